@@ -1,6 +1,5 @@
 """Layers beside finite differences, in float64."""
 
-import numpy as np
 import pytest
 
 from geon.frontends.brainstorm.handlers import NumpyHandler

@@ -26,23 +26,26 @@ class Handler(Describable):
     """Arrays and operations of a transformer; the arrays are NumPy's, of one dtype.
 
     ``rnd`` is the source of random numbers, also of the seeds of layers. ``transformer`` compiles
-    operations and passes, each when it is first used.
+    operations and passes, each when it is first used; give one to choose its options.
     """
 
     __undescribed__ = {"context": 0, "rnd": None, "array_type": np.ndarray, "_made": {}}
     __default_values__ = {"dtype": "float32"}
     transformer_name: ClassVar[str] = "numpy"
 
-    def __init__(self, dtype: Any = "float32", seed: int | None = None) -> None:
+    def __init__(
+        self, dtype: Any = "float32", seed: int | None = None, transformer: Any = None
+    ) -> None:
         self.dtype = _float_dtype(dtype, type(self).__name__)
         self.__init_from_description__({})
         self.rnd = RandomState(seed)
+        self._transformer: Any = transformer
 
     def __init_from_description__(self, description: dict[str, Any]) -> None:
         self.array_type: type = np.ndarray
         self.rnd = RandomState()
         self._made: dict[Any, Any] = {}
-        self._transformer: Any = None
+        self._transformer = None
         act, deriv = {"linear": self.copy_to}, {"linear": _linear_deriv(self)}
         for name in ACTIVATIONS:
             act[name], deriv[name] = getattr(self, name), getattr(self, f"{name}_deriv")

@@ -52,7 +52,7 @@ def activation(name: str) -> Callable[[Any], Any]:
     return ACTIVATIONS.get(name, lambda x: x)
 
 
-def windows(window: Sequence[int], padding: int, stride: Sequence[int]) -> dict[str, geon.Window]:
+def windows(window: Sequence[int], padding: int, stride: Sequence[int]) -> dict[Any, Any]:
     """Return windows along the axes h and w, whose positions are the axes r and s."""
     return {
         axis: geon.Window(geon.Axis(inner, size), stride=step, pad=padding)

@@ -23,7 +23,7 @@ def Input(out_shapes: Mapping[str, Any]) -> ConstructionWrapper:
 class InputLayerImpl(Layer):
     """See ``Input``."""
 
-    expected_inputs: Mapping[str, Any] = {}
+    expected_inputs = {}
     expected_kwargs = {"out_shapes"}
 
     def setup(self, kwargs: Any, in_shapes: Any) -> Any:

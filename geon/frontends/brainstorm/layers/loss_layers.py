@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import geon
 
@@ -103,7 +104,7 @@ class _CostLayer(Layer):
 
     expected_inputs = {"default": ANY, "targets": ANY}
     computes_no_input_deltas_for = ("targets",)
-    takes_no_output_deltas_from = ("predictions",)
+    takes_no_output_deltas_from: ClassVar[Sequence[str]] = ("predictions",)
     loss_shape: Any = None
 
     def setup(self, kwargs: Any, in_shapes: Any) -> Any:

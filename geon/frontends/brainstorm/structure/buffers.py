@@ -121,7 +121,7 @@ class BufferManager:
         They are what the next pass goes on from. With fewer steps than the context has, the rest
         are the last ones of the context before.
         """
-        found = []
+        found: list[Any] = []
         for hub, array in zip(self.hubs, self.buffers, strict=True):
             if hub.context_size and not hub.is_backward_only:
                 whole = np.array(array)

@@ -60,6 +60,7 @@ class CompiledStep:
         self.known: dict[Any, Any] = {}
         self.stored: list[tuple[Any, Any]] = []  # variables, each with a function to its array
         self.shared: list[Any] = []
+        self.first: list[tuple[Any, Any]] = []  # the first variable and its array
         self.is_on_device = False
         self._build()
 
@@ -352,13 +353,14 @@ class CompiledStep:
         now += [] if self.stepper is None else self.stepper.state.values()
         same = len(now) == len(self.shared) and all(map(is_, now, self.shared))
         # What is shared already is shared again in part, which says that it may have changed.
-        if same:
-            self.transformer.share(*self.first)
+        if same or not self.stored:
+            for variable, array in self.first:
+                self.transformer.share(variable, array)
             return
         arrays = [(variable, array()) for variable, array in self.stored]
         for variable, array in arrays:
             self.transformer.share(variable, array)
-        self.shared, self.first = now, arrays[0]
+        self.shared, self.first = now, arrays[:1]
 
     def download(self) -> None:
         """Copy parameters and the stepper's vectors from a device, if they changed there."""

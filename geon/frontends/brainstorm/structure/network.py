@@ -342,7 +342,7 @@ class Network(Seedable):
                 raise NetworkValidationError(
                     "modifiers have no 'fallback': all that match are applied; leave it out"
                 )
-            chosen = []
+            chosen: list[Any] = []
             for each in values[layer][parameter]:
                 chosen += each if isinstance(each, (list, tuple)) else [each]
             for number, modifier in enumerate(chosen):

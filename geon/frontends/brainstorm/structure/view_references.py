@@ -29,7 +29,11 @@ def resolve_references(
     values: Resolved = {}
     fallbacks: Resolved = {}
     references = references if isinstance(references, Mapping) else {"default": references}
-    _resolve(structure, [Applied(references)], values, fallbacks, "", what)
+    keys: dict[tuple[int, str], tuple[bool, str]] = {}
+    _resolve(structure, [Applied(references)], values, fallbacks, "", what, keys)
+    for matched, message in keys.values():
+        if not matched:
+            raise NetworkValidationError(message)
     return values, fallbacks
 
 
@@ -65,17 +69,24 @@ def _resolve(
     fallbacks: Resolved,
     path: str,
     what: str,
+    keys: dict[tuple[int, str], tuple[bool, str]],
 ) -> None:
-    """Fill ``values`` and ``fallbacks`` for one level, to which these references apply."""
-    for key in [k for each in references if isinstance(each.value, Mapping) for k in each.value]:
-        if not isinstance(key, str):
-            raise NetworkValidationError(f"{what} {key!r}: a key is a name or a pattern")
-        if key not in SPECIAL and not any(fnmatchcase(name, key) for name in structure):
+    """Fill ``values`` and ``fallbacks`` for one level, to which these references apply.
+
+    ``keys`` notes for each key, by the identity of its dictionary, if it matches anywhere.
+    """
+    for each in references:
+        for key in each.value if isinstance(each.value, Mapping) else ():
+            if not isinstance(key, str):
+                raise NetworkValidationError(f"{what} {key!r}: a key is a name or a pattern")
+            matched = key in SPECIAL or any(fnmatchcase(name, key) for name in structure)
             place = f" of {path[:-1]}" if path else ""
-            raise NetworkValidationError(
+            message = (
                 f"{what} {path + key!r} matches nothing{place}: there are "
                 f"{', '.join(map(repr, structure)) or 'no parameters'}"
             )
+            known = keys.get((id(each.value), key), (False, message))
+            keys[id(each.value), key] = known[0] or matched, known[1]
     for name, inner in structure.items():
         found = [below for each in references for below in each.below(name)]
         if inner is None:
@@ -84,7 +95,7 @@ def _resolve(
             fallbacks[name] = _once(each.fallback for each in found)
         else:
             values[name], fallbacks[name] = {}, {}
-            _resolve(inner, found, values[name], fallbacks[name], f"{path}{name}.", what)
+            _resolve(inner, found, values[name], fallbacks[name], f"{path}{name}.", what, keys)
 
 
 def _once(values: Iterable[Any]) -> list[Any]:

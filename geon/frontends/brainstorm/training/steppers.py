@@ -8,9 +8,9 @@ A stepper states its rule once, on geon tensors, by these members:
   at the start. ``state`` holds their arrays by name.
 - ``constants`` names the members that are fixed in the compiled rule. If one has changed, the rule
   is compiled again.
-- ``elementwise = True``, in the class that defines ``update``, says that each element of the results
-  depends on the same element of the vectors alone. Then a compiled network applies the rule to each
-  parameter where its gradient is computed, over the axes of that.
+- ``elementwise = True``, in the class that defines ``update``, says that each element of the
+  results depends on the same element of the vectors alone. Then a compiled network applies the rule
+  to each parameter where its gradient is computed, over the axes of that.
 - ``look_ahead(parameters, state, numbers)`` returns the parameters at which gradients are taken, or
   None for the parameters themselves.
 - ``update(parameters, gradients, state, numbers)`` returns the new parameters and a dictionary of

@@ -4,8 +4,9 @@
 
 The text is that of examples/character_model.py; its last tenth is held out. It is cut into streams
 beside each other, and each batch goes on where the one before ended: the state of the LSTM is
-carried. What the network and an order-3 Markov model need for each held-out character is
-printed in bits; then the network goes on from a beginning, one character at a time.
+carried. A step of training is one compiled computation. What the network and an order-3 Markov
+model need for each held-out character is printed in bits; then the network goes on from a
+beginning, one character at a time.
 """
 
 import argparse
@@ -61,9 +62,17 @@ def build(units: int, seed: int, handler: str = "native") -> bs.Network:
     return network
 
 
-def train(network: bs.Network, text: np.ndarray, epochs: int, progress: bool = False) -> dict:
+def train(
+    network: bs.Network,
+    text: np.ndarray,
+    epochs: int,
+    progress: bool = False,
+    compiled: bool = True,
+) -> dict:
     """Train a network on a text and return the logs."""
-    trainer = bs.Trainer(bs.training.AdamStepper(RATE), verbose=False, carry_context=True)
+    trainer = bs.Trainer(
+        bs.training.AdamStepper(RATE), verbose=False, compiled=compiled, carry_context=True
+    )
     if progress:
         trainer.add_hook(bs.hooks.ProgressBar())
     falling = bs.training.Linear(RATE, RATE / 10, epochs)

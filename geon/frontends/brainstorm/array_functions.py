@@ -52,15 +52,4 @@ def compile_for_arrays(
     tensors = [geon.placeholder(AXES[:rank], dtype) for rank, dtype in kinds]
     scalars = [geon.placeholder([], kinds[0][1]) for _ in range(numbers)]
     results = function(*tensors, *scalars)
-    return transformer_of(handler).computation(results, *tensors, *scalars)
-
-
-def transformer_of(handler: Any) -> Any:
-    """Return the transformer of a handler, or one of its own for a handler that has none."""
-    found = getattr(handler, "transformer", None)
-    if found is None:
-        known = _computations.setdefault(handler, {})
-        found = known.get("transformer")
-        if found is None:
-            found = known["transformer"] = geon.make_transformer("numpy")
-    return found
+    return handler.transformer.computation(results, *tensors, *scalars)

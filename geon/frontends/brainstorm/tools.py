@@ -187,80 +187,51 @@ def get_in_out_layers(
 
 ACTIVATIONS = {"s": "sigmoid", "t": "tanh", "r": "rel", "l": "linear"}
 POOLINGS = {"m": "max", "a": "avg"}
+WINDOW = {"p": "padding", "s": "stride"}
+# By letter: the constructor, its keyword for a word, the words, the word by default, and the names
+# and types of its numbers. Layers with a kernel size have a window.
+LAYERS: dict[str, tuple[Any, str, dict[str, str], str, dict[str, type]]] = {
+    "F": (layers.FullyConnected, "activation", ACTIVATIONS, "rel", {"size": int}),
+    "R": (layers.Recurrent, "activation", ACTIVATIONS, "tanh", {"size": int}),
+    "L": (layers.Lstm, "activation", ACTIVATIONS, "tanh", {"size": int}),
+    "B": (layers.BatchNorm, "", {}, "", {}),
+    "D": (layers.Dropout, "", {}, "", {"drop_prob": float}),
+    "C": (layers.Convolution2D, "activation", ACTIVATIONS, "rel",
+          {"num_filters": int, "kernel_size": int}),
+    "P": (layers.Pooling2D, "type", POOLINGS, "max", {"kernel_size": int}),
+}  # fmt: skip
 TOKEN = re.compile(r"\s*(?:(?P<layer>[A-Z])|(?P<word>[a-z])|(?P<number>[-+]?\d*\.?\d+))\s*[:/|]?")
 
 
-class _Arguments:
-    """The arguments behind the letter of a layer, which are taken one after another."""
+def _layer(text: str, letter: str, values: list[str | int | float]) -> Any:
+    """Return the layer of a letter, from the values behind it."""
+    if letter not in LAYERS:
+        raise ValidationError(
+            f"{text!r} is no layer: {letter!r} is none of {', '.join(LAYERS)}; use one of these"
+        )
+    constructor, keyword, words, word, numbers = LAYERS[letter]
+    values = list(values)
 
-    def __init__(self, text: str, values: list[str | int | float]) -> None:
-        self.text, self.values = text, values
+    def number(kind: type, what: str) -> Any:
+        if not values or not isinstance(values[0], kind):
+            raise ValidationError(f"{text!r} lacks {what}, {kind.__name__}; give it there")
+        return values.pop(0)
 
-    def word(self, known: dict[str, str], default: str) -> str:
-        """Take a letter that is a key of a table, and return its value, or the default."""
-        if self.values and self.values[0] in known:
-            return known[str(self.values.pop(0))]
-        return default
-
-    def number(self, kind: type, what: str) -> Any:
-        """Take a number of a type; raise ``ValidationError`` if there is none."""
-        if not self.values or not isinstance(self.values[0], kind):
-            raise ValidationError(f"{self.text!r} lacks {what}, {kind.__name__}; give it there")
-        return self.values.pop(0)
-
-    def size(self) -> int:
-        """Take a number of units."""
-        return int(self.number(int, "a size"))
-
-    def window(self) -> dict[str, Any]:
-        """Take padding and stride, ``p1`` and ``s2``, in any order."""
-        found = {"p": 0, "s": 1}
-        while self.values and self.values[0] in found:
-            which = str(self.values.pop(0))
-            found[which] = self.number(int, "a number of pixels")
-        return {"padding": found["p"], "stride": (found["s"], found["s"])}
-
-
-def _fully_connected(a: _Arguments) -> Any:
-    activation = a.word(ACTIVATIONS, "rel")
-    return layers.FullyConnected(a.size(), activation=activation)
-
-
-def _recurrent(a: _Arguments) -> Any:
-    activation = a.word(ACTIVATIONS, "tanh")
-    return layers.Recurrent(a.size(), activation=activation)
-
-
-def _lstm(a: _Arguments) -> Any:
-    activation = a.word(ACTIVATIONS, "tanh")
-    return layers.Lstm(a.size(), activation=activation)
-
-
-def _dropout(a: _Arguments) -> Any:
-    return layers.Dropout(*([a.number(float, "a probability")] if a.values else []))
-
-
-def _convolution(a: _Arguments) -> Any:
-    activation = a.word(ACTIVATIONS, "rel")
-    filters, length = a.size(), a.number(int, "a kernel size")
-    return layers.Convolution2D(filters, (length, length), activation=activation, **a.window())
-
-
-def _pooling(a: _Arguments) -> Any:
-    kind = a.word(POOLINGS, "max")
-    length = a.number(int, "a kernel size")
-    return layers.Pooling2D((length, length), type=kind, **a.window())
-
-
-LAYERS = {
-    "F": _fully_connected,
-    "R": _recurrent,
-    "L": _lstm,
-    "B": lambda a: layers.BatchNorm(),
-    "D": _dropout,
-    "C": _convolution,
-    "P": _pooling,
-}
+    given: dict[str, Any] = {}
+    if keyword:
+        given[keyword] = words[str(values.pop(0))] if values and values[0] in words else word
+    for name, kind in numbers.items():
+        if values or name != "drop_prob":
+            given[name] = number(kind, f"{name}=")
+    if "kernel_size" in given:
+        given |= {"padding": 0, "stride": 1}
+        while values and values[0] in WINDOW:
+            which = WINDOW[str(values.pop(0))]
+            given[which] = number(int, f"a number for {which}=")
+        given |= {name: (given[name], given[name]) for name in ("kernel_size", "stride")}
+    if values:
+        raise ValidationError(f"{text!r} has {values} too many; leave them out")
+    return constructor(**given)
 
 
 def layers_of_spec(spec: str) -> Iterator[Any]:
@@ -284,15 +255,7 @@ def layers_of_spec(spec: str) -> Iterator[Any]:
         place = match.end()
     starts = [start for _, start, _ in found] + [len(spec)]
     for (letter, start, values), end in zip(found, starts[1:], strict=True):
-        text = spec[start:end].strip()
-        if letter not in LAYERS:
-            raise ValidationError(
-                f"{text!r} is no layer: {letter!r} is none of {', '.join(LAYERS)}; use one of these"
-            )
-        arguments = _Arguments(text, values)
-        yield LAYERS[letter](arguments)
-        if values:
-            raise ValidationError(f"{text!r} has {values} too many; leave them out")
+        yield _layer(spec[start:end].strip(), letter, values)
 
 
 def create_net_from_spec(

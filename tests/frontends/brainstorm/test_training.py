@@ -282,3 +282,24 @@ def test_a_stepper_without_a_rule_is_not_compiled():
     trainer.add_hook(StopAfterEpoch(1))
     with pytest.raises(NetworkValidationError, match="Own defines no update.*without compiled"):
         trainer.train(xor_network(), xor_data())
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_changed_constant_of_the_rule_counts_from_then_on(compiled):
+    class Change(Hook):
+        def __call__(self, epoch_nr, update_nr, net, stepper, logs):
+            stepper.scale_learning_rate = epoch_nr < 2
+
+    net, expected = xor_network(), xor_network()
+    trainer = Trainer(MomentumStepper(1.0, 0.5), verbose=False, compiled=compiled)
+    trainer.add_hook(Change())
+    trainer.add_hook(StopAfterEpoch(4))
+    trainer.train(net, xor_data())
+    velocity = 0
+    expected.provide_external_data(XOR)
+    for rate in (0.5, 0.5, 1.0, 1.0):
+        expected.forward_pass(training_pass=True)
+        expected.backward_pass()
+        velocity = 0.5 * velocity - rate * expected.get("gradients")
+        expected.buffer.parameters[:] += velocity
+    assert np.allclose(net.get("parameters"), expected.get("parameters"), atol=1e-5)

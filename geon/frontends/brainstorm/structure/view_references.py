@@ -23,7 +23,8 @@ def resolve_references(
     place of each view: one for each pattern that matched. Keys of ``references`` are names, or
     patterns with ``*``, at each level; a value that is no dictionary is for all below it.
     ``default`` is for what nothing else gives a value, also in dictionaries below its own that have
-    none; ``fallback`` is used if a value does not fit. Raises ``NetworkValidationError`` for a key that matches nothing.
+    none; ``fallback`` is used if a value does not fit. Raises ``NetworkValidationError`` for a key
+    that matches nothing.
     """
     values: Resolved = {}
     fallbacks: Resolved = {}

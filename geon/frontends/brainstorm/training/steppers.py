@@ -84,6 +84,10 @@ class TrainingStepper(Describable):
         self.count += 1
         return [float(getattr(self, name)) for name in self.numbers]
 
+    def constant_values(self) -> tuple[Any, ...]:
+        """Return the values of ``constants``; the rule is compiled again when they change."""
+        return tuple(getattr(self, name) for name in self.constants)
+
     def look_ahead(
         self, parameters: geon.Tensor, state: Tensors, numbers: Tensors
     ) -> geon.Tensor | None:
@@ -123,7 +127,7 @@ class TrainingStepper(Describable):
     def _computation(self, rule: str) -> Any:
         """Return a rule compiled for flat arrays; None if there is no look-ahead."""
         handler, dtype = self.net.handler, self.net.buffer.parameters.dtype
-        key = rule, handler, dtype, tuple(getattr(self, name) for name in self.constants)
+        key = rule, handler, dtype, self.constant_values()
         if key not in self.computations:
             vectors = (1 if rule == "look_ahead" else 2) + len(self.state)
             kinds = [(1, dtype)] * vectors

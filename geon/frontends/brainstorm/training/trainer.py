@@ -112,10 +112,14 @@ class Trainer(Describable):
     def _compiled_step(self, net: Any) -> Any:
         """Return a function that makes one step of the compiled network."""
         read = [scorer.out_name or net.output_name for scorer in self.train_scorers]
-        step = net.compile(stepper=self.stepper, keep=[*self.keep, *filter(None, read)])
+        steps: dict[tuple[Any, ...], Any] = {}
 
         def run() -> None:
-            step(self.stepper.context)
+            constants = self.stepper.constant_values()
+            if constants not in steps:
+                keep = [*self.keep, *filter(None, read)]
+                steps[constants] = net.compile(stepper=self.stepper, keep=keep)
+            steps[constants](self.stepper.context)
             if self.carry_context:
                 self.stepper.context = net.get_context()
 

@@ -288,6 +288,16 @@ def test_random_numbers():
     assert set(np.unique(out)) == {0, 1} and out.mean() == pytest.approx(0.3, abs=0.02)
 
 
+def test_arguments_by_name():
+    handler = NumpyHandler()
+    a, out = handler.ones((2, 3)), handler.zeros((2, 3))
+    handler.mult_add_st(2, t=a, out=out)
+    handler.clip_t(out, a_min=0, a_max=1.5, out=out)
+    np.testing.assert_array_equal(out, np.full((2, 3), 1.5))
+    handler.dot_mm(a, b=a, out=handler.zeros((2, 2)), transb=True)
+    assert handler.mult_add_st.__doc__ == "Compute out + s * t into ``out``."
+
+
 def test_tables_of_activation_functions():
     handler = NumpyHandler("float64")
     x = np.linspace(-2, 2, 9).reshape(3, 3)
@@ -316,6 +326,9 @@ def test_wrong_arguments():
         handler.broadcast_t(handler.ones((2, 3)), 0, handler.ones((2, 3)))
     with pytest.raises(ValidationError, match="dtype=int64; give float32 or float64"):
         NumpyHandler("int64")
+    for args, keywords in (((1, 2), {}), ((1, 2, 3), {"out": 4}), ((1, 2), {"to": 3})):
+        with pytest.raises(GeonError, match="add_tt takes a, b, out"):
+            handler.add_tt(*args, **keywords)
     with pytest.raises(GeonError):
         handler.add_tt(handler.ones((2, 3)), handler.ones((2, 4)), handler.ones((2, 3)))
 

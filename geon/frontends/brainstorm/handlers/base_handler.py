@@ -7,6 +7,7 @@ one of the arguments.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -14,10 +15,11 @@ import numpy as np
 
 import geon
 
+from ....errors import ArgumentError
 from ..describable import Describable
 from ..errors import ValidationError
 from ..randomness import RandomState
-from .operations import ACTIVATIONS, ELEMENTWISE, VECTOR, convolve, deriv_of, pool
+from .operations import ACTIVATIONS, ELEMENTWISE, NUMBERS, convolve, deriv_of, pool
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"  # names of axes, in order
 
@@ -32,6 +34,7 @@ class Handler(Describable):
     __undescribed__ = {"context": 0, "rnd": None, "array_type": np.ndarray, "_made": {}}
     __default_values__ = {"dtype": "float32"}
     transformer_name: ClassVar[str] = "numpy"
+    add_tt: Callable[..., None]  # one of the methods that the rows of ELEMENTWISE become
 
     def __init__(
         self, dtype: Any = "float32", seed: int | None = None, transformer: Any = None
@@ -143,106 +146,6 @@ class Handler(Describable):
     def is_fully_finite(self, a: Any) -> bool:
         """Return True if no element is infinite or NaN."""
         return bool(np.isfinite(a).all())
-
-    # Elementwise ---------------------------------------------------------------------------------
-
-    def _elementwise(self, name: str, arrays: Sequence[Any], out: Any, *numbers: float) -> None:
-        axes = LETTERS[: out.ndim]
-        self._run(name, ELEMENTWISE[name], [(array, axes) for array in arrays], out, numbers)
-
-    def _with_vector(self, name: str, m: Any, v: Any, out: Any) -> None:
-        """Compute an operation of a matrix and a row (1, n) or a column (m, 1)."""
-        row = v.shape == (1, m.shape[1])
-        if not row and v.shape != (m.shape[0], 1):
-            raise ValidationError(
-                f"{name}: the vector has the shape {v.shape} and the matrix {m.shape}; give a row "
-                f"(1, {m.shape[1]}) or a column ({m.shape[0]}, 1)"
-            )
-        vector = (v[0], "b") if row else (v[:, 0], "a")
-        arrays = [(m, "ab"), vector]
-        if name == "mult_add_mv":
-            arrays.append((out, "ab"))
-        self._run(name, VECTOR[name], arrays, out)
-
-    def abs_t(self, a: Any, out: Any) -> None:
-        """Compute the absolute values."""
-        self._elementwise("abs_t", [a], out)
-
-    def sign_t(self, a: Any, out: Any) -> None:
-        """Compute the signs: -1, 0 or 1."""
-        self._elementwise("sign_t", [a], out)
-
-    def sqrt_t(self, a: Any, out: Any) -> None:
-        """Compute the square roots."""
-        self._elementwise("sqrt_t", [a], out)
-
-    def log_t(self, a: Any, out: Any) -> None:
-        """Compute the natural logarithms."""
-        self._elementwise("log_t", [a], out)
-
-    def clip_t(self, a: Any, a_min: float, a_max: float, out: Any) -> None:
-        """Compute the elements clipped to an interval."""
-        self._elementwise("clip_t", [a], out, a_min, a_max)
-
-    def add_st(self, s: float, t: Any, out: Any) -> None:
-        """Compute ``s + t``."""
-        self._elementwise("add_st", [t], out, s)
-
-    def mult_st(self, s: float, t: Any, out: Any) -> None:
-        """Compute ``s * t``."""
-        self._elementwise("mult_st", [t], out, s)
-
-    def mult_add_st(self, s: float, t: Any, out: Any) -> None:
-        """Add ``s * t`` to ``out``."""
-        self._elementwise("mult_add_st", [t, out], out, s)
-
-    def add_tt(self, a: Any, b: Any, out: Any) -> None:
-        """Compute ``a + b``."""
-        self._elementwise("add_tt", [a, b], out)
-
-    def subtract_tt(self, a: Any, b: Any, out: Any) -> None:
-        """Compute ``a - b``."""
-        self._elementwise("subtract_tt", [a, b], out)
-
-    def mult_tt(self, a: Any, b: Any, out: Any) -> None:
-        """Compute ``a * b``."""
-        self._elementwise("mult_tt", [a, b], out)
-
-    def mult_add_tt(self, a: Any, b: Any, out: Any) -> None:
-        """Add ``a * b`` to ``out``."""
-        self._elementwise("mult_add_tt", [a, b, out], out)
-
-    def divide_tt(self, a: Any, b: Any, out: Any) -> None:
-        """Compute ``a / b``."""
-        self._elementwise("divide_tt", [a, b], out)
-
-    def modulo_tt(self, a: Any, b: Any, out: Any) -> None:
-        """Compute the remainders of ``a / b``, with the signs of ``b``."""
-        self._elementwise("modulo_tt", [a, b], out)
-
-    def add_into_if(self, a: Any, out: Any, cond: Any) -> None:
-        """Add ``a`` to ``out`` where ``cond`` is not 0."""
-        self._elementwise("add_into_if", [a, out, cond], out)
-
-    def add_mv(self, m: Any, v: Any, out: Any) -> None:
-        """Compute ``m + v``."""
-        self._with_vector("add_mv", m, v, out)
-
-    def subtract_mv(self, m: Any, v: Any, out: Any) -> None:
-        """Compute ``m - v``."""
-        self._with_vector("subtract_mv", m, v, out)
-
-    def mult_mv(self, m: Any, v: Any, out: Any) -> None:
-        """Compute ``m * v``."""
-        self._with_vector("mult_mv", m, v, out)
-
-    def mult_add_mv(self, m: Any, v: Any, out: Any) -> None:
-        """Add ``m * v`` to ``out``."""
-        self._with_vector("mult_add_mv", m, v, out)
-
-    def divide_mv(self, m: Any, v: Any, out: Any) -> None:
-        """Compute ``m / v``."""
-        self._with_vector("divide_mv", m, v, out)
 
     # Products, sums and indices ------------------------------------------------------------------
 
@@ -409,39 +312,50 @@ class Handler(Describable):
         """Set each element to 1 with this probability, else to 0."""
         np.copyto(mask, self.rnd.uniform(size=mask.shape) < probability, casting="unsafe")
 
-    # Activation functions ------------------------------------------------------------------------
 
-    def rel(self, x: Any, y: Any) -> None:
-        """Compute max(x, 0) into ``y``."""
-        self._elementwise("rel", [x], y)
+def _operation(name: str, text: str, formula: Callable[..., Any]) -> Callable[..., None]:
+    """Return the method of a row of ``ELEMENTWISE``."""
+    names = list(inspect.signature(formula).parameters)
+    result = "y" if name in ACTIVATIONS else "dx" if name.endswith("_deriv") else "out"
+    parameters = names if result in names else [*names, result]
+    tensors = [n for n in names if n not in NUMBERS and not (result == "dx" and n == "x")]
+    numbers = [n for n in names if n in NUMBERS]
 
-    def sigmoid(self, x: Any, y: Any) -> None:
-        """Compute 1 / (1 + exp(-x)) into ``y``."""
-        self._elementwise("sigmoid", [x], y)
+    def compute(*values: Any) -> Any:
+        given = dict(zip([*tensors, *numbers], values, strict=True))
+        return formula(*[given.get(n) for n in names])
 
-    def tanh(self, x: Any, y: Any) -> None:
-        """Compute the hyperbolic tangent into ``y``."""
-        self._elementwise("tanh", [x], y)
+    def method(self: Handler, *args: Any, **keywords: Any) -> None:
+        given = dict(zip(parameters, args, strict=False)) | keywords
+        if given.keys() != set(parameters) or len(args) + len(keywords) != len(parameters):
+            raise ArgumentError(f"{name} takes {', '.join(parameters)}")
+        axes = LETTERS[: given[result].ndim]
+        arrays = [_operand(name, n, given[n], given[result], axes) for n in tensors]
+        self._run(name, compute, arrays, given[result], [given[n] for n in numbers])
 
-    def el(self, x: Any, y: Any) -> None:
-        """Compute x for positive x, else exp(x) - 1, into ``y``."""
-        self._elementwise("el", [x], y)
+    method.__name__, method.__doc__ = name, f"Compute {text} into ``{result}``."
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    listed = [inspect.Parameter(n, kind) for n in ("self", *parameters)]
+    method.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # for help()
+    return method
 
-    def rel_deriv(self, x: Any, y: Any, dy: Any, dx: Any) -> None:
-        """Compute ``dx`` from the result ``y`` and its derivative ``dy``; ``x`` is not needed."""
-        self._elementwise("rel_deriv", [y, dy], dx)
 
-    def sigmoid_deriv(self, x: Any, y: Any, dy: Any, dx: Any) -> None:
-        """Compute ``dx`` from the result ``y`` and its derivative ``dy``; ``x`` is not needed."""
-        self._elementwise("sigmoid_deriv", [y, dy], dx)
+def _operand(name: str, parameter: str, array: Any, out: Any, axes: str) -> tuple[Any, str]:
+    """Return an array and its axes: those of the result, or one of them for a vector."""
+    if parameter != "v":
+        return array, axes
+    if array.shape == (1, out.shape[1]):
+        return array[0], axes[1]
+    if array.shape != (out.shape[0], 1):
+        raise ValidationError(
+            f"{name}: the vector has the shape {array.shape} and the matrix {out.shape}; give a "
+            f"row (1, {out.shape[1]}) or a column ({out.shape[0]}, 1)"
+        )
+    return array[:, 0], axes[0]
 
-    def tanh_deriv(self, x: Any, y: Any, dy: Any, dx: Any) -> None:
-        """Compute ``dx`` from the result ``y`` and its derivative ``dy``; ``x`` is not needed."""
-        self._elementwise("tanh_deriv", [y, dy], dx)
 
-    def el_deriv(self, x: Any, y: Any, dy: Any, dx: Any) -> None:
-        """Compute ``dx`` from the result ``y`` and its derivative ``dy``; ``x`` is not needed."""
-        self._elementwise("el_deriv", [y, dy], dx)
+for _name, _row in ELEMENTWISE.items():
+    setattr(Handler, _name, _operation(_name, *_row))
 
 
 def _float_dtype(dtype: Any, what: str) -> str:

@@ -15,36 +15,50 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 }
 """Activation functions by Brainstorm's names, besides ``linear``."""
 
-ELEMENTWISE: dict[str, Callable[..., Any]] = {
-    "abs_t": geon.absolute,
-    "sign_t": geon.sign,
-    "sqrt_t": geon.sqrt,
-    "log_t": geon.log,
-    "clip_t": geon.clip,
-    "add_st": lambda t, s: s + t,
-    "mult_st": lambda t, s: s * t,
-    "mult_add_st": lambda t, out, s: out + s * t,
-    "add_tt": lambda a, b: a + b,
-    "subtract_tt": lambda a, b: a - b,
-    "mult_tt": lambda a, b: a * b,
-    "mult_add_tt": lambda a, b, out: out + a * b,
-    "divide_tt": lambda a, b: a / b,
-    "modulo_tt": geon.mod,
-    "add_into_if": lambda a, out, cond: geon.where(geon.not_equal(cond, 0), out + a, out),
-    **ACTIVATIONS,
-    "rel_deriv": lambda y, dy: geon.where(y > 0, dy, 0),
-    "sigmoid_deriv": lambda y, dy: dy * y * (1 - y),
-    "tanh_deriv": lambda y, dy: dy * (1 - y * y),
-    "el_deriv": lambda y, dy: geon.where(y > 0, dy, dy * (y + 1)),
+ELEMENTWISE: dict[str, tuple[str, Callable[..., Any]]] = {
+    "abs_t": ("the absolute values", lambda a: geon.absolute(a)),
+    "sign_t": ("the signs: -1, 0 or 1", lambda a: geon.sign(a)),
+    "sqrt_t": ("the square roots", lambda a: geon.sqrt(a)),
+    "log_t": ("the natural logarithms", lambda a: geon.log(a)),
+    "clip_t": (
+        "the elements clipped to an interval",
+        lambda a, a_min, a_max: geon.clip(a, a_min, a_max),
+    ),
+    "add_st": ("s + t", lambda s, t: s + t),
+    "mult_st": ("s * t", lambda s, t: s * t),
+    "mult_add_st": ("out + s * t", lambda s, t, out: out + s * t),
+    "add_tt": ("a + b", lambda a, b: a + b),
+    "subtract_tt": ("a - b", lambda a, b: a - b),
+    "mult_tt": ("a * b", lambda a, b: a * b),
+    "mult_add_tt": ("out + a * b", lambda a, b, out: out + a * b),
+    "divide_tt": ("a / b", lambda a, b: a / b),
+    "modulo_tt": ("the remainders of a / b, with the signs of b", lambda a, b: geon.mod(a, b)),
+    "add_into_if": (
+        "out + a where cond is not 0",
+        lambda a, out, cond: geon.where(geon.not_equal(cond, 0), out + a, out),
+    ),
+    "rel": ("max(x, 0)", lambda x: geon.relu(x)),
+    "sigmoid": ("1 / (1 + exp(-x))", lambda x: geon.sigmoid(x)),
+    "tanh": ("the hyperbolic tangent", lambda x: geon.tanh(x)),
+    "el": ("x for positive x, else exp(x) - 1", lambda x: geon.elu(x)),
+    "rel_deriv": ("dx from y and dy", lambda x, y, dy: geon.where(y > 0, dy, 0)),
+    "sigmoid_deriv": ("dx from y and dy", lambda x, y, dy: dy * y * (1 - y)),
+    "tanh_deriv": ("dx from y and dy", lambda x, y, dy: dy * (1 - y * y)),
+    "el_deriv": ("dx from y and dy", lambda x, y, dy: geon.where(y > 0, dy, dy * (y + 1))),
+    "add_mv": ("m + v", lambda m, v: m + v),
+    "subtract_mv": ("m - v", lambda m, v: m - v),
+    "mult_mv": ("m * v", lambda m, v: m * v),
+    "divide_mv": ("m / v", lambda m, v: m / v),
+    "mult_add_mv": ("out + m * v", lambda m, v, out: out + m * v),
 }
+"""Operations on each element: what they compute, and the formula.
 
-VECTOR: dict[str, Callable[..., Any]] = {
-    "add_mv": lambda m, v: m + v,
-    "subtract_mv": lambda m, v: m - v,
-    "mult_mv": lambda m, v: m * v,
-    "divide_mv": lambda m, v: m / v,
-    "mult_add_mv": lambda m, v, out: out + m * v,
-}
+Its parameters are those of the operation, which has one more at the end for the result, ``y`` of an
+activation function, ``dx`` of a derivative, else ``out``, unless the formula reads that, too.
+``s``, ``a_min`` and ``a_max`` are numbers, ``v`` a row or a column; ``x`` of a derivative may be
+None.
+"""
+NUMBERS = frozenset(["s", "a_min", "a_max"])
 
 
 def activation(name: str) -> Callable[[Any], Any]:

@@ -8,6 +8,7 @@ import pytest
 import geon
 from geon.frontends import neon
 from geon.frontends.brainstorm.describable import create_from_description, get_description
+from geon.frontends.brainstorm.handlers import Handler
 from geon.frontends.brainstorm.hooks import ModifyStepperAttribute, StopAfterEpoch
 from geon.frontends.brainstorm.training import (
     AdamStepper,
@@ -21,6 +22,7 @@ from geon.frontends.brainstorm.training import (
     TrainingStepper,
 )
 from geon.frontends.brainstorm.utils import NetworkValidationError
+from geon.frontends.brainstorm.value_modifiers import ConstrainL2Norm, L2Decay
 from tests.frontends.brainstorm.small_network import XOR, xor_data, xor_network
 
 STEPS = 5
@@ -84,6 +86,23 @@ def test_steps_follow_their_rules(case):
         stepper.run()
     assert stepper.count == STEPS
     assert np.allclose(net.get("parameters"), expected(xor_network()), rtol=1e-4, atol=1e-6)
+
+
+def test_steps_and_modifiers_are_the_same_on_all_transformers(transformer):
+    stepper, expected = CASES["nesterov"]
+    net = xor_network()
+    net.set_handler(Handler("float32", 0, transformer))
+    net.provide_external_data(XOR)
+    net.set_gradient_modifiers(L2Decay(0.0))
+    net.set_weight_modifiers(ConstrainL2Norm(0.75))
+    stepper.start(net)
+    for _ in range(STEPS):
+        stepper.run()
+    assert np.allclose(net.get("parameters"), expected(xor_network()), rtol=1e-4, atol=1e-5)
+    before = net.get("FullyConnected.parameters.W")
+    net.apply_weight_modifiers()
+    factors = np.minimum(1, 0.75 / np.linalg.norm(before, axis=1, keepdims=True))
+    assert np.allclose(net.get("FullyConnected.parameters.W"), before * factors, rtol=1e-5)
 
 
 def test_members_are_read_at_each_step():

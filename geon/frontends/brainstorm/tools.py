@@ -329,6 +329,10 @@ def print_network_info(network: Any) -> None:
     print(get_network_info(network))
 
 
+COLUMN_WIDTH, ROW_HEIGHT = 2.2, 0.8  # inches of a layer in a picture
+BEND = 0.2  # of edges over several columns, as a share of their length
+
+
 def draw_network(network: Any, file_name: str = "network.png") -> Any:
     """Write a picture of the layers and their connections to a file, with Matplotlib.
 
@@ -361,18 +365,23 @@ def draw_network(network: Any, file_name: str = "network.png") -> Any:
         for row, name in enumerate(names)
     }
     rows = max(map(len, columns.values()))
-    figure = Figure(figsize=(2.2 * len(columns), 1.2 * rows + 0.4))
-    axes = figure.add_subplot()
+    span = max((depth[sink] - depth[source] for source, sink in edges), default=0)
+    bulge = BEND / 2 * span * COLUMN_WIDTH / ROW_HEIGHT if span > 1 else 0  # of the longest edge
+    height = rows + 0.4 + bulge
+    figure = Figure(figsize=(COLUMN_WIDTH * len(columns), ROW_HEIGHT * height))
+    axes = figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[])
+    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(-rows / 2 - 0.2 - bulge, rows / 2 + 0.2))
     box = {"boxstyle": "round", "facecolor": "white"}
+    boxes = {
+        name: axes.text(*place, name, ha="center", va="center", bbox=box).get_bbox_patch()
+        for name, place in places.items()
+    }
     for source, sink in sorted(edges):
-        bent = "arc3,rad=0.25" if depth[sink] - depth[source] > 1 else "arc3"
-        arrow = {"arrowstyle": "->", "shrinkA": 30, "shrinkB": 30, "connectionstyle": bent}
+        bent = f"arc3,rad={BEND if depth[sink] - depth[source] > 1 else 0}"
+        arrow = {"arrowstyle": "->", "connectionstyle": bent, "patchA": boxes[source],
+                 "patchB": boxes[sink]}  # fmt: skip
         axes.annotate("", places[sink], places[source], arrowprops=arrow)
-    for name, place in places.items():
-        axes.text(*place, name, ha="center", va="center", bbox=box)
-    axes.set(xlim=(-0.6, len(columns) - 0.4), ylim=(-rows / 2 - 0.2, rows / 2 + 0.2))
-    axes.axis("off")
-    figure.savefig(file_name, bbox_inches="tight")
+    figure.savefig(file_name)
     try:
         from IPython.display import Image
     except ImportError:

@@ -102,7 +102,9 @@ def test_buffers_that_are_not_kept_say_so():
         lambda: list(net.buffer.Hidden.gradients),
         lambda: net.buffer.Hidden.outputs[0],
     ):
-        with pytest.raises(ValidationError, match=r"not stored by the compiled step: .*keep="):
+        with pytest.raises(
+            ValidationError, match=r"compiled step did not store the buffer '\w.*': .*keep="
+        ):
             read()
     net.forward_pass()
     assert net.buffer.Hidden.outputs.default.any() and net.buffer.gradients is not None

@@ -29,7 +29,7 @@ class BufferView(list[Any]):
     ) -> None:
         super().__init__()
         self._contexts: dict[str, int] = {}
-        self._hidden: set[str] = set()
+        self._hidden: dict[str, str] = {}
         self._names: list[str] = []
         self.adjust(buffer_names, buffers, full_buffer, contexts)
 
@@ -43,7 +43,7 @@ class BufferView(list[Any]):
         """Replace the buffers, and return the view."""
         for name in self._names:
             self.__dict__.pop(name, None)
-        self._hidden = set()
+        self._hidden = {}
         self._names, self._full_buffer = list(buffer_names), full_buffer
         self._contexts = dict(contexts or {})
         self[:] = list(buffers)
@@ -80,16 +80,16 @@ class BufferView(list[Any]):
         """Return a buffer, also a hidden one."""
         return super().__getitem__(self._names.index(name))
 
-    def _hide(self, names: Iterable[str]) -> None:
-        """Refuse to show these buffers, which a compiled step has not stored."""
-        self._hidden = set(names)
+    def _hide(self, paths: Mapping[str, str]) -> None:
+        """Refuse to show buffers that a compiled step has not stored: paths by name."""
+        self._hidden = dict(paths)
         for name in self._hidden:
             self.__dict__.pop(name, None)
 
     def _refuse_hidden(self, name: str) -> None:
         if name in self._hidden:
             raise UnkeptError(
-                f"the buffer {name!r} was not stored by the compiled step: name its path in "
+                f"the compiled step did not store the buffer {self._hidden[name]!r}: name it in "
                 "net.compile(keep=[...]) or Trainer(..., keep=[...]), or call net.forward_pass() "
                 "and net.backward_pass(), which store all buffers"
             )

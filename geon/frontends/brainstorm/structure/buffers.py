@@ -149,7 +149,7 @@ class BufferManager:
 
 def _hide(view: BufferView, layout: Layout, shown: set[str], path: str) -> None:
     arrays = [name for name in view.keys() if layout[name]["@type"] == "array"]
-    view._hide(name for name in arrays if path + name not in shown)
+    view._hide({name: path + name for name in arrays if path + name not in shown})
     for name in view.keys():
         if name not in arrays:
             _hide(view._array(name), layout[name], shown, f"{path}{name}.")

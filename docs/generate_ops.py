@@ -77,6 +77,8 @@ DERIVATIVES = {
         "that of the values, of any order, goes to the elements that were found; the positions, "
         "which are integers, have none"
     ),
+    "cummax": "of any order; of equal elements the first one gets it",
+    "cummin": "of any order; of equal elements the first one gets it",
     "sequential": "that of the last item, of any order, with variables as they were assigned",
 }
 

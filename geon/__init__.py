@@ -28,6 +28,7 @@ import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from . import fft, linalg
 from .errors import (
     ArgumentError,
     AssignError,
@@ -46,6 +47,7 @@ from .errors import (
     GuardError,
     IncompleteError,
     IndexRangeError,
+    LinearAlgebraError,
     NonFiniteError,
     OrderError,
     PlanError,
@@ -61,6 +63,33 @@ from .op_graph.axes.axes import Axes, Axis
 from .op_graph.axes.length_defaults import lengths
 from .op_graph.building.constants import constant
 from .op_graph.building.constants import shown_number as _shown_number
+from .op_graph.functions.arithmetic import (
+    allclose,
+    cbrt,
+    deg2rad,
+    exp2,
+    float_power,
+    fmax,
+    fmin,
+    fmod,
+    frac,
+    heaviside,
+    hypot,
+    isclose,
+    lcm,
+    logaddexp,
+    logaddexp2,
+    logit,
+    nan_to_num,
+    rad2deg,
+    round,
+    sinc,
+    spherical_j0,
+    trunc_divide,
+    xlog1py,
+    xlogy,
+)
+from .op_graph.functions.bits import copysign, frexp, ldexp, log2, log10, nextafter, signbit
 from .op_graph.functions.composites import (
     L2_norm,
     clip,
@@ -74,6 +103,7 @@ from .op_graph.functions.composites import (
     onehot,
     outer,
     relu,
+    renorm,
     silu,
     softmax,
     squared_L2,
@@ -85,13 +115,13 @@ from .op_graph.functions.losses import cross_entropy_binary, cross_entropy_multi
 from .op_graph.functions.pooling import average_pool, lp_pool, max_pool
 from .op_graph.functions.resizing import diagonal, resize, roll
 from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
-from .op_graph.random.streams import Random
 from .op_graph.regions.associative_scan import associative_scan
 from .op_graph.regions.associative_scan import linear_recurrence as _linear_recurrence
 from .op_graph.regions.cases import case_of, cond
 from .op_graph.regions.fixed_point import fixed_point
 from .op_graph.regions.scan import scan
 from .op_graph.regions.while_loop import while_loop
+from .op_graph.rows.complex_numbers import angle, as_complex, conj, imag, real
 from .op_graph.rows.concatenation import concat, pad, stack
 from .op_graph.rows.contraction import contract, dot
 from .op_graph.rows.contraction import matmul as _matmul
@@ -125,7 +155,6 @@ from .op_graph.rows.elementwise import (
     not_equal,
     power,
     reciprocal,
-    round,
     rsqrt,
     sigmoid,
     sign,
@@ -138,6 +167,7 @@ from .op_graph.rows.elementwise import (
     where,
 )
 from .op_graph.rows.indexing import gather, scatter, take_along
+from .op_graph.rows.integers import bitcast, gcd
 from .op_graph.rows.leaves import (
     Variable,
     iota,
@@ -171,7 +201,17 @@ from .op_graph.rows.movement import (
 from .op_graph.rows.reductions import all, any, argmax, argmin, max, min, prod, sum, tensor_size
 from .op_graph.rows.slicing import take as _take
 from .op_graph.rows.slicing import update
-from .op_graph.rows.sort_and_cumulative import argsort, cumprod, cumsum, sort, top_k
+from .op_graph.rows.sort_and_cumulative import (
+    argcummax,
+    argcummin,
+    argsort,
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    sort,
+    top_k,
+)
 from .op_graph.rows.trigonometry import (
     acos,
     acosh,
@@ -188,6 +228,7 @@ from .op_graph.rows.trigonometry import (
     tanh,
 )
 from .op_graph.rows.windows import Window, window
+from .op_graph.special.incomplete import betainc, gammainc, gammaincc
 from .op_graph.special.special_functions import (
     digamma,
     erf,
@@ -210,6 +251,38 @@ if _TYPE_CHECKING:
     from .frontends.sympy.writer import to_sympy
     from .op_graph.autodiff.gradient_check import check_gradients
     from .op_graph.autodiff.jacobians import hessian, jacobian
+    from .op_graph.draws.stream import Random
+    from .op_graph.functions.cumulative import logcumsumexp
+    from .op_graph.functions.missing_values import nanmean, nansum
+    from .op_graph.functions.quantiles import (
+        aminmax,
+        kthvalue,
+        lexsort,
+        median,
+        mode,
+        nanmedian,
+        nanquantile,
+        percentile,
+        quantile,
+    )
+    from .op_graph.functions.searching import bucketize, isin, searchsorted
+    from .op_graph.functions.segments import (
+        bincount,
+        count_nonzero,
+        histogram,
+        segment_max,
+        segment_mean,
+        segment_min,
+        segment_prod,
+        segment_sum,
+    )
+    from .op_graph.functions.selecting import (
+        compress,
+        masked_scatter,
+        nonzero,
+        unique,
+        unique_consecutive,
+    )
     from .op_graph.text.display import text
     from .op_graph.text.dumps import dumps, loads
     from .transformers.base import Transformer, make_transformer
@@ -221,35 +294,36 @@ if _TYPE_CHECKING:
     __all__ = [
         "ArgumentError", "AssignError", "Axes", "Axis", "AxisError", "CheckpointError",
         "ClosedError", "Computation", "ComputationOp", "ConvergenceError", "DTypeError",
-        "DerivativeError",
-        "DeviceError", "DeviceMemoryError", "DumpError", "FeedError", "GeonError", "GradientError",
-        "GuardError",
-        "IncompleteError", "IndexRangeError", "L2_norm", "NativeTransformer", "NonFiniteError",
-        "NumPyTransformer", "Op", "OrderError", "PlanError", "Random", "RewriteError", "SetItem",
-        "SizeError", "SymbolicError", "Tensor", "Transformer", "UnavailableError", "Variable",
-        "VoidOp", "Window", "absolute", "acos", "acosh", "add", "all", "any", "argmax", "argmin",
-        "argsort", "asin", "asinh", "assign", "associative_scan", "atan", "atan2", "atanh",
-        "average_pool",
-        "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "case_of", "cast",
-        "cast_axes", "ceil", "check_gradients", "checkpoint", "clip", "concat", "cond", "constant",
-        "contract",
-        "convolution", "cos", "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod",
-        "cumsum", "custom_deriv", "deriv", "diagonal", "digamma", "divide", "doall", "dot", "dumps",
-        "elu", "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find",
-        "fixed_point", "flatten", "flip", "floor", "floordivide", "from_sympy",
-        "gather", "gelu", "greater",
-        "greater_equal", "hessian", "hvp", "interpolation", "iota", "isfinite", "isinf", "isnan",
-        "jacobian", "jvp", "leaky_relu", "left_shift", "lengths", "less", "less_equal", "lgamma",
-        "loads", "log", "log1p", "log_ndtr", "log_softmax", "logical_and", "logical_not",
-        "logical_or", "logical_xor", "logsumexp", "lp_pool", "make_transformer", "max", "max_pool",
-        "maximum", "mean", "min", "minimum", "mod", "multiply", "ndtr", "negative", "not_equal",
-        "onehot", "outer", "pad", "persistent_tensor", "placeholder", "polygamma", "power", "print",
-        "prod", "reciprocal", "relu", "remat", "rename", "reorder", "resize", "right_shift", "roll",
-        "round", "rsqrt", "scan", "scatter", "sequential", "sigmoid", "sign", "silu", "sin", "sinh",
-        "softmax", "softplus", "sort", "sqrt", "square", "squared_L2", "stack", "std",
-        "stop_gradient", "subtract", "sum", "take_along", "tan", "tanh", "temporary_tensor",
-        "tensor_size", "text", "to_sympy", "top_k", "transposed_convolution", "trunc", "unflatten",
-        "update",
+        "DerivativeError", "DeviceError", "DeviceMemoryError", "DumpError", "FeedError",
+        "GeonError", "GradientError", "GuardError", "IncompleteError", "IndexRangeError", "L2_norm",
+        "LinearAlgebraError", "NativeTransformer", "NonFiniteError", "NumPyTransformer", "Op",
+        "OrderError", "PlanError", "Random", "RewriteError", "SetItem", "SizeError",
+        "SymbolicError", "Tensor", "Transformer", "UnavailableError", "Variable", "VoidOp",
+        "Window", "absolute", "acos", "acosh", "add", "all", "aminmax", "any", "argcummax",
+        "argcummin", "argmax", "argmin", "argsort", "asin", "asinh", "assign", "associative_scan",
+        "atan", "atan2", "atanh", "average_pool", "bincount", "bitwise_and", "bitwise_not",
+        "bitwise_or", "bitwise_xor", "broadcast", "bucketize", "case_of", "cast", "cast_axes",
+        "ceil", "check_gradients", "checkpoint", "clip", "compress", "concat", "cond", "constant",
+        "contract", "convolution", "cos", "cosh", "count_nonzero", "cross_entropy_binary",
+        "cross_entropy_multi", "cummax", "cummin", "cumprod", "cumsum", "custom_deriv", "deriv",
+        "diagonal", "digamma", "divide", "doall", "dot", "dumps", "elu", "equal", "erf", "erfc",
+        "erfcx", "erfinv", "exp", "expand", "expm1", "find", "fixed_point", "flatten", "flip",
+        "floor", "floordivide", "from_sympy", "gather", "gelu", "greater", "greater_equal",
+        "hessian", "histogram", "hvp", "interpolation", "iota", "isfinite", "isin", "isinf",
+        "isnan", "jacobian", "jvp", "kthvalue", "leaky_relu", "left_shift", "lengths", "less",
+        "less_equal", "lexsort", "lgamma", "linalg", "loads", "log", "log1p", "log_ndtr",
+        "log_softmax", "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor",
+        "logsumexp", "lp_pool", "make_transformer", "masked_scatter", "max", "max_pool", "maximum",
+        "mean", "median", "min", "minimum", "mod", "mode", "multiply", "nanmean", "nanmedian",
+        "nanquantile", "nansum", "ndtr", "negative", "nonzero", "not_equal", "onehot", "outer",
+        "pad", "percentile", "persistent_tensor", "placeholder", "polygamma", "power", "print",
+        "prod", "quantile", "reciprocal", "relu", "remat", "rename", "renorm", "reorder", "resize",
+        "right_shift", "roll", "round", "rsqrt", "scan", "scatter", "searchsorted", "segment_max",
+        "segment_mean", "segment_min", "segment_prod", "segment_sum", "sequential", "sigmoid",
+        "sign", "silu", "sin", "sinh", "softmax", "softplus", "sort", "sqrt", "square",
+        "squared_L2", "stack", "std", "stop_gradient", "subtract", "sum", "take_along", "tan",
+        "tanh", "temporary_tensor", "tensor_size", "text", "to_sympy", "top_k",
+        "transposed_convolution", "trunc", "unflatten", "unique", "unique_consecutive", "update",
         "variable", "variance", "vjp", "where", "while_loop", "window",
     ]  # fmt: skip
 
@@ -273,6 +347,7 @@ def _later(module: str, function: str) -> _Any:
 _LATE_BOUND.update(
     broadcast=broadcast,
     cast=cast,
+    conj=conj,
     deriv=deriv,
     dot=dot,
     follows=_after,
@@ -282,6 +357,7 @@ _LATE_BOUND.update(
     mean=mean,
     min=min,
     number=_shown_number,
+    real=real,
     rename=rename,
     reorder=reorder,
     sum=sum,
@@ -300,11 +376,40 @@ for _cls in (Tensor, VoidOp):
 
 # What needs the rest of geon is imported when it is asked for: `import geon` stays cheap.
 _LATER = {
+    "Random": "op_graph.draws.stream",
     "dumps": "op_graph.text.dumps",
     "loads": "op_graph.text.dumps",
     "check_gradients": "op_graph.autodiff.gradient_check",
     "hessian": "op_graph.autodiff.jacobians",
     "jacobian": "op_graph.autodiff.jacobians",
+    "logcumsumexp": "op_graph.functions.cumulative",
+    "nanmean": "op_graph.functions.missing_values",
+    "nansum": "op_graph.functions.missing_values",
+    "aminmax": "op_graph.functions.quantiles",
+    "kthvalue": "op_graph.functions.quantiles",
+    "lexsort": "op_graph.functions.quantiles",
+    "median": "op_graph.functions.quantiles",
+    "mode": "op_graph.functions.quantiles",
+    "nanmedian": "op_graph.functions.quantiles",
+    "nanquantile": "op_graph.functions.quantiles",
+    "percentile": "op_graph.functions.quantiles",
+    "quantile": "op_graph.functions.quantiles",
+    "bucketize": "op_graph.functions.searching",
+    "isin": "op_graph.functions.searching",
+    "searchsorted": "op_graph.functions.searching",
+    "bincount": "op_graph.functions.segments",
+    "count_nonzero": "op_graph.functions.segments",
+    "histogram": "op_graph.functions.segments",
+    "segment_max": "op_graph.functions.segments",
+    "segment_mean": "op_graph.functions.segments",
+    "segment_min": "op_graph.functions.segments",
+    "segment_prod": "op_graph.functions.segments",
+    "segment_sum": "op_graph.functions.segments",
+    "compress": "op_graph.functions.selecting",
+    "masked_scatter": "op_graph.functions.selecting",
+    "nonzero": "op_graph.functions.selecting",
+    "unique": "op_graph.functions.selecting",
+    "unique_consecutive": "op_graph.functions.selecting",
     "text": "op_graph.text.display",
     "from_sympy": "frontends.sympy.reader",
     "to_sympy": "frontends.sympy.writer",

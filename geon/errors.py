@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 
 class GeonError(Exception):
     """The root of all errors that geon raises on purpose."""
@@ -64,6 +66,10 @@ class NonFiniteError(GeonError, FloatingPointError):
 
 class ConvergenceError(GeonError, ArithmeticError):
     """A fixed-point loop reached its maximum number of steps, or diverged."""
+
+
+class LinearAlgebraError(GeonError, np.linalg.LinAlgError):
+    """A matrix that cannot be factorised: singular, not positive definite, or no convergence."""
 
 
 class SizeError(GeonError, MemoryError):

@@ -133,6 +133,12 @@ def running(x, ufunc):
     return ufunc.accumulate(x, axis=1)
 
 
+def first_of(x, ufunc):
+    """The position of each element's running extreme, of distinct elements."""
+    return np.stack([(x == best[:, None]).argmax(1) for best in running(x, ufunc).T], 1)
+
+
+GROUPS = geon.constant([1, 0, 0, 1], [B])
 PICKED = np.array([2, 0, 1, 3, 3])
 INDEX = geon.constant(PICKED, [geon.Axis("P", 5)])
 PROBABLE = (draw((3, 4), 0.1, 0.9, 4), (A, B))
@@ -378,6 +384,133 @@ CASES |= {
             (X2,),
             exact=True,
         ),
+    ],
+    "cummax": [Case(lambda x: geon.cummax(x, B), lambda x: running(x, np.maximum), (X2,))],
+    "cummin": [Case(lambda x: geon.cummin(x, B), lambda x: running(x, np.minimum), (X2,))],
+    "argcummax": [
+        Case(lambda x: geon.argcummax(x, B), lambda x: first_of(x, np.maximum), (X2,), exact=True)
+    ],
+    "argcummin": [
+        Case(lambda x: geon.argcummin(x, B), lambda x: first_of(x, np.minimum), (X2,), exact=True)
+    ],
+    "logcumsumexp": [
+        Case(
+            lambda x: geon.logcumsumexp(x, B),
+            lambda x: each(lambda s: mpmath.log(s))(
+                running(each(lambda t: mpmath.exp(t))(x), np.add)
+            ),
+            (X2,),
+        )
+    ],
+    "kthvalue": [Case(lambda x: geon.kthvalue(x, 2, B)[0], lambda x: np.sort(x, 1)[:, 1], (X2,))],
+    "mode": [Case(lambda x: geon.mode(x, B)[0], lambda x: x.min(1), (X2,))],
+    "lexsort": [
+        Case(lambda x: geon.lexsort([x > 9, x], B), lambda x: np.argsort(x, 1), (X2,), exact=True)
+    ],
+    "aminmax": [Case(lambda x: geon.aminmax(x, B)[1], lambda x: x.max(1), (X2,))],
+    **{
+        name: [
+            Case(
+                lambda x, f=f: f(x, 0.5, B),
+                lambda x: np.sort(x, 1)[:, 1:3].sum(1) / 2,
+                (X2,),
+            )
+        ]
+        for name, f in (("quantile", geon.quantile), ("nanquantile", geon.nanquantile))
+    },
+    "percentile": [
+        Case(lambda x: geon.percentile(x, 100, B), lambda x: x.max(1), (X2,)),
+    ],
+    **{
+        name: [Case(lambda x, f=f: f(x, B), lambda x: np.sort(x, 1)[:, 1:3].sum(1) / 2, (X2,))]
+        for name, f in (("median", geon.median), ("nanmedian", geon.nanmedian))
+    },
+    "nansum": [Case(lambda x: geon.nansum(x, B), lambda x: x.sum(1), (X2,))],
+    "nanmean": [Case(lambda x: geon.nanmean(x, B), lambda x: x.sum(1) / 4, (X2,))],
+    "count_nonzero": [
+        Case(lambda x: geon.count_nonzero(x, B), lambda x: np.array([4] * 3), (X2,), exact=True)
+    ],
+    "renorm": [
+        Case(
+            lambda x: geon.renorm(x, B, 0.5),
+            lambda x: x / mp_sqrt((x * x).sum(1))[:, None] / 2,
+            (X2,),
+        )
+    ],
+    # Searches, segments and selections.
+    "searchsorted": [
+        Case(
+            lambda x, y: geon.searchsorted(geon.sort(x), y, A),
+            lambda x, y: np.searchsorted(np.sort(x), y),
+            (X1, (Y2[0][0], (B,))),
+            exact=True,
+        )
+    ],
+    "bucketize": [
+        Case(
+            lambda x, y: geon.bucketize(y, geon.sort(x)),
+            lambda x, y: np.searchsorted(np.sort(x), y),
+            (X1, (Y2[0][0], (B,))),
+            exact=True,
+        )
+    ],
+    "isin": [
+        Case(
+            lambda x, y: geon.isin(x, geon.concat([y, x[0:1]], A)),
+            lambda x, y: np.array([True, False, False]),
+            (X1, Y1),
+            exact=True,
+        )
+    ],
+    **{
+        f"segment_{name}": [
+            Case(
+                lambda x, name=f"segment_{name}": getattr(geon, name)(x, GROUPS, S.with_length(2)),
+                lambda x, f=f: np.stack([f(x[:, 1:3]), f(x[:, [0, 3]])], 1),
+                (X2,),
+            )
+        ]
+        for name, f in {
+            "sum": lambda x: x.sum(1),
+            "prod": lambda x: x.prod(1),
+            "max": lambda x: x.max(1),
+            "min": lambda x: x.min(1),
+            "mean": lambda x: x.sum(1) / 2,
+        }.items()
+    },
+    "bincount": [
+        Case(
+            lambda x: geon.bincount(GROUPS, S.with_length(2), weights=x[0]),
+            lambda x: np.array([x[0, 1] + x[0, 2], x[0, 0] + x[0, 3]]),
+            (X2,),
+        )
+    ],
+    "histogram": [
+        Case(
+            lambda x: geon.histogram(x, S.with_length(2), 0, 2, weights=x),
+            lambda x: np.array([x[x < 1].sum(), x[x >= 1].sum()]),
+            (X2,),
+        )
+    ],
+    "nonzero": [
+        Case(
+            lambda x: geon.nonzero(x > 1).count,
+            lambda x: np.asarray((x > 1).sum()),
+            (X2,),
+            exact=True,
+        )
+    ],
+    "compress": [
+        Case(lambda x: geon.compress(x, x > 0).values, lambda x: x.reshape(-1), (X2,)),
+    ],
+    "masked_scatter": [
+        Case(lambda x, y: geon.masked_scatter(x, x > 0, y), lambda x, y: y, (X1, Y1))
+    ],
+    "unique": [
+        Case(lambda x: geon.unique(x).values, lambda x: np.sort(x.reshape(-1)), (X2,)),
+    ],
+    "unique_consecutive": [
+        Case(lambda x: geon.unique_consecutive(x).values, lambda x: x.reshape(-1), (X2,)),
     ],
     # Products.
     "dot": [Case(geon.dot, lambda x, y: (x * y).sum(), (X2, Y2))],

@@ -206,8 +206,8 @@ def test_what_is_named_as_missing_is_missing(owner, cures):
 
 
 def test_cures_of_streams_build():
-    axis, axes = B, [B]
-    x, n, values, positions = V, 4, V, geon.iota(B)
+    axis, axes, others = B, [B], []
+    x, low, high, mean, std, shape, scale, degrees = V, 0, 4, 0.0, 1.0, 2.0, 1.0, 3
     for name, cure in foreign_names.STREAMS.items():
         if name != "split":
             code = cure.partition(", with")[0]

@@ -20,7 +20,7 @@ ROOT = Path(geon.__file__).parent
 ORDER = {
     "geon.op_graph": """
         core axes values syntax . building rows special random transforms regions evaluation
-        rewriting functions autodiff text
+        rewriting functions linalg autodiff draws text
     """,
     "geon.transformers": """
         sizes native.sizes runtime
@@ -256,6 +256,10 @@ LATER = {
     ("geon.transformers.native.transformer", "geon.transformers.native.reports.c_function"),
     ("geon.transformers.native.transformer", "geon.transformers.native.reports.profile"),
     ("geon.transformers.native.transformer", "geon.transformers.native.runtime.sanitizing"),
+    (
+        "geon.transformers.native.runtime.bound_program",
+        "geon.transformers.native.runtime.external_functions",
+    ),
     (
         "geon.transformers.native.transformer",
         "geon.transformers.native.standalone.written_program",

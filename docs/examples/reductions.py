@@ -53,3 +53,50 @@ show(geon.L2_norm(x, B))
 # %% logsumexp
 show(geon.logsumexp(x, B))
 show(geon.logsumexp(1000 * x, B))
+
+# %% nansum
+show(geon.nansum(geon.where(x < 0, np.nan, x), B))
+
+# %% nanmean
+show(geon.nanmean(geon.where(x < 0, np.nan, x), B))
+
+# %% count_nonzero
+show(geon.count_nonzero(n))
+
+# %% aminmax
+least, largest = geon.aminmax(x, B)
+show(least)
+show(largest)
+
+# %% renorm
+show(geon.renorm(x, B, 5))
+
+# %% segment_sum
+groups, S = geon.constant([1, 0, 1], [B], name="groups"), geon.Axis("S", 3)
+show(geon.segment_sum(x, groups, S))
+refused(lambda: transformer.computation(geon.segment_sum(x, groups + 2, S))())
+
+# %% segment_prod
+groups, S = geon.constant([1, 0, 1], [B], name="groups"), geon.Axis("S", 3)
+show(geon.segment_prod(x, groups, S))
+
+# %% segment_max
+groups, S = geon.constant([1, 0, 1], [B], name="groups"), geon.Axis("S", 3)
+show(geon.segment_max(x, groups, S))
+
+# %% segment_min
+groups, S = geon.constant([1, 0, 1], [B], name="groups"), geon.Axis("S", 3)
+show(geon.segment_min(x, groups, S))
+
+# %% segment_mean
+groups, S = geon.constant([1, 0, 1], [B], name="groups"), geon.Axis("S", 3)
+show(geon.segment_mean(x, groups, S))
+
+# %% bincount
+show(geon.bincount(n, geon.Axis("K", 5)))
+show(geon.bincount(n, geon.Axis("K", 5), weights=geon.constant([0.5, 1.0, 2.0], [B])))
+
+# %% histogram
+show(geon.histogram(x, geon.Axis("K", 4), -4, 4))
+show(geon.histogram(x, geon.Axis("K", 4), -4, 4, B))
+refused(lambda: geon.histogram(x, geon.Axis("K", 4), 4, -4))

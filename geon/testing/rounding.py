@@ -17,7 +17,7 @@ from ..errors import GeonError
 from ..op_graph.evaluation.interpreter import COMPUTING, BoundOp, Evaluate, evaluate, interpret
 from ..op_graph.op_graph import Op
 from ..op_graph.values.dtypes import kind, name_of
-from .comparison import TOLERANCES, close
+from .comparison import TOLERANCES, close, widest
 
 Array = np.ndarray[Any, Any]
 PERTURBED_RUNS = (
@@ -25,6 +25,7 @@ PERTURBED_RUNS = (
 )
 MAX_SPREAD_RATIO = 2.0  # allowed difference, as a multiple of that move
 WHOLE = {"float64": 2.0**53, "float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
+WHOLE |= {"complex128": WHOLE["float64"], "complex64": WHOLE["float32"]}
 
 
 def spreads(
@@ -41,7 +42,7 @@ def spreads(
             continue
         for k, root in enumerate(roots):
             with np.errstate(all="ignore"):
-                move = np.abs(moved[root].astype(np.float64) - plain[root].astype(np.float64))
+                move = np.abs(widest(moved[root]) - widest(plain[root]))
             found[k] = np.fmax(found[k], np.where(np.isfinite(move), move, 0))
     return found
 
@@ -77,7 +78,7 @@ def explained(actual: Any, expected: Any, spread: Array) -> Array:
     ``spread``.
     """
     with np.errstate(all="ignore"):
-        left, right = (np.asarray(value).astype(np.float64) for value in (actual, expected))
+        left, right = widest(actual), widest(expected)
         return np.asarray(np.abs(left - right) <= MAX_SPREAD_RATIO * spread)
 
 
@@ -109,10 +110,16 @@ def adds(op: Op) -> bool:
 def moved(random: np.random.Generator, value: Array, op: Op) -> Array:
     """Return a value with a random error for its dtype; exact whole numbers stay."""
     name = name_of(op.dtype)
-    if kind(op.dtype) != "f":
-        return value
+    if kind(op.dtype) == "c":
+        parts = (_moved(random, part, name) for part in (value.real, value.imag))
+        return np.asarray(next(parts) + 1j * next(parts)).astype(op.dtype)
+    return _moved(random, value, name).astype(op.dtype) if kind(op.dtype) == "f" else value
+
+
+def _moved(random: np.random.Generator, value: Array, name: str) -> Array:
+    """Return real numbers in float64 with random errors of a dtype."""
     with np.errstate(all="ignore"):
         wide = value.astype(np.float64)
         exact = (wide == np.rint(wide)) & (np.abs(wide) <= WHOLE[name])
         error = TOLERANCES[name] * random.uniform(-1, 1, wide.shape)
-        return np.asarray(np.where(exact, wide, wide * (1 + error)).astype(op.dtype))
+        return np.asarray(np.where(exact, wide, wide * (1 + error)))

@@ -59,6 +59,9 @@ def shape_of(axes: Iterable[geon.Axis]) -> tuple[int, ...]:
 def values(random: np.random.Generator, dtype: str, like: Leaf) -> Array:
     """Return small random numbers over the axes of a leaf, of both signs if the dtype has them."""
     shape = shape_of(like.axes)
+    if kind(as_dtype(dtype)) == "c":
+        both = random.normal(size=(2, *shape))
+        return np.asarray(both[0] + 1j * both[1]).astype(dtype)
     if kind(as_dtype(dtype)) == "f":
         return random.normal(size=shape).astype(as_dtype(dtype))
     low, high = (0, 2) if dtype == "bool" else (0 if dtype.startswith("u") else -4, 5)
@@ -124,10 +127,10 @@ def _taken(row: Primitive) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _own(kind: str) -> list[Sample]:
+def _own(kind: str, **more: Any) -> list[Sample]:
     """Return the samples that primitives of a kind define."""
     return [
-        sample(row.name, *own, exact=kind in ("movement", "indexing"))
+        sample(row.name, *own, exact=kind in ("movement", "indexing"), **more)
         for row in PRIMITIVES.values()
         if row.kind == kind and row.samples is not None
         for own in row.samples()
@@ -142,19 +145,24 @@ def _ordered() -> list[Sample]:
         "both": {"exclusive": True, "reverse": True},
     }
     found = []
-    for name in ("cumsum", "cumprod"):
+    for name in ("cumsum", "cumprod", "cummax", "cummin"):
         run: Any = getattr(geon, name)
+        more = {"exact": name in ("cummax", "cummin")}
         for label, options in ways.items():
-            found.append(sample(name, label, [[A, C, B]], lambda x, r=run, o=options: r(x, C, **o)))
-        found.append(sample(name, "of nothing", [[A, Z]], lambda x, r=run: r(x, Z)))
+            build = lambda x, r=run, o=options: r(x, C, **o)  # noqa: E731
+            found.append(sample(name, label, [[A, C, B]], build, **more))
+        found.append(sample(name, "of nothing", [[A, Z]], lambda x, r=run: r(x, Z), **more))
     exact = {"exact": True}
-    return [
+    return [  # fmt: skip
         *found,
         sample("sort", "inner", [[A, D]], lambda x: geon.sort(x, D), **exact),
         sample("sort", "outer", [[D, A]], lambda x: geon.sort(x, D), **exact),
         sample("argsort", "ties", [[D, A]], lambda x: geon.argsort(x, D), **exact),
         sample("top_k", "two", [[D, A]], lambda x: geon.top_k(x, 2, D), **exact),
         sample("top_k", "all", [[A, D]], lambda x: geon.top_k(x, 5, D), **exact),
+        sample(
+            "top_k", "smallest", [[A, D]], lambda x: geon.top_k(x, 3, D, largest=False), **exact
+        ),
     ]
 
 
@@ -351,6 +359,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "reduction": [*_reductions(), *_own("reduction")],
     "ordered": [*_ordered(), *_own("ordered")],
     "contraction": [*_contraction(), *_own("contraction")],
+    "matrix": _own("matrix", dtypes=("float32", "float64")),
     "movement": [*_movement(), *_own("movement")],
     "indexing": [*_indexing(), *_own("indexing")],
     "other": _others(),

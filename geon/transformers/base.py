@@ -193,7 +193,7 @@ class Transformer:
             }
         return kind(
             functions,
-            [input_of(leaf) for leaf in linking.inputs],
+            [input_of(leaf, stages.stands_for(leaf)) for leaf in linking.inputs],
             list(slots.values()),
             [slots[leaf] for leaf in linking.read],
             [slots[leaf] for leaf in linking.written] if writes else [],

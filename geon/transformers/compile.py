@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..op_graph.core.traversal import deep_order
 from .cache import programs
 from .linking import Linking
 from .loading.environment import debugging
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from .lowering.facts.target import Target
     from .lowering.planning.plan import Plan
     from .lowering.planning.schedule import Schedule
+    from .lowering.rules import complex_parts
     from .lowering.rules.program import Program
     from .request import Request
     from .sizes.budget import Budget
 else:
     # loaded at first use: a recalled program runs no stage
     pipeline = LaterModule(".pipeline", __package__)
+    complex_parts = LaterModule(".lowering.rules.complex_parts", __package__)
 
 
 class Compiler(Protocol):
@@ -59,7 +62,16 @@ class CompileStages:
     def __init__(
         self, request: Request, pure: Functional, inputs: Sequence[Leaf], compiler: Compiler
     ) -> None:
-        self.request, self.pure, self.inputs, self.compiler = request, pure, inputs, compiler
+        self.request, self.compiler = request, compiler
+        self.pure, self.inputs = pure, tuple(inputs)
+        self.is_complex = [op.dtype.kind == "c" for op in pure.outputs if op is not None]
+        # The complex leaf for each leaf that stands for its parts; None without complex values.
+        self.complex_leaves: dict[Leaf, Leaf] | None = None
+        if any(op.dtype.kind == "c" for op in deep_order([*pure.roots, *pure.updates, *inputs])):
+            form = complex_parts.real_form(
+                pure, inputs, request.open_table, self.compiler.target.transforms
+            )
+            self.pure, self.inputs, self.complex_leaves = form.pure, form.inputs, form.leaves
         self._made: dict[str, Any] = {}
 
     @property
@@ -144,9 +156,19 @@ class CompileStages:
     def linking(self) -> Linking:
         """Return the inputs, variables and constants that the program is linked with."""
         made: Linking = self.once(
-            "linking", lambda: Linking(self.pure, self.inputs, self.request.storage)
+            "linking", lambda: Linking(self.pure, self.inputs, self._storage())
         )
         return made
+
+    def _storage(self) -> dict[Leaf, Leaf]:
+        """Return the variables that leaves stand for, if these are others."""
+        stored = self.request.storage
+        parts = (self.complex_leaves or {}).items()
+        return {**stored, **{leaf: stored.get(z, z) for leaf, z in parts if leaf.info.stored}}
+
+    def stands_for(self, leaf: Leaf) -> Leaf:
+        """Return the complex leaf whose parts ``leaf`` has; else the leaf itself."""
+        return leaf if self.complex_leaves is None else self.complex_leaves.get(leaf, leaf)
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """Return the value of ``make()``, computed at the first request for this name."""

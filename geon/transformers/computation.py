@@ -13,6 +13,7 @@ from ..errors import (
     AxisError,
     DeviceError,
     IndexRangeError,
+    LinearAlgebraError,
     NonFiniteError,
     SizeError,
 )
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ..op_graph.axes.lengths import Length
     from ..op_graph.building.typing import FeedLike, Lengths, Results
     from ..op_graph.transforms.functionalize import Functional
+    from .binding import complex_calls
     from .linking import Linking
     from .lowering.planning.plan import Plan
     from .lowering.rules.program import Program
@@ -43,13 +45,21 @@ if TYPE_CHECKING:
     from .reports import trace as tracing
     from .reports.trace import TraceEntry
 else:  # loaded at first use: reports and error messages
+    complex_calls = LaterModule(".binding.complex_calls", __package__)
     explaining = LaterModule(".reports.explain", __package__)
     call_errors = LaterModule(".reports.call_errors", __package__)
     dump_and_peak = LaterModule(".reports.dump_and_peak", __package__)
     tracing = LaterModule(".reports.trace", __package__)
 
 # Errors of a call whose messages are extended with the ops and values concerned.
-ABOUT_OPS = (AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError)
+ABOUT_OPS = (
+    AxisError,
+    DeviceError,
+    IndexRangeError,
+    LinearAlgebraError,
+    NonFiniteError,
+    SizeError,
+)
 
 
 class Computation:
@@ -294,7 +304,10 @@ class Computation:
         key = tuple(map(id, given))
         found = self._calls.get(key)
         if found is None:
-            made = self.transformer.make_call(self.stages(given))
+            stages = self.stages(given)
+            made = self.transformer.make_call(stages)
+            if stages.complex_leaves is not None:
+                made = complex_calls.with_complex(made, stages, self.transformer.memory)
             found = self._calls.setdefault(key, made)
         return found
 

@@ -60,10 +60,10 @@ class Request:
         self.on_device = on_device
         self.keep = _kept(keep)
         self.lock = threading.RLock()
-        self._open, self.own = OwnTable(open=True), OwnTable()
+        self.open_table, self.own = OwnTable(open=True), OwnTable()
         self._check_placeholders()
         take(post_order([*self.results, *self.keep]))
-        self.pure = functional((*self.results, *self.keep), self._open)
+        self.pure = functional((*self.results, *self.keep), self.open_table)
         order = post_order(self.pure.roots)
         self._refuse_missing(order)
         self.notes = notes_of([*self.pure.roots, *self.results])
@@ -149,7 +149,7 @@ class Request:
         known: dict[Op, Op] = {}
         for op, stand in zip(given, stands, strict=True):
             known[op if kept[op] is None else kept[op]] = stand
-        return self.pure.with_values(known, self._open), (*self.inputs, *stands)
+        return self.pure.with_values(known, self.open_table), (*self.inputs, *stands)
 
     # Checks -------------------------------------------------------------------------------------
 

@@ -11,10 +11,11 @@ import pytest
 import geon
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.rows.indexing import COMBINING
+from geon.op_graph.rows.sort_and_cumulative import RUNNING
 from geon.op_graph.values.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
 from geon.transformers.cache import disk
 from geon.transformers.native.library.library_kernels import LIBRARY, library_text
-from geon.transformers.native.library.prefix_sums import (
+from geon.transformers.native.library.prefixes import (
     MIN_PARALLEL_BLOCKS,
     MIN_PART_ROWS,
     MIN_PARTS,
@@ -98,9 +99,9 @@ static __attribute__((unused)) void (*geon_pool_run)(void (*)(void *, int64_t), 
 def kernels():
     """(row, dtypes) of every kernel that is tested here."""
     for dtype in ORDERED:
-        for row in ("sort", "argsort", "top_k", "argmax", "argmin"):
+        for row in ("sort", "argsort", "top_k", "bottom_k", "argmax", "argmin"):
             yield row, (dtype,)
-    for row in ("cumsum", "cumprod"):
+    for row in RUNNING:
         for dtype in ("int64", "uint64", "float32", "float64"):
             yield row, (dtype,)
         yield row, ("int8", "int64")
@@ -192,7 +193,7 @@ def call(library, row, dtypes, *args):
 
 def call_sort(library, row, dtype, threads, x, out, *args):
     """Call a sort with as much scratch memory as is planned, between bytes that must stay."""
-    found = args[3] if row == "top_k" else args[1]
+    found = args[3] if row.endswith("_k") else args[1]
     planned = SortScratch(row, dtype, args[:3], found).bytes({}, threads)
     memory = np.full(planned + 3 * GUARD, 0xA5, np.uint8)
     start = GUARD + -(memory.ctypes.data + GUARD) % 64
@@ -275,7 +276,7 @@ def test_lines_of_a_few_elements(library, dtype, capfd):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
-@pytest.mark.parametrize("row", ["sort", "argsort", "top_k"])
+@pytest.mark.parametrize("row", ["sort", "argsort", "top_k", "bottom_k"])
 def test_a_long_line_is_sorted_the_same_on_any_number_of_threads(library, row, dtype):
     random = np.random.default_rng(0)
     for shape in LONG:
@@ -287,17 +288,18 @@ def test_a_long_line_is_sorted_the_same_on_any_number_of_threads(library, row, d
                 x = np.sort(x, 1)
             elif kind == "two":
                 x = (x > 0).astype(dtype)
-            found = shape[1] // 3 if row == "top_k" else shape[1]
+            found = shape[1] // 3 if row.endswith("_k") else shape[1]
             kind = x.dtype if row == "sort" else np.int64
             outs = []
             for threads in (1, 2, 3, 9):
                 outs.append(np.empty((shape[0], found, shape[2]), kind))
-                further = (found,) if row == "top_k" else ()
+                further = (found,) if row.endswith("_k") else ()
                 call_sort(library, row, dtype, threads, x, outs[-1], *shape, *further)
             assert len({out.tobytes() for out in outs}) == 1
             backwards = np.flip(np.argsort(np.flip(x, 1), axis=1, kind="stable"), 1)
             wanted = {"sort": np.sort(x, 1, "stable"), "argsort": np.argsort(x, 1, "stable"),
-                      "top_k": (shape[1] - 1 - backwards)[:, :found]}[row]  # fmt: skip
+                      "top_k": (shape[1] - 1 - backwards)[:, :found],
+                      "bottom_k": np.argsort(x, 1, "stable")[:, :found]}[row]  # fmt: skip
             same(outs[0], np.ascontiguousarray(wanted), f"{row} of {shape}")
 
 
@@ -394,7 +396,11 @@ def running(ufunc, x, exclusive, reverse, dtype):
     moved = x[:, ::-1] if reverse else x
     total = ufunc.accumulate(moved, axis=1, dtype=dtype)
     if exclusive:
-        first = np.full_like(total[:, :1], ufunc.identity)
+        extremes = np.finfo if np.issubdtype(dtype, np.floating) else np.iinfo
+        ends = {np.maximum: extremes(dtype).min, np.minimum: extremes(dtype).max}
+        if extremes is np.finfo:
+            ends = {np.maximum: -np.inf, np.minimum: np.inf}
+        first = np.full_like(total[:, :1], ends.get(ufunc, ufunc.identity))
         total = np.concatenate([first, total[:, :-1]], 1)[:, : x.shape[1]]
     return np.ascontiguousarray(total[:, ::-1] if reverse else total)
 
@@ -417,12 +423,12 @@ PREFIX_SHAPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("row", RUNNING)
 @pytest.mark.parametrize(
     "dtypes", [("int64",), ("uint64",), ("float32",), ("float64",), ("int8", "int64")], ids=str
 )
 def test_running_totals(library, row, dtypes, capfd):
-    ufunc = np.add if row == "cumsum" else np.multiply
+    ufunc = RUNNING[row].ufunc
     for shape in PREFIX_SHAPES:
         x = values(dtypes[0], shape, 4)
         if dtypes[0] in FLOATS:
@@ -433,6 +439,9 @@ def test_running_totals(library, row, dtypes, capfd):
             else:
                 x = (random.integers(-16, 17, shape) / 8).astype(dtypes[0])
                 x[:, : shape[1] // 2] = np.where(random.integers(0, 2, 1), -0.0, 1.25)
+            if row in ("cummax", "cummin"):
+                x[random.random(shape) < 0.001] = np.nan
+                x += 0.0  # of zeros of both signs either one is the extreme
         for exclusive in (0, 1):
             for reverse in (0, 1):
                 with np.errstate(all="ignore"):
@@ -667,7 +676,7 @@ def test_sorts_use_all_of_their_scratch_memory(library, row, dtype):
     assert used[0] < 16 and used[-1] >= scratch.size - 64 - 16 - in_registers
 
 
-@pytest.mark.parametrize("row", ["sort", "argsort", "top_k"])
+@pytest.mark.parametrize("row", ["sort", "argsort", "top_k", "bottom_k"])
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64"])
 def test_scratch_memory_of_sorts_of_open_lengths(row, dtype):
     """What is said of open lengths is at least what any of them take."""
@@ -684,7 +693,7 @@ def test_scratch_memory_of_sorts_of_open_lengths(row, dtype):
                     assert evaluate(scratch.most(threads), sizes) >= least
 
 
-@pytest.mark.parametrize("row", ["sort", "argsort", "top_k"])
+@pytest.mark.parametrize("row", ["sort", "argsort", "top_k", "bottom_k"])
 def test_bytes_are_counted_in_no_scratch_memory(row):
     assert SortScratch(row, "int8", (200, 1000, 1), 1000).bytes({}, 2) == 0
 

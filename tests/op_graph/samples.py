@@ -209,6 +209,11 @@ def _parts():
     }
 
 
+def _finite(x):
+    """Zeros instead of infinities, of which there are no differences."""
+    return geon.where(geon.isfinite(x), x, 0)
+
+
 def _sums():
     running = {
         "": {},
@@ -268,10 +273,18 @@ def _sums():
             for build in [lambda x, o=options: geon.cumprod(x, C, **o)]
             for zeros in (0, 1, 2)
         ],
+        **{
+            name: [
+                sample(label, [[A, D]], lambda x, r=run, o=options: _finite(r(x, D, **o)))
+                for label, options in running.items()
+            ]
+            for name, run in (("cummax", geon.cummax), ("cummin", geon.cummin))
+        },
         "sort": [
             sample("ascending", [[A, D]], lambda x: geon.sort(x, D)),
             sample("descending", [[D, A]], lambda x: geon.sort(x, D, descending=True)),
             sample("top_k", [[A, D]], lambda x: geon.top_k(x, 3, D)[0]),
+            sample("smallest", [[D, A]], lambda x: geon.top_k(x, 3, D, largest=False)[0]),
         ],
         "dot": [
             sample("one axis", [[A, B], [B, C]], geon.dot),
@@ -417,6 +430,6 @@ SAMPLES = {**_movement(), **_parts(), **_sums(), **_others(), **_loops()}
 
 # Rows that have no derivative: their results are no floats, or they are leaves or effects.
 NOT_DIFFERENTIABLE = frozenset(
-    "after all any argmax argmin argsort assign beside checked constant doall iota length parameter"
-    " placeholder random_bits region_result sequential top_k variable".split()
+    "after all any argmax argmin argsort assign beside checked constant doall iota length lu"
+    " lu_solve parameter placeholder random_bits region_result sequential top_k variable".split()
 )

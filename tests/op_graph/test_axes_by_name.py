@@ -51,6 +51,51 @@ CALLS = {
     "pad": [lambda a, b: geon.pad(x, {b: 1, a: (0, 2)})],
     "cumsum": [lambda a, b: geon.cumsum(x, a)],
     "cumprod": [lambda a, b: geon.cumprod(x, a)],
+    "cummax": [lambda a, b: geon.cummax(x, a)],
+    "cummin": [lambda a, b: geon.cummin(x, a)],
+    "argcummax": [lambda a, b: geon.argcummax(x, a)],
+    "argcummin": [lambda a, b: geon.argcummin(x, a)],
+    "logcumsumexp": [lambda a, b: geon.logcumsumexp(x, a)],
+    "lexsort": [lambda a, b: geon.lexsort([x, x], b)],
+    "kthvalue": [lambda a, b: geon.kthvalue(x, 2, b)[0]],
+    "mode": [lambda a, b: geon.mode(x, b)[0]],
+    "searchsorted": [lambda a, b: geon.searchsorted(x, x[{B: 0}], b)],
+    **{
+        name: [lambda a, b, f=f: f(x, 0.5, a), lambda a, b, f=f: f(x, 0.5, out_axes=b)]
+        for name, f in (
+            ("quantile", geon.quantile),
+            ("nanquantile", geon.nanquantile),
+            ("percentile", geon.percentile),
+        )
+    },
+    **{
+        name: [lambda a, b, f=f: f(x, a)]
+        for name, f in (
+            ("median", geon.median),
+            ("nanmedian", geon.nanmedian),
+            ("nansum", geon.nansum),
+            ("nanmean", geon.nanmean),
+            ("count_nonzero", geon.count_nonzero),
+        )
+    },
+    "aminmax": [lambda a, b: geon.aminmax(x, a)[0]],
+    "renorm": [lambda a, b: geon.renorm(x, a, 1.0)],
+    "bincount": [lambda a, b: geon.bincount(whole, geon.Axis("K", 3), a)],
+    "histogram": [lambda a, b: geon.histogram(x, geon.Axis("K", 3), 0, 1, a)],
+    **{
+        name: [lambda a, b, f=f: f(x, whole, geon.Axis("K", 3), a)]
+        for name, f in (
+            ("segment_sum", geon.segment_sum),
+            ("segment_prod", geon.segment_prod),
+            ("segment_max", geon.segment_max),
+            ("segment_min", geon.segment_min),
+            ("segment_mean", geon.segment_mean),
+        )
+    },
+    "nonzero": [lambda a, b: geon.nonzero(x, over=a).count],
+    "masked_scatter": [
+        lambda a, b: geon.masked_scatter(x, x > 0, z, C if a is A else "C"),
+    ],
     "sort": [lambda a, b: geon.sort(x, b)],
     "argsort": [lambda a, b: geon.argsort(x, b)],
     "top_k": [lambda a, b: geon.top_k(x, 2, b)[1]],

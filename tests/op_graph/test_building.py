@@ -31,6 +31,7 @@ DRIVERS = {
     "op_graph/transforms/derivative_sweeps.py",
     "transformers/lowering/planning/memory_budget.py",
     "transformers/lowering/fusion/layout.py",
+    "transformers/lowering/rules/complex_parts.py",
     "transformers/lowering/rules/gather_products.py",
     "transformers/lowering/rules/program.py",
     "transformers/lowering/rules/rematerialisation.py",

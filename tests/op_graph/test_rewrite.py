@@ -156,7 +156,7 @@ MATCHES = {
     "update_of_all": lambda m: geon.update(
         m.leaf(AXES), m.chosen(7.0, m.leaf(AXES)), {AXES[1]: slice(None, None, m.chosen(1, -1))}
     ),
-    "running_of_one": lambda m: m.chosen(geon.cumsum, geon.cumprod)(
+    "running_of_one": lambda m: m.chosen(geon.cumsum, geon.cumprod, geon.cummax, geon.cummin)(
         m.leaf([AXES[1], SHORT]),
         SHORT,
         exclusive=m.chosen(True, False),
@@ -183,7 +183,7 @@ MATCHES = {
             exclusive=m.chosen(True, False),
             reverse=m.chosen(True, False),
         ),
-        m.chosen(geon.cumsum, geon.cumprod)(
+        m.chosen(geon.cumsum, geon.cumprod, geon.cummax)(
             geon.broadcast(m.leaf(AXES[:2]), AXES[::-1]), AXES[0], exclusive=m.chosen(True, False)
         ),
     ),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ArgumentError
-from ...op_graph.random.streams import Random
+from ...op_graph.random.streams import BitStream
 from ...op_graph.syntax.operators import is_function
 
 # Python's own types are tested before abstract ones, which take some microseconds.
@@ -86,7 +86,7 @@ def made_folder(what: str, folder: Path) -> None:
 
 def stream(what: str, value: Any) -> None:
     """Raise ``ArgumentError`` unless the argument is a stream of random numbers."""
-    if not isinstance(value, Random):
+    if not isinstance(value, BitStream):
         raise ArgumentError(
             f"{what}: random={value!r} is no stream of random numbers; give one, such as "
             'geon.Random(0, name="random")'

@@ -19,13 +19,13 @@ import numpy as np
 from ...errors import ArgumentError
 from ...op_graph.axes.axes import Axes
 from ...op_graph.op_graph import Tensor
-from ...op_graph.random.streams import Random
 from ...op_graph.rows.elementwise import sqrt
 from ...op_graph.rows.leaves import length_value
 from .checks import a_finite_number, stream
 
 if TYPE_CHECKING:
     from ...op_graph.building.typing import TensorLike
+    from ...op_graph.draws.stream import Random
 
     Initialiser: TypeAlias = Callable[[Axes, Axes, Axes], Any]
     First: TypeAlias = TensorLike | Initialiser

@@ -24,7 +24,7 @@ from ..rows.movement import broadcast
 from ..syntax.operators import is_function
 from ..transforms.derivative_sweeps import reverse_mode
 from ..transforms.functionalize import substitute
-from ..values.dtypes import kind
+from ..values.dtypes import is_continuous
 
 Backward = Callable[..., Sequence[Any]]
 
@@ -217,7 +217,7 @@ def _vjp(g: Tensor, op: Op) -> list[Tensor | None]:
 def _checked(op: Op, i: int, x: Op, part: Any) -> Tensor:
     """Return one cotangent that a rule returned, over the axes of its input."""
     where = f"for input {i}, {x} {x.dtype.name} (made at {x.line_info}),"
-    if kind(x.dtype) != "f":
+    if not is_continuous(x.dtype):
         raise _wrong(op, f"returned {part!r} {where} which has no derivative; return None for it")
     part = as_tensor(part, near=x)
     if part.weak and part.axes is NO_AXES:

@@ -24,7 +24,7 @@ from ..rows.movement import broadcast
 from ..transforms.batching import images, many_at_once
 from ..transforms.derivative_sweeps import forward_mode, reverse_mode, zeros
 from ..transforms.functionalize import pure_value, substitute
-from ..values.dtypes import kind
+from ..values.dtypes import is_continuous, kind
 
 if TYPE_CHECKING:
     from ..building.typing import AxesLike, TensorLike
@@ -232,10 +232,10 @@ def _listed(x: Any) -> list[Tensor]:
 
 def _differentiable(x: Any, what: str, role: str) -> Tensor:
     x = as_tensor(x)
-    if kind(x.dtype) != "f":
+    if not is_continuous(x.dtype):
         raise DerivativeError(
             f"{what}: {role} is {x} of dtype {x.dtype.name} (made at {x.line_info}); only float "
-            "tensors have derivatives: geon.cast it to a float dtype before it is used"
+            "and complex tensors have derivatives: geon.cast it to a float dtype before it is used"
         )
     tensor: Tensor = x
     return tensor
@@ -283,6 +283,12 @@ def _restored(results: Sequence[Tensor], original: dict[Op, Op]) -> list[Tensor]
 
 def _seed(y: Tensor, given: Any, places: Axes = NO_AXES) -> Tensor:
     if given is None:
+        if kind(y.dtype) == "c":
+            raise DerivativeError(
+                f"deriv: y is {y} (made at {y.line_info}), which is complex; take the derivative "
+                "of a real number such as geon.absolute(y), or give seed=1 if y is a holomorphic "
+                "function of x"
+            )
         if len(places) == len(y.axes):
             return broadcast(strengthen(as_tensor(1.0), y.dtype), y.axes)
         if y.axes is not NO_AXES:
@@ -296,7 +302,7 @@ def _seed(y: Tensor, given: Any, places: Axes = NO_AXES) -> Tensor:
             )
         return strengthen(as_tensor(1.0), y.dtype)
     seed = as_tensor(given, near=y)
-    if kind(seed.dtype) != "f" and not seed.weak:
+    if not is_continuous(seed.dtype) and not seed.weak:
         raise DTypeError(f"deriv: the seed {seed} is {seed.dtype.name}, not a float dtype")
     further = [axis for axis in seed.axes if axis not in y.axes]
     return broadcast(cast(strengthen(seed, y.dtype), y.dtype), Axes(y.axes, further))

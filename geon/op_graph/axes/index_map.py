@@ -77,7 +77,7 @@ def atoms(index: AffineIndex, positions: bool = True) -> Iterator[Hashable]:
 
 # Primitives whose result is their first argument, elementwise.
 SAME_PLACE = ("custom", "print", "checked", "converged", "remat", "segmented", "after")
-COMBINING = ("elementwise", "reduction", "ordered", "contraction")
+COMBINING = ("elementwise", "reduction", "ordered", "contraction", "matrix")
 EVERY = AffineIndex([(object(), 1)])  # stands for all indices along an axis
 
 
@@ -94,7 +94,11 @@ def reads(op: Op, index: Index) -> Map:
         return (GuardedElement((), 0, index),)
     if row.kind not in COMBINING and row.name != "scatter":
         return ()
-    mixed = (op.attrs.axis,) if row.kind == "ordered" or row.name == "scatter" else ()
+    mixed: tuple[str, ...] = ()
+    if row.kind == "matrix":
+        mixed = op.attrs.rows, op.attrs.columns
+    elif row.kind == "ordered" or row.name == "scatter":
+        mixed = (op.attrs.axis,)
     return tuple(
         GuardedElement(
             (), k, {n: EVERY if n in mixed else index.get(n, EVERY) for n in arg.axes.names}

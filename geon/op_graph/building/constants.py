@@ -24,6 +24,7 @@ from ..values.dtypes import (
     BOOL,
     DEFAULTS,
     DType,
+    Number,
     as_dtype,
     check_number,
     common_dtype,
@@ -87,7 +88,7 @@ _numbers: dict[tuple[Any, ...], Tensor] = {}
 MAX_CACHED_NUMBERS = 4096  # maximum cached scalar constants
 
 
-def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tensor:
+def number(value: Number, dtype: DType, weak: bool = False) -> Tensor:
     """Return the scalar constant ``value`` of ``dtype``; ``DTypeError`` if it does not fit."""
     key = (type(value), value, dtype, weak)
     shared = value and current.own is None  # zeros are not cached: 0.0 and -0.0 are equal keys
@@ -96,8 +97,8 @@ def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tenso
         return found
     check_number(value, stored_dtype(dtype, weak))
     array = np.asarray(value)
-    if array.dtype == object:  # an integer beyond 64 bits, of a float dtype
-        array = np.asarray(float(value))
+    if array.dtype == object:  # an integer beyond 64 bits, of a float or complex dtype
+        array = np.asarray(float(value))  # type: ignore[arg-type]  # no complex number is an object
     made = array_constant(array.astype(stored_dtype(dtype, weak)), NO_AXES, weak)
     if shared and not (isinstance(value, float) and math.isnan(value)):
         if len(_numbers) >= MAX_CACHED_NUMBERS:
@@ -154,7 +155,9 @@ def convert_weak(op: Op, dtype: DType, weak: bool = False) -> Tensor:
     array = _stored(op)
     wanted = stored_dtype(dtype, weak)
     finite = array[np.isfinite(array)]
-    if finite.size:
+    if finite.size and np.iscomplexobj(finite):
+        check_number(finite[np.argmax(np.abs(finite))].item(), wanted)
+    elif finite.size:
         check_number(finite.min().item(), wanted)
         check_number(finite.max().item(), wanted)
     with np.errstate(all="ignore"):
@@ -162,12 +165,17 @@ def convert_weak(op: Op, dtype: DType, weak: bool = False) -> Tensor:
 
 
 def scalar_value(op: Op) -> bool | int | float | None:
-    """Return the Python number of a scalar constant; None for any other op."""
+    """Return the Python number of a scalar constant; None for any other op.
+
+    A complex constant has one if its imaginary part is 0.
+    """
     if op.primitive is not CONSTANT or op.axes is not NO_AXES:
         return None
     stored = np.frombuffer(op.attrs.value, stored_dtype(op.dtype, op.attrs.weak))
-    value: bool | int | float = stored[0].item()
-    return value
+    value: Any = stored[0].item()
+    if isinstance(value, complex):
+        return None if value.imag else value.real
+    return value  # type: ignore[no-any-return]  # an element of a real array
 
 
 def is_constant(op: Op, value: float) -> bool:
@@ -282,7 +290,7 @@ def _large(
         return np.asarray(value, np.uint64)
     if not whole and array.dtype != object:
         return array
-    if whole and (dtype is None or kind(as_dtype(dtype)) != "f"):
+    if whole and (dtype is None or kind(as_dtype(dtype)) not in "fc"):
         ends = " and ".join(dict.fromkeys(map(reprlib.repr, (min(listed), max(listed)))))
         raise DTypeError(
             f"no integer dtype holds {ends} of {reprlib.repr(value)}; give dtype='float64', which "
@@ -327,10 +335,14 @@ def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
                 f"values from {array.min()} to {array.max()} do not fit {dtype.name} "
                 f"({info.min} to {info.max}); give a wider dtype, such as {array.dtype.name}"
             )
+    if array.dtype.kind == "c" and kind(dtype) != "c":
+        raise DTypeError(
+            f"an array of {array.dtype} cannot be {dtype.name}; take its .real and its .imag"
+        )
     with np.errstate(all="ignore"):
         made = array.astype(dtype)
-    if kind(dtype) == "f" and array.dtype != made.dtype and not np.isfinite(made).all():
-        lost = ~np.isfinite(made) & np.isfinite(array.astype(np.float64))
+    if kind(dtype) in "fc" and array.dtype != made.dtype and not np.isfinite(made).all():
+        lost = ~np.isfinite(made) & np.isfinite(array.astype(exact_dtype(dtype)))
         if lost.any():
             raise DTypeError(
                 f"an array with the value {array[lost].flat[0]} does not fit {dtype.name}; give a "

@@ -119,6 +119,8 @@ class Elementwise(Primitive):
 
     def _kept(self, dtype: DType) -> DType:
         """Return the result dtype for operands of ``dtype``; void if these need conversion."""
+        if dtype.kind == "c" and not self.takes_complex:
+            return VOID_DTYPE
         try:
             targets, out, _ = resolve(self.rule, ((dtype, False),) * self.arity)
         except DTypeError:
@@ -165,6 +167,8 @@ class Elementwise(Primitive):
         return axes, dtype, guards
 
     def _resolve(self, args: Sequence[Any]) -> Resolution:
+        if not self.takes_complex:
+            self.refuse_complex(args)
         described = tuple(
             (arg.dtype, arg.weak) if isinstance(arg, Tensor) else (number_dtype(arg), True)
             for arg in args

@@ -19,7 +19,7 @@ from ..core.primitive import PRIMITIVES
 from ..core.source_info import Site
 from ..nodes import carry_notes
 from ..op_graph import NO_AXES, Op, Same, Tensor, among, make, post_order
-from ..values.dtypes import DType, common_dtype, exact_dtype, kind, number_dtype
+from ..values.dtypes import DType, common_dtype, exact_dtype, is_continuous, kind, number_dtype
 from .constants import convert_weak, is_weak_constant, number
 from .rebuild import with_args
 
@@ -49,6 +49,11 @@ def _cast(x: Op, dtype: DType, weak: bool, site: Site | None = None) -> Tensor:
 
 def _in_dtype(x: Tensor, dtype: DType) -> Tensor:
     """Rebuild a weak op in ``dtype``, and the ops below it as needed; iterative."""
+    if kind(x.dtype) == "c" and kind(dtype) != "c":
+        raise DTypeError(
+            f"{x} (made at {x.line_info}), of complex Python numbers, cannot be {dtype.name}; take "
+            "its geon.real or geon.imag"
+        )
     if kind(x.dtype) == "f" and kind(dtype) == "i":
         raise DTypeError(
             f"{x} (made at {x.line_info}), of Python numbers with fractions, cannot be "
@@ -85,13 +90,16 @@ def _carriers(op: Op, dtype: DType) -> Sequence[int]:
     row = op.primitive
     if row.kind not in MOVING and not row.picks and kind(op.dtype) != kind(dtype):
         return ()
-    if kind(op.dtype) != "f" and row.kind in COMPUTING and not row.picks:
+    if not is_continuous(op.dtype) and row.kind in COMPUTING and not row.picks:
         return ()
-    return row.carrying(op.args)
+    carried = row.carrying(op.args)
+    if any((kind(op.args[i].dtype) == "c") != (kind(op.dtype) == "c") for i in carried):
+        return ()  # a part or a magnitude of complex numbers, or complex numbers of parts
+    return carried
 
 
 MOVING = ("movement", "indexing", "effect", "call")
-COMPUTING = ("elementwise", "reduction", "ordered", "contraction")
+COMPUTING = ("elementwise", "reduction", "ordered", "contraction", "matrix")
 
 
 def _built_once_more(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> Op:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...errors import ArgumentError
+from ...errors import ArgumentError, DTypeError
 
 if TYPE_CHECKING:
     from ..axes.axes import Axes
@@ -22,6 +22,7 @@ KINDS = (
     "reduction",
     "ordered",
     "contraction",
+    "matrix",
     "movement",
     "indexing",
     "effect",
@@ -44,6 +45,9 @@ def require(condition: bool, what: str, *shown: object) -> None:
 # takes as long as ten or twenty additions (slow); cheap, but only for one use (once); about twenty
 # instructions (expensive); or a kernel of its own, which is never recomputed (kernel).
 COSTS = ("cheap", "slow", "once", "expensive", "kernel")
+
+# Kinds of primitives that take complex numbers unless a row says otherwise: they move elements.
+COMPLEX_KINDS = ("leaf", "movement", "indexing", "effect", "region", "part", "call")
 
 # The result of inference: axes, dtype, and the guards on open lengths.
 Inferred = tuple["Axes", "DType", tuple["Guard", ...]]
@@ -116,7 +120,8 @@ class Primitive:
 
     ``carriers`` are the positions of the arguments whose dtype the result has: None means all, -1
     the last one. Other arguments are conditions and indices. The result is weak if all carriers
-    are. ``own`` is true if the primitive is defined in geon itself.
+    are. ``takes_complex`` is true if arguments may be complex; without a value it follows from the
+    kind. ``own`` is true if the primitive is defined in geon itself.
     """
 
     name: str
@@ -149,6 +154,7 @@ class Primitive:
     batch_attributes: Callable[[Any, Axes], tuple[Any, ...]] | None = None
     batched_together: tuple[int, ...] | None = ()
     samples: Callable[[], Iterable[tuple[str, Sequence[Any], Callable[..., Any]]]] | None = None
+    takes_complex: bool | None = None
     own: bool = field(init=False, default=True)
 
     def __post_init__(self) -> None:
@@ -157,6 +163,8 @@ class Primitive:
             frame = frame.f_back
         maker = frame.f_globals.get("__name__", "")
         object.__setattr__(self, "own", maker.partition(".")[0] == "geon")
+        if self.takes_complex is None:
+            object.__setattr__(self, "takes_complex", self.kind in COMPLEX_KINDS)
         if self.kind not in KINDS:
             raise ValueError(f"row {self.name!r}: no kind {self.kind!r} among {KINDS}")
         if self.cost not in COSTS:
@@ -170,6 +178,20 @@ class Primitive:
     def named(self, attrs: tuple[Any, ...]) -> Any:
         """Return attributes as the named tuple ``attributes``; TypeError for another number."""
         return self.attributes._make(attrs) if type(attrs) is tuple else attrs
+
+    def refuse_complex(self, args: Sequence[Any]) -> None:
+        """Raise ``DTypeError`` for a complex argument if the primitive takes none."""
+        for arg in args if not self.takes_complex else ():
+            if isinstance(arg, complex) or getattr(getattr(arg, "dtype", None), "kind", "") == "c":
+                shown = (
+                    f"{arg} {arg.dtype.name} (made at {arg.line_info})"
+                    if hasattr(arg, "line_info")
+                    else repr(arg)
+                )
+                raise DTypeError(
+                    f"{self.name} takes no complex numbers, and {shown} is complex; take its "
+                    "geon.real, geon.imag, geon.absolute or geon.angle first"
+                )
 
     def carrying(self, args: Sequence[Op]) -> Sequence[int]:
         """Return the positions among ``args`` of those whose dtype the result has."""

@@ -21,6 +21,7 @@ from ..building.constants import CONSTANT
 from ..op_graph import Leaf, Op, Tensor
 from ..regions.loop import loop_of
 from ..regions.parameters import PARAMETER, REGION_RESULT
+from ..rows.sort_and_cumulative import RUNNING
 
 MAX_SEARCH_STATES = (
     100_000  # maximum states of the search along one axis; beyond, the axis counts as moved
@@ -345,7 +346,6 @@ class _AxisSearch:
         return number
 
 
-RUNNING = ("cumsum", "cumprod")  # keep the axis along which they run
 UNKNOWN = Made(((None,),))
 
 

@@ -70,7 +70,8 @@ def bound_attributes(op: Op, lengths: Mapping[str, int]) -> Any:
     return op.primitive.named(bind(op.attrs, lengths)) if op.attrs else op.attrs
 
 
-COMPUTING = ("elementwise", "reduction", "ordered", "contraction")  # kinds that widen halves
+# Kinds that widen halves.
+COMPUTING = ("elementwise", "reduction", "ordered", "contraction", "matrix")
 
 
 def evaluate(op: Op, bound: BoundOp, args: list[Array]) -> Array:

@@ -18,22 +18,26 @@ from ..building.constants import as_tensor, scalar_value
 from ..building.elementwise_build import Elementwise
 from ..building.weak import in_dtype
 from ..core.argument_hints import public
-from ..core.source_info import current
+from ..core.source_info import current, user_call
 from ..op_graph import ComputationOp, Tensor, make
 from ..rows import reductions
 from ..rows.accumulation import floating, widen
+from ..rows.complex_numbers import imag, real
 from ..rows.elementwise import (
     absolute,
     add,
     cast,
+    divide,
     equal,
     exp,
     expm1,
+    greater,
     isfinite,
     log,
     maximum,
     minimum,
     multiply,
+    power,
     sqrt,
     square,
     stop_gradient,
@@ -46,7 +50,7 @@ from ..rows.leaves import iota
 from ..rows.movement import reorder
 from ..rows.reductions import SUM, reduce, reduced_names, tensor_size
 from ..special import activations
-from ..values.dtypes import FLOAT64, INT64, kind, sum_dtype
+from ..values.dtypes import FLOAT64, INT64, kind, real_dtype, sum_dtype
 
 if TYPE_CHECKING:
     from ..building.typing import AxesLike, DTypeLike, Named, OpKeywords, TensorLike
@@ -115,11 +119,12 @@ def variance(
 
     It is the mean of squared differences from the mean, in two passes. The sum is divided by the
     number of elements less ``correction`` (0: of a population, 1: estimated from a sample); the
-    result is NaN or infinite if that is 0 or less. Integers and bool give float32.
+    result is NaN or infinite if that is 0 or less. Integers and bool give float32. For complex
+    numbers it is the mean of squared distances from the mean, which is real.
     """
     x = floating(as_tensor(x))
     made = _variance(x, "variance", reduction_axes, out_axes, correction)
-    return in_dtype(made, x.dtype)
+    return in_dtype(made, real_dtype(x.dtype))
 
 
 @composite
@@ -137,16 +142,21 @@ def std(
     """
     x = floating(as_tensor(x))
     made = _root(_variance(x, "std", reduction_axes, out_axes, correction))
-    return in_dtype(made, x.dtype)
+    return in_dtype(made, real_dtype(x.dtype))
 
 
 def _variance(x: Tensor, what: str, reduction_axes: Any, out_axes: Any, correction: int) -> Tensor:
     axes = x.axes.only(reduced_names(x, what, reduction_axes, out_axes))
     wide = widen(x)
     distance = subtract.apply(wide, mean(wide, axes))
-    total = reductions.sum(square(distance), reduction_axes, out_axes=out_axes)
+    total = reductions.sum(_squared(distance), reduction_axes, out_axes=out_axes)
     size = tensor_size(x, axes)
     return total / (maximum(size - correction, 0) if correction else size)
+
+
+def _squared(x: Tensor) -> Tensor:
+    """Return the squares of real numbers, or of the moduli of complex ones."""
+    return square(real(x)) + square(imag(x)) if kind(x.dtype) == "c" else square(x)
 
 
 def _root(squares: Tensor) -> Tensor:
@@ -169,8 +179,8 @@ def squared_L2(
     infinite if the result does not fit; ``L2_norm`` avoids both.
     """
     x = as_tensor(x)
-    made = reduce(SUM, square(widen(x)), reduction_axes, out_axes, what="squared_L2")
-    return in_dtype(made, sum_dtype(x.dtype))
+    made = reduce(SUM, _squared(widen(x)), reduction_axes, out_axes, what="squared_L2")
+    return in_dtype(made, sum_dtype(real_dtype(x.dtype)))
 
 
 @composite
@@ -187,8 +197,9 @@ def L2_norm(
     and bool give float32. Its derivative is 0 where all elements are 0.
     """
     x = floating(as_tensor(x))
-    made = wide_norm([x], "L2_norm", reduction_axes, out_axes)
-    return in_dtype(made, x.dtype)
+    parts = [real(x), imag(x)] if kind(x.dtype) == "c" else [x]
+    made = wide_norm(parts, "L2_norm", reduction_axes, out_axes)
+    return in_dtype(made, real_dtype(x.dtype))
 
 
 # Exponents of two for float64. If the sum of absolute values is below 2**MEDIUM_LIMITS[0], elements
@@ -222,6 +233,42 @@ def wide_norm(
     size = stop_gradient(total(absolute(x) * down for x in wide))
     scale = where(size > down * 2.0**high, down, where(size < down * 2.0**low, up, 1))
     return _root(total(square(x * scale) for x in wide)) / scale
+
+
+@composite
+def renorm(
+    x: TensorLike,
+    axes: AxesLike,
+    limit: TensorLike,
+    *,
+    order: float = 2,
+    **notes: Unpack[Named],
+) -> Tensor:
+    """Return ``x`` with each part over ``axes`` scaled down to a norm of at most ``limit``.
+
+    The norm is the sum of the absolute values to the power ``order``, at least 1, to its inverse;
+    ``math.inf`` is the largest absolute value. Parts of a smaller norm stay as they are. Integers
+    and bool give float32. Raises ``ArgumentError`` for an ``order`` below 1.
+    """
+    x = floating(as_tensor(x))
+    if not order >= 1:
+        raise ArgumentError(
+            f"{user_call('renorm')}: order={order} is below 1, of which there is no norm; give 1, "
+            "2, or math.inf"
+        )
+    wide = widen(x)
+    if order == 2:
+        size = in_dtype(wide_norm([wide], "renorm", axes), wide.dtype)
+    elif order == math.inf:
+        size = reductions.max(absolute(wide), axes)
+    else:
+        # Without the inner `where` the derivative of the root at 0 would be infinite.
+        total = reductions.sum(power(absolute(wide), order), axes)
+        none = equal(total, 0)
+        size = where(none, 0, power(where(none, 1, total), 1 / order))
+    is_larger = greater(size, limit)
+    scale = where(is_larger, divide(limit, where(is_larger, size, 1)), 1)
+    return in_dtype(multiply(wide, scale), x.dtype)
 
 
 # The softmax family -----------------------------------------------------------------------------
@@ -418,7 +465,9 @@ def onehot(
             f"onehot: {x} (made at {x.line_info}) has the axis {axis.name!r} already; "
             "geon.rename it"
         )
-    places = make(CHECKED, (held_by_int64(x),), (axis.expression, False)) if checked else x
+    places = (
+        make(CHECKED, (held_by_int64(x),), (axis.expression, False, None, "")) if checked else x
+    )
     return cast(equal.apply(cast(places, INT64), iota(axis)), dtype)
 
 

@@ -137,11 +137,14 @@ METHODS = {
     "logical_or.reduce": "geon.any(x, A)",
     "add.accumulate": "geon.cumsum(x, A)",
     "multiply.accumulate": "geon.cumprod(x, A)",
+    "maximum.accumulate": "geon.cummax(x, A)",
+    "minimum.accumulate": "geon.cummin(x, A)",
+    "logaddexp.accumulate": "geon.logcumsumexp(x, A)",
     "add.at": 'geon.scatter(x, positions, values, A, mode="add")',
     "multiply.at": 'geon.scatter(x, positions, values, A, mode="multiply")',
     "maximum.at": 'geon.scatter(x, positions, values, A, mode="max")',
     "minimum.at": 'geon.scatter(x, positions, values, A, mode="min")',
-    "add.reduceat": 'geon.scatter(zeros, segments, x, S, mode="add")',
+    "add.reduceat": "geon.segment_sum(x, segments, S)",
 }
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["normal_from_bits", "uniform_from_bits"]
+__all__ = ["Quotient", "normal_from_bits", "quotient", "uniform_from_bits"]
 
 
-_Quotient = tuple[Sequence[float], Sequence[float]]
+Quotient = tuple[Sequence[float], Sequence[float]]
 
 
 class _NormalForm(NamedTuple):
@@ -26,10 +26,10 @@ class _NormalForm(NamedTuple):
 
     unused_bits: int
     significant_bits: int
-    centre: _Quotient  # z / q as a function of 0.425^2 - q^2
+    centre: Quotient  # z / q as a function of 0.425^2 - q^2
     square_roots: int
-    logarithm: _Quotient  # -log(p) / (1 - s) as a function of s, p after the square roots
-    tail: _Quotient  # z as a function of sqrt(-log(p))
+    logarithm: Quotient  # -log(p) / (1 - s) as a function of s, p after the square roots
+    tail: Quotient  # z as a function of sqrt(-log(p))
 
 
 _CENTRE_END = 27853 / 65536  # 0.425 to a value that both dtypes hold exactly
@@ -171,14 +171,14 @@ def normal_from_bits(bits: Any, dtype: str, ops: Any) -> Any:
     root = 0.5 - size
     for _ in range(form.square_roots):
         root = ops.sqrt(root)
-    tail = ops.sqrt((1.0 - root) * _quotient(root, form.logarithm))
-    tail = _quotient(tail, form.tail)
-    centre = size * _quotient(_CENTRE_SHIFT - q * q, form.centre)
+    tail = ops.sqrt((1.0 - root) * quotient(root, form.logarithm))
+    tail = quotient(tail, form.tail)
+    centre = size * quotient(_CENTRE_SHIFT - q * q, form.centre)
     magnitude = ops.where(size <= _CENTRE_END, centre, tail)
     return ops.where(q < 0.0, -magnitude, magnitude)
 
 
-def _quotient(x: Any, coefficients: _Quotient) -> Any:
+def quotient(x: Any, coefficients: Quotient) -> Any:
     """Return the quotient of two polynomials in `x`, coefficients from the highest power down."""
     numerator, denominator = coefficients
     return _polynomial(x, numerator) / _polynomial(x, denominator)

@@ -13,23 +13,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
 
 import numpy as np
 
-from ...errors import ArgumentError, DTypeError, SizeError, SymbolicError
+from ...errors import DTypeError, SizeError, SymbolicError
 from ..axes.axes import Axes, as_axes
-from ..building.constants import as_tensor, constant_value
 from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
-from ..core.source_info import current, user_call
+from ..core.source_info import current
 from ..names import RANDOM_CALLS, checked_name
 from ..op_graph import NO_AXES, Guard, Leaf, Op, Tensor, make
 from ..rows.elementwise import cast, less
 from ..rows.leaves import variable
 from ..rows.logic import bitwise_and, left_shift
-from ..rows.movement import broadcast
 from ..special.formula_ops import GEON_OPS
 from ..syntax.foreign_names import STREAMS, missing_member
 from ..values.attribute_types import Count, DTypeName, SomeAxes
-from ..values.dtypes import UINT32, UINT64, DType, as_dtype, is_number, kind, named_dtype
+from ..values.dtypes import UINT32, UINT64, DType, as_dtype, is_number, named_dtype
 from .normal import normal_from_bits, uniform_from_bits
+from .parameters import DEVIATION, PROBABILITY, float_dtype, known_values, parameter, refuse
 from .philox import random_bits
 
 if TYPE_CHECKING:
@@ -89,15 +88,11 @@ RANDOM_BITS = Primitive(
 )
 
 
-class Random:
-    """A stream of random numbers; building the same draws from the same seed gives the same bits.
+class BitStream:
+    """A stream of random words, and the uniform, normal and Bernoulli values made of them.
 
-    ``seed`` is an integer from 0 to 2^64 - 1. Each method builds a new draw: an op whose elements
-    are random and differ from call to call. In a loop a draw differs from step to step. Between
-    calls the stream stores only ``counter``, a persistent variable, so that checkpoints contain it:
-    under the name ``name.calls``, or without a name as ``random_calls().0``, numbered in the order
-    in which a transformer meets the streams. All draws are equal bit for bit on every transformer.
-    Raises ``DTypeError`` for a seed out of range.
+    It is the base of ``geon.Random``, which has the other draws and whose documentation holds for
+    both.
     """
 
     __slots__ = ("_counter", "_drawn", "_lock", "name", "seed")
@@ -183,12 +178,12 @@ class Random:
         or tensors over some of ``axes``. Raises ``DTypeError`` for a dtype that is no float, and
         ``ArgumentError`` for a ``low`` above ``high``, if these are numbers or constants.
         """
-        shape, dtype = as_axes(axes), _float(dtype, "uniform")
-        first, last = (_parameter(bound, shape, dtype) for bound in (low, high))
+        shape, dtype = as_axes(axes), float_dtype(dtype, "uniform")
+        first, last = (parameter("uniform", "", bound, shape, dtype) for bound in (low, high))
         made = self._unit(shape, dtype)
-        lowest, highest = _known(first), _known(last)
+        lowest, highest = known_values(first), known_values(last)
         if lowest is not None and highest is not None and not np.all(lowest <= highest):
-            _refuse("uniform", f"low = {low} and high = {high}", "a low that is at most high")
+            refuse("uniform", f"low = {low} and high = {high}", "a low that is at most high")
         if not (is_number(first) and is_number(last) and (first, last) == (0, 1)):
             made = made * (last - first) + first
         return made
@@ -209,12 +204,10 @@ class Random:
         (and the half formats), 8.2 in float64. Raises ``DTypeError`` for a dtype that is no float,
         and ``ArgumentError`` for a ``std`` below 0, if it is a number or a constant.
         """
-        shape, dtype = as_axes(axes), _float(dtype, "normal")
-        middle, width = (_parameter(value, shape, dtype) for value in (mean, std))
-        known = _known(width)
-        if known is not None and not np.all(known >= 0):
-            _refuse("normal", f"std = {std}", "a standard deviation of at least 0")
-        wide, bits = _formats(dtype)
+        shape, dtype = as_axes(axes), float_dtype(dtype, "normal")
+        middle = parameter("normal", "mean", mean, shape, dtype)
+        width = parameter("normal", "std", std, shape, dtype, DEVIATION)
+        wide, bits = float_format(dtype)
         made = cast(normal_from_bits(self._bits(shape, bits), wide, GEON_OPS), dtype)
         if not (is_number(width) and width == 1):
             made = made * width
@@ -237,16 +230,13 @@ class Random:
         constant.
         """
         shape, dtype = as_axes(axes), as_dtype(dtype)
-        chance = _parameter(p, shape, None)
-        known = _known(chance)
-        if known is not None and not np.all((known >= 0) & (known <= 1)):
-            _refuse("bernoulli", f"p = {p}", "a probability from 0 to 1")
+        chance = parameter("bernoulli", "p", p, shape, None, PROBABILITY)
         hit = less.apply(self._unit(shape, as_dtype("float32")), chance)
         return cast(hit, dtype)
 
     def _unit(self, axes: Axes, dtype: DType) -> Tensor:
         """Return values in [0, 1)."""
-        wide, width = _formats(dtype)
+        wide, width = float_format(dtype)
         drawn = self._bits(axes, width)
         if dtype.name in HALF_MASKS:
             # Drop bits that the format cannot hold: rounding could otherwise give 1.
@@ -266,34 +256,6 @@ class Random:
         return made
 
 
-def _refuse(what: str, given: str, cure: str) -> NoReturn:
-    raise ArgumentError(f"{user_call(what)}: {given}; give {cure}")
-
-
-def _float(dtype: Any, what: str) -> DType:
-    made = as_dtype(dtype)
-    if kind(made) != "f":
-        raise DTypeError(f"{what} draws floats, not {made.name}; geon.cast them")
-    return made
-
-
-def _formats(dtype: DType) -> tuple[str, DType]:
+def float_format(dtype: DType) -> tuple[str, DType]:
     """Return the float dtype in which a draw is computed, and the dtype of its bits."""
     return ("float64", UINT64) if dtype.name == "float64" else ("float32", UINT32)
-
-
-def _known(parameter: Any) -> np.ndarray[Any, Any] | None:
-    """Return the values of a parameter that is a number or a constant; None for others."""
-    while isinstance(parameter, Tensor) and parameter.primitive.name in ("broadcast", "cast"):
-        parameter = parameter.args[0]
-    if not isinstance(parameter, Tensor):
-        return np.asarray(parameter)
-    return constant_value(parameter) if parameter.primitive.name == "constant" else None
-
-
-def _parameter(value: Any, axes: Axes, dtype: DType | None) -> Any:
-    """Return a number unchanged, and a tensor broadcast to ``axes`` and cast to ``dtype``."""
-    if is_number(value):
-        return value
-    tensor = broadcast(as_tensor(value), axes)
-    return tensor if dtype is None else cast(tensor, dtype)

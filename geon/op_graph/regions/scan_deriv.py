@@ -19,7 +19,7 @@ from ..rows.accumulation import accumulate, round_total, total_of, widen
 from ..rows.movement import broadcast
 from ..transforms.derivative_sweeps import cotangents, zeros
 from ..transforms.functionalize import substitute
-from ..values.dtypes import kind
+from ..values.dtypes import is_continuous
 from .closure import Opened, like
 from .parameters import result_of, substitute_ops, tensors
 from .scan_op import make_scan
@@ -38,7 +38,7 @@ class Reverse:
     def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
         self.op, self.a, self.given = op, op.attrs, given
         self.wanted = [
-            asked or (k < self.a.carries and kind(op.args[k].dtype) == "f")
+            asked or (k < self.a.carries and is_continuous(op.args[k].dtype))
             for k, asked in enumerate(wanted)
         ]
         self.opened = Opened(self.a.body)
@@ -49,7 +49,7 @@ class Reverse:
         """Return the cotangent of each argument; None means zero."""
         count, first = self.a.carries, self.a.before_captures
         results = self.opened.results
-        moving = {k: total_of(results[k]) for k in range(count) if kind(results[k].dtype) == "f"}
+        moving = {k: total_of(results[k]) for k in range(count) if is_continuous(results[k].dtype)}
         values = {k: like(results[k]) for k in range(count, len(results)) if self.given[k]
                   is not None}  # fmt: skip
         seeds: dict[Op, Tensor] = {}

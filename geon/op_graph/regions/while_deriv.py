@@ -24,7 +24,7 @@ from ..rows.movement import broadcast
 from ..transforms.batching import fresh_axes, names_below
 from ..transforms.derivative_sweeps import cotangents, zeros
 from ..transforms.functionalize import substitute
-from ..values.dtypes import INT64, kind
+from ..values.dtypes import INT64, is_continuous
 from .carries import strong
 from .closure import Opened, like
 from .parameters import result_of, substitute_ops, tensors
@@ -86,7 +86,7 @@ class _Segmented:
         self.parameters = a.body.parameters
         self.count = placeholder((), "int64")
         self.captures = [like(op) for op in self.parameters[a.carries : -1]]
-        self.moving = [k for k in range(a.carries) if kind(self.parameters[k].dtype) == "f"]
+        self.moving = [k for k in range(a.carries) if is_continuous(self.parameters[k].dtype)]
         self.sought = [k for k in range(len(self.captures)) if wanted[a.carries + k]]
         self.named: dict[Op, Any] = {self.count: result_of(op, a.carries)}
         self.named.update(zip(self.captures, op.args[a.carries :], strict=True))

@@ -149,7 +149,12 @@ class _Driver:
         return with_args(new, tuple([self.known[arg] for arg in new.args]))
 
     def replaced(self, op: Op) -> Op | None:
-        """Return the replacement of ``op`` by the first rule that applies; None if none does."""
+        """Return the replacement of ``op`` by the first rule that applies; None if none does.
+
+        Rules hold for real numbers: an op that computes with complex ones is left as it is.
+        """
+        if op.dtype.kind == "c" or any(arg.dtype.kind == "c" for arg in op.args):
+            return None
         name = self.rules.name
         operands = [arg.primitive.name for arg in op.args]
         for rule in self.rules.rules.get(op.primitive.name, ()):

@@ -13,6 +13,7 @@ from ..building.constants import (
     array_constant,
     as_tensor,
     constant_value,
+    number,
     scalar_value,
 )
 from ..building.rebuild import with_args
@@ -30,7 +31,7 @@ from ..rows.elementwise import (
 from ..rows.leaves import iota, length_value
 from ..rows.movement import broadcast, cast_axes, sum_over
 from ..rows.slicing import _update, part_axes, take
-from ..rows.sort_and_cumulative import RunningAttributes
+from ..rows.sort_and_cumulative import RUNNING, RunningAttributes
 from ..values.dtypes import kind
 from .contraction_rules import DOT_RULES, of_terms
 from .driver import Rules, RuleSet
@@ -164,15 +165,15 @@ def update_of_all(op: Op) -> Op | None:
     return over_axes(value, op)
 
 
-@simpler.on("cumsum", "cumprod")
+@simpler.on(*RUNNING)
 def running_of_one(op: Op) -> Op | None:
-    """cumsum(x) and cumprod(x) along an axis of length 1 are x; exclusive ones are 0 and 1."""
+    """A running combination along an axis of length 1 is x; an exclusive one is the identity."""
     a: RunningAttributes = op.attrs
     if op.axes[a.axis].expression != 1:
         return None
     if a.exclusive:
-        first = 0 if is_of(op, "cumsum") else 1
-        return over_axes(strengthen(as_tensor(first), op.dtype), op)
+        first = RUNNING[op.primitive.name].identity(op.dtype)
+        return over_axes(number(first, op.dtype), op)
     return over_axes(cast(tensor(op.args[0]), op.dtype), op)
 
 
@@ -202,9 +203,9 @@ def scatter_of_broadcast(op: Op) -> Op | None:
     return over_axes(make(op.primitive, (old, index, new), op.attrs), op)
 
 
-@simpler.on("cumsum", "cumprod")
+@simpler.on(*RUNNING)
 def running_of_broadcast(op: Op) -> Op | None:
-    """cumsum(broadcast(x)) is broadcast(cumsum(x)); along a broadcast axis it is x * index."""
+    """Running combinations commute with broadcasts; cumsum along a broadcast axis is x * index."""
     repeated = op.args[0]
     a: RunningAttributes = op.attrs
     if not is_of(repeated, "broadcast"):
@@ -352,7 +353,7 @@ def _fold(op: Op) -> Op | None:
     if any(scalar_value(arg) is None for arg in numbers):
         return None
     if op.axes is not NO_AXES:
-        made = make(op.primitive, numbers, op.attrs)
+        made = make(op.primitive, numbers, op.attrs, weak=op.weak)
         return over_axes(made, op) if made.dtype is op.dtype else None
     bound = BoundOp(op, {}, tuple(BoundOp(arg, {}, ()) for arg in op.args))
     value = evaluate(op, bound, [constant_value(arg) for arg in op.args])

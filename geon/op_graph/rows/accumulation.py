@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from ..building.weak import in_dtype
 from ..op_graph import Op, Tensor
-from ..values.dtypes import FLOAT32, DType, accumulator, kind
+from ..values.dtypes import FLOAT32, DType, accumulator, is_continuous
 from .elementwise import add, cast
 from .leaves import placeholder
 
 
 def floating(x: Tensor) -> Tensor:
     """Return ``x``, cast to float32 if it has an integer dtype or bool."""
-    return x if kind(x.dtype) == "f" else in_dtype(x, FLOAT32)
+    return x if is_continuous(x.dtype) else in_dtype(x, FLOAT32)
 
 
 def widen(x: Tensor) -> Tensor:

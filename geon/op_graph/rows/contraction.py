@@ -77,6 +77,7 @@ DOT = Primitive(
     attributes=DotAttributes,
     arity=2,
     infer=_infer,
+    takes_complex=True,
 )
 
 

@@ -24,10 +24,11 @@ from ..building.elementwise_build import Elementwise, elementwise
 from ..building.weak import strengthen
 from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive
-from ..core.source_info import Site
+from ..core.source_info import Site, user_call
 from ..op_graph import Op, Tensor, make
+from ..syntax.operators import LATE_BOUND
 from ..values.attribute_types import Count, DTypeName, Flag, Layout
-from ..values.dtypes import as_dtype, kind, named_dtype
+from ..values.dtypes import as_dtype, is_continuous, kind, named_dtype
 from .logic import logical_and
 
 if TYPE_CHECKING:
@@ -65,6 +66,13 @@ def _where_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
     return where.apply(condition, g, 0) if i == 1 else where.apply(condition, 0, g)
 
 
+def _absolute_slope(out: Tensor, x: Tensor) -> Tensor:
+    if kind(x.dtype) != "c":
+        return sign(x)
+    made: Tensor = LATE_BOUND["conj"](x) / where.apply(equal.apply(out, 0), 1, out)
+    return made
+
+
 def _sigmoid(x: Array) -> Array:
     small = np.exp(-np.abs(x))
     return np.asarray(np.where(x > 0, 1, small) / (1 + small))
@@ -79,7 +87,7 @@ def _rounding(round_float: np.ufunc) -> Any:
 
 
 def _integer_power(x: Array, y: Array) -> Array:
-    if kind(x.dtype) == "f" or y.dtype.kind == "u":
+    if is_continuous(x.dtype) or y.dtype.kind == "u":
         return np.power(x, y)
     inverse = np.where(np.abs(x) == 1, np.where(y % 2 == 0, 1, x), 0)
     return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0)))
@@ -87,8 +95,10 @@ def _integer_power(x: Array, y: Array) -> Array:
 
 # Arithmetic -------------------------------------------------------------------------------------
 
-add = elementwise("add", "x + y.", np.add, (1.0, 1.0), arity=2, sympy="x + y")
-subtract = elementwise("subtract", "x - y.", np.subtract, (1.0, -1.0), arity=2, sympy="x - y")
+add = elementwise("add", "x + y.", np.add, (1.0, 1.0), arity=2, sympy="x + y", takes_complex=True)
+subtract = elementwise(
+    "subtract", "x - y.", np.subtract, (1.0, -1.0), arity=2, sympy="x - y", takes_complex=True
+)
 multiply = elementwise(
     "multiply",
     "x * y.",
@@ -96,6 +106,7 @@ multiply = elementwise(
     (lambda out, x, y: y, lambda out, x, y: x),
     arity=2,
     sympy="x * y",
+    takes_complex=True,
 )
 divide = elementwise(
     "divide",
@@ -107,6 +118,7 @@ divide = elementwise(
     sympy="x / y",
     domain=((-2.0, 2.0), (0.3, 2.0)),
     cost="slow",
+    takes_complex=True,
 )
 floordivide = elementwise(
     "floordivide",
@@ -136,15 +148,18 @@ power = elementwise(
     domain=((0.3, 2.0), (-2.0, 2.0)),
     cost="expensive",
     ufunc="power",
+    takes_complex=True,
 )
-negative = elementwise("negative", "-x.", np.negative, (-1.0,), sympy="-x")
+negative = elementwise("negative", "-x.", np.negative, (-1.0,), sympy="-x", takes_complex=True)
 absolute = elementwise(
     "absolute",
-    "|x|; its derivative at 0 is 0.",
+    "|x|, the modulus of a complex x; its derivative at 0 is 0.",
     np.abs,
-    (lambda out, x: sign(x),),
+    (_absolute_slope,),
+    rule="magnitude",
     sympy="Abs(x)",
     domain=POSITIVE,
+    takes_complex=True,
 )
 sign: Unary = elementwise("sign", "-1, 0 or 1 by the sign of x.", np.sign, (None,), domain=POSITIVE)
 reciprocal = elementwise(
@@ -157,8 +172,11 @@ reciprocal = elementwise(
     domain=POSITIVE,
     cost="slow",
     ufunc="reciprocal",
+    takes_complex=True,
 )
-square: Unary = elementwise("square", "x * x.", np.square, (lambda out, x: 2 * x,), sympy="x ** 2")
+square: Unary = elementwise(
+    "square", "x * x.", np.square, (lambda out, x: 2 * x,), sympy="x ** 2", takes_complex=True
+)
 sqrt = elementwise(
     "sqrt",
     "The square root; its derivative at 0 is infinite.",
@@ -168,6 +186,7 @@ sqrt = elementwise(
     sympy="sqrt(x)",
     domain=POSITIVE,
     cost="slow",
+    takes_complex=True,
 )
 rsqrt = elementwise(
     "rsqrt",
@@ -190,6 +209,7 @@ exp = elementwise(
     rule="float",
     sympy="exp(x)",
     cost="expensive",
+    takes_complex=True,
 )
 expm1 = elementwise(
     "expm1",
@@ -209,6 +229,7 @@ log = elementwise(
     sympy="log(x)",
     domain=POSITIVE,
     cost="expensive",
+    takes_complex=True,
 )
 log1p = elementwise(
     "log1p",
@@ -257,9 +278,9 @@ greater = elementwise("greater", "x > y.", np.greater, (None, None), arity=2, ru
 greater_equal = elementwise("greater_equal", "x >= y.", np.greater_equal, (None, None), arity=2,
                             rule="compare")  # fmt: skip
 equal = elementwise("equal", "x == y, which builds the same op; NaN equals nothing.", np.equal,
-                    (None, None), arity=2, rule="compare")  # fmt: skip
+                    (None, None), arity=2, rule="compare", takes_complex=True)  # fmt: skip
 not_equal = elementwise("not_equal", "x != y, which builds the same op.", np.not_equal,
-                        (None, None), arity=2, rule="compare")  # fmt: skip
+                        (None, None), arity=2, rule="compare", takes_complex=True)  # fmt: skip
 maximum = elementwise(
     "maximum",
     "The larger of x and y; a tie shares its derivative equally.",
@@ -287,11 +308,21 @@ where = elementwise(
     rule="select",
     carriers=(1, 2),
     picks=True,
+    takes_complex=True,
 )
-isnan = elementwise("isnan", "True where x is not a number.", np.isnan, (None,), rule="predicate")
-isinf = elementwise("isinf", "True where x is infinite.", np.isinf, (None,), rule="predicate")
+isnan = elementwise(
+    "isnan",
+    "True where x is not a number.",
+    np.isnan,
+    (None,),
+    rule="predicate",
+    takes_complex=True,
+)
+isinf = elementwise(
+    "isinf", "True where x is infinite.", np.isinf, (None,), rule="predicate", takes_complex=True
+)
 isfinite = elementwise("isfinite", "True where x is finite.", np.isfinite,
-                       (None,), rule="predicate")  # fmt: skip
+                       (None,), rule="predicate", takes_complex=True)  # fmt: skip
 
 
 def _weight_slope(out: Any, x: Any, y: Any) -> Tensor:
@@ -352,7 +383,11 @@ class CopyAttributes(NamedTuple):
 
 def _cast_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
     source = op.args[0].dtype
-    return cast(g, source) if kind(source) == "f" and kind(op.dtype) == "f" else None
+    if not (is_continuous(source) and is_continuous(op.dtype)):
+        return None
+    if kind(source) == "f" and kind(g.dtype) == "c":
+        g = LATE_BOUND["real"](g)  # the derivative in a real number is real
+    return cast(g, source)
 
 
 def _cast_reference(op: Op, x: Array) -> Array:
@@ -380,6 +415,7 @@ CAST = Primitive(
     attributes=CastAttributes,
     arity=1,
     infer=lambda args, attrs: (args[0].axes, named_dtype(attrs.dtype), ()),
+    takes_complex=True,
 )
 STOP_GRADIENT = Primitive(
     "stop_gradient",
@@ -391,6 +427,7 @@ STOP_GRADIENT = Primitive(
     arity=1,
     infer=infer_same,
     picks=True,
+    takes_complex=True,
 )
 COPY = Primitive(
     "copy",
@@ -402,6 +439,7 @@ COPY = Primitive(
     arity=1,
     infer=infer_same,
     picks=True,
+    takes_complex=True,
 )
 
 
@@ -415,7 +453,12 @@ def cast(x: TensorLike, dtype: DTypeLike, **notes: Unpack[OpKeywords]) -> Tensor
     source, target = as_tensor(x), as_dtype(dtype)
     if source.dtype is target and not source.weak:
         return source
-    if source.weak and kind(target) == "f":
+    if kind(source.dtype) == "c" and kind(target) != "c":
+        raise DTypeError(
+            f"{user_call('cast')}: {source} (made at {source.line_info}) is complex and cannot be "
+            f"{target.name}; take its geon.real, geon.imag or geon.absolute"
+        )
+    if source.weak and is_continuous(target):
         with suppress(DTypeError):  # the number is too large; the cast below gives infinity
             return strengthen(source, target)
     made: Tensor = make(CAST, (source,), (target.name, False), weak=False)

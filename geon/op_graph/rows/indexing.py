@@ -1,26 +1,42 @@
-"""Gather and scatter along one axis by a tensor of indices."""
+"""Gather and scatter along axes by tensors of indices."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ...errors import AxisError, DTypeError, IndexRangeError
+from ...errors import (
+    ArgumentError,
+    AxisError,
+    DTypeError,
+    IndexRangeError,
+    LinearAlgebraError,
+)
 from ..axes.affine import variable
 from ..axes.axes import Axes, Axis, axes_may_equal
 from ..axes.index_map import Index, Map, Position, view_map
 from ..axes.lengths import Length
 from ..building.constants import as_tensor, number
 from ..building.elementwise_build import meet
-from ..building.resolve_axes import axis_of, has_axes
+from ..building.resolve_axes import axis_of, by_own_axis, has_axes
 from ..building.weak import put_into, strengthen
 from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
-from ..core.source_info import describe, user_site
+from ..core.source_info import describe, user_call, user_site
 from ..op_graph import Guard, Op, Tensor, make
-from ..values.attribute_types import SCATTER_MODES, AlongAxis, Flag, Name, ScatterMode, Size
+from ..values.attribute_types import (
+    SCATTER_MODES,
+    AlongAxis,
+    BatchSizes,
+    Flag,
+    Name,
+    ScatterMode,
+    Size,
+    Text,
+)
 from ..values.dtypes import (
     FLOAT32,
     HALVES,
@@ -32,9 +48,22 @@ from ..values.dtypes import (
     kind,
     name_of,
 )
-from .elementwise import absolute, add, cast, equal, infer_same, maximum, minimum, multiply, where
+from .accumulation import widen
+from .elementwise import (
+    absolute,
+    add,
+    cast,
+    equal,
+    floordivide,
+    infer_same,
+    less,
+    maximum,
+    minimum,
+    multiply,
+    where,
+)
 from .leaves import iota, length_value
-from .movement import broadcast
+from .movement import broadcast, flatten, reorder, unflatten
 
 if TYPE_CHECKING:
     from ..building.typing import AxisLike, OpKeywords, TensorLike
@@ -50,10 +79,18 @@ class ScatterAttributes(NamedTuple):
 
 
 class CheckedAttributes(NamedTuple):
-    """The length that positions must be inside of; ``from_end`` if negative ones count too."""
+    """The length that positions must be inside of; ``from_end`` if negative ones count too.
+
+    ``batch`` is None for positions. For a check of matrices it has the name and the length of each
+    batch axis: the second argument is a bool for each matrix, true if it failed, or, where loops
+    are printed, 0 or 1 + the row-major position of the first that failed. ``purpose`` is then the
+    key in ``PURPOSES``.
+    """
 
     length: Size
     from_end: Flag
+    batch: BatchSizes
+    purpose: Text
 
 
 @dataclass(frozen=True)
@@ -113,6 +150,12 @@ def check_range(op: Op, index: Array, axis: Axis) -> None:
 
 
 def _checked_reference(op: Op, index: Array, *extremes: Array) -> Array:
+    if op.attrs.batch is not None:
+        if extremes[0].any():
+            raise LinearAlgebraError(
+                f"{op} made at {op.line_info}: matrix {int(np.argmax(extremes[0]))} of the batch"
+            )
+        return index
     length = op.attrs.length
     low = -length if op.attrs.from_end else 0
     if index.size and (index.min() < low or index.max() >= length):
@@ -266,6 +309,11 @@ def _scatter_infer(args: tuple[Any, ...], attrs: ScatterAttributes) -> Inferred:
     places = gathered_axes(x.axes, index.axes, attrs.axis)
     require(axes_may_equal(value.axes, places), "scatter of {} to {}", value.axes, places)
     require(value.dtype is x.dtype, "scatter of {} into {}", value.dtype, x.dtype)
+    if kind(x.dtype) == "c" and attrs.mode not in ("set", "add"):
+        raise DTypeError(
+            f"scatter with mode={attrs.mode!r} takes no complex numbers, and {x} (made at "
+            f"{x.line_info}) is complex; take mode='add' or 'set', or scatter real tensors"
+        )
     return x.axes, x.dtype, guards
 
 
@@ -369,21 +417,67 @@ def is_held(index: Op) -> bool:
 
 def purpose_of(op: Op) -> Purpose:
     """Return the purpose of the indices that ``op`` checks."""
+    if op.attrs.purpose:
+        return PURPOSES[op.attrs.purpose]
     found = [PURPOSES[tag] for tag in PURPOSES if tag in op.tags | before_int64(op.args[0]).tags]
     return found[0] if len(found) == 1 else POSITIONS  # one op may serve several purposes
 
 
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """A tensor with several axes flattened into ``axis``, and the positions along that axis."""
+
+    x: Tensor
+    index: Tensor
+    axis: Axis
+    parts: Axes
+
+
+def _merged(x: Tensor, given: Any, axis: Any, what: str) -> Merged:
+    """Return ``x`` and the positions ``given``, a dict from axes to indices, along one axis.
+
+    Each index is checked against its own axis.
+    """
+    by_axis = by_own_axis(x, given, what)
+    if axis is not None or not by_axis:
+        wrong = f"axis={axis} beside a dict of indices" if by_axis else "a dict without an index"
+        raise ArgumentError(
+            f"{user_call(what)}: {wrong} for {x} (made at {x.line_info}); give a dict from each "
+            "axis to its index, or one index and its axis"
+        )
+    parts = x.axes.only(by_axis)
+    place: Any = None
+    for part in parts:
+        index = _index(by_axis[part.name], what)
+        made: Any = make(CHECKED, (index,), (part.expression, True))
+        length = length_value(part.expression)
+        at = where.apply(less.apply(made, 0), add.apply(made, length), made)
+        place = at if place is None else add.apply(multiply.apply(place, length), at)
+    merged = Axis("_".join(parts.names), parts.size)
+    while merged in x.axes or merged in place.axes:
+        merged = merged.prime
+    return Merged(flatten(x, parts, merged), cast(place, INT64), merged, parts)
+
+
 @public
 def gather(
-    x: TensorLike, index: TensorLike, axis: AxisLike | None = None, **notes: Unpack[OpKeywords]
+    x: TensorLike,
+    index: TensorLike | Mapping[Any, TensorLike],
+    axis: AxisLike | None = None,
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the elements of ``x`` at the indices ``index`` along ``axis``.
 
     In the result ``axis`` is replaced by the index's own axes; axes that ``x`` and ``index`` share
     (other than ``axis``) are matched. Negative indices count from the end; one out of range raises
-    ``IndexRangeError`` when computed.
+    ``IndexRangeError`` when computed. A dict such as ``{A: i, B: j}`` picks along several axes at
+    once: the axes of all indices stand in the place of the first of them.
     """
-    x, index = as_tensor(x), _index(index, "gather")
+    x = as_tensor(x)
+    if isinstance(index, Mapping) and not isinstance(index, Op):
+        several = _merged(x, index, axis, "gather")
+        return _gather(several.x, several.index, several.axis.name)
+    index = _index(index, "gather")
     return _gather(x, index, axis_of(x, axis, "gather").name)
 
 
@@ -396,7 +490,7 @@ def take_along(x: TensorLike, index: TensorLike, axis: AxisLike | None = None) -
 @public
 def scatter(
     x: TensorLike,
-    index: TensorLike,
+    index: TensorLike | Mapping[Any, TensorLike],
     value: TensorLike,
     axis: AxisLike | None = None,
     *,
@@ -405,10 +499,12 @@ def scatter(
 ) -> Tensor:
     """Return ``x`` with ``value`` set at, or combined with, the indices ``index`` along ``axis``.
 
-    ``index`` is as in ``gather``; ``value`` is broadcast over the axes of that gather.
+    ``index`` is as in ``gather``, where it may be a dict; ``value`` is broadcast over the axes of
+    that gather.
     ``mode="set"`` keeps the last value for an index, in row-major order. ``"add"``, ``"max"``,
     ``"min"`` and ``"multiply"`` combine all values for an index with the element of ``x`` there;
-    float16 and bfloat16 are added and multiplied in float32 and rounded once.
+    float16 and bfloat16 are added and multiplied in float32 and rounded once. ``"mean"`` is their
+    mean, the element of ``x`` included; that of integers is rounded down.
 
     The derivative of ``"max"`` and ``"min"`` goes to the elements that are the extreme, in equal
     shares if several tie, and NaN counts as in ``geon.max``. That of ``"multiply"`` is the product
@@ -416,11 +512,15 @@ def scatter(
     each factor, so it is not finite where that product is not. A third derivative treats a product
     of three zeros as constant.
     """
-    x, index = as_tensor(x), _index(index, "scatter")
-    if mode not in SCATTER_MODES:
-        modes = ", ".join(map(repr, SCATTER_MODES))
-        raise AxisError(f"scatter: mode {mode!r} is none of {modes}")
-    along = axis_of(x, axis, "scatter").name
+    x = as_tensor(x)
+    modes = (*SCATTER_MODES, "mean")
+    if mode not in modes:
+        raise AxisError(f"scatter: mode {mode!r} is none of {', '.join(map(repr, modes))}")
+    if isinstance(index, Mapping) and not isinstance(index, Op):
+        several = _merged(x, index, axis, "scatter")
+        flat = scatter(several.x, several.index, value, several.axis, mode=mode)
+        return reorder(unflatten(flat, several.axis, several.parts), x.axes)
+    index, along = _index(index, "scatter"), axis_of(x, axis, "scatter").name
     x, value = put_into("scatter", x, value if is_number(value) else as_tensor(value))
     if value.dtype is not x.dtype:
         raise DTypeError(
@@ -428,7 +528,23 @@ def scatter(
             f"is {x.dtype.name} (made at {x.line_info}); geon.cast the value"
         )
     value = broadcast(value, gathered_axes(x.axes, index.axes, along))
-    return _scatter(x, index, value, along, mode)
+    return (
+        _scatter_mean(x, index, value, along)
+        if mode == "mean"
+        else _scatter(x, index, value, along, mode)
+    )
+
+
+def _scatter_mean(x: Tensor, index: Tensor, value: Tensor, axis: str) -> Tensor:
+    """Return ``x`` with each element replaced by the mean of it and of the values put there."""
+    wide = widen(x)
+    total = _scatter(wide, index, widen(value), axis, "add")
+    places = Axes(*(a for a in x.axes if a.name == axis or a in index.axes))
+    one = cast(broadcast(as_tensor(1), places), INT64)
+    added = cast(broadcast(as_tensor(1), gathered_axes(places, index.axes, axis)), INT64)
+    count = cast(_scatter(one, index, added, axis, "add"), total.dtype)
+    ratio = total / count if kind(x.dtype) == "f" else floordivide.apply(total, count)
+    return cast(reorder(ratio, x.axes), x.dtype)
 
 
 def pad_by_gather(x: Tensor, widths: dict[str, tuple[int, int]], mode: str) -> Tensor:

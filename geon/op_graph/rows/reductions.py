@@ -190,6 +190,7 @@ SUM = Primitive(
     arity=1,
     infer=reducing("sum", summed_dtype),
     reducer=reducers.SUM,
+    takes_complex=True,
 )
 PROD = Primitive(
     "prod",

@@ -14,6 +14,7 @@ from ..axes.index_map import GuardedElement, Index, Map, Position, view_map
 from ..axes.index_map import InRange as Guarded
 from ..axes.lengths import Length
 from ..building.constants import as_tensor
+from ..building.index_parsing import Item, count, parse
 from ..building.weak import put_into
 from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
@@ -22,7 +23,6 @@ from ..op_graph import NO_AXES, Guard, Op, Tensor, make
 from ..values.attribute_types import Items
 from ..values.dtypes import is_number, kind
 from .elementwise import cast
-from .index_parsing import Item, count, parse
 from .movement import FLIP, broadcast, flip
 
 if TYPE_CHECKING:

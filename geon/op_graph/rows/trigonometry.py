@@ -22,6 +22,7 @@ sin = elementwise(
     rule="float",
     sympy="sin(x)",
     cost="expensive",
+    takes_complex=True,
 )
 cos: Unary = elementwise(
     "cos",
@@ -31,6 +32,7 @@ cos: Unary = elementwise(
     rule="float",
     sympy="cos(x)",
     cost="expensive",
+    takes_complex=True,
 )
 tan = elementwise(
     "tan",
@@ -41,6 +43,7 @@ tan = elementwise(
     sympy="tan(x)",
     domain=((-1.2, 1.2),),
     cost="expensive",
+    takes_complex=True,
 )
 asin = elementwise(
     "asin",
@@ -79,6 +82,7 @@ sinh = elementwise(
     rule="float",
     sympy="sinh(x)",
     cost="expensive",
+    takes_complex=True,
 )
 cosh: Unary = elementwise(
     "cosh",
@@ -88,6 +92,7 @@ cosh: Unary = elementwise(
     rule="float",
     sympy="cosh(x)",
     cost="expensive",
+    takes_complex=True,
 )
 tanh = elementwise(
     "tanh",
@@ -97,6 +102,7 @@ tanh = elementwise(
     rule="float",
     sympy="tanh(x)",
     cost="expensive",
+    takes_complex=True,
 )
 asinh = elementwise(
     "asinh",

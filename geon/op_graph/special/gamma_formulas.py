@@ -164,12 +164,12 @@ def erf(x: Any, ops: Any) -> Any:
     if str(x.dtype) == "float32":
         wide = ops.cast(x, "float64")
         s = ops.minimum(wide * wide, _SINGLE_ERF_END**2)
-        quotient = wide * _horner(s, _SINGLE_ERF_NUMERATOR) / _horner(s, _SINGLE_ERF_DENOMINATOR)
+        quotient = wide * horner(s, _SINGLE_ERF_NUMERATOR) / horner(s, _SINGLE_ERF_DENOMINATOR)
         return ops.cast(ops.maximum(ops.minimum(quotient, 1.0), -1.0), "float32")
     size = ops.absolute(x)
     s = x * x
-    small = x * _horner(s, _ERF_SMALL)
-    tail = ops.exp(-s) * _horner(1.0 / (size + 2.5), _ERF_LARGE)
+    small = x * horner(s, _ERF_SMALL)
+    tail = ops.exp(-s) * horner(1.0 / (size + 2.5), _ERF_LARGE)
     return ops.where(size < 0.85, small, ops.sign(x) * (1.0 - tail))
 
 
@@ -188,12 +188,11 @@ def lgamma(x: Any, ops: Any) -> Any:
         return ops.cast(lgamma(ops.cast(x, "float64"), ops), "float32")
     below, mirrored = x < 1.0, x <= 0.0
     y = ops.where(below, ops.absolute(x), x - 1.0)
-    base = _horner(y, _LGAMMA_NUMERATOR) / _horner(y, _LGAMMA_DENOMINATOR)
-    base = (base + 0.375) * (y * (y - 1.0))
+    base = lgamma1p(y)
     shifted = y + 1.0
     r = 1.0 / shifted
     far = (y + 0.5) * (ops.log(shifted) - 1.0)
-    far = far + (_horner(r * r, _STIRLING) * r + _HALF_LOG_TAU_LESS_HALF)
+    far = far + (horner(r * r, _STIRLING) * r + _HALF_LOG_TAU_LESS_HALF)
     value = ops.where(y < 3.0, base, far)
     nearest = ops.round(x)
     distance = ops.absolute(x - nearest)
@@ -203,6 +202,25 @@ def lgamma(x: Any, ops: Any) -> Any:
     value = ops.where(mirrored, -value, value) - ops.log(factor)
     pole = ops.logical_and(mirrored, ops.equal(nearest, x))
     return ops.where(pole, math.inf, value)
+
+
+def lgamma1p(y: Any) -> Any:
+    """Return lgamma(1 + y) for 0 <= y <= 3, relatively accurate near its roots 0 and 1."""
+    base = horner(y, _LGAMMA_NUMERATOR) / horner(y, _LGAMMA_DENOMINATOR)
+    return (base + 0.375) * (y * (y - 1.0))
+
+
+def stirling_correction(x: Any) -> Any:
+    """Return lgamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2) for x >= 4."""
+    r = 1.0 / x
+    return horner(r * r, _STIRLING) * r
+
+
+def digamma_asymptotic(x: Any) -> Any:
+    """Return log(x) - digamma(x) for x >= 4."""
+    r = 1.0 / x
+    w = r * r
+    return 0.5 * r + w * horner(w, _DIGAMMA_ASYMPTOTIC)
 
 
 def digamma(x: Any, ops: Any) -> Any:
@@ -220,12 +238,12 @@ def digamma(x: Any, ops: Any) -> Any:
         return ops.cast(digamma(ops.cast(x, "float64"), ops), "float32")
     below = x < 1.0
     y = ops.where(below, ops.absolute(x), x - 1.0)
-    base = _horner(y, _DIGAMMA_NUMERATOR) / _horner(y, _DIGAMMA_DENOMINATOR)
+    base = horner(y, _DIGAMMA_NUMERATOR) / horner(y, _DIGAMMA_DENOMINATOR)
     base = (base + 0.625) * ((y - _DIGAMMA_ROOT_HIGH) - _DIGAMMA_ROOT_LOW)
     shifted = y + 1.0
     r = 1.0 / shifted
     w = r * r
-    far = ops.log(shifted) - (0.5 * r + w * _horner(w, _DIGAMMA_ASYMPTOTIC))
+    far = ops.log(shifted) - (0.5 * r + w * horner(w, _DIGAMMA_ASYMPTOTIC))
     value = ops.where(y < 3.0, base, far)
     distance = x - ops.round(x)
     # At an integer the sign is 0 and the cotangent inf: their product is the NaN of the pole.
@@ -262,7 +280,7 @@ def polygamma(n: int, x: Any, ops: Any) -> Any:
     return -ops.where(mirrored, reflected + value, value)
 
 
-def _horner(x: Any, coefficients: Sequence[float]) -> Any:
+def horner(x: Any, coefficients: Sequence[float]) -> Any:
     """Return the polynomial in `x` with `coefficients` from the highest power down."""
     first, second, *rest = coefficients
     total = x + second if first == 1.0 else x * first + second
@@ -289,7 +307,7 @@ def _cotangent_derivative(n: int, c: Any) -> Any:
         powers = [a + b for a, b in zip(slope + [0, 0], [0, 0] + slope, strict=True)]
     scale = math.pi ** (n + 1)
     coefficients = [a * scale for a in powers[(n + 1) % 2 :: 2]]
-    total = _horner(c * c, coefficients[::-1])
+    total = horner(c * c, coefficients[::-1])
     return total * c if n % 2 == 0 else total
 
 
@@ -308,7 +326,7 @@ def _scaled_zeta(n: int, x: Any) -> Any:
     end = scaled + _SUMMED_TERMS * unit
     h = unit / end
     w = h * h
-    rest = _horner(w, series[::-1]) * w + (0.5 * h + 1.0 / n)
+    rest = horner(w, series[::-1]) * w + (0.5 * h + 1.0 / n)
     rest = rest * (leading / unit) / _integer_power(end, n)
     total = leading / _integer_power(scaled + (_SUMMED_TERMS - 1) * unit, exponent)
     for i in range(_SUMMED_TERMS - 2, 0, -1):

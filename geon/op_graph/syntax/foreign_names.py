@@ -135,21 +135,6 @@ FUNCTIONS = {
     "repeat": "geon.broadcast(x, axes), or geon.gather(x, positions, A)",
     "reshape": "geon.flatten(x, axes, axis) and geon.unflatten(x, axis, axes)",
     "save": "transformer.save(path)",
-    "segment_sum": (
-        'geon.scatter(geon.broadcast(0.0, [S]), segments, x, S, mode="add") for segments over S'
-    ),
-    "segment_max": (
-        'geon.scatter(geon.broadcast(-math.inf, [S]), segments, x, S, mode="max") for segments '
-        "over S"
-    ),
-    "segment_min": (
-        'geon.scatter(geon.broadcast(math.inf, [S]), segments, x, S, mode="min") for segments '
-        "over S"
-    ),
-    "segment_prod": (
-        'geon.scatter(geon.broadcast(1.0, [S]), segments, x, S, mode="multiply") for segments '
-        "over S"
-    ),
     "scatter_reduce": 'geon.scatter(x, positions, values, A, mode="max"), or one of its modes',
     "select": "geon.where(condition, x, y)",
     "shape": "x.axes, or x.shape for the lengths",
@@ -182,27 +167,29 @@ FUNCTIONS = {
     "zeros_like": "geon.constant(0.0, axes=x.axes)",
     "Adam": "neon.Adam, of geon.frontends.neon",
     "argpartition": "geon.top_k(x, k, A)",
+    "argwhere": "geon.nonzero(x, bound), whose positions are by the names of axes",
     "array_equal": "geon.all(x == y)",
     "atleast_1d": "geon.expand(x, axis)",
-    "bincount": "geon.sum(geon.onehot(x, axis), A)",
-    "count_nonzero": 'geon.sum(geon.cast(x != 0, "int64"), A)',
     "crossentropy": "geon.cross_entropy_multi(geon.softmax(scores, A), wanted)",
-    "cummax": "geon.associative_scan(geon.maximum, x, over=A)",
-    "cummin": "geon.associative_scan(geon.minimum, x, over=A)",
+    "cumlogsumexp": "geon.logcumsumexp(x, A)",
     "custom_gradient": "geon.custom_deriv(rule), a decorator",
     "custom_jvp": "geon.custom_deriv(rule), a decorator; forward mode transposes the rule",
     "custom_vjp": "geon.custom_deriv(rule), a decorator",
     "deg2rad": "x * (math.pi / 180)",
+    "digitize": 'geon.bucketize(x, boundaries, side="right")',
     "dstack": "geon.concat([x, y], A)",
+    "extract": "geon.compress(x, mask, bound)",
     "erf_inv": "geon.erfinv(x)",
     "float": 'geon.cast(x, "float32")',
+    "flatnonzero": "geon.nonzero(x, bound)",
     "gammaln": "geon.lgamma(x)",
     "GradientTape": "geon.deriv(y, x), of the expression",
+    "histc": "geon.histogram(x, bins, low, high)",
     "hypot": "geon.sqrt(geon.square(x) + geon.square(y))",
     "index_add": 'geon.scatter(x, index, value, A, mode="add")',
+    "index_put": "geon.scatter(x, {A: i, B: j}, value)",
     "index_select": "geon.gather(x, index, A)",
     "int": 'geon.cast(x, "int64")',
-    "isin": "geon.any(geon.outer(geon.equal, x, values), A)",
     "kron": "geon.flatten(geon.outer(geon.multiply, x, y), [A, B], axis)",
     "lax": "geon.scan, geon.while_loop, geon.cond and geon.case_of",
     "Linear": "geon.dot(x, w) + b, or neon.Affine of geon.frontends.neon",
@@ -210,12 +197,10 @@ FUNCTIONS = {
     "logaddexp": "geon.maximum(x, y) + geon.log1p(geon.exp(-geon.absolute(x - y)))",
     "logsigmoid": "-geon.softplus(-x)",
     "masked_fill": "geon.where(mask, value, x)",
+    "masked_select": "geon.compress(x, mask, bound)",
     "meshgrid": "geon.iota(A) and geon.iota(B), which meet by name",
-    "median": "geon.sort(x, A)[{A: n // 2}], of n elements",
     "Module": "a class of your own, or neon.Layer of geon.frontends.neon",
     "multi_dot": "geon.contract([x, y, z], [A, B])",
-    "nanmean": "geon.sum(geon.where(geon.isnan(x), 0, x), A) / geon.sum(~geon.isnan(x), A)",
-    "nansum": "geon.sum(geon.where(geon.isnan(x), 0, x), A)",
     "normalize": "x / geon.L2_norm(x, A)",
     "pi": "math.pi",
     "ptp": "geon.max(x, A) - geon.min(x, A)",
@@ -235,9 +220,7 @@ FUNCTIONS = {
 # Functions that geon lacks, with workarounds.
 _NUMPY = "compute it with NumPy from results of a computation"
 _FOURIER = "take geon.dot with a matrix of cosines and one of sines"
-_LENGTHS = "results have fixed lengths, so take geon.where or geon.sort"
 LACKING = {
-    "argwhere": _LENGTHS,
     "cholesky": "examples/gaussian_process.py does without, by a geon.scan",
     "complex128": "take two tensors, the real and the imaginary part",
     "complex64": "take two tensors, the real and the imaginary part",
@@ -245,24 +228,18 @@ LACKING = {
     "eig": _NUMPY,
     "eigh": _NUMPY,
     "fft": _FOURIER,
-    "histogram": "take geon.sum of comparisons with the edges of the bins",
     "ifft": _FOURIER,
     "interp": "take geon.gather of the two neighbours, and weigh them",
     "inv": _NUMPY,
     "irfft": _FOURIER,
     "lstsq": _NUMPY,
-    "nonzero": _LENGTHS,
-    "percentile": "take geon.sort(x, A), and a position in it",
     "pinv": _NUMPY,
     "qr": _NUMPY,
-    "quantile": "take geon.sort(x, A), and a position in it",
     "rfft": _FOURIER,
-    "searchsorted": "take geon.sum of comparisons, which counts what is smaller",
     "slogdet": _NUMPY,
     "solve": "take geon.fixed_point, or compute it with NumPy from results of a computation",
     "svd": _NUMPY,
     "triangular_solve": "examples/gaussian_process.py does without, by a geon.scan",
-    "unique": _LENGTHS,
 }
 
 _LABELS = (
@@ -306,7 +283,7 @@ ATTRIBUTES = {
     "length": "the length of one of its axes: x.axes[name].length",
     "long": 'x.cast("int64")',
     "nbytes": "geon.tensor_size(x) * x.dtype.itemsize",
-    "nonzero": "geon.where(condition, x, y), or x * condition: results have fixed lengths",
+    "nonzero": "geon.nonzero(x, bound), or geon.where(condition, x, y)",
     "numel": "geon.tensor_size(x)",
     "numpy": "transformer.computation(x, *placeholders)(*values)",
     "ravel": "geon.flatten(x)",
@@ -316,7 +293,7 @@ ATTRIBUTES = {
     "sel": _LABELS,
     "isel": 'x[{"dim": position}]: tensors have positions along their axes, and no labels',
     "coords": _LABELS,
-    "groupby": "geon.scatter with the number of each group, or geon.onehot, which geon.dot sums",
+    "groupby": "geon.segment_mean(x, groups, axis) and its like, with the number of each group",
     "rolling": "geon.window(x, {T: geon.Window(R)})",
     "resample": "geon.window(x, {T: geon.Window(R, stride=R)})",
     "shift": "geon.roll(x, {T: 1})",
@@ -398,18 +375,23 @@ NEON = {
 
 # Methods of random generators of other libraries, used on geon.Random.
 STREAMS = {
-    "choice": "geon.gather(values, positions, axis), with positions from integers",
+    "chisquare": "stream.chi_square(axes, degrees)",
     "dropout": "geon.where(stream.bernoulli(x.axes, p=keep) > 0, x / keep, 0)",
-    "exponential": "-geon.log1p(-stream.uniform(axes))",
-    "integers": 'geon.cast(geon.floor(stream.uniform(axes, high=n)), "int64")',
-    "permutation": "geon.argsort(stream.uniform([axis]))",
+    "lognormal": "stream.log_normal(axes, mean, std)",
+    "permuted": "stream.shuffle(x, axis, independent=others)",
+    "rademacher": "2 * stream.bernoulli(axes) - 1",
     "rand": "stream.uniform(axes)",
-    "randint": 'geon.cast(geon.floor(stream.uniform(axes, high=n)), "int64")',
+    "randint": "stream.integers(axes, low, high)",
     "randn": "stream.normal(axes)",
     "random": "stream.uniform(axes)",
-    "shuffle": "geon.gather(x, geon.argsort(stream.uniform([axis])), axis)",
+    "rayleigh": "stream.weibull(axes, 2, 2 ** 0.5 * scale)",
     "split": "geon.Random(seed) with another seed; each draw of a stream is another already",
+    "standard_cauchy": "stream.cauchy(axes)",
+    "standard_exponential": "stream.exponential(axes)",
+    "standard_gamma": "stream.gamma(axes, shape)",
     "standard_normal": "stream.normal(axes)",
+    "standard_t": "stream.student_t(axes, degrees)",
+    "t": "stream.student_t(axes, degrees)",
 }
 # Methods of sessions and models of other libraries, used on a transformer.
 TRANSFORMERS = {

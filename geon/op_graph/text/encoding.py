@@ -18,7 +18,7 @@ from ..axes.axes import Axes, Axis
 from ..axes.lengths import FloorDiv, Length, _atom_key, _from_terms, floor_divide
 from ..core.primitive import PRIMITIVES, Primitive
 from ..values.attribute_types import Frozen
-from ..values.dtypes import DTYPES, DType, named_dtype
+from ..values.dtypes import ALL_DTYPES, DType, named_dtype
 
 Array = np.ndarray[Any, Any]
 
@@ -153,7 +153,7 @@ def read_axes(value: Any) -> Axes:
 
 def read_dtype(value: Any) -> DType:
     """Return the dtype of that name."""
-    if string(value) not in DTYPES:
+    if string(value) not in ALL_DTYPES:
         refuse("a dtype", value)
     return named_dtype(value)
 
@@ -173,7 +173,7 @@ def read_bytes(value: Any) -> bytes:
 
 def write_array(array: Array) -> Any:
     """Return ``["array", dtype, shape, base64]``, elements row-major and little-endian."""
-    if array.dtype.name not in DTYPES:
+    if array.dtype.name not in ALL_DTYPES:
         raise DumpError(f"an array of dtype {array.dtype} cannot be dumped")
     plain = np.ascontiguousarray(array, named_dtype(array.dtype.name))
     return ["array", array.dtype.name, list(array.shape), write_bytes(plain.tobytes())]

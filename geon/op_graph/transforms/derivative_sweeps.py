@@ -19,8 +19,17 @@ from ..rows.accumulation import accumulate, round_total
 from ..rows.elementwise import CAST, cast, multiply, negative
 from ..rows.leaves import placeholder
 from ..rows.movement import broadcast, sum_to
-from ..syntax.operators import is_function
-from ..values.dtypes import FLOAT32, HALVES, kind, name_of
+from ..syntax.operators import LATE_BOUND, is_function
+from ..values.dtypes import (
+    FLOAT32,
+    HALVES,
+    DType,
+    complex_dtype,
+    is_continuous,
+    kind,
+    name_of,
+    number_dtype,
+)
 
 # Reverse mode -----------------------------------------------------------------------------------
 
@@ -83,7 +92,7 @@ def _cotangents_of_region(
         raise _missing(op)
     assert op.primitive.outcomes is not None
     count = len(op.primitive.outcomes(op.attrs))
-    wanted = [arg in on_path and kind(arg.dtype) == "f" for arg in op.args]
+    wanted = [arg in on_path and is_continuous(arg.dtype) for arg in op.args]
     every = op.primitive.vjp([given.get(k) for k in range(count)], op, wanted)
     for arg, part in zip(op.args, every, strict=True):
         if part is not None and arg in on_path:
@@ -96,7 +105,7 @@ def _cotangents(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tenso
     narrow = round_total(g, op.dtype)
     every = row.vjp(narrow, op) if row.vjp is not None else None
     for i, arg in enumerate(op.args):
-        if arg in on_path and kind(arg.dtype) == "f":
+        if arg in on_path and is_continuous(arg.dtype):
             hands_on = row is CAST or (row.partials is not None and not callable(row.partials[i]))
             given = g if hands_on else narrow
             part = every[i] if every is not None else _cotangent(op, i, arg, given)
@@ -109,7 +118,7 @@ def _cotangent(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
     row = op.primitive
     if row.partials is not None:
         part = _times_partial(op, i, row.partials[i], g)
-        return None if part is None else sum_to(part, arg.axes)
+        return None if part is None else sum_to(_of_kind(part, arg), arg.axes)
     if row.transpose is not None:
         part = row.transpose(g, op, i)
         if part is not None and part.axes is not arg.axes and row.kind == "elementwise":
@@ -117,7 +126,7 @@ def _cotangent(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
         return part
     if row.linearise is not None:
         return _transposed(op, row.linearise, i, g)
-    if kind(op.dtype) != "f":
+    if not is_continuous(op.dtype):
         return None
     raise _missing(op)
 
@@ -131,16 +140,30 @@ def _times_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
         return None
     if isinstance(partial, Tensor):
         if is_constant(g, 1.0):
-            return strengthen(partial, g.dtype)
+            return strengthen(partial, _common(g, partial.dtype))
         value = scalar_value(partial)
         if value is None or partial.weak:
             return multiply.apply(g, partial)
         partial = value
     if partial == 1.0:
         return g
+    factor = partial if isinstance(partial, complex) else float(partial)
     if is_constant(g, 1.0):
-        return strengthen(as_tensor(float(partial)), g.dtype)
-    return negative.apply(g) if partial == -1.0 else multiply.apply(g, float(partial))
+        return strengthen(as_tensor(factor), _common(g, number_dtype(factor)))
+    return negative.apply(g) if partial == -1.0 else multiply.apply(g, factor)
+
+
+def _common(g: Tensor, dtype: DType) -> DType:
+    """Return the dtype of ``g`` times a partial of ``dtype``."""
+    return complex_dtype(g.dtype) if kind(dtype) == "c" else g.dtype
+
+
+def _of_kind(part: Tensor, of: Op) -> Tensor:
+    """Return a derivative of a real value as real, and one of a complex value as complex."""
+    if kind(part.dtype) == "c" and kind(of.dtype) == "f":
+        made: Tensor = LATE_BOUND["real"](part)
+        return made
+    return cast(part, of.dtype) if kind(part.dtype) == "f" and kind(of.dtype) == "c" else part
 
 
 def _is_function_of_halves(op: Op) -> bool:
@@ -209,7 +232,7 @@ def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Te
             if op in needed and isinstance(op, RegionOp) and any(a in found for a in op.args):
                 current.site = with_remark(op._site, f"tangent of {op.primitive.name}")
                 regions[op] = _tangents_of_region(op, found)
-            if op in found or op not in needed or kind(op.dtype) != "f":
+            if op in found or op not in needed or not is_continuous(op.dtype):
                 continue
             if op.args and op.args[0] in regions:
                 tangent = regions[op.args[0]][op.attrs.number]
@@ -231,7 +254,7 @@ def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
     for op in reversed(order):
         if op in needed:
             row = op.primitive
-            if row.vjp is not None and not isinstance(op, RegionOp):
+            if row.infer is None:  # a call, whose value is its first argument
                 needed.update(op.args[1:])
             elif row.partials is not None:
                 pairs = zip(op.args, row.partials, strict=True)
@@ -276,7 +299,7 @@ def _tangent_of_linear(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Te
 
     Arguments without a tangent are replaced by zeros.
     """
-    linear = [i for i, arg in enumerate(op.args) if kind(arg.dtype) == "f"]
+    linear = [i for i, arg in enumerate(op.args) if is_continuous(arg.dtype)]
     if not any(i in linear for i in moving):
         return None
     zero = {i: zeros(op.args[i]) for i in linear}
@@ -294,5 +317,5 @@ def _sum(op: Op, parts: Iterable[Tensor | None]) -> Tensor | None:
     total: Tensor | None = None
     for part in parts:
         if part is not None:
-            total = accumulate(total, part)
+            total = accumulate(total, _of_kind(part, op))
     return None if total is None else round_total(total, op.dtype)

@@ -66,7 +66,7 @@ def array_of(value: Any, what: str, error: Refusal = FeedError) -> Array:
         raise _no_array(value, what, error, failed) from failed
 
 
-PYTHON = (list, tuple, int, float, bool)
+PYTHON = (list, tuple, int, float, bool, complex)
 
 
 def _no_array(value: Any, what: str, error: Refusal, failed: Exception) -> Exception:
@@ -130,11 +130,15 @@ def refuse_masked(value: Any, what: str, error: Refusal) -> None:
 
 
 def refuse_kind(array: Array, what: str, wanted: Any, error: Refusal) -> None:
-    """Raise ``error`` for an array whose dtype is not numeric: objects, texts, dates, complex.
+    """Raise ``error`` for an array whose dtype is not numeric, such as objects, texts or dates.
+
+    Complex numbers are refused too, unless ``wanted`` is None or complex.
 
     ``wanted`` is the dtype that is needed, or None for any.
     """
     kind = array.dtype.kind
+    if kind == "c" and (wanted is None or np.dtype(wanted).kind == "c"):
+        return
     if kind not in CURES and not (kind == "V" and array.dtype.itemsize != 2):
         return
     cure = CURES.get(kind, "take the numbers out of it")
@@ -174,7 +178,7 @@ def _cure_of_objects(array: Array) -> str:
 def _no_number(array: Array) -> tuple[Any, Any] | None:
     """Return the first element of an array of objects that is no number, and its index."""
     for position, element in enumerate(array.reshape(-1).tolist()):
-        if not isinstance(element, (int, float, np.number, np.bool_)):
+        if not isinstance(element, (int, float, complex, np.number, np.bool_)):
             return element, np.unravel_index(position, array.shape)
     return None
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..axes.axes import Axes, Axis
 from ..axes.lengths import Length
-from .dtypes import DTYPES
+from .dtypes import ALL_DTYPES
 
 
 class Frozen:
@@ -76,7 +76,7 @@ def is_length(value: Any) -> bool:
 
 def is_dtype(value: Any) -> bool:
     """Return True if ``value`` is the name of a dtype."""
-    return type(value) is str and value in DTYPES
+    return type(value) is str and value in ALL_DTYPES
 
 
 def is_axis(value: Any) -> bool:
@@ -109,6 +109,18 @@ def is_widths(value: Any) -> bool:
     return type(value) is tuple and all(
         width is None or (type(width) is tuple and len(width) == 2 and all(map(is_count, width)))
         for width in value
+    )
+
+
+def is_batch(value: Any) -> bool:
+    """Return True if ``value`` is None, or has the names and lengths of axes in pairs."""
+    return (
+        value is None
+        or type(value) is tuple
+        and all(
+            type(pair) is tuple and len(pair) == 2 and is_name(pair[0]) and is_length(pair[1])
+            for pair in value
+        )
     )
 
 
@@ -145,6 +157,7 @@ SomeAxes = Annotated[Axes, is_axes]
 Content = Annotated[bytes | Frozen, is_content]
 Layout = Annotated[tuple[str, ...] | None, is_layout]
 ScatterMode = Annotated[str, is_mode]
+BatchSizes = Annotated[tuple[tuple[str, int | Length], ...] | None, is_batch]
 Widths = Annotated[tuple[tuple[int, int] | None, ...], is_widths]
 Items = Annotated[tuple[Any, ...], is_items]
 

@@ -2,7 +2,8 @@
 
 A dtype is a NumPy dtype in native byte order. Python numbers, lengths and values computed only from
 these are *weak*. A weak operand takes the other operand's dtype if that is of the same kind or a
-higher one (bool < integer < float), and otherwise the default dtype of its own kind.
+higher one (bool < integer < float < complex), and otherwise the default dtype of its own kind; a
+weak complex number that meets a float takes the complex dtype of that precision.
 """
 
 from __future__ import annotations
@@ -26,25 +27,26 @@ UINT32 = np.dtype("uint32")
 UINT64 = np.dtype("uint64")
 FLOAT32 = np.dtype("float32")
 FLOAT64 = np.dtype("float64")
+COMPLEX64 = np.dtype("complex64")
+COMPLEX128 = np.dtype("complex128")
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 HALVES = ("float16", "bfloat16")
 FLOATS = (*HALVES, "float32", "float64")
+COMPLEXES = ("complex64", "complex128")
 DTYPES = ("bool", *SIGNED, *UNSIGNED, *FLOATS)
+ALL_DTYPES = (*DTYPES, *COMPLEXES)
 
-DEFAULTS = {"b": BOOL, "i": INT64, "f": FLOAT32}
-_RANK = {"b": 0, "i": 1, "f": 2}
+_PART: dict[DType, DType] = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
+DEFAULTS = {"b": BOOL, "i": INT64, "f": FLOAT32, "c": COMPLEX64}
+_RANK = {"b": 0, "i": 1, "f": 2, "c": 3}
 
-
-_COMPLEX = "take two tensors, the real and the imaginary part"
 # Names of dtypes in other libraries, with advice for error messages.
 FAMILIAR = {
     "byte": "write 'uint8'",
     "char": "write 'int8'",
-    "complex": _COMPLEX,
-    "complex128": _COMPLEX,
-    "complex64": _COMPLEX,
+    "complex": "write 'complex64' or 'complex128'",
     "double": "write 'float64'",
     "half": "write 'float16'",
     "long": "write 'int64'",
@@ -67,27 +69,29 @@ def named_dtype(name: str) -> DType:
 
         wide: DType = np.dtype(ml_dtypes.bfloat16)
         return wide
-    if name not in DTYPES:
+    if name not in ALL_DTYPES:
         if name in FAMILIAR:
-            known = ", ".join(DTYPES)
+            known = ", ".join(ALL_DTYPES)
             raise DTypeError(f"geon has no dtype {name!r}; it has {known}; {FAMILIAR[name]}")
         usual = [known.name for known in DEFAULTS.values() if known.name[:3] == name[:3]]
-        near = [known for known in DTYPES if known in name] or usual
+        near = [known for known in ALL_DTYPES if known in name] or usual
         meant = f"; write {near[-1]!r}" if near else ""
-        raise DTypeError(f"geon has no dtype {name!r}; it has {', '.join(DTYPES)}{meant}")
+        raise DTypeError(f"geon has no dtype {name!r}; it has {', '.join(ALL_DTYPES)}{meant}")
     return np.dtype(name)
 
 
 def as_dtype(dtype: Any) -> DType:
-    """Return the dtype for a name, a NumPy dtype or scalar type, or Python's bool, int or float."""
+    """Return the dtype for a name, a NumPy dtype or scalar type, or the class of Python numbers."""
     if dtype is float:
         return FLOAT32
+    if dtype is complex:
+        return COMPLEX64
     if isinstance(dtype, str):
         return named_dtype(dtype)
     try:
         return named_dtype(np.dtype(dtype).name)
     except TypeError as error:
-        raise DTypeError(f"{dtype!r} is no dtype; geon has {', '.join(DTYPES)}") from error
+        raise DTypeError(f"{dtype!r} is no dtype; geon has {', '.join(ALL_DTYPES)}") from error
 
 
 @cache
@@ -98,10 +102,30 @@ def name_of(dtype: DType) -> str:
 
 @cache
 def kind(dtype: DType) -> str:
-    """Return ``b`` (bool), ``i`` (integer of either sign) or ``f`` (float)."""
+    """Return ``b`` (bool), ``i`` (integer of either sign), ``f`` (float) or ``c`` (complex)."""
     if dtype.name in FLOATS:
         return "f"
+    if dtype.kind == "c":
+        return "c"
     return "b" if dtype is BOOL else "i"
+
+
+@cache
+def is_continuous(dtype: DType) -> bool:
+    """Return True for the dtypes of values that have derivatives: floats and complex numbers."""
+    return kind(dtype) in "fc"
+
+
+@cache
+def real_dtype(dtype: DType) -> DType:
+    """Return the dtype of the real part of a complex dtype; other dtypes are returned as given."""
+    return _PART.get(dtype, dtype)
+
+
+@cache
+def complex_dtype(dtype: DType) -> DType:
+    """Return the complex dtype that holds values of ``dtype``: complex128 for float64."""
+    return COMPLEX128 if dtype in (FLOAT64, COMPLEX128) else COMPLEX64
 
 
 @cache
@@ -109,12 +133,15 @@ def promote(left: DType, right: DType) -> DType:
     """Return the common dtype of two strong (not weak) operands: the one promotion table.
 
     Of two floats, the wider one; float16 with bfloat16 gives float32. Of an integer and a float,
-    the float. Of a signed and an unsigned integer, the next wider signed one. uint64 with a signed
-    integer has none and raises ``DTypeError``.
+    the float. Of a float and a complex dtype, the complex one of the wider precision. Of a signed
+    and an unsigned integer, the next wider signed one. uint64 with a signed integer has none and
+    raises ``DTypeError``.
     """
     if left is right:
         return left
     kinds = kind(left), kind(right)
+    if "c" in kinds:
+        return complex_dtype(promote(_part(left), _part(right)))
     if kinds[0] != kinds[1]:
         return left if _RANK[kinds[0]] > _RANK[kinds[1]] else right
     if kinds[0] == "f":
@@ -133,11 +160,18 @@ def promote(left: DType, right: DType) -> DType:
     )
 
 
+def _part(dtype: DType) -> DType:
+    """Return the float dtype of one part of a value that becomes complex."""
+    return real_dtype(dtype) if is_continuous(dtype) else FLOAT32
+
+
 def weak_meets(weak: DType, strong: DType) -> DType:
     """Return the common dtype of a weak operand and a strong one.
 
     A weak operand has the default dtype of its kind.
     """
+    if kind(weak) == "c" and kind(strong) == "f":
+        return complex_dtype(strong)
     return strong if _RANK[kind(weak)] <= _RANK[kind(strong)] else weak
 
 
@@ -160,23 +194,36 @@ def common_dtype(described: Iterable[tuple[DType, bool]]) -> DType:
 
 
 def exact_dtype(dtype: DType) -> DType:
-    """Return the dtype in which weak values compute as Python does: float64 instead of float32."""
-    return FLOAT64 if kind(dtype) == "f" else dtype
+    """Return the dtype in which weak values compute as Python does: float64 or complex128."""
+    return {"f": FLOAT64, "c": COMPLEX128}.get(kind(dtype), dtype)
 
 
-def number_dtype(value: bool | int | float) -> DType:
+Number = bool | int | float | complex
+
+
+def number_dtype(value: Number) -> DType:
     """Return the default dtype of a Python number's kind."""
     if isinstance(value, bool):
         return BOOL
+    if isinstance(value, complex):
+        return COMPLEX64
     return INT64 if isinstance(value, int) else FLOAT32
 
 
 OPERAND = "geon.cast the other operand to a wider dtype"
 
 
-def check_number(value: bool | int | float, dtype: DType, cure: str = OPERAND) -> None:
+def check_number(value: Number, dtype: DType, cure: str = OPERAND) -> None:
     """Raise ``DTypeError`` if ``dtype`` cannot hold the Python number; ``cure`` is the advice."""
-    if kind(dtype) == "i":
+    if isinstance(value, complex):
+        if kind(dtype) != "c":
+            raise DTypeError(
+                f"the number {value!r} is complex and cannot be {dtype.name}; give its .real, or "
+                "a complex dtype"
+            )
+        check_number(value.real, real_dtype(dtype), cure)
+        check_number(value.imag, real_dtype(dtype), cure)
+    elif kind(dtype) == "i":
         info = np.iinfo(dtype)
         if isinstance(value, float) and not isinstance(value, bool):
             raise DTypeError(
@@ -189,7 +236,8 @@ def check_number(value: bool | int | float, dtype: DType, cure: str = OPERAND) -
                 f"the number {reprlib.repr(value)} does not fit {dtype.name} ({info.min} to "
                 f"{info.max}); {cure}"
             )
-    elif kind(dtype) == "f":
+    elif kind(dtype) in "fc":
+        dtype = real_dtype(dtype)
         try:
             with np.errstate(over="ignore"):
                 narrowed = float(np.asarray(value, np.float64).astype(dtype))
@@ -209,7 +257,7 @@ def is_number(value: object) -> bool:
 
     NumPy scalars are no such numbers: they keep their dtype.
     """
-    return type(value) in (bool, int, float)
+    return type(value) in (bool, int, float, complex)
 
 
 SMALL_INTEGERS = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32")
@@ -239,7 +287,8 @@ def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
     Rules: ``numeric`` (promote; bool counts as int64), ``any`` (promote, bool stays), ``float``
     (integers become float32), ``compare`` (promote; result bool), ``logical`` (all bool),
     ``integer`` (integers only), ``bits`` (integers or bool), ``predicate`` (result bool),
-    ``select`` (bool, then promote), ``keep``.
+    ``select`` (bool, then promote), ``magnitude`` (numeric, and the float dtype of a complex
+    operand), ``keep``.
     """
     weak = all(is_weak for _, is_weak in args)
     if rule == "select":
@@ -248,13 +297,15 @@ def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
     if rule == "logical":
         return (BOOL,) * len(args), BOOL, False
     common = common_dtype(args)
-    if rule == "numeric" and common is BOOL:
+    if rule in ("numeric", "magnitude") and common is BOOL:
         common = INT64
-    elif rule == "float" and kind(common) != "f":
+    elif rule == "float" and not is_continuous(common):
         common = FLOAT32
     elif rule in ("integer", "bits"):
-        if kind(common) == "f" or (rule == "integer" and common is BOOL):
+        if kind(common) in "fc" or (rule == "integer" and common is BOOL):
             raise DTypeError(f"it takes integers, not {common.name}; geon.cast the operand")
     if rule in ("compare", "predicate"):
         return (exact_dtype(common) if weak else common,) * len(args), BOOL, False
+    if rule == "magnitude":
+        return (common,) * len(args), real_dtype(common), weak
     return (common,) * len(args), common, weak

@@ -1,4 +1,7 @@
-"""Contractions: contracted, batch and kept axes in every order and memory layout."""
+"""Contractions: contracted, batch and kept axes in every order and memory layout.
+
+Factorisations of matrices and solutions too.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from geon.testing.running import compute_samples
 from geon.testing.samples import SAMPLES, A, B, C, D, Sample, values
 
 
-@pytest.mark.parametrize("sample", SAMPLES["contraction"], ids=str)
+@pytest.mark.parametrize("sample", SAMPLES["contraction"] + SAMPLES["matrix"], ids=str)
 def test_values(transformer: geon.Transformer, sample: Sample) -> None:
     compute_samples(transformer, sample)
 

@@ -28,9 +28,15 @@ def input_label(leaf: Leaf) -> str:
     return f"placeholder {leaf} (made at {leaf.line_info})"
 
 
-def input_of(leaf: Leaf) -> tuple[str, Any, tuple[str, ...], tuple[Any, ...]]:
-    """Return a placeholder's label, dtype, axes' names and lengths."""
-    return input_label(leaf), leaf.dtype, leaf.axes.names, dims_of(leaf.axes)
+def input_of(
+    leaf: Leaf, called: Leaf | None = None
+) -> tuple[str, Any, tuple[str, ...], tuple[Any, ...]]:
+    """Return a placeholder's label, dtype, axes' names and lengths.
+
+    The label is that of ``called``, if given, whose parts ``leaf`` has.
+    """
+    label = input_label(leaf if called is None else called)
+    return label, leaf.dtype, leaf.axes.names, dims_of(leaf.axes)
 
 
 def guard_of(guard: Guard) -> tuple[str, Any, Any, str]:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..runtime.complex_arrays import as_numbers
+from .complex_calls import with_complex
+
 if TYPE_CHECKING:
     from ...op_graph.op_graph import Leaf
     from ..compile import CompileStages
@@ -38,6 +41,11 @@ def at_entry(
         memory.synchronise()
         return found, lengths
 
-    call = owner.link((bind, run, sizes), stages, writes=False)
-    read: tuple[dict[Leaf, Array], dict[str, int]] = call(*values)
-    return read
+    call: Any = owner.link((bind, run, sizes), stages, writes=False)
+    if stages.complex_leaves is not None:
+        call = with_complex(call, stages, memory)
+        values, call = call.fed(values), call.call
+    found, lengths = call(*values)
+    leaves = {leaf: stages.stands_for(leaf) for leaf in found}
+    read = {z: found[leaf] if z is leaf else as_numbers(found[leaf]) for leaf, z in leaves.items()}
+    return read, lengths

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ...errors import IndexRangeError, NonFiniteError
+from ...errors import IndexRangeError, LinearAlgebraError, NonFiniteError
 
 
 class Pending(Protocol):
@@ -36,7 +36,8 @@ class Started:
     def result(self) -> Any:
         """Wait for the end of the call and return its results, the same objects each time.
 
-        Raises errors that depend on computed values: ``IndexRangeError``, ``NonFiniteError``, and
+        Raises errors that depend on computed values: ``IndexRangeError``, ``NonFiniteError``,
+        ``LinearAlgebraError``, and
         ``DeviceError`` if the device failed meanwhile.
         """
         with self._lock:
@@ -66,7 +67,7 @@ class FinishedCall:
         self.error: Exception | None = None
         try:
             self.values = run()
-        except (IndexRangeError, NonFiniteError) as error:
+        except (IndexRangeError, LinearAlgebraError, NonFiniteError) as error:
             self.error = error
 
     def done(self) -> bool:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from ...op_graph.axes.lengths import Length, product
 from ...op_graph.op_graph import Op
 from ...op_graph.random.streams import RandomBitsAttributes
+from ...op_graph.rows.fourier import FourierPartsAttributes
 from ...op_graph.rows.indexing import COMBINING, ScatterAttributes
 from ...op_graph.rows.reductions import positions
-from ...op_graph.rows.sort_and_cumulative import RunningAttributes
+from ...op_graph.rows.sort_and_cumulative import RUNNING, RunningAttributes
 from ...op_graph.values.dtypes import kind, name_of
 from ..kernels.nests.inlining import inspected_values
 from ..lowering.fusion.kernel import Kernel
@@ -63,6 +64,11 @@ def _cast(work: ArrayOperands, op: Op) -> list[str]:
     return [f"np.copyto({out}, {x}, casting='unsafe')"]
 
 
+def _bitcast(work: ArrayOperands, op: Op) -> list[str]:
+    x, out = work.operand(op.args[0], op.axes), work.operand(op)
+    return [f"np.copyto({out}, {x}.view({dtype_text(op.dtype)}))"]
+
+
 def _reduction(work: ArrayOperands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     text = REDUCTIONS[op.primitive.name]
@@ -91,7 +97,8 @@ def _position(work: ArrayOperands, op: Op) -> list[str]:
 def _cumulative(work: ArrayOperands, op: Op) -> list[str]:
     a: RunningAttributes = op.attrs
     at = op.axes.index(a.axis)
-    ufunc, identity = ("add", 0) if op.primitive.name == "cumsum" else ("multiply", 1)
+    running = RUNNING[op.primitive.name]
+    ufunc, identity = running.ufunc.__name__, running.identity(op.dtype)
     x, out = work.array(op.args[0]), work.array(op)
 
     def part(array: str, text: str) -> str:
@@ -127,7 +134,14 @@ def _argsort(work: ArrayOperands, op: Op) -> list[str]:
 
 def _top_k(work: ArrayOperands, op: Op) -> list[str]:
     x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs.axis)
-    return [f"rt.top_k({x}, {at}, {op.attrs.k}, {out})"]
+    return [f"rt.top_k({x}, {at}, {op.attrs.k}, {op.attrs.largest}, {out})"]
+
+
+def _fourier(work: ArrayOperands, op: Op) -> list[str]:
+    a: FourierPartsAttributes = op.attrs
+    x, out, at = work.operand(op.args[0]), work.operand(op), op.args[0].axes.index(a.axis)
+    n = work.length(a.n)
+    return [f"rt.fourier({x}, {out}, {at}, {a.form!r}, {a.inverse}, {n})"]
 
 
 def _dot(work: ArrayOperands, op: Op) -> list[str]:
@@ -248,6 +262,10 @@ def _print(work: ArrayOperands, op: Op) -> list[str]:
 
 
 def _checked(work: ArrayOperands, op: Op) -> list[str]:
+    if op.attrs.batch is not None:
+        pairs = [f"({name!r}, {work.length(size)})" for name, size in op.attrs.batch]
+        listed = f"[{', '.join(pairs)}]"
+        return [f"rt.check_matrices({work.operand(op.args[1])}, {listed}, {work.position})"]
     length, lowest = work.length(op.attrs.length), "" if op.attrs.from_end else ", 0"
     return [
         f"rt.check_positions({work.operand(index)}, {length}, {work.position}{lowest})"
@@ -255,16 +273,37 @@ def _checked(work: ArrayOperands, op: Op) -> list[str]:
     ]
 
 
+def _factorisation(work: ArrayOperands, op: Op) -> list[str]:
+    return [f"rt.{op.primitive.name}({work.array(op.args[0])}, {work.array(op)})"]
+
+
+def _lu_solve(work: ArrayOperands, op: Op) -> list[str]:
+    f, b = (work.array(arg) for arg in op.args)
+    return [f"rt.lu_solve({f}, {b}, {op.attrs.transposed}, {work.array(op)})"]
+
+
+def _triangular_solve(work: ArrayOperands, op: Op) -> list[str]:
+    a, b = (work.array(arg) for arg in op.args)
+    exchanged = op.args[0].axes.names[-1] == op.attrs.rows
+    flags = f"{exchanged}, {op.attrs.lower}, {op.attrs.unit}"
+    return [f"rt.triangular_solve({a}, {b}, {flags}, {work.array(op)})"]
+
+
 SPECIAL: dict[str, Callable[[ArrayOperands, Op], list[str]]] = {
     "where": _where,
     "cast": _cast,
+    "bitcast": _bitcast,
     "argmax": _position,
     "argmin": _position,
-    "cumsum": _cumulative,
-    "cumprod": _cumulative,
+    **dict.fromkeys(RUNNING, _cumulative),
     "sort": _sort,
     "argsort": _argsort,
     "top_k": _top_k,
+    "cholesky": _factorisation,
+    "lu": _factorisation,
+    "lu_solve": _lu_solve,
+    "triangular_solve": _triangular_solve,
+    "fourier_parts": _fourier,
     "dot": _dot,
     "update": _update,
     "slice": _slice,

@@ -16,7 +16,11 @@ from ...errors import GeonError, SizeError
 from ...op_graph.random.philox import random_bits as random_bits
 from ..runtime.loop_steps import at_step as at_step
 from ..runtime.rwlock import stop_if_interrupted
-from ..runtime.value_errors import not_finite, outside
+from ..runtime.value_errors import not_finite, outside, unfactorised
+from .matrices import cholesky as cholesky
+from .matrices import lu as lu
+from .matrices import lu_solve as lu_solve
+from .matrices import triangular_solve as triangular_solve
 from .pairwise_sums import add_accumulate as add_accumulate
 from .pairwise_sums import add_reduce as add_reduce
 from .pairwise_sums import matmul as matmul
@@ -190,11 +194,37 @@ def iota(out: Array) -> None:
         np.add.accumulate(out, out=out)
 
 
-def top_k(x: Array, axis: int, k: int, out: Array) -> None:
-    """Indices of the k largest elements, largest first, NaN above all, equal elements in order."""
+def top_k(x: Array, axis: int, k: int, largest: bool, out: Array) -> None:
+    """Indices of the k largest elements, largest first, NaN above all, equal elements in order.
+
+    If not ``largest`` they are those of the k smallest elements, smallest first.
+    """
+    if not largest:
+        order = np.argsort(x, axis=axis, kind="stable")
+        np.copyto(out, np.take(order, np.arange(k), axis=axis))
+        return
     backwards = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
     order = np.flip(backwards, axis)
     np.subtract(x.shape[axis] - 1, np.take(order, np.arange(k), axis=axis), out=out)
+
+
+def fourier(x: Array, out: Array, axis: int, form: str, inverse: bool, n: int) -> None:
+    """Write a Fourier transform along an axis, without a factor, to ``out``.
+
+    ``form`` is "c2c", "r2c" or "c2r"; complex numbers are pairs along the last axis.
+    """
+    source = x if form == "r2c" else x.view(np.result_type(x.dtype, np.complex64))[..., 0]
+    target = out if form == "c2r" else out.view(np.result_type(out.dtype, np.complex64))[..., 0]
+    if not (source.size and target.size):
+        target[...] = 0
+    elif form == "r2c":
+        np.fft.rfft(source, axis=axis, out=target)
+    elif form == "c2r":
+        np.fft.irfft(source, n, axis=axis, norm="forward", out=target)
+    elif inverse:
+        np.fft.ifft(source, axis=axis, norm="forward", out=target)
+    else:
+        np.fft.fft(source, axis=axis, out=target)
 
 
 def check_positions(index: Array, length: int, kernel: int, lowest: int | None = None) -> None:
@@ -207,6 +237,12 @@ def check_positions(index: Array, length: int, kernel: int, lowest: int | None =
         first = -length if lowest is None else lowest
         if low < first or high >= length:
             raise _at(kernel, outside(low, high, first, length))
+
+
+def check_matrices(failed: Array, batch: Sequence[tuple[str, int]], kernel: int) -> None:
+    """Raise ``LinearAlgebraError`` if a matrix failed; ``failed`` is over the axes of ``batch``."""
+    if failed.any():
+        raise _at(kernel, unfactorised(int(np.argmax(failed)), batch))
 
 
 def check_finite(x: Array, kernel: int) -> None:

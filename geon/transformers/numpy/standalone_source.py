@@ -29,7 +29,7 @@ from ..runtime import (
     variable_slot,
     variable_store,
 )
-from . import pairwise_sums, runtime
+from . import matrices, pairwise_sums, runtime
 
 # In the order of their imports of one another.
 LIBRARY = (
@@ -55,6 +55,7 @@ LIBRARY = (
     arguments,
     tree,
     pairwise_sums,
+    matrices,
     runtime,
     standalone,
 )

@@ -36,7 +36,7 @@ BINARY = {
     name: name
     for name in (
         "add subtract multiply divide power maximum minimum less less_equal greater greater_equal"
-        " equal not_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor"
+        " equal not_equal gcd logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor"
     ).split()
 } | {"floordivide": "floor_divide", "mod": "remainder", "atan2": "arctan2"}
 

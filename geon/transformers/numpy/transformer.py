@@ -26,7 +26,13 @@ TARGET = Target(
     arrange=arrange,
     in_place=IN_PLACE,
     hidden=HIDDEN,
-    contiguous={"gather": (0, 1), "scatter": (1,), "argmax": (0,), "argmin": (0,)},
+    contiguous={
+        "gather": (0, 1),
+        "scatter": (1,),
+        "argmax": (0,),
+        "argmin": (0,),
+        "fourier_parts": (0,),
+    },
     lacks=lacks,
     stops=("scan", "while"),
 )

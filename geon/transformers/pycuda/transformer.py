@@ -17,6 +17,7 @@ from ..linking import Linking
 from ..lowering.facts.target import Arrangement, Layout
 from ..lowering.planning.plan import Plan
 from ..lowering.rules.loop_rules import LAST, RULES
+from ..lowering.rules.matrix_rules import EACH_SMALL
 from .emit.completeness import lacks
 from .emit.cuda_module import make_module
 from .emit.fusion import groups
@@ -48,7 +49,7 @@ def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
 MAX_TURN_STATEMENTS = TurnBounds(single=6000, lanes=6000)
 TARGET = CudaTarget(
     name="pycuda",
-    rules=RULES,
+    rules=RULES | EACH_SMALL,
     arrange=arrange,
     in_place={
         name: row.in_place
@@ -69,6 +70,7 @@ TARGET = CudaTarget(
     alignment=ALIGNMENT_BYTES,
     result_bytes=bytes_of_result,
     beside=BESIDE,
+    transforms=False,
 )
 
 

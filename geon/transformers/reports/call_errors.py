@@ -14,6 +14,7 @@ from ...errors import (
     DeviceError,
     GeonError,
     IndexRangeError,
+    LinearAlgebraError,
     NonFiniteError,
     SizeError,
 )
@@ -41,10 +42,12 @@ def describe_kernel(op: Op) -> str:
     derived = all(remark.startswith(("derivative", "tangent")) for remark in remarks)
     shown = str(op) if op.name is None else f"{op} ({op.primitive.name})"
     made = "made"
-    if op.primitive.name == "checked":
+    if op.primitive.name == "checked" and op.attrs.batch is None:
         index = before_int64(op.args[0])
         shown, made = f"{index} (made at {made_at(index)})", purpose_of(op).used
     which = "derivative" if derived else "forward"
+    if op.primitive.name == "checked" and op.attrs.batch is not None:
+        return f"a matrix factorised at {made_at(op)}, in the {which} pass, {purpose_of(op).used}"
     if op.primitive.name == "checked" and kind(op.dtype) == "f":
         return (
             f"fixed_point made at {made_at(op)}, in the {which} pass, of {op.attrs.length} steps "
@@ -75,6 +78,8 @@ def about_ops(error: GeonError, stages: CompileStages, fed: Sequence[Any] | None
             return NonFiniteError(f"{blamed}: feed finite ones\n  {where}: {error}")
     if isinstance(error, IndexRangeError) and getattr(error, "kernel", None) is not None:
         error = with_purpose(error, stages.plan.kernel_at(error.kernel).op)  # type: ignore[attr-defined]
+    if isinstance(error, LinearAlgebraError) and getattr(error, "kernel", None) is not None:
+        return with_cure(error, stages.plan.kernel_at(error.kernel).op)  # type: ignore[attr-defined]
     if isinstance(error, AxisError) and error.open_name is not None:
         return with_open_axis(error, [*stages.request.results, *stages.request.pure.roots])
     if isinstance(error, SizeError) and error.lengths is not None:
@@ -93,6 +98,12 @@ def with_purpose(error: IndexRangeError, op: Op) -> IndexRangeError:
     made = outside(low, high, first, length, purpose_of(op).cure, is_held(op.args[0]))
     vars(made).update(vars(error))
     return made
+
+
+def with_cure(error: LinearAlgebraError, op: Op) -> LinearAlgebraError:
+    """Return the error of a failed factorisation with its op, its step and the cure."""
+    shown = f"{describe_kernel(op)}{shown_steps(error)}"
+    return LinearAlgebraError(f"{shown}: it is {error}; {purpose_of(op).cure}")
 
 
 def outermost_op(step: int, plan: Plan) -> Op:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import AxisError, FeedError, GuardError, SizeError
 from .arena import place
+from .complex_arrays import as_parts
 from .dims import Lengths, check_size, has_all_lengths, open_sizes, resolve
 from .feeding import make_feed_of
 from .loop_steps import shown_steps
@@ -273,7 +274,7 @@ class CompiledCall:
             space.size = size
         elif len(space.bound) >= MAX_BINDINGS:
             space.clear()
-        variables = [slot.value for slot in self.slots]
+        variables = [as_parts(slot.value) for slot in self.slots]
         bound = self.bind(space.arena, binding.offsets, variables, self.constants, binding.lengths)
         space.bound[binding] = bound
         return bound

@@ -2,9 +2,10 @@
 
 A file is in safetensors format and has one entry per variable under its key. Its metadata have
 ``format`` (``geon``), ``version``, ``entries`` and ``digest``. ``entries`` is JSON with the axes of
-each key (names and lengths) and whether the key is automatic, that is, made by counting. ``digest``
-detects damage. Files without these are other programs': their entries have a shape, and no names of
-axes.
+each key (names and lengths) and whether the key is automatic, that is, made by counting. A complex
+array is stored as a real one with a further last dimension of 2, and its entry has ``complex``:
+safetensors has no complex128. ``digest`` detects damage. Files without these are other programs':
+their entries have a shape, and no names of axes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import CheckpointError
+from .complex_arrays import as_numbers, as_parts
 from .files import path_text
 
 CHECKPOINT_FORMAT = "geon"
@@ -31,10 +33,13 @@ _OURS = ("entries", "digest")
 _DTYPES = {
     "BOOL": "bool",
     "BF16": "bfloat16",
+    "C64": "complex64",
     **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
     **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
+# The complex dtype of two parts of each dtype.
+_COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,11 @@ def file_pieces(
     from safetensors.numpy import save as serialized
 
     entries = {
-        key: {"axes": [list(axis) for axis in note.axes], "automatic": note.automatic}
+        key: {
+            "axes": [list(axis) for axis in note.axes],
+            "automatic": note.automatic,
+            **({"complex": True} if note.dtype in _COMPLEX.values() else {}),
+        }
         for key, note in sorted(notes.items(), key=lambda item: item[0])
     }
     metadata = {
@@ -80,7 +89,7 @@ def file_pieces(
         "entries": json.dumps(entries),
         "digest": digest(notes, tensors.__getitem__),
     }
-    content = serialized(dict(tensors))
+    content = serialized({key: as_parts(array) for key, array in tensors.items()})
     # safetensors has no fixed order of metadata, so they are written into the header here.
     end = 8 + int.from_bytes(content[:8], "little")
     header = content[8:end].rstrip(b" ")
@@ -124,7 +133,12 @@ def with_file(path: str | os.PathLike[str], use: Callable[[Contents], Any]) -> A
         # Opened here too: safe_open reports a file without permission as missing.
         with open(shown, "rb"), safe_open(shown, framework="numpy") as file:
             saved = _saved_entries(shown, file)
-            return use(Contents(shown, saved, file.get_tensor))
+
+            def read(key: str) -> np.ndarray[Any, Any]:
+                array = file.get_tensor(key)
+                return as_numbers(array) if saved[key].dtype in _COMPLEX.values() else array
+
+            return use(Contents(shown, saved, read))
     except FileNotFoundError as error:
         raise CheckpointError(
             f"checkpoint {shown!r} does not exist; give the path that save was given"
@@ -183,6 +197,7 @@ def _readable(saved: dict[str, Saved]) -> dict[str, Saved]:
 
 def _saved_entry(shown: str, key: str, note: Any, tensor: Any) -> Saved:
     """Return one entry, after checking the axes in the metadata against the stored shape."""
+    parts = isinstance(note, dict) and note.get("complex") is True
     match note:
         case {"axes": list(pairs), "automatic": bool(automatic)} if all(
             isinstance(pair, list) and list(map(type, pair)) == [str, int] for pair in pairs
@@ -191,9 +206,11 @@ def _saved_entry(shown: str, key: str, note: Any, tensor: Any) -> Saved:
         case _:
             raise _damaged(shown, f"what it says of entry {key!r} is malformed: {note!r}")
     shape = tuple(tensor.get_shape())
+    dtype = _dtype_name(tensor)
+    if parts and shape[-1:] == (2,) and dtype in _COMPLEX:
+        shape, dtype = shape[:-1], _COMPLEX[dtype]
     if tuple(size for _, size in axes) != shape:
         raise _damaged(shown, f"entry {key!r} is over {axes_text(axes)} but has shape {shape}")
-    dtype = _dtype_name(tensor)
     if not is_known(dtype):
         raise _damaged(shown, f"entry {key!r} has the dtype {dtype}, which save does not write")
     return Saved(axes, dtype, automatic)
@@ -207,7 +224,7 @@ def _plain_entry(tensor: Any) -> Saved:
 
 def is_known(dtype: str) -> bool:
     """Return True if variables can have this dtype of a file."""
-    return dtype in _DTYPES.values()
+    return dtype in (*_DTYPES.values(), *_COMPLEX.values())
 
 
 def _dtype_name(tensor: Any) -> str:

@@ -19,7 +19,7 @@ CONTIGUOUS_AND_ALIGNED = 0x0001 | 0x0100  # NumPy's flags of an array that is co
 
 
 def _kind(dtype: np.dtype[Any]) -> int:
-    return {"b": 0, "i": 1, "u": 1}.get(dtype.kind, 2)
+    return {"b": 0, "i": 1, "u": 1, "c": 3}.get(dtype.kind, 2)
 
 
 def scalar_range(dtype: np.dtype[Any]) -> tuple[tuple[type, ...], float, float]:
@@ -121,7 +121,7 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
         made: Array = given.astype(dtype)
     if _kind(dtype) == 1 and given.size and _kind(given.dtype) == 1:
         _within(int(given.min()), int(given.max()), dtype, label)
-    elif _kind(dtype) == 2 and given.dtype.itemsize >= dtype.itemsize:
+    elif _kind(dtype) >= 2 and given.dtype.itemsize >= dtype.itemsize:
         lost = ~np.isfinite(made) & np.isfinite(given)
         if lost.any():
             worst = given.reshape(-1)[int(np.argmax(lost.reshape(-1)))]
@@ -170,7 +170,7 @@ def _numbers(value: Any, given: Array, dtype: np.dtype[Any], label: str) -> Arra
         low, high = int(min(listed)), int(max(listed))
         _within(low, high, dtype, label)
         return exact.astype(np.uint64 if low >= 0 else np.int64)
-    if _kind(dtype) == 2 and all(isinstance(each, (int, float, np.number)) for each in listed):
+    if _kind(dtype) >= 2 and all(isinstance(each, (int, float, np.number)) for each in listed):
         try:
             return exact.astype(np.float64)
         except OverflowError:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import IndexRangeError, NonFiniteError
+from ...errors import IndexRangeError, LinearAlgebraError, NonFiniteError
 from ...op_graph.values.tree import Structure
 from .arguments import arrange
 from .calls import CompiledCall, explain_error
@@ -41,7 +41,7 @@ class Function:
         arranged = arrange(self.names, len(self.names), args, keywords)
         try:
             computed = iter(self.call(*arranged))
-        except (IndexRangeError, NonFiniteError) as error:
+        except (IndexRangeError, LinearAlgebraError, NonFiniteError) as error:
             raise explain_error(error, self.kernels.get) from None
         results = tuple([next(computed) if is_value else None for is_value in self.values])
         if self.layout is not None:

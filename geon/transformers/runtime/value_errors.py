@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from ...errors import ConvergenceError, IndexRangeError, NonFiniteError
+from ...errors import ConvergenceError, IndexRangeError, LinearAlgebraError, NonFiniteError
 
 
 def not_finite(count: int, total: int, first: Any) -> NonFiniteError:
@@ -48,3 +49,16 @@ def outside(
     # Lets code that knows the op add details.
     error.positions = (low, high, first, length)  # type: ignore[attr-defined]
     return error
+
+
+def unfactorised(number: int, batch: Iterable[tuple[str, int]]) -> LinearAlgebraError:
+    """Return the error for a matrix that cannot be factorised.
+
+    ``number`` is its row-major position along the axes of ``batch``, which have names and lengths.
+    """
+    places = []
+    for name, length in reversed(list(batch)):
+        number, place = divmod(number, length)
+        places.append(f"{name} = {place}")
+    at = f" at {', '.join(places[::-1])}" if places else ""
+    return LinearAlgebraError(f"the matrix{at}; variables are as they were")

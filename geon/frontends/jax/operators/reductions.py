@@ -53,19 +53,7 @@ def parity(x: Value, *, axes: Sequence[int]) -> Value:
 
 def cumulative(f: Callable[..., Any]) -> Callable[..., Value]:
     """Return the builder of combinations of all elements up to each one."""
-
-    def combine(tensor: geon.Tensor, axis: geon.Axis, reverse: bool) -> Any:
-        return geon.associative_scan(f, tensor, over=axis, reverse=reverse)
-
-    used = f if f in (geon.cumsum, geon.cumprod) else combine
-    return lambda x, *, axis, reverse: cast(running(used, x, axis, reverse=reverse), x.dtype)
-
-
-def log_add(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
-    """Return ``log(exp(x) + exp(y))``."""
-    top = geon.maximum(x, y)
-    gap = geon.minimum(x, y) - top
-    return geon.where(geon.isinf(top), top, top + geon.log1p(geon.exp(gap)))
+    return lambda x, *, axis, reverse: cast(running(f, x, axis, reverse=reverse), x.dtype)
 
 
 def sort(*operands: Value, dimension: int, num_keys: int) -> tuple[Value, ...]:
@@ -152,8 +140,8 @@ def _size(slides: dict[int, Slide]) -> int:
 EXTREMES = {"reduce_max": geon.max, "reduce_min": geon.min, "reduce_and": geon.min,
             "reduce_or": geon.max}  # fmt: skip
 CUMULATIVE: dict[str, Callable[..., Any]] = {
-    "cumsum": geon.cumsum, "cumprod": geon.cumprod, "cummax": geon.maximum,
-    "cummin": geon.minimum, "cumlogsumexp": log_add,
+    "cumsum": geon.cumsum, "cumprod": geon.cumprod, "cummax": geon.cummax,
+    "cummin": geon.cummin, "cumlogsumexp": geon.logcumsumexp,
 }  # fmt: skip
 ROWS: dict[str, Callable[..., Any]] = {
     "reduce_sum": reduction(geon.sum),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError
 from ....op_graph.op_graph import Tensor
-from ....op_graph.random.streams import Random
 from ....op_graph.rows.elementwise import cast, where
 from ....op_graph.syntax.operators import is_function
 from ....op_graph.values.dtypes import kind
@@ -17,6 +16,7 @@ from .layer import Layer, Training
 
 if TYPE_CHECKING:
     from ....op_graph.building.typing import AxesLike
+    from ....op_graph.draws.stream import Random
 
 
 class Activation(Layer):

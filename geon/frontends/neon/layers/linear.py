@@ -152,7 +152,7 @@ class LookupTable(Layer):
             dtype=self.dtype,
         )
         # Negative numbers do not count from the end: they are mistakes, such as padding.
-        places = make(CHECKED, (held_by_int64(x),), (self.words.expression, False))
+        places = make(CHECKED, (held_by_int64(x),), (self.words.expression, False, None, ""))
         places.add_tags(ROW_OF_TABLE)
         rows = broadcast(gather(w, places, self.words), Axes(x.axes, self.axes))
         return rows if self.pad is None else where(not_equal(x, self.pad), rows, 0)

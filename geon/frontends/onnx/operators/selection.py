@@ -65,12 +65,8 @@ def top_k(
     given = with_axis(as_array(x), at)
     line = given.dims[at]
     assert line is not None
-    if largest:
-        values, indices = geon.top_k(given.tensor, int(k), line)
-        return array(values, given.dims), array(indices, given.dims)
-    indices = geon.argsort(given.tensor, line)[{line: slice(0, k)}]
-    numbers = array(indices, given.dims)
-    return gather_elements(x, numbers, at), numbers
+    values, indices = geon.top_k(given.tensor, int(k), line, largest=bool(largest))
+    return array(values, given.dims), array(indices, given.dims)
 
 
 def top_k_by_attribute(x: Value, /, *, k: int, axis: int = -1) -> tuple[Value, Value]:

@@ -75,8 +75,8 @@ def cumsum(e: Exporter, op: Op) -> OnnxValue:
     return OnnxValue(operand.with_inputs("CumSum", axis, **options).name, value.order)
 
 
-def _sorted(e: Exporter, op: Op, positions: bool, largest: bool = False) -> OnnxValue:
-    """Write a TopK: the values of a sort, or their positions.
+def _sorted(e: Exporter, op: Op, positions: bool) -> OnnxValue:
+    """Write a TopK: the values of a sort or their positions, or those of the first ``k`` of them.
 
     Equal elements keep their order. NaN, which the kernel does not order, stands above infinity: a
     second TopK, by whether an element is NaN, moves it to the end where it belongs.
@@ -85,7 +85,9 @@ def _sorted(e: Exporter, op: Op, positions: bool, largest: bool = False) -> Onnx
     value = e.complete(x, (axis,))
     at, operand = value.order.index(axis), e.expr(value.name, x.dtype)
     length = e.lengths.listed([x.axes[axis].expression])
-    count = e.integers([op.attrs.k]) if largest else length
+    is_part = op.primitive.name == "top_k"
+    largest = is_part and op.attrs.largest
+    count = e.integers([op.attrs.k]) if is_part else length
     if kind(x.dtype) != "f":
         return OnnxValue(_top_k(operand, count, at, largest)[positions].name, value.order)
     wrong = operand.run("IsNaN")
@@ -119,5 +121,5 @@ ROWS: dict[str, Row] = {
     "prod": partial(_total, operator="ReduceProd"),
     "sort": partial(_sorted, positions=False),
     "sum": partial(_total, operator="ReduceSum"),
-    "top_k": partial(_sorted, positions=True, largest=True),
+    "top_k": partial(_sorted, positions=True),
 }

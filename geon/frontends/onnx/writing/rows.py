@@ -113,8 +113,9 @@ WITHOUT_ROW: dict[str, str] = {
     **dict.fromkeys(("custom", "remat", "segmented", "stop_gradient"), MARKS),
     "print": "an effect: ONNX has no operator that prints",
     **dict.fromkeys(
-        "converged cumprod erfc erfcx erfcx_derivative erfinv exp_product fixed_point gelu_slope"
-        " gelu_tanh_slope lgamma log_ndtr ndtr polygamma silu_slope weighted_product".split(),
+        "converged cummax cummin cumprod erfc erfcx erfcx_derivative erfinv exp_product fixed_point"
+        " gelu_slope gelu_tanh_slope lgamma log_ndtr ndtr polygamma silu_slope"
+        " weighted_product".split(),
         LOWERED,
     ),
 }

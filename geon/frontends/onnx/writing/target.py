@@ -10,8 +10,9 @@ from ....op_graph.op_graph import Op, Tensor
 from ....op_graph.regions.scan import scan
 from ....op_graph.rewriting.driver import Rule, Rules, RuleSet
 from ....op_graph.rewriting.window_rules import STORED_WINDOW_RULES
-from ....op_graph.rows.elementwise import cast, multiply
+from ....op_graph.rows.elementwise import cast
 from ....op_graph.rows.movement import broadcast, reorder
+from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.dtypes import FLOAT32
 from ....transformers.base import Transformer
 from ....transformers.lowering.facts.target import Arrangement, Layout, Target
@@ -38,21 +39,22 @@ def _except_float32(rule: Rule) -> Rule:
 lower = Rules("loops that ONNX has no operator for")
 
 
-@lower.on("cumprod")
-def cumprod(op: Op) -> Op:
-    """Rewrite a running product as a scan."""
+@lower.on("cummax", "cummin", "cumprod")
+def running(op: Op) -> Op:
+    """Rewrite a running product or extreme as a scan."""
     a: Any = op.attrs
     x: Any = op.args[0]
     axis = x.axes[a.axis]
     rest = x.axes.without((axis,))
-    first = broadcast(number(1, op.dtype), rest)
+    combining: Any = RUNNING[op.primitive.name]
+    first = broadcast(number(combining.identity(op.dtype), op.dtype), rest)
 
-    def step(total: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
-        product = multiply.apply(total, factor)
-        return product, total if a.exclusive else product
+    def step(total: Tensor, element: Tensor) -> tuple[Tensor, Tensor]:
+        combined = combining.step.apply(total, element)
+        return combined, total if a.exclusive else combined
 
-    _, products = scan(step, first, cast(x, op.dtype), over=axis, reverse=a.reverse)
-    return reorder(products, op.axes)
+    _, totals = scan(step, first, cast(x, op.dtype), over=axis, reverse=a.reverse)
+    return reorder(totals, op.axes)
 
 
 def _rules() -> RuleSet:

@@ -175,13 +175,13 @@ def top_k(
     """Return the ``k`` largest or smallest elements along a dimension, and their indices."""
     if isinstance(k, Length):
         raise ArgumentError(f"top_k of {k} elements: their number must be known")
-    if not largest or not x.shape:
+    if not x.shape:
         found = sort(x, dim, largest)
         cut = {position(dim, len(x.shape)): Part(0, k)} if x.shape else {}
         return slices(found[0], cut), slices(found[1], cut)
     at = position(dim, len(x.shape))
     given = with_axis(as_array(x), at)
-    values, index = geon.top_k(given.tensor, k, given.dims[at])
+    values, index = geon.top_k(given.tensor, k, given.dims[at], largest=largest)
     return array(values, given.dims), array(index, given.dims)
 
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
+from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.dtypes import name_of
 from ..analysis.op_counts import Rows, note
 from ..nests.inlining import inspected_values
 
 # Scalar steps per element of the first operand; 1 if not listed. ``SORTS`` are computed instead.
-STEPS = {"cumsum": 3, "cumprod": 4, "argmax": 4, "argmin": 4}
+STEPS = {"cumsum": 3, "cumprod": 4, "cummax": 3, "cummin": 3, "argmax": 4, "argmin": 4}
 SCATTER_STEPS = 2  # scalar steps per position of a scatter
 SORTS = frozenset({"sort", "argsort", "top_k"})
 MAX_COLUMN_SORT_LENGTH = 256  # maximum elements of lines that are sorted in vector lanes
 COUNTING_SORT_STEPS = 10  # scalar steps per element of a counting sort of bytes
-COUNTED = frozenset({"cumsum", "cumprod", "argmax", "argmin"})  # one operation per element
+COUNTED = frozenset({*RUNNING, "argmax", "argmin"})  # one operation per element
 
 
 @dataclass(frozen=True, slots=True)

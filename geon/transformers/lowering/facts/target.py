@@ -58,7 +58,8 @@ class Target:
     of a scan that becomes one kernel, scalarised; if None, no scan does. ``stops`` names the loops
     that an interrupt ends. ``alignment`` is that of the arena and its buffers, in bytes.
     ``result_bytes`` returns the bytes allocated for a result of a size in bytes. ``beside`` names
-    the kinds of kernels that may run concurrently if they are independent.
+    the kinds of kernels that may run concurrently if they are independent. If not ``transforms``,
+    Fourier transforms of known lengths become products with matrices.
     """
 
     name: str
@@ -81,3 +82,4 @@ class Target:
     alignment: int = 64
     result_bytes: Callable[[int], int] = lambda size: size
     beside: tuple[str, ...] = ()
+    transforms: bool = True

@@ -12,7 +12,7 @@ from ....op_graph.rows.concatenation import PAD
 from ....op_graph.rows.elementwise import divide, multiply
 from ....op_graph.rows.movement import broadcast, flatten
 from ....op_graph.rows.reductions import MAX, MIN, SUM
-from . import lowering_rules
+from . import lowering_rules, matrix_rules
 
 lower = Rules("lowering for loops")
 last = Rules("last, for loops")
@@ -117,5 +117,6 @@ RULES = (
         lowering_rules.erf, lowering_rules._through_formula, lowering_rules.position_over_several
     )
     | lower.done()
+    | matrix_rules.LOOPED
 )
-LAST = last.done()
+LAST = last.done() | matrix_rules.LAST

@@ -28,13 +28,15 @@ from ....op_graph.rows.indexing import (
     held_by_int64,
     total_dtype,
 )
+from ....op_graph.rows.integers import BITCAST
 from ....op_graph.rows.leaves import iota, length_value
 from ....op_graph.rows.movement import _flatten, _unflatten, broadcast, flatten, reorder
 from ....op_graph.rows.reductions import ARGMAX, ARGMIN
 from ....op_graph.rows.slicing import SLICE, UPDATE
-from ....op_graph.special import erf_formulas, gamma_formulas
+from ....op_graph.special import erf_formulas, gamma_formulas, incomplete_formulas
 from ....op_graph.special.formula_ops import FLOAT32_OPS, FLOAT64_OPS, GEON_OPS
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
+from . import matrix_rules
 
 lower = Rules("lower")
 
@@ -72,7 +74,8 @@ def erfcx_derivative(op: Op) -> Op | None:
 def weighted_product(op: Op) -> Op | None:
     """Rewrite as a product that is 0 where the first factor is 0."""
     weight, x = op.args
-    return where.apply(equal.apply(weight, 0), 0, multiply.apply(weight, x))
+    product = where.apply(equal.apply(weight, 0), 0, multiply.apply(weight, x))
+    return broadcast(product, op.axes)  # the operands may have lost broadcasts that gave the order
 
 
 @lower.on("lgamma")
@@ -87,11 +90,26 @@ def polygamma(op: Op) -> Op | None:
     return gamma_formulas.polygamma(op.attrs.n, op.args[0], GEON_OPS)
 
 
+def _through_ops(module: Any) -> None:
+    """Rewrite each primitive that a module has a formula of its name for, on every target."""
+
+    def rewrite(op: Op) -> Op | None:
+        formula: Callable[..., Tensor] = getattr(module, op.primitive.name)
+        given: Any = op.args
+        return formula(*op.attrs, *(broadcast(arg, op.axes) for arg in given), GEON_OPS)
+
+    for name in module.__all__:
+        lower.on(name)(rewrite)
+
+
+_through_ops(incomplete_formulas)
+
+
 def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
     """Return positions along an axis with a range check; errors refer to the lines of ``op``."""
     held = held_by_int64(index)
     made: Tensor = intern(
-        ComputationOp, CHECKED, (held,), (axis.expression, True), index.axes, index.dtype
+        ComputationOp, CHECKED, (held,), (axis.expression, True, None, ""), index.axes, index.dtype
     )
     carry_lines(op, made)
     return made
@@ -126,9 +144,8 @@ def index_of_case(op: Op) -> Op | None:
     a: CaseAttributes = op.attrs
     if a.certain:
         return None
-    index: Tensor = intern(
-        ComputationOp, CHECKED, (op.args[0],), (len(a.bodies), False), op.args[0].axes, INT64
-    )
+    attrs = (len(a.bodies), False, None, "")
+    index: Tensor = intern(ComputationOp, CHECKED, op.args[:1], attrs, op.args[0].axes, INT64)
     carry_lines(op, index)
     index.add_tags(NUMBER_OF_BRANCH)
     made: Op = make(op.primitive, (index, *op.args[1:]), a._replace(certain=True), guards=op.guards)
@@ -150,7 +167,9 @@ def check_convergence(op: Op) -> Op:
     value: Any = op.args[0]
     steps = max(op.attrs.limit, 1)
     index = where.apply(converged_of(op), number(0, INT64), number(steps, INT64))
-    made: Tensor = intern(ComputationOp, CHECKED, (value, index), (steps, False), op.axes, op.dtype)
+    made: Tensor = intern(
+        ComputationOp, CHECKED, (value, index), (steps, False, None, ""), op.axes, op.dtype
+    )
     carry_lines(op, made)
     return made
 
@@ -270,9 +289,9 @@ def _through_float32(op: Op) -> Op | None:
 
 def _rules() -> RuleSet:
     for name, row in PRIMITIVES.items():
-        if row.kind in COMPUTING and not row.picks and row is not CAST:
+        if row.kind in COMPUTING and not row.picks and row not in (CAST, BITCAST):
             lower.table.setdefault(name, []).insert(0, _through_float32)
-    return lower.done()
+    return lower.done() | matrix_rules.RULES
 
 
 RULES = _rules()

@@ -92,10 +92,11 @@ def record_of(plan: Plan, module: CModule, path: Path, suffix: str = "") -> Reco
             if kernel.op.primitive.name == "print"
         },
         {
-            number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
+            number: tuple(kernel.op.attrs) if kernel.op.primitive.name == "checked" else None
             for number, kernel in kernels
             if kernel.raises
         },
         {number: around for number, around in loops_of(plan).items() if number in raising},
         any(kernel.stops for kernel in plan.schedule.kernels),
+        module.external,
     )

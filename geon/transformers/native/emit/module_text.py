@@ -32,6 +32,7 @@ from ...printing.scalars.c_expressions import C_TYPES, literal
 from ...printing.scalars.comments import comment
 from ...printing.scalars.lengths import c_length, divides
 from ..library.library_calls import finite_function, library_function
+from ..names.external_names import external_link
 from ..names.memory_names import MemoryScope
 from ..names.naming import NAME, START, KernelNames, NativeFunction, offset_place
 from ..names.pointer_bias import from_starts
@@ -114,13 +115,15 @@ class CModule:
 
     ``units`` are the module's own translation units, the first one with ``geon_run``. ``shared``
     are the units that all programs share. ``pointers`` are the memory locations of the pointer
-    table, in order. ``lengths`` are the names of the open lengths, in order.
+    table, in order. ``lengths`` are the names of the open lengths, in order. ``external`` are the
+    keys of the external functions that the units call.
     """
 
     units: tuple[str, ...]
     shared: tuple[str, ...]
     pointers: tuple[Place, ...]
     lengths: tuple[str, ...]
+    external: tuple[str, ...]
 
     @property
     def source(self) -> str:
@@ -235,6 +238,7 @@ class _CModuleWriter:
         self.structures: dict[Kernel, Hashable] = {}
         self.printed: dict[Hashable, tuple[Plan, Kernel, NativeFunction]] = {}
         self.common: dict[str, None] = {}
+        self.external: dict[str, None] = {}
         self.loops: list[str] = []
         self.divides = False
         self.timer = FAILURE_REPORT_WORDS + len(plan.schedule.kernels) + 1
@@ -251,9 +255,15 @@ class _CModuleWriter:
             calls.append([*self.call(self.top, number, kernel), *self.time(number + 1)])
         body = self.flushing(calls) if self.flushes else self.run(calls, self.suffix)
         first, *others = self.functions.units(self.divides)
-        first += (CLOCK if self.timed else "") + self.link + "".join(self.statics)
+        first += (
+            (CLOCK if self.timed else "")
+            + self.link
+            + external_link(list(self.external), self.suffix)
+        )
+        first += "".join(self.statics)
         first += "\n".join([*self.loops, *body])
-        return CModule((first, *others), tuple(self.common), tuple(self.table), tuple(self.lengths))
+        shared, external = tuple(self.common), tuple(self.external)
+        return CModule((first, *others), shared, tuple(self.table), tuple(self.lengths), external)
 
     def flushing(self, calls: list[list[str]]) -> list[str]:
         """Return the text of ``geon_run`` that flushes subnormal numbers in the calling thread.
@@ -372,6 +382,7 @@ class _CModuleWriter:
     def called(self, made: NativeFunction, number: int, scope: MemoryScope) -> str:
         """Return the call of a kernel's function; if it fails, the run returns its number."""
         self.common.update(dict.fromkeys(made.units))
+        self.external.update(dict.fromkeys(made.external))
         name = self.functions.name(made)
         arguments = ", ".join(["threads", *(self.argument(p, scope) for p in made.parameters)])
         if made.fails:

@@ -63,10 +63,11 @@ class Record:
     in bytes. ``lifetimes`` are the live ranges of the arena buffers, as first and last step.
     ``kept`` are the cached packed operands. ``beside`` has the bytes of each result. ``results``
     has the shape and dtype of each result. ``shown`` has the printed values, by kernel number.
-    ``checks`` has for each kernel that can fail the axis length that indices must lie in and
-    whether negative indices are allowed, or None for a check that values are finite. ``loops`` has
+    ``checks`` has for each kernel that can fail the attributes of its check, as a plain tuple, or
+    None for a check that values are finite. ``loops`` has
     the loops around each kernel that can fail inside of a loop. ``stops`` is True if the program
-    has loops that end at an interrupt.
+    has loops that end at an interrupt. ``external`` are the keys of the external functions that it
+    calls, in the order in which ``geon_link_external`` takes their addresses.
     """
 
     file: str
@@ -82,9 +83,10 @@ class Record:
     beside: tuple[Size, ...]
     results: tuple[tuple[tuple[Size, ...], Any], ...]
     shown: dict[int, Shown]
-    checks: dict[int, tuple[Size, bool] | None]
+    checks: dict[int, tuple[Any, ...] | None]
     loops: dict[int, Loops]
     stops: bool
+    external: tuple[str, ...]
 
 
 # On disk ------------------------------------------------------------------------------------------

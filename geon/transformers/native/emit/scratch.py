@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
+from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Nest, Region
 from ...kernels.kernel_lowering import Work
@@ -16,7 +17,7 @@ from ...kernels.scans.sequential_scan import OrderedLoop
 from ...lowering.planning.schedule import Schedule
 from ...printing.scalars.c_expressions import C_TYPES
 from ...sizes.scratch import PerThread, Scratch, lines
-from ..library.prefix_sums import PREFIXES, prefix_scratch
+from ..library.prefixes import prefix_scratch
 from ..library.scattering import scatter_scratch
 from ..library.sorting import SORTS
 from ..nests.task_text import scratch_each
@@ -69,7 +70,7 @@ def _of(work: Work) -> Scratch | None:
     if isinstance(work, Region | OrderedLoop):
         return None  # the plans of their bodies have the scratch memory of the body's kernels
     name = work.op.primitive.name
-    if name in PREFIXES:
+    if name in RUNNING:
         return prefix_scratch(work.op)
     if name == "scatter":
         return scatter_scratch(work.op)

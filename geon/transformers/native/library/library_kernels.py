@@ -1,4 +1,4 @@
-"""C kernels that are not loop nests: sorting, prefix sums, scatter and checks.
+"""C kernels that are not loop nests: sorting, prefixes, scatter and checks.
 
 Arrays are contiguous with shape (outer, n, inner); a kernel works along the middle axis. Each
 function has a translation unit of its own that is compiled once for all programs. Checks are the
@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
+from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.attribute_types import SCATTER_MODES
 from ...printing.scalars.c_expressions import cast, cast_calls
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ...printing.scalars.nan_test import finite
 from ..names.c_files import FileFunction, instance
-from .prefix_sums import cumulative_text
+from .fourier import fourier_text
+from .matrices import ROUTINES, matrix_text
+from .prefixes import cumulative_text
 from .scattering import scatter_text
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
 
@@ -56,11 +59,13 @@ LIBRARY: dict[str, Callable[..., FileFunction]] = {
     "sort": sort_text,
     "argsort": argsort_text,
     "top_k": top_k_text,
+    "bottom_k": lambda dtype: top_k_text(dtype, largest=False),
     "argmax": lambda dtype: extreme_text("argmax", dtype),
     "argmin": lambda dtype: extreme_text("argmin", dtype),
-    "cumsum": lambda *dtypes: cumulative_text("cumsum", *dtypes),
-    "cumprod": lambda *dtypes: cumulative_text("cumprod", *dtypes),
+    **{row: partial(cumulative_text, row) for row in RUNNING},
     **{f"scatter_{mode}": partial(scatter_text, mode) for mode in SCATTER_MODES},
+    **{name: partial(matrix_text, name) for name in ROUTINES},
+    "fourier_parts": fourier_text,
     "check_finite": check_finite_text,
     "check_numbers": lambda dtype: check_finite_text(dtype, infinite=True),
 }

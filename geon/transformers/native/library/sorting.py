@@ -106,13 +106,16 @@ def _turn(name: str, size: int) -> str:
 def _sorting(row: str, dtype: str, result: str, header: str) -> FileFunction:
     """Return the sorting function of ``row``, after its transposes of elements and results."""
     name, macros = f"geon_{row}_{SUFFIXES[dtype]}", _keys(dtype) | _words(row, dtype)
+    if header == "top_k":
+        macros["LARGEST"] = int(row == "top_k")
     if row == "sort":
         macros["IS_SIGNED"] = int(dtype.startswith("int"))
     if row == "sort" and macros["FLOATING"]:
         suffix = SUFFIXES[dtype]
         macros |= {"BITS_OF": f"geon_bits_{suffix}", "OF_BITS": f"geon_of_bits_{suffix}"}
     types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[result]}
-    made = file_function(f"sort/{row}", name, types, macros, f"sort/{header}", _called(macros))
+    file = header if header == "top_k" else row
+    made = file_function(f"sort/{file}", name, types, macros, f"sort/{header}", _called(macros))
     turns = _turn(f"{name}_turn", named_dtype(dtype).itemsize)
     turns += _turn(f"{name}_turn_back", named_dtype(result).itemsize)
     return made._replace(definition=turns + made.definition)
@@ -135,14 +138,14 @@ def argsort_text(dtype: str) -> FileFunction:
     return _sorting("argsort", dtype, "int64", "sort")
 
 
-def top_k_text(dtype: str) -> FileFunction:
+def top_k_text(dtype: str, largest: bool = True) -> FileFunction:
     """Return ``void(threads, x, int64_t *out, scratch, outer, n, inner, k)``: indices of the k
-    largest.
+    largest elements, or of the k smallest ones.
 
-    ``out`` is (outer, k, inner), in descending order, NaN first, equal elements in their order; k
-    is at most n. Lines are bounded as in ``argsort_text``.
+    ``out`` is (outer, k, inner), in descending order, NaN first, or in ascending order, NaN last;
+    equal elements are in their order; k is at most n. Lines are bounded as in ``argsort_text``.
     """
-    return _sorting("top_k", dtype, "int64", "top_k")
+    return _sorting("top_k" if largest else "bottom_k", dtype, "int64", "top_k")
 
 
 def extreme_text(row: str, dtype: str) -> FileFunction:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ...printing.scalars.helpers import definitions
 from .c_texts import c_text
 from .dialect import PRELUDE
+from .external_names import declarations
 
 
 def defines(macros: Mapping[str, object]) -> str:
@@ -21,24 +22,27 @@ class FileFunction(NamedTuple):
 
     ``name`` is its C name. ``header`` is the text that a calling unit includes. ``definition`` is
     the rest of a unit of its own, if the header only declares the function. That unit is the same
-    for all programs. ``calls`` are the helper functions that the definition calls.
+    for all programs. ``calls`` are the helper functions that the definition calls, ``external`` the
+    keys of the external functions that it calls.
     """
 
     name: str
     header: str
     definition: str = ""
     calls: tuple[str, ...] = ()
+    external: tuple[str, ...] = ()
 
     @property
     def units(self) -> tuple[str, ...]:
         """Return the unit that defines it, or none if the header defines it."""
-        return (_unit(self.definition, self.calls),) if self.definition else ()
+        return (_unit(self.definition, self.calls, self.external),) if self.definition else ()
 
 
 @cache
-def _unit(definition: str, calls: tuple[str, ...]) -> str:
+def _unit(definition: str, calls: tuple[str, ...], external: tuple[str, ...]) -> str:
     """Return a unit with a definition and the helpers that it needs."""
-    return "\n".join([PRELUDE, definitions(calls), c_text("module.h"), definition])
+    declared = [declarations(external)] if external else []
+    return "\n".join([PRELUDE, definitions(calls), c_text("module.h"), *declared, definition])
 
 
 def instance(file: str, name: str, macros: Mapping[str, object]) -> str:
@@ -58,12 +62,14 @@ def file_function(
     macros: Mapping[str, object],
     header: str | None = None,
     calls: tuple[str, ...] = (),
+    external: tuple[str, ...] = (),
 ) -> FileFunction:
     """Return the function that ``file.c`` defines for these macros; its header needs only the
     types.
 
     ``header`` names another header file than ``file.h``. ``calls`` are the helpers that the macros
-    call.
+    call, ``external`` the keys of the external functions that the file calls.
     """
     declared = instance(f"{header or file}.h", name, types)
-    return FileFunction(name, declared, instance(f"{file}.c", name, {**types, **macros}), calls)
+    definition = instance(f"{file}.c", name, {**types, **macros})
+    return FileFunction(name, declared, definition, calls, external)

@@ -33,7 +33,8 @@ class NativeFunction:
     ``shared`` are texts that a unit needs once for all its kernels. ``fails`` is True if it takes a
     report and returns whether it failed. ``units`` are program-independent units that define other
     functions that it calls. ``calls`` are the helper functions that it calls. ``of_vectors`` is
-    True if it has no loop that the compiler should vectorise.
+    True if it has no loop that the compiler should vectorise. ``external`` are the keys of external
+    functions that the units call.
     """
 
     text: str
@@ -43,6 +44,7 @@ class NativeFunction:
     units: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     of_vectors: bool = False
+    external: tuple[str, ...] = ()
 
     @property
     def head(self) -> str:

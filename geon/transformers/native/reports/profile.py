@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import AxisError, IndexRangeError, NonFiniteError, SizeError
+from ....errors import AxisError, IndexRangeError, LinearAlgebraError, NonFiniteError, SizeError
 from ....op_graph.op_graph import Op
 from ...compile import CompileStages
 from ...computation import Computation
@@ -60,7 +60,7 @@ def profile(
     given = tuple(computation.given)
     try:
         return _ProfiledModules(toolchain, computation, given, flushes).profile(values, repeats)
-    except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
+    except (AxisError, IndexRangeError, LinearAlgebraError, NonFiniteError, SizeError) as error:
         raise about_ops(error, computation.stages(given), values) from None
 
 

@@ -17,7 +17,7 @@ from ....op_graph.axes.lengths import evaluate
 from ...runtime.loop_steps import at_steps
 from ...runtime.memory import HOST
 from ...runtime.rwlock import raises_at_once
-from ...runtime.value_errors import not_finite, outside
+from ...runtime.value_errors import not_finite, outside, unfactorised
 from ...sizes.spaces import beyond_counting, walks
 from ..machine.caches import past_bytes
 from ..machine.threads import load_pool
@@ -81,14 +81,20 @@ class NativeProgram:
         self.copies: WeakValueDictionary[Any, PackedCopyTable] = WeakValueDictionary()
 
     def link(self, past: int) -> None:
-        """Pass the module the pool's addresses and the bytes from which on it stores
-        non-temporally.
+        """Pass the module the addresses of the pool and of external functions, and the bytes from
+        which on it stores non-temporally.
         """
         pool, link = self.pool, self.library.geon_link
         link.argtypes = (*[ctypes.c_void_p] * 5, ctypes.c_int64)
         link.restype = None
         addresses = pool.run_address, pool.run_short_address, pool.seat_address
         link(*addresses, pool.interrupt_address, pool.watched_address, past)
+        if self.record.external:
+            from .external_functions import external_address  # few programs need it
+
+            found = [external_address(key) for key in self.record.external]
+            link = self.library[f"geon_link_external{self.record.suffix}"]
+            link((ctypes.c_void_p * len(found))(*found))
 
     def functions(self, threads: int, version: Array | None = None) -> LinkedFunctions:
         """Return the functions that ``Transformer.link`` takes, for calls on ``threads`` threads.
@@ -275,6 +281,9 @@ class BoundProgram:
             count, total, first = self.report[0], self.report[1], self.report[2]
             value = np.int64(first).view(np.float64)
             error = not_finite(count, total, value)
+        elif inside[2] is not None:
+            sizes = [(name, evaluate(size, self.lengths)) for name, size in inside[2]]
+            error = unfactorised(self.report[0] - 1, sizes)
         else:
             low, high, size = self.report[0], self.report[1], evaluate(inside[0], self.lengths)
             error = outside(low, high, -size if inside[1] else 0, size)

@@ -91,6 +91,12 @@ class WrittenProgram:
             link=c_text(f"standalone/{'serial' if threads == 1 else 'threaded'}.h")
             + f"int64_t geon_past_bytes = INT64_C({past_bytes()});\n",
         )
+        if module.external:
+            raise UnavailableError(
+                f"the program calls {', '.join(module.external)}, which only a Python process can "
+                "look up, so it cannot be written as C or as a shared object: leave the ops out "
+                "that need them, or compute them in Python and feed their results"
+            )
         record = record_of(stages.plan, module, Path(name))
         self.interface = make_interface(transformer, computation, record, threads)
         failures = find_failures(self.interface, computation.request.guards, stages.plan, record)

@@ -47,7 +47,7 @@ ELEMENTARY_ROWS = (
     " atanh atan2 erf erfc erfcx ndtr log_ndtr erfinv exp_product sigmoid_slope gelu gelu_slope"
     " gelu_tanh gelu_tanh_slope silu silu_slope"
 ).split()
-OF_TWO = ("atan2", "exp_product", "floordivide", "mod", "power")
+OF_TWO = ("atan2", "exp_product", "floordivide", "gcd", "mod", "power")
 # Primitives whose expression is a call of a helper function, with the stem of its name.
 FLOAT_CALLS = {
     "floordivide": "floor_divide",
@@ -56,7 +56,7 @@ FLOAT_CALLS = {
     **{row: row for row in ELEMENTARY_ROWS},
 }
 OUT_OF_LINE = "_out_of_line"  # ends the name of a helper that is not inlined
-INTEGER_CALLS = {"floordivide": "floor_divide", "mod": "mod", "power": "power"}
+INTEGER_CALLS = {"floordivide": "floor_divide", "mod": "mod", "power": "power", "gcd": "gcd"}
 
 
 def _called(helpers: Mapping[str, str]) -> dict[str, str]:
@@ -148,7 +148,7 @@ WRAPPING_ROWS = {
 }
 # Integer primitives whose result C computes in int or unsigned, but that need no narrowing.
 WITHIN_RANGE = ("maximum", "minimum", "floor", "ceil", "trunc", "round", "sign", "isnan", "isinf",
-                "isfinite", "floordivide", "mod", "power")  # fmt: skip
+                "isfinite", "floordivide", "gcd", "mod", "power")  # fmt: skip
 
 
 def _rows(dtype: str) -> Mapping[str, str]:
@@ -191,7 +191,7 @@ def accepts(name: str, dtype: str) -> bool:
 
     For ``where``, it is the dtype of the alternatives.
     """
-    if name in ("where", "cast", "copy", "stop_gradient"):
+    if name in ("where", "cast", "bitcast", "copy", "stop_gradient"):
         return dtype in C_TYPES
     if dtype in HALVES:
         return False
@@ -221,6 +221,8 @@ def expression(
         )
     if name == "cast":
         return cast(dtype, result, operands[0])
+    if name == "bitcast":
+        return bitcast(dtype, result, operands[0])
     if name in ("copy", "stop_gradient"):
         return operands[0]
     if name == "where":
@@ -248,6 +250,8 @@ def calls(name: str, dtypes: Sequence[str], result: str) -> tuple[str, ...]:
     dtype = dtypes[-1]
     if name == "cast":
         return cast_calls(dtype, result)
+    if name == "bitcast":
+        return tuple(helper for helper in _bitcast_helpers(dtype, result) if helper)
     if dtype == "bool" or name not in _rows(dtype):
         return ()
     helpers = FLOAT_CALLS if dtype in FLOATS else INTEGER_CALLS
@@ -301,6 +305,22 @@ def cast_calls(source: str, target: str) -> tuple[str, ...]:
     if source in HALVES:
         return (*cast_calls("float32", target), helper)
     return (helper, *cast_calls(source, "float32")) if target in HALVES else (helper,)
+
+
+def bitcast(source: str, target: str, x: str) -> str:
+    """Return the bits of ``x`` of dtype ``source`` as ``target``; halves are bits already."""
+    read, write = _bitcast_helpers(source, target)
+    bits = f"{read}({x})" if read else x
+    if write:
+        return f"{write}({bits})"
+    return bits if source == target else f"({C_TYPES[target]}){bits}"
+
+
+def _bitcast_helpers(source: str, target: str) -> tuple[str, str]:
+    """Return the helper functions that read and write the bits of floats; empty for others."""
+    read = f"geon_bits_{SUFFIXES[source]}" if source in FLOATS and source != target else ""
+    write = f"geon_of_bits_{SUFFIXES[target]}" if target in FLOATS and source != target else ""
+    return read, write
 
 
 def rounding(half: str) -> str:
@@ -383,12 +403,15 @@ def _integer_literal(number: int, dtype: str) -> str:
 
 # Primitives that do not vectorise: they call the C library, divide wide integers, or loop.
 SERIAL = frozenset(("mod", "floordivide"))
+LOOPS = frozenset(("gcd",))
 SERIAL_FLOAT64 = frozenset("sin cos tan asinh acosh atanh".split())
 
 
 def is_serial(name: str, dtypes: Sequence[str]) -> bool:
     """Return True if a loop over this primitive may not vectorise for operands of these dtypes."""
     wide = dtypes[0] in (*FLOATS, *HALVES, "int64", "uint64")
+    if name in LOOPS:
+        return True
     if (name in SERIAL and wide) or (name == "power" and dtypes[0] not in FLOATS + HALVES):
         return True
     if name == "sign" and dtypes[0].startswith("uint"):

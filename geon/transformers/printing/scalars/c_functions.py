@@ -227,6 +227,20 @@ GEON_INLINE {type} geon_power_{suffix}({type} x, {type} y)
 }}
 """
 
+_GCD = """\
+GEON_INLINE {type} geon_gcd_{suffix}({type} x, {type} y)
+{{
+    {unsigned} a = ({unsigned})(x < 0 ? 0 - ({unsigned})x : ({unsigned})x);
+    {unsigned} b = ({unsigned})(y < 0 ? 0 - ({unsigned})y : ({unsigned})y);
+    while (b != 0) {{
+        {unsigned} rest = ({unsigned})(a % b);
+        a = b;
+        b = rest;
+    }}
+    return ({type})a;
+}}
+"""
+
 # Keys whose unsigned order is the order of a sort ------------------------------------------------
 
 _KEY_UNSIGNED = """\
@@ -260,6 +274,10 @@ _TEMPLATES = {
     ("mod", "unsigned"): _MOD_UNSIGNED,
     ("power", "signed"): _POWER_SIGNED,
     ("power", "unsigned"): _POWER_UNSIGNED,
+    ("gcd", "signed"): _GCD,
+    ("gcd", "unsigned"): _GCD.replace("x < 0 ? 0 - ({unsigned})x : ({unsigned})x", "x").replace(
+        "y < 0 ? 0 - ({unsigned})y : ({unsigned})y", "y"
+    ),
     ("key", "signed"): _KEY_SIGNED,
     ("key", "unsigned"): _KEY_UNSIGNED,
 }
@@ -275,7 +293,7 @@ def _integer_functions() -> dict[str, str]:
         words = {"type": C_TYPES[name], "suffix": SUFFIXES[name], "bits": bits}
         words |= {"wide": str(max(int(bits), 32)), "top": str(int(bits) - 1)}
         words |= {"unsigned": f"uint{bits}_t", "exact": _EXACT.get(bits, C_TYPES[name])}
-        for function in ("floor_divide", "mod", "power", "key"):
+        for function in ("floor_divide", "mod", "power", "gcd", "key"):
             template = _TEMPLATES[function, kind]
             made[f"geon_{function}_{SUFFIXES[name]}"] = template.format(**words)
     boolean = {"type": "_Bool", "suffix": "bool", "unsigned": "uint8_t"}

@@ -59,7 +59,7 @@ def record_of(plan: Plan, module: CudaModule) -> CudaRecord:
         tuple([(op.axes.lengths, op.dtype) for op in outputs]),
         frozenset(spaces_of(plan)),
         {
-            number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
+            number: tuple(kernel.op.attrs) if kernel.op.primitive.name == "checked" else None
             for number, kernel in kernels
             if kernel.raises
         },

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.reductions import positions
+from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.attribute_types import SCATTER_MODES
 from ....op_graph.values.dtypes import FLOATS, name_of
 from ...kernels.nests.inlining import inspected_values
@@ -86,16 +87,23 @@ def finite_parts(op: Op, names: CudaKernelNames, number: int, infinite: bool) ->
 
 
 def _prefix(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
-    """Prefix sums and products: a block scans a line; one thread does if order affects rounding."""
+    """Running combinations: a block scans a line; one thread does if order affects rounding."""
     x, name, result = op.args[0], op.primitive.name, name_of(op.dtype)
     outer, n, inner = around(op, op.axes.names.index(op.attrs.axis))
     exclusive, reverse = op.attrs.exclusive, op.attrs.reverse
-    step = "add" if name == "cumsum" else "multiply"
-    reorders = name == "cumsum" or result not in FLOATS
-    first = c_expressions.literal(0 if name == "cumsum" else 1, result)
+    running = RUNNING[name]
+    reorders = running.reorders or result not in FLOATS
+    first = c_expressions.literal(running.identity(op.dtype), result)
+    total_name = "float64" if (name, result) == ("cumsum", "float32") else result
     total = "double" if (name, result) == ("cumsum", "float32") else C_TYPES[result]
     start = "-0.0" if name == "cumsum" and result in ("float32", "float64") else first
-    sign = c_expressions.ARITHMETIC[step].format("", "").strip()
+
+    def joined(a: str, b: str) -> str:
+        """Return the C text of two totals combined; both are names."""
+        dtypes = (total_name, total_name)
+        text = c_expressions.expression(running.step.name, dtypes, total_name, (a, b), wraps=False)
+        return f"({total})({text})"
+
     x_name, out = names.memory(x), names.memory(op)
     n_text, inner_text = names.length(n), names.length(inner)
     place = f"(before * n + {'n - 1 - at' if reverse else 'at'}) * inner + column"
@@ -113,7 +121,8 @@ def _prefix(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
             *line,
             f"{total} before_all = {start};",
             "for (int64_t at = 0; at < n; at++) {",
-            f"    const {total} all = ({total})(before_all {sign} {element});",
+            f"    const {total} own = {element};",
+            f"    const {total} all = {joined('before_all', 'own')};",
             f"    {out}[{place}] = ({C_TYPES[result]}){shown};",
             "    before_all = all;",
             "}",
@@ -134,16 +143,16 @@ def _prefix(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
         "    totals[rank] = mine;",
         "    __syncthreads();",
         f"    for (int apart = 1; apart < {THREADS_PER_BLOCK}; apart *= 2) {{",
-        f"        if (rank >= apart) mine = ({total})(totals[rank - apart] {sign} mine);",
+        f"        if (rank >= apart) mine = {joined('totals[rank - apart]', 'mine')};",
         "        __syncthreads();",
         "        totals[rank] = mine;",
         "        __syncthreads();",
         "    }",
-        f"    const {total} all = ({total})(before_tile {sign} mine);",
+        f"    const {total} all = {joined('before_tile', 'mine')};",
         f"    const {total} before_all = rank == 0 ? before_tile : "
-        f"({total})(before_tile {sign} totals[rank - 1]);",
+        f"{joined('before_tile', 'totals[rank - 1]')};",
         f"    if (at < n) {out}[{place}] = ({C_TYPES[result]}){shown};",
-        f"    before_tile = ({total})(before_tile {sign} totals[{THREADS_PER_BLOCK - 1}]);",
+        f"    before_tile = {joined('before_tile', f'totals[{THREADS_PER_BLOCK - 1}]')};",
         "    __syncthreads();",
         "}",
     ]
@@ -195,7 +204,6 @@ LIBRARY: dict[str, Callable[[Op, CudaKernelNames, int], list[Part]]] = {
     "top_k": sort_parts,
     "argmax": _extreme,
     "argmin": _extreme,
-    "cumsum": _prefix,
-    "cumprod": _prefix,
+    **dict.fromkeys(RUNNING, _prefix),
     **{f"scatter_{mode}": scatter_parts for mode in SCATTER_MODES},
 }

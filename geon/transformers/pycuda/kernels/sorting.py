@@ -116,7 +116,8 @@ class _SortWriter:
         self.n_text, self.inner_text, self.kept = map(names.length, (self.n, self.inner, kept))
         self.x_name, self.out = names.memory(x), names.memory(op)
         self.key_type, key = key_of(x, names, f"{self.x_name}[line_start + (place) * inner]")
-        self.key = f"({self.key_type})~{key}" if op.primitive.name == "top_k" else key
+        is_largest = op.primitive.name == "top_k" and op.attrs.largest
+        self.key = f"({self.key_type})~{key}" if is_largest else key
 
     def line(self, number: str) -> list[str]:
         """Return the statements that define a line's offsets in the operand and in the result."""

@@ -8,7 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ....errors import AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError
+from ....errors import (
+    AxisError,
+    DeviceError,
+    IndexRangeError,
+    LinearAlgebraError,
+    NonFiniteError,
+    SizeError,
+)
 from ....op_graph.op_graph import Op
 from ...base import Transformer
 from ...compile import CompileStages
@@ -57,7 +64,7 @@ def profile(
         return _ProfiledPrograms(transformer, libraries, computation, given).profile(
             values, repeats
         )
-    except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
+    except (AxisError, IndexRangeError, LinearAlgebraError, NonFiniteError, SizeError) as error:
         raise about_ops(error, computation.stages(given), values) from None
 
 

@@ -20,7 +20,7 @@ from ....op_graph.axes.lengths import evaluate
 from ...loading.environment import debugging
 from ...runtime.loop_steps import at_steps
 from ...runtime.rwlock import stop_if_interrupted
-from ...runtime.value_errors import not_finite, outside
+from ...runtime.value_errors import not_finite, outside, unfactorised
 from ...sizes.buffers import Buffer
 from ..emit.cuda_module import CudaModule
 from ..launches.device import Array, Device
@@ -414,6 +414,9 @@ class BoundCudaProgram:
         if inside is None:
             value = report[3:4].view(np.float64)[0]
             error = not_finite(report[1], report[4], value)
+        elif inside[2] is not None:
+            sizes = [(name, evaluate(size, self.lengths)) for name, size in inside[2]]
+            error = unfactorised(int(report[1]) - 1, sizes)
         else:
             low, high, size = int(report[1]), int(report[2]), evaluate(inside[0], self.lengths)
             error = outside(low, high, -size if inside[1] else 0, size)

@@ -1,5 +1,5 @@
-/* Prefix sums or products with OPERATOR, accumulated in TOTAL from START on; IDENTITY is the first
-   exclusive result. A contiguous line is scanned by vectors, other lines in lanes. If there are few
+/* Prefixes combined by COMBINE, accumulated in TOTAL from START on; IDENTITY is the first exclusive
+   result. A contiguous line is scanned by vectors, other lines in lanes. If there are few
    lines, each is cut into parts, and the totals of the parts are computed first. Without REORDERS
    the operation is not reassociated. */
 #include "scan/cumulative.h"
@@ -205,7 +205,7 @@ void NAME(int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t ou
         for (int64_t i = 0; i < outer; i++)
             for (int64_t j = inner; j < (parts - 1) * inner; j++) {
                 TOTAL *total = all.totals + i * parts * inner + j;
-                *total = total[-inner] OPERATOR *total;
+                *total = COMBINE(total[-inner], *total);
             }
     }
     void (*task)(void *, int64_t) = PART(runs);

@@ -1,4 +1,4 @@
-/* Prefix sums or products along the middle axis of (outer, n, inner). */
+/* Prefix sums, products or extremes along the middle axis of (outer, n, inner). */
 __attribute__((visibility("hidden"))) void NAME(
     int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t outer, int64_t n,
     int64_t inner, int exclusive, int reverse);

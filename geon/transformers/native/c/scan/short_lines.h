@@ -1,7 +1,7 @@
 /* Scans of contiguous lines of a few elements. Each total is in a register and lines are
    independent, so that the processor overlaps several lines. */
 #define TAKES(k)                                                                                  \
-    TOTAL after##k = held OPERATOR (TOTAL)(RESULT)x[(k) * step];                                  \
+    TOTAL after##k = COMBINE(held, (TOTAL)(RESULT)x[(k) * step]);                                 \
     out[(k) * step] = exclusive ? ((k) ? (RESULT)held : IDENTITY) : (RESULT)after##k;             \
     held = after##k;
 #define LINES(name, n, EVERY)                                                                     \

@@ -3,7 +3,7 @@
    stall on the stores. */
 #define HOLDS(k) SOME held##k = *(SOME *)(totals + AT(k));
 #define READS(k) SOME value##k = READ(x + AT(k));
-#define ADDS(k) SOME after##k = held##k OPERATOR value##k;
+#define ADDS(k) SOME after##k = JOIN(held##k, value##k);
 #define SHOWS(k) WRITE(out + AT(k), exclusive ? held##k : after##k);
 #define MOVES(k) held##k = after##k;
 #define KEEPS(k) *(SOME *)(totals + AT(k)) = held##k;
@@ -26,6 +26,7 @@
     }
 
 #define SOME PART(totals)
+#define JOIN(a, b) COMBINE_LANES(a, b)
 #define READ(at) PART(loaded)(at)
 #define WRITE(at, shown)                                                                          \
     *(PART(results) *)(at) = __builtin_convertvector(shown, PART(results))
@@ -38,10 +39,12 @@ STRIP(vectors, EIGHT)
 STRIP(pair, TWO)
 #undef AT
 #undef SOME
+#undef JOIN
 #undef READ
 #undef WRITE
 
 #define SOME TOTAL
+#define JOIN(a, b) COMBINE(a, b)
 #define READ(at) (TOTAL)(RESULT)*(at)
 #define WRITE(at, shown) *(at) = (RESULT)(shown)
 #define AT(k) (k)
@@ -54,6 +57,7 @@ STRIP(elements6, SIX)
 STRIP(elements7, SEVEN)
 #undef AT
 #undef SOME
+#undef JOIN
 #undef READ
 #undef WRITE
 #undef HOLDS

@@ -1,12 +1,12 @@
-/* The indices of the k largest elements of each line: a word has the key's complement above the
-   index. */
+/* The indices of the k largest elements of each line, or the smallest without LARGEST: a word has
+   the key's complement, or the key, above the index. */
 #include "sort/top_k.h"
 #include "sort/vector.h"
 
 GEON_INLINE KEY PART(key)(TYPE x)
 {
     KEY key = KEY_OF(x);
-    return (KEY)~key;
+    return LARGEST ? (KEY)~key : key;
 }
 
 #define SIGNS 0
@@ -31,7 +31,8 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
     int64_t starts[KEYS], total = 0;
     (void)words;
     PART(count)(x, n, inner, starts);
-    for (int key = KEYS - 1; key >= 0; key--) {
+    for (int i = 0; i < KEYS; i++) {
+        int key = LARGEST ? KEYS - 1 - i : i;
         int64_t count = starts[key];
         starts[key] = total;
         total += count;

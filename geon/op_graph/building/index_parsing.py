@@ -12,11 +12,11 @@ import numpy as np
 from ...errors import IndexRangeError
 from ..axes.axes import Axis
 from ..axes.lengths import Length, floor_divide
-from ..building.resolve_axes import by_own_axis
 from ..core.source_info import describe, user_site
 from ..nodes import shown_name
 from ..op_graph import NO_AXES, Guard, Op, Tensor
 from ..values.dtypes import kind
+from .resolve_axes import by_own_axis
 
 # The index along one axis: None (whole), ("range", start, stop, step), ("at", index), or
 # ("dyn", k): the run-time value of argument k of the op.

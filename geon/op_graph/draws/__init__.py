@@ -1,0 +1,1 @@
+"""Draws of ``geon.Random`` by transformation of random words, by rejection and by inversion."""

@@ -1,0 +1,1 @@
+"""Linear algebra over two named axes: factorisations, solutions, and functions made of them."""

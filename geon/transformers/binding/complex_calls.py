@@ -1,0 +1,32 @@
+"""Calls with complex inputs and results, which programs take and return as real arrays of parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ArgumentError
+from ..runtime.complex_arrays import ComplexCall
+from ..runtime.feeding import make_feed
+from .call_values import input_of
+
+if TYPE_CHECKING:
+    from ..compile import CompileStages
+    from ..runtime.memory import Memory
+
+
+def with_complex(call: Any, stages: CompileStages, memory: Memory) -> ComplexCall:
+    """Return a call of the program of ``stages`` that takes and returns complex arrays.
+
+    Raises ``ArgumentError`` for complex results that are to stay on a device.
+    """
+    if stages.request.on_device and not memory.on_host and any(stages.is_complex):
+        raise ArgumentError(
+            "on_device=True returns arrays of the device, which are real: return geon.real(z) and "
+            "geon.imag(z), or leave it out"
+        )
+    feeds = []
+    for leaf in stages.inputs:
+        z = stages.stands_for(leaf)
+        label, dtype, names, dims = input_of(z)
+        feeds.append(None if z is leaf else make_feed(dtype, names, dims, label))
+    return ComplexCall(call, feeds, stages.is_complex)

@@ -1,0 +1,3 @@
+/* The packed factors of the matrices x (batch, n, n), each with a row of exchanges. */
+__attribute__((visibility("hidden"))) void NAME(int32_t threads, const TYPE *x, TYPE *out,
+                                                int64_t batch, int64_t n);

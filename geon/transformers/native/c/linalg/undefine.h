@@ -1,0 +1,4 @@
+#undef FEW
+#undef LANES
+#undef EACH_LANE
+#undef SIDES

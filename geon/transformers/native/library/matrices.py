@@ -1,0 +1,92 @@
+"""C library kernels for matrices, which call LAPACK and BLAS as external functions.
+
+The C is in ``c/linalg``. Matrices are contiguous in the order of their axes, those of the matrix
+innermost. A batch is divided among threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....op_graph.axes.lengths import product
+from ....op_graph.op_graph import Op
+from ....op_graph.values.dtypes import name_of
+from ...printing.scalars.c_types import C_TYPES, SUFFIXES
+from ..names.c_files import FileFunction, file_function
+from ..names.external_names import external_name
+from ..names.naming import KernelNames
+
+# Operations of a task: about 20 microseconds.
+MIN_TASK_OPERATIONS = 1 << 16
+TRIANGLES = ("blas.trsm", "blas.trsv")
+# The routines that each kernel calls, without the letter of their dtype.
+ROUTINES = {
+    "cholesky": ("lapack.potrf",),
+    "lu": ("lapack.getrf",),
+    "lu_solve": TRIANGLES,
+    "triangular_solve": TRIANGLES,
+}
+
+
+def matrix_text(name: str, dtype: str) -> FileFunction:
+    """Return the C function of a matrix kernel; its header documents its parameters."""
+    letter = "s" if dtype == "float32" else "d"
+    keys = {}
+    for routine in ROUTINES[name]:
+        provider, _, short = routine.partition(".")
+        keys[short.upper()] = f"{provider}.{letter}{short}"
+    macros = {short: external_name(key) for short, key in keys.items()}
+    return file_function(
+        f"linalg/{name}",
+        f"geon_{name}_{SUFFIXES[dtype]}",
+        {"TYPE": C_TYPES[dtype]},
+        {
+            "GRAIN": MIN_TASK_OPERATIONS,
+            "SQRT": "__builtin_sqrtf" if letter == "s" else "__builtin_sqrt",
+            "ABS": "__builtin_fabsf" if letter == "s" else "__builtin_fabs",
+            **macros,
+        },
+        external=tuple(keys.values()),
+    )
+
+
+# Arguments of the calls ---------------------------------------------------------------------------
+
+
+def _factorisation(op: Op, names: KernelNames) -> list[str]:
+    """Return the batch size and the number of rows."""
+    lengths = op.args[0].axes.lengths
+    return [names.length(product(lengths[:-2])), names.length(lengths[-1])]
+
+
+def _system(op: Op, names: KernelNames) -> list[str]:
+    """Return the batch size, the number of rows, and the number of right-hand sides."""
+    batch, columns = op.args[0].axes.lengths[:-2], op.args[0].axes.lengths[-1]
+    further = op.axes.lengths[len(batch) + 1 :]
+    return [names.length(size) for size in (product(batch), columns, product(further))]
+
+
+def _lu_solve(op: Op, names: KernelNames) -> list[str]:
+    return [*_system(op, names), str(int(op.attrs.transposed))]
+
+
+def _triangular_solve(op: Op, names: KernelNames) -> list[str]:
+    exchanged = op.args[0].axes.names[-1] == op.attrs.rows
+    flags = (exchanged, op.attrs.lower, op.attrs.unit)
+    return [*_system(op, names), *(str(int(flag)) for flag in flags)]
+
+
+ARGUMENTS: dict[str, Callable[[Op, KernelNames], list[str]]] = {
+    "cholesky": _factorisation,
+    "lu": _factorisation,
+    "lu_solve": _lu_solve,
+    "triangular_solve": _triangular_solve,
+}
+
+
+def matrix_call(op: Op, names: KernelNames) -> tuple[FileFunction, str]:
+    """Return the C function of a matrix kernel, and its call."""
+    function = matrix_text(op.primitive.name, name_of(op.dtype))
+    pointers = [names.memory(each) for each in (*op.args, op)]
+    arguments = ["threads", *pointers, *ARGUMENTS[op.primitive.name](op, names)]
+    return function, f"{function.name}({', '.join(arguments)});"

@@ -44,9 +44,13 @@ class CompiledStep:
             path: BufferStructure.from_layout(entry)
             for path, entry in gather_array_nodes(net.layout)
         }
-        self.kept = self._kept_paths([keep] if isinstance(keep, str) else keep)
+        self.connections = get_connections(net.layers)
+        self.copies = net.layout.get("@copies", {})
+        always = self._always_shown()
+        kept = self._kept_paths([keep] if isinstance(keep, str) else keep)
+        self.kept = [path for path in kept if path not in always]
+        self.shown = self._shown_paths(always | set(self.kept))
         self.given: list[tuple[Any, Any]] = []  # placeholders, each with a function to its value
-        self.shown = self._shown_paths()
         self.probes: dict[str, Any] = {}
         self.tensors: dict[str, Any] = {}
         self.results: list[tuple[Any, Any]] = []  # tensors, each with a function to its array
@@ -86,8 +90,7 @@ class CompiledStep:
     # Paths ---------------------------------------------------------------------------------------
 
     def _kept_paths(self, keep: Iterable[str]) -> list[str]:
-        """Return the computed buffers that are stored: those of ``keep``, and what inputs read."""
-        connections = get_connections(self.net.layers)
+        """Return the buffers that ``keep`` names, with the sources of inputs in their place."""
         found: list[str] = []
         for path in keep:
             paths = [each for each in self.shapes if each == path or each.startswith(f"{path}.")]
@@ -97,26 +100,27 @@ class CompiledStep:
                     f"that of a view, such as {next(iter(self.net.layers))!r}"
                 )
             for each in paths:
-                found += connections.get(each, [each])
+                is_run = each in self.connections and each not in self.copies
+                found += self.connections[each] if is_run else [each]
         return list(dict.fromkeys(found))
 
-    def _shown_paths(self) -> set[str]:
-        """Return the paths of buffers that have their values after a step."""
-        kept = {"parameters", *self.kept}
+    def _always_shown(self) -> set[str]:
+        """Return the paths of buffers that have their values after each step."""
+        layers = self.net.layers
+        found = {path for path in self.shapes if ".parameters." in path} | {"parameters"}
+        found |= {path for path in self.shapes if path.startswith("Input.outputs.")}
+        found |= {f"{name}.outputs.loss" for name in self.net.loss_layers}
+        return found | {f"{n}.internals.{i}" for n, layer in layers.items() for i in layer.state}
+
+    def _shown_paths(self, kept: set[str]) -> set[str]:
+        """Return the paths that can be read if those of ``kept`` are stored."""
         if "gradients" in kept:
             kept |= {path for path in self.shapes if ".gradients." in path}
-        kept |= {
-            path
-            for path in self.shapes
-            if path.startswith("Input.outputs.") or path.split(".")[1:2] == ["parameters"]
+        return kept | {
+            sink
+            for sink, sources in self.connections.items()
+            if sink not in self.copies and all(source in kept for source in sources)
         }
-        kept |= {f"{name}.outputs.loss" for name in self.net.loss_layers}
-        kept |= {f"{n}.internals.{i}" for n, layer in self.net.layers.items() for i in layer.state}
-        copies = self.net.layout.get("@copies", {})
-        for sink, sources in get_connections(self.net.layers).items():
-            if sink not in copies and all(source in kept for source in sources):
-                kept.add(sink)
-        return kept
 
     # The graph -----------------------------------------------------------------------------------
 
@@ -133,21 +137,21 @@ class CompiledStep:
         for name in net.layers:
             self._add_layer(name)
         losses = [self.tensors[f"{name}.outputs.loss"] for name in net.loss_layers]
-        wanted = [path for path in self.kept if "deltas" in path or ".internals.d" in path]
+        backward = [path for path in self.kept if self.shapes[path].is_backward_only]
         gradients: dict[str, Any] = {}
-        if self.stepper is not None or wanted or any("gradients" in path for path in self.kept):
+        if self.stepper is not None or backward:
             if not losses:
                 raise NetworkValidationError(
                     "the network has no layer Loss, from which a backward pass would begin; end "
                     "it with Loss()"
                 )
-            gradients = self._backward(losses, wanted)
+            gradients = self._backward(losses, [p for p in backward if "gradients" not in p])
         numbers = self._numbers()
         effects = self._update(gradients, numbers)
         for name in net.loss_layers:
             self._store(f"{name}.outputs.loss")
         for path in self.kept:
-            if path not in wanted and "gradients" not in path and path != "parameters":
+            if path not in backward:
                 self._store(path)
         self.effects = len(effects)
         self.computation = self.transformer.computation(
@@ -186,7 +190,7 @@ class CompiledStep:
         }
         graph = LayerGraph(
             layer,
-            {each: self._input(f"{name}.inputs.{each}") for each in layer.in_shapes},
+            {each: self._input(layer, each) for each in layer.in_shapes},
             {each: self.leaves[f"{name}.parameters.{each}"] for each in layer.parameter_shapes},
             state,
             before,
@@ -197,6 +201,9 @@ class CompiledStep:
         for view, values in (("outputs", graph.outputs), ("internals", graph.internals)):
             kept = [f"{name}.{view}.{each}" for each in values]
             self.tensors |= dict(zip(kept, values.values(), strict=True))
+            for each in layer.takes_no_output_deltas_from if view == "outputs" else ():
+                if each not in layer.starts_backward_pass_from:
+                    self.tensors[f"{name}.outputs.{each}"] = geon.stop_gradient(values[each])
             for each in values:
                 if each in before:
                     self._store_context(name, view, each)
@@ -206,14 +213,17 @@ class CompiledStep:
             if each in graph.internals:
                 self._store(f"{name}.internals.{each}")
 
-    def _input(self, sink: str) -> Any:
+    def _input(self, layer: Any, name: str) -> Any:
         """Return an input: an output, or several concatenated in the order of the layout."""
-        sources = get_connections(self.net.layers)[sink]
-        if sink not in self.net.layout.get("@copies", {}):
+        sink = f"{layer.name}.inputs.{name}"
+        sources = self.connections[sink]
+        if sink not in self.copies:
             entries = {path: layout_entry(self.net.layout, path) for path in sources}
             sources = sorted(sources, key=lambda path: entries[path]["@slice"])
         parts = [self.tensors[path] for path in sources]
-        return parts[0] if len(parts) == 1 else geon.concat(parts, parts[0].axes[-1].name)
+        found = parts[0] if len(parts) == 1 else geon.concat(parts, parts[0].axes[-1].name)
+        self.tensors[sink] = found
+        return geon.stop_gradient(found) if name in layer.computes_no_input_deltas_for else found
 
     # Results -------------------------------------------------------------------------------------
 
@@ -328,8 +338,8 @@ class CompiledStep:
     def _owner_of(self, path: str) -> Any:
         """Return the tensor whose derivative a buffer of deltas is."""
         layer, view, name = path.split(".")
-        if view == "output_deltas":
-            return self.tensors[f"{layer}.outputs.{name}"]
+        if view in ("output_deltas", "input_deltas"):
+            return self.tensors[f"{layer}.{view.removesuffix('_deltas')}s.{name}"]
         owner = f"{layer}.internals.{name.removeprefix('d')}"
         found = self.probes.get(owner, self.tensors.get(owner))
         if view != "internals" or found is None:

@@ -13,6 +13,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 DOCS = Path(__file__).parent
@@ -29,10 +30,10 @@ HEAD = """# Ops
 
 Every public function of `geon` and each class of it that programs name has a page with its
 signature, what it takes and gives, errors, and an example that was run; classes of errors are
-[listed](errors.md). Layers, optimisers and training, which [networks of layers](neon.md) teaches,
-[ONNX files](onnx.md), and functions of xarray's arrays, as in
-[labelled data](labelled-data.md), follow after these. Axes
-of a tensor are a `geon.Axis` or its name; `x` may be a tensor, an array, a number or a nested list.
+[listed](errors.md). [Fourier transforms](fourier.md), [distributions](distributions.md), layers,
+optimisers and training, which [networks of layers](neon.md) teaches, [ONNX files](onnx.md), and
+functions of xarray's arrays, as in [labelled data](labelled-data.md), follow after these. Axes of a
+tensor are a `geon.Axis` or its name; `x` may be a tensor, an array, a number or a nested list.
 Every function that has `name`, `tags` and `follows` takes a name to show in messages and plans,
 tags to find the op by, and ops that are run before it.
 
@@ -47,8 +48,9 @@ CLASSES = (
 GROUP_OF_CLASSES = "Classes"
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
+GROUPS = {"integers": DTYPES[1:9], "floats": DTYPES[9:13], "complex numbers": DTYPES[13:]}
 OPERATORS = {
     "add": "x + y", "subtract": "x - y", "multiply": "x * y", "divide": "x / y",
     "floordivide": "x // y", "mod": "x % y", "power": "x ** y", "negative": "-x",
@@ -204,10 +206,10 @@ def linked(text: str, names: Iterable[str], own: str) -> str:
 def among(names: list[str]) -> str:
     """dtypes by the words for groups of them."""
     words = []
-    for word, group in (("integers", DTYPES[1:9]), ("floats", DTYPES[9:])):
+    for word, group in GROUPS.items():
         if set(group) <= set(names):
             names = [name for name in names if name not in group] + [word]
-    words = [name if name in ("integers", "floats") else f"`{name}`" for name in names]
+    words = [name if name in GROUPS else f"`{name}`" for name in names]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
@@ -370,17 +372,27 @@ def example_section(example: Example) -> list[str]:
 
 # Frontends ------------------------------------------------------------------------------------
 
-FRONTEND_BASES = ("Layer", "Optimiser", "Callback", "Activation")  # each with a page of its own
+# Each with a page of its own.
+FRONTEND_BASES = ("Layer", "Optimiser", "Callback", "Activation", "Distribution")
+NAMESPACES = ("fft", "distributions")
 FRONTENDS = {
+    "fft": "Fourier transforms",
+    "distributions": "Probability distributions",
     "neon": "Networks of layers",
     "onnx": "ONNX files",
     "xarray": "Labelled arrays",
 }
 
 
+def module_of(space: str) -> Any:
+    """The module of a frontend, or of a namespace of geon itself."""
+    inside = space in NAMESPACES
+    return importlib.import_module(f"geon.{space}" if inside else f"geon.frontends.{space}")
+
+
 def frontend_pages(frontend: str) -> dict[str, str]:
     """The pages of a frontend by name, such as ``neon.Adam``: a class, a function or a module."""
-    module = importlib.import_module(f"geon.frontends.{frontend}")
+    module = module_of(frontend)
     return {
         f"{frontend}.{name}": member_page(f"{frontend}.{name}", getattr(module, name))
         for name in sorted(module.__all__, key=str.lower)
@@ -459,7 +471,7 @@ def listed() -> str:
             table(group, ("call" if group != GROUP_OF_CLASSES else "class", "gives"), rows)
         )
     for frontend, heading in FRONTENDS.items():
-        module = importlib.import_module(f"geon.frontends.{frontend}")
+        module = module_of(frontend)
         rows = [
             (
                 f"[`{name}`](ops/{name}.md)",

@@ -110,11 +110,34 @@ from .op_graph.functions.composites import (
     std,
     variance,
 )
+from .op_graph.functions.construction import (
+    cross,
+    diag_embed,
+    eye,
+    kron,
+    linspace,
+    logspace,
+    repeat,
+    tile,
+    trace,
+    tril,
+    triu,
+    vander,
+)
 from .op_graph.functions.convolutions import convolution, transposed_convolution
+from .op_graph.functions.differences import (
+    cdist,
+    corrcoef,
+    cov,
+    cumulative_trapezoid,
+    diff,
+    trapezoid,
+)
 from .op_graph.functions.losses import cross_entropy_binary, cross_entropy_multi
 from .op_graph.functions.pooling import average_pool, lp_pool, max_pool
 from .op_graph.functions.resizing import diagonal, resize, roll
 from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
+from .op_graph.random.streams import RANDOM_BITS as _RANDOM_BITS  # dumps name its row
 from .op_graph.regions.associative_scan import associative_scan
 from .op_graph.regions.associative_scan import linear_recurrence as _linear_recurrence
 from .op_graph.regions.cases import case_of, cond
@@ -228,7 +251,9 @@ from .op_graph.rows.trigonometry import (
     tanh,
 )
 from .op_graph.rows.windows import Window, window
+from .op_graph.special.bessel import i0, i0e, i1, i1e, j0, j1, k0, k0e, k1, k1e, ndtri, y0, y1
 from .op_graph.special.incomplete import betainc, gammainc, gammaincc
+from .op_graph.special.series import orthogonal_polynomial, zeta
 from .op_graph.special.special_functions import (
     digamma,
     erf,
@@ -247,6 +272,7 @@ from .op_graph.syntax.operators import LATE_BOUND as _LATE_BOUND
 from .version import __version__
 
 if _TYPE_CHECKING:
+    from . import distributions
     from .frontends.sympy.reader import from_sympy
     from .frontends.sympy.writer import to_sympy
     from .op_graph.autodiff.gradient_check import check_gradients
@@ -265,7 +291,7 @@ if _TYPE_CHECKING:
         percentile,
         quantile,
     )
-    from .op_graph.functions.searching import bucketize, isin, searchsorted
+    from .op_graph.functions.searching import bucketize, interp, isin, searchsorted
     from .op_graph.functions.segments import (
         bincount,
         count_nonzero,
@@ -299,30 +325,30 @@ if _TYPE_CHECKING:
         "LinearAlgebraError", "NativeTransformer", "NonFiniteError", "NumPyTransformer", "Op",
         "OrderError", "PlanError", "Random", "RewriteError", "SetItem", "SizeError",
         "SymbolicError", "Tensor", "Transformer", "UnavailableError", "Variable", "VoidOp",
-        "Window", "absolute", "acos", "acosh", "add", "all", "aminmax", "any", "argcummax",
-        "argcummin", "argmax", "argmin", "argsort", "asin", "asinh", "assign", "associative_scan",
-        "atan", "atan2", "atanh", "average_pool", "bincount", "bitwise_and", "bitwise_not",
-        "bitwise_or", "bitwise_xor", "broadcast", "bucketize", "case_of", "cast", "cast_axes",
-        "ceil", "check_gradients", "checkpoint", "clip", "compress", "concat", "cond", "constant",
-        "contract", "convolution", "cos", "cosh", "count_nonzero", "cross_entropy_binary",
-        "cross_entropy_multi", "cummax", "cummin", "cumprod", "cumsum", "custom_deriv", "deriv",
-        "diagonal", "digamma", "divide", "doall", "dot", "dumps", "elu", "equal", "erf", "erfc",
-        "erfcx", "erfinv", "exp", "expand", "expm1", "find", "fixed_point", "flatten", "flip",
-        "floor", "floordivide", "from_sympy", "gather", "gelu", "greater", "greater_equal",
-        "hessian", "histogram", "hvp", "interpolation", "iota", "isfinite", "isin", "isinf",
-        "isnan", "jacobian", "jvp", "kthvalue", "leaky_relu", "left_shift", "lengths", "less",
-        "less_equal", "lexsort", "lgamma", "linalg", "loads", "log", "log1p", "log_ndtr",
-        "log_softmax", "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor",
-        "logsumexp", "lp_pool", "make_transformer", "masked_scatter", "max", "max_pool", "maximum",
-        "mean", "median", "min", "minimum", "mod", "mode", "multiply", "nanmean", "nanmedian",
-        "nanquantile", "nansum", "ndtr", "negative", "nonzero", "not_equal", "onehot", "outer",
-        "pad", "percentile", "persistent_tensor", "placeholder", "polygamma", "power", "print",
-        "prod", "quantile", "reciprocal", "relu", "remat", "rename", "renorm", "reorder", "resize",
-        "right_shift", "roll", "round", "rsqrt", "scan", "scatter", "searchsorted", "segment_max",
-        "segment_mean", "segment_min", "segment_prod", "segment_sum", "sequential", "sigmoid",
-        "sign", "silu", "sin", "sinh", "softmax", "softplus", "sort", "sqrt", "square",
-        "squared_L2", "stack", "std", "stop_gradient", "subtract", "sum", "take_along", "tan",
-        "tanh", "temporary_tensor", "tensor_size", "text", "to_sympy", "top_k",
+        "Window", "absolute", "acos", "acosh", "add", "all", "aminmax", "angle", "any", "argcummax",
+        "argcummin", "argmax", "argmin", "argsort", "as_complex", "asin", "asinh", "assign",
+        "associative_scan", "atan", "atan2", "atanh", "average_pool", "bincount", "bitwise_and",
+        "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "bucketize", "case_of", "cast",
+        "cast_axes", "ceil", "check_gradients", "checkpoint", "clip", "compress", "concat", "cond",
+        "conj", "constant", "contract", "convolution", "cos", "cosh", "count_nonzero",
+        "cross_entropy_binary", "cross_entropy_multi", "cummax", "cummin", "cumprod", "cumsum",
+        "custom_deriv", "deriv", "diagonal", "digamma", "divide", "doall", "dot", "dumps", "elu",
+        "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find", "fixed_point",
+        "flatten", "flip", "floor", "floordivide", "from_sympy", "gather", "gelu", "greater",
+        "greater_equal", "hessian", "histogram", "hvp", "imag", "interp", "interpolation", "iota",
+        "isfinite", "isin", "isinf", "isnan", "jacobian", "jvp", "kthvalue", "leaky_relu",
+        "left_shift", "lengths", "less", "less_equal", "lexsort", "lgamma", "linalg", "loads",
+        "log", "log1p", "log_ndtr", "log_softmax", "logcumsumexp", "logical_and", "logical_not",
+        "logical_or", "logical_xor", "logsumexp", "lp_pool", "make_transformer", "masked_scatter",
+        "max", "max_pool", "maximum", "mean", "median", "min", "minimum", "mod", "mode", "multiply",
+        "nanmean", "nanmedian", "nanquantile", "nansum", "ndtr", "negative", "nonzero", "not_equal",
+        "onehot", "outer", "pad", "percentile", "persistent_tensor", "placeholder", "polygamma",
+        "power", "print", "prod", "quantile", "real", "reciprocal", "relu", "remat", "rename",
+        "renorm", "reorder", "resize", "right_shift", "roll", "round", "rsqrt", "scan", "scatter",
+        "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
+        "sequential", "sigmoid", "sign", "silu", "sin", "sinh", "softmax", "softplus", "sort",
+        "sqrt", "square", "squared_L2", "stack", "std", "stop_gradient", "subtract", "sum",
+        "take_along", "tan", "tanh", "temporary_tensor", "tensor_size", "text", "to_sympy", "top_k",
         "transposed_convolution", "trunc", "unflatten", "unique", "unique_consecutive", "update",
         "variable", "variance", "vjp", "where", "while_loop", "window",
     ]  # fmt: skip
@@ -343,38 +369,7 @@ def _later(module: str, function: str) -> _Any:
     return call
 
 
-# Functions that operators, methods and derivative rules call, and modules above theirs define.
-_LATE_BOUND.update(
-    broadcast=broadcast,
-    cast=cast,
-    conj=conj,
-    deriv=deriv,
-    dot=dot,
-    follows=_after,
-    linear_recurrence=_linear_recurrence,
-    matmul=_matmul,
-    max=max,
-    mean=mean,
-    min=min,
-    number=_shown_number,
-    real=real,
-    rename=rename,
-    reorder=reorder,
-    sum=sum,
-    take=_take,
-    # HTML's table of names is read for the first notebook that asks.
-    html=_later(".op_graph.text.display", "tensor_html"),
-    numpy=_later(".op_graph.functions.numpy_api", "numpy_function"),
-    ufunc=_later(".op_graph.functions.numpy_api", "ufunc_cure"),
-    is_public=lambda name: callable(globals().get(name)),
-)
-# IPython asks errors for it. Not in errors.py, which is part of written modules.
-GeonError._render_traceback_ = _later(".op_graph.core.notebook_errors", "render_error")  # type: ignore[attr-defined]  # see above
-for _cls in (Tensor, VoidOp):
-    _name_missing(_cls, [name for name, value in globals().items() if _is_function(name, value)])
-
-
-# What needs the rest of geon is imported when it is asked for: `import geon` stays cheap.
+# What is not needed by all programs is imported when it is asked for: `import geon` stays cheap.
 _LATER = {
     "Random": "op_graph.draws.stream",
     "dumps": "op_graph.text.dumps",
@@ -395,6 +390,7 @@ _LATER = {
     "percentile": "op_graph.functions.quantiles",
     "quantile": "op_graph.functions.quantiles",
     "bucketize": "op_graph.functions.searching",
+    "interp": "op_graph.functions.searching",
     "isin": "op_graph.functions.searching",
     "searchsorted": "op_graph.functions.searching",
     "bincount": "op_graph.functions.segments",
@@ -420,8 +416,42 @@ _LATER = {
     "NumPyTransformer": "transformers.numpy.transformer",
 }
 
+# Functions that operators, methods and derivative rules call, and modules above theirs define.
+_LATE_BOUND.update(
+    broadcast=broadcast,
+    cast=cast,
+    conj=conj,
+    deriv=deriv,
+    dot=dot,
+    follows=_after,
+    linear_recurrence=_linear_recurrence,
+    matmul=_matmul,
+    max=max,
+    mean=mean,
+    min=min,
+    number=_shown_number,
+    real=real,
+    rename=rename,
+    reorder=reorder,
+    scan=scan,
+    sum=sum,
+    take=_take,
+    # HTML's table of names is read for the first notebook that asks.
+    html=_later(".op_graph.text.display", "tensor_html"),
+    numpy=_later(".op_graph.functions.numpy_api", "numpy_function"),
+    ufunc=_later(".op_graph.functions.numpy_api", "ufunc_cure"),
+    is_public=lambda name: name in _LATER or callable(globals().get(name)),
+)
+# IPython asks errors for it. Not in errors.py, which is part of written modules.
+GeonError._render_traceback_ = _later(".op_graph.core.notebook_errors", "render_error")  # type: ignore[attr-defined]  # see above
+for _cls in (Tensor, VoidOp):
+    _name_missing(_cls, [name for name, value in globals().items() if _is_function(name, value)])
+    _name_missing(_cls, [name for name in _LATER if _LATER[name].startswith("op_graph.functions")])
+
 
 def __getattr__(name: str) -> _Any:
+    if name == "distributions":
+        return _importlib.import_module(".distributions", __name__)
     if name not in _LATER:
         raise _missing(_sys.modules[__name__], name, _FUNCTIONS)
     value = getattr(_importlib.import_module(f".{_LATER[name]}", __name__), name)
@@ -430,4 +460,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, "distributions"})

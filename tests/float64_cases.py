@@ -25,7 +25,7 @@ class Case:
     """``build`` of tensors beside ``expected`` of mpmath arrays, for these operands.
 
     ``strong`` are operands that stay tensors in every form. Results that are ``exact`` are truth
-    values and positions.
+    values and positions. Others are within ``relative`` of what is expected.
     """
 
     build: Callable[..., Any]
@@ -33,6 +33,7 @@ class Case:
     operands: tuple[tuple[np.ndarray, tuple[geon.Axis, ...]], ...]
     strong: tuple[int, ...] = ()
     exact: bool = False
+    relative: float = 1e-15
 
 
 def draw(shape, low=0.2, high=1.9, seed=0):
@@ -68,7 +69,11 @@ BY_HAND = {
     "round": lambda x: mpmath.nint(x),
     "trunc": lambda x: mpmath.floor(x) if x > 0 else mpmath.ceil(x),
     "lgamma": lambda x: mpmath.re(mpmath.loggamma(x)),
+    "betainc": lambda a, b, x: mpmath.betainc(a, b, 0, x, regularized=True),
 }
+# Functions of several roundings, whose documentation has their errors.
+LOOSE = dict.fromkeys(("gammainc", "gammaincc", "betainc", "j1", "y0", "y1"), 4e-15)
+LOOSE["j0"] = 1e-13  # near a root
 CHOICES = {
     "less": lambda x, y: x < y,
     "less_equal": lambda x, y: x <= y,
@@ -97,10 +102,11 @@ def _row(name):
     if name in CHOICES:
         return Case(row, each(CHOICES[name]), operands, exact=True)
     if name in BY_HAND:
-        return Case(row, each(BY_HAND[name]), operands, strong=(0,) if name == "where" else ())
+        strong = (0,) if name == "where" else ()
+        return Case(row, each(BY_HAND[name]), operands, strong, relative=LOOSE.get(name, 1e-15))
     letters = sympy.symbols("x y z")[: row.arity]
     formula = sympy.lambdify(letters, sympy.sympify(row.sympy), "mpmath")
-    return Case(row, each(formula), operands)
+    return Case(row, each(formula), operands, relative=LOOSE.get(name, 1e-15))
 
 
 def sigmoid(x):
@@ -187,6 +193,16 @@ CASES |= {
     "tensor_size": [Case(lambda x: x / geon.tensor_size(x), lambda x: x / 12, (X2,))],
     "iota": [Case(lambda x: x * geon.iota(B, "float64"), lambda x: x * np.arange(4), (X2,))],
     "cast": [Case(lambda x: geon.cast(x, "float64"), same, (X2,))],
+    # Complex numbers.
+    "real": [Case(lambda x: geon.real(x * (1 + 2j)), same, (X2,))],
+    "imag": [Case(lambda x: geon.imag(x * (1 + 2j)), lambda x: 2 * x, (X2,))],
+    "conj": [Case(lambda x: geon.imag(geon.conj(x * 2j)), lambda x: -2 * x, (X2,))],
+    "angle": [Case(lambda x: geon.angle(x * (1 + 1j)), lambda x: 0 * x + mpmath.pi / 4, (X2,))],
+    "as_complex": [
+        Case(
+            lambda x, y: abs(geon.as_complex(x, y)), each(lambda x, y: mpmath.hypot(x, y)), (X1, Y1)
+        )
+    ],
     "stop_gradient": [Case(geon.stop_gradient, same, (X2,))],
     "print": [Case(lambda x: geon.print(x, "value"), same, (X2,))],
     "assign": [Case(assigned, same, (X2,))],
@@ -444,6 +460,13 @@ CASES |= {
             lambda x, y: np.searchsorted(np.sort(x), y),
             (X1, (Y2[0][0], (B,))),
             exact=True,
+        )
+    ],
+    "interp": [
+        Case(
+            lambda x: geon.interp(x, geon.sort(x), geon.sort(x) * 2),
+            lambda x: 2 * x,
+            (X1,),
         )
     ],
     "bucketize": [

@@ -97,7 +97,7 @@ MISTAKES = {
     ),
     "array": (lambda: np.asarray(V), geon.SymbolicError, "computation(v, v)(value of v)"),
     "format": (lambda: f"{V:.2f}", geon.SymbolicError, "cannot be written as '.2f'"),
-    "round": (lambda: round(V, 2), geon.SymbolicError, "geon.round(x * 100) / 100"),
+    "round": (lambda: round(V, 2), geon.SymbolicError, "geon.round(x, decimals=2)"),
     "mean over": (lambda: geon.mean(X, "Z"), geon.AxisError, "mean at "),
     "norm over": (lambda: geon.L2_norm(X, "Z"), geon.AxisError, "L2_norm at "),
     "entropy over": (

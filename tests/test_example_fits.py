@@ -1,12 +1,14 @@
 """What the programs of ``examples/`` that fit equations and likelihoods print is right.
 
-They are ``predator_prey``, ``newton``, ``kalman_filter`` and ``gaussian_process``.
+They are ``predator_prey``, ``newton``, ``kalman_filter``, ``gaussian_process`` and
+``heat_equation``.
 """
 
 import re
 from pathlib import Path
 
 import gaussian_process
+import heat_equation
 import kalman_filter
 import newton
 import numpy as np
@@ -142,3 +144,28 @@ def test_learning_years_one_by_one_is_the_decomposition_of_all() -> None:
     np.testing.assert_allclose(means[known:], cross @ np.linalg.solve(given, y), rtol=1e-5)
     left = computed[known:, known:] - cross @ np.linalg.solve(given, cross.T)
     np.testing.assert_allclose(variances[known:], np.diag(left), rtol=1e-4)
+
+
+# heat_equation ----------------------------------------------------------------------------------
+
+
+def test_the_coefficient_is_found(tmp_path: Path, capsys: Capture) -> None:
+    heat_equation.main(["--steps", "6", "--into", str(tmp_path / "heat.png")])
+    *steps, last = capsys.readouterr().out.splitlines()
+    made, found = numbers(last)
+    assert abs(found / made - 1) < 0.005
+    first, end = (numbers(steps[k])[-1] for k in (0, -1))
+    assert end < 1.05 * heat_equation.NOISE < 0.1 < first
+    assert is_png(tmp_path / "heat.png")
+
+
+def test_heat_spreads_as_a_normal_distribution() -> None:
+    """A bell of variance s stays one, with variance s + 2 c t, while it is far from its image."""
+    x = np.arange(heat_equation.POINTS) / heat_equation.POINTS - 0.5
+
+    def bell(variance: float) -> np.ndarray:
+        return np.exp(-(x**2) / (2 * variance)) / np.sqrt(variance)
+
+    times = np.array([0.1, 0.5])
+    found = heat_equation.Ring(1e-3).solve(bell(1e-3), times)
+    np.testing.assert_allclose(found, [bell(1e-3 + 2e-3 * t) for t in times], atol=1e-12)

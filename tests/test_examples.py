@@ -86,6 +86,7 @@ SMALL = {
     "digit_diffusion": "--epochs 1",
     "digit_transfer": "--epochs 1 --examples 10",
     "gaussian_process": "--steps 3 --starts 2",
+    "heat_equation": "--steps 2",
     "kalman_filter": "--steps 2",
     "newton": "--steps 2 --descent 10",
     "predator_prey": "--steps 3",

@@ -12,14 +12,15 @@ import pytest
 import geon
 from geon.testing.cases import for_each
 from tests.float64_cases import CASES, WHOLE, A, B, Case, precisely
+from tests.float64_functions import FUNCTIONS
 
-RELATIVE = 1e-15
+CASES = {**CASES, **FUNCTIONS}
 FIRST_VALUES = ["Variable", "variable", "persistent_tensor", "temporary_tensor"]
 # What has no value that a number could be rounded in.
 WITHOUT_FLOATS = {
     *WHOLE,
     *"check_gradients placeholder doall find dumps loads make_transformer lengths text".split(),
-    *"from_sympy to_sympy".split(),
+    *"from_sympy to_sympy lcm".split(),
 }
 
 
@@ -119,7 +120,7 @@ def check(label, case, value, wanted):
     assert value.dtype == np.float64, label
     for got, want in zip(value.flat, wanted.flat, strict=True):
         error = abs(mpmath.mpf(float(got)) - want)
-        assert error <= RELATIVE * abs(want), f"{label}: {got!r} is {float(error):.2e} off"
+        assert error <= case.relative * abs(want), f"{label}: {got!r} is {float(error):.2e} off"
 
 
 @for_each("name", FIRST_VALUES)

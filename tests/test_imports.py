@@ -54,8 +54,8 @@ def test_building_and_deriving_load_nothing_more() -> None:
 # new here is loaded by every process that calls anything: import it where it is used, or list it.
 OF_A_CALL = {
     "transformers": "base compile computation linking request",
-    "transformers.binding": "call_values coordinate_origins entry_values futures memory_option"
-    " open_lengths result_tree variables",
+    "transformers.binding": "call_values complex_calls coordinate_origins entry_values futures"
+    " memory_option open_lengths result_tree variables",
     "transformers.cache": "disk programs serialization",
     "transformers.loading": "c_extensions environment lazy_loading registry",
     "transformers.native": "sizes transformer",
@@ -66,12 +66,12 @@ OF_A_CALL = {
     "transformers.native.sizes": "blocking products",
     "transformers.native.toolchain": "compilers flags prebuilt progress shared_objects"
     " translation_units",
-    "transformers.runtime": "arena arguments calls dims feeding loop_steps memory out_arrays"
-    " rwlock state value_errors variable_slot",
+    "transformers.runtime": "arena arguments calls complex_arrays dims feeding loop_steps memory"
+    " out_arrays rwlock state value_errors variable_slot",
     "transformers.sizes": "budget buffers ceilings scratch spaces",
 }
 # Modules of the graph: nearly all are rows, which `import geon` loads.
-MOST_OF_THE_GRAPH = 110
+MOST_OF_THE_GRAPH = 118
 STAGES = (
     *("lowering", "kernels", "printing", "pipeline", "native.emit.compiler", "native.target"),
     *("native.nests", "native.vectors", "native.products", "native.library"),
@@ -118,7 +118,7 @@ def loaded_when_cached(program: str, cache: Path) -> tuple[set[str], set[str]]:
 @pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 def test_a_call_of_a_cached_program_loads_no_stage(tmp_path: Path) -> None:
     every, found = loaded_when_cached(SMALL, tmp_path)
-    expected = {"geon", "geon.errors", "geon.linalg", "geon.version"} | {
+    expected = {"geon", "geon.errors", "geon.fft", "geon.linalg", "geon.version"} | {
         f"geon.{name}" for name in OF_A_CALL
     }
     expected |= {"geon.transformers.native"}

@@ -15,6 +15,7 @@ import geon
 from geon.op_graph.building.elementwise_build import Elementwise
 from geon.testing.cases import for_each
 
+NAMESPACES = ("fft",)  # modules of public functions
 GOLDEN = Path(__file__).parent / "golden" / "signatures.txt"
 
 NAMES = """
@@ -119,6 +120,9 @@ def signatures() -> str:
         else:
             row = "row " if isinstance(value, Elementwise) else ""
             lines.append(f"{row}{name}{_shown(value)}")
+    for space in NAMESPACES:
+        module = getattr(geon, space)
+        lines += [f"{space}.{name}{_shown(getattr(module, name))}" for name in module.__all__]
     return "\n".join([*lines, ""])
 
 

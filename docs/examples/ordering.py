@@ -85,6 +85,11 @@ show(geon.searchsorted(edges, x, side="right"))
 # %% bucketize
 show(geon.bucketize(x, geon.constant([0.0, 2.0], [geon.Axis("E", 2)])))
 
+# %% interp
+points = geon.constant([0.0, 1.0, 4.0], [geon.Axis("E", 3)], name="points")
+levels = geon.constant([10.0, 20.0, 50.0], [geon.Axis("E", 3)], name="levels")
+show(geon.interp(x, points, levels))
+
 # %% isin
 show(geon.isin(n, geon.constant([0, 2], [A])))
 

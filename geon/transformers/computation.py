@@ -22,6 +22,7 @@ from ..op_graph.core.argument_hints import public
 from ..op_graph.op_graph import Leaf, Op, Tensor, among
 from ..op_graph.syntax.foreign_names import COMPUTATIONS, missing_member
 from .binding.call_values import result_of
+from .binding.complex_calls import with_complex
 from .binding.coordinate_origins import AssignedCoordinates
 from .binding.entry_values import at_entry
 from .binding.futures import FinishedCall, Pending, Started
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from ..op_graph.axes.lengths import Length
     from ..op_graph.building.typing import FeedLike, Lengths, Results
     from ..op_graph.transforms.functionalize import Functional
-    from .binding import complex_calls
     from .linking import Linking
     from .lowering.planning.plan import Plan
     from .lowering.rules.program import Program
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from .reports import trace as tracing
     from .reports.trace import TraceEntry
 else:  # loaded at first use: reports and error messages
-    complex_calls = LaterModule(".binding.complex_calls", __package__)
     explaining = LaterModule(".reports.explain", __package__)
     call_errors = LaterModule(".reports.call_errors", __package__)
     dump_and_peak = LaterModule(".reports.dump_and_peak", __package__)
@@ -307,7 +306,7 @@ class Computation:
             stages = self.stages(given)
             made = self.transformer.make_call(stages)
             if stages.complex_leaves is not None:
-                made = complex_calls.with_complex(made, stages, self.transformer.memory)
+                made = with_complex(made, stages, self.transformer.memory)
             found = self._calls.setdefault(key, made)
         return found
 

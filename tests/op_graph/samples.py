@@ -311,7 +311,18 @@ def product_tanh(x, y):
 
 def _others():
     positive = {"values": lambda random: [random.uniform(0.5, 3, size=(2, 3))]}
+    turned = [[A, B], [A, B]]
     return {
+        "as_complex": [sample("modulus", turned, lambda x, y: abs(geon.as_complex(x, y)))],
+        "real": [sample("of a product", turned, lambda x, y: geon.real((x + 1j) * (x * y + 2j)))],
+        "imag": [sample("of a power", turned, lambda x, y: geon.imag((x + y * 1j) ** 3))],
+        "conj": [
+            sample(
+                "in a quotient",
+                turned,
+                lambda x, y: geon.imag(geon.conj(x + y * 1j) / (x * 1j + 3)),
+            )
+        ],
         # Rounding to float32 allows no small step; the cast is linear, so a large one is exact.
         "cast": [sample("to float32", [[A, B]], lambda x: geon.cast(x, "float32"), step=0.5)],
         "copy": [sample("of a product", [[A, B]], lambda x: copy(x * x))],
@@ -430,6 +441,7 @@ SAMPLES = {**_movement(), **_parts(), **_sums(), **_others(), **_loops()}
 
 # Rows that have no derivative: their results are no floats, or they are leaves or effects.
 NOT_DIFFERENTIABLE = frozenset(
-    "after all any argmax argmin argsort assign beside checked constant doall iota length lu"
-    " lu_solve parameter placeholder random_bits region_result sequential top_k variable".split()
+    "after all any argmax argmin argsort assign beside checked constant doall fourier_parts iota"
+    " length lu lu_solve parameter placeholder random_bits region_result sequential top_k"
+    " variable".split()
 )

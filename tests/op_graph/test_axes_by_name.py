@@ -59,6 +59,7 @@ CALLS = {
     "lexsort": [lambda a, b: geon.lexsort([x, x], b)],
     "kthvalue": [lambda a, b: geon.kthvalue(x, 2, b)[0]],
     "mode": [lambda a, b: geon.mode(x, b)[0]],
+    "interp": [lambda a, b: geon.interp(x[{A: 0}], z, z, C if a is A else "C")],
     "searchsorted": [lambda a, b: geon.searchsorted(x, x[{B: 0}], b)],
     **{
         name: [lambda a, b, f=f: f(x, 0.5, a), lambda a, b, f=f: f(x, 0.5, out_axes=b)]

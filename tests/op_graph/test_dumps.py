@@ -282,7 +282,7 @@ I = '["iota", [], [["N", "N"]], "int64", {"attrs": [["axis", "N", "N"], "int64"]
         ('["tan", [2], [["N", ["+", [1, ["N", 1]]]]], "float32", {}]', "shortest"),
         ('["tan", [2], [["N", ["+", [2, ["N", 1]], [1, ["N", 1]]]]], "float32", {}]', "normal"),
         ('["tan", [2], [["N", ["+", [2, ["N", 1000000000]]]]], "float32", {}]', "power"),
-        ('["tan", [2], [["N", "N"]], "complex64", {}]', "dtype"),
+        ('["tan", [2], [["N", "N"]], "complex256", {}]', "dtype"),
         ('["tan", [2], [["N", "N"]], "float32", {"lazy": true}]', "known"),
         ('["tan", [2], [["N", "N"]], "float32", {"name": 1}]', "string"),
         ('["tan", [2], [["N", "N"]], "float32", {"name": "a", "name": "b"}]', "each key once"),

@@ -100,10 +100,41 @@ def test_a_search_in_each_row():
     rows, keys = np.sort(normal(3, 7), 1), normal(3, 4)
     wanted = [np.searchsorted(*each) for each in zip(rows.astype("f4"), keys, strict=True)]
     np.testing.assert_array_equal(f(rows, keys), wanted)
-    empty = geon.searchsorted(geon.constant(np.zeros(0), [geon.Axis("Z", 0)]), x)
-    np.testing.assert_array_equal(
-        geon.NumPyTransformer().computation(empty, x)(keys), np.zeros((3, 4))
-    )
+
+
+def test_values_between_points(transformer):
+    points, keys = geon.placeholder([M], name="points"), geon.placeholder([A], name="keys")
+    levels, table = geon.placeholder([M], name="levels"), geon.placeholder([M, B], name="table")
+    made = geon.interp(keys, points, levels)
+    results = [made, geon.interp(keys, points, table), geon.deriv(geon.sum(made), keys)]
+    f = transformer.computation(results, keys, points, levels, table)
+    for n in (1, 2, 6):
+        at, values = np.sort(normal(n)), normal(n, 3)
+        wanted = np.concatenate([at, [-9, 9], normal(20)]).astype("f4").astype(float)
+        at = at.astype("f4").astype(float)
+        found = f(wanted, at, values[:, 0], values)
+        for got, expected in zip((found[0], *found[1].T), (values[:, 0], *values.T), strict=True):
+            np.testing.assert_allclose(got, np.interp(wanted, at, expected), rtol=1e-4, atol=1e-5)
+        slopes = np.append(np.diff(values[:, 0]) / np.diff(at), 0)
+        part = np.clip(np.searchsorted(at, wanted, "right") - 1, 0, max(n - 2, 0))
+        inside = (wanted >= at[0]) & (wanted <= at[-1]) & (n > 1)
+        np.testing.assert_allclose(found[2], np.where(inside, slopes[part], 0), rtol=1e-3)
+
+
+def test_numbers_take_the_dtype_of_what_is_searched():
+    keys = geon.placeholder([A], "float32", name="keys")
+    table = geon.constant([0.1, 0.7], [geon.Axis("E", 2)])
+    results = [geon.isin(keys, table), geon.searchsorted(table, keys, side="right")]
+    found = geon.NumPyTransformer().computation(results, keys)([0.1, 0.5, 0.7])
+    assert found[0].tolist() == [True, False, True] and found[1].tolist() == [1, 1, 2]
+
+
+def test_a_search_in_nothing(transformer):
+    nothing, keys = geon.placeholder([M], name="nothing"), geon.placeholder([A], name="keys")
+    none = geon.constant(np.zeros(0, np.float32), [geon.Axis("Z", 0)])
+    results = [geon.searchsorted(nothing, keys), geon.searchsorted(none, keys)]
+    found = transformer.computation(results, nothing, keys)(np.zeros(0), [1, 2, 3])
+    np.testing.assert_array_equal(found, np.zeros((2, 3)))
 
 
 def test_running_extremes_and_their_positions(transformer):
@@ -168,6 +199,45 @@ def test_orders(transformer):
         np.testing.assert_array_equal(got, np.lexsort([row, numbers]))
 
 
+D, E, P = geon.Axis("D", 3), geon.Axis("E", 5), geon.Axis("P", 3)
+GROUPS = geon.constant([0, 1, 1, 0, 1], [E])
+ROWS, COLUMNS = geon.constant([0, 2, 1], [P]), geon.constant([4, 0, 0], [P])
+FUNCTIONS = {
+    "cummax": lambda x: geon.cummax(x, E),
+    "cummin": lambda x: geon.cummin(x, E, exclusive=True, reverse=True)[{E: slice(0, 4)}],
+    "logcumsumexp": lambda x: geon.logcumsumexp(x, E),
+    "quantile": lambda x: geon.quantile(x, 0.3, E),
+    "nanmean": lambda x: geon.nanmean(x, E),
+    "mode": lambda x: geon.mode(x, E)[0],
+    "kthvalue": lambda x: geon.kthvalue(x, 2, E)[0],
+    "renorm": lambda x: geon.renorm(x, E, 1.0),
+    "segment_max": lambda x: geon.segment_max(x, GROUPS, geon.Axis("S", 2)),
+    "segment_prod": lambda x: geon.segment_prod(x, GROUPS, geon.Axis("S", 2)),
+    "compress": lambda x: geon.compress(x, GROUPS, geon.Axis("K", 4)).values,
+    "unique": lambda x: geon.unique(x).values,
+    "gather": lambda x: geon.gather(x, {D: ROWS, E: COLUMNS}),
+    "scatter": lambda x: geon.scatter(x, {D: ROWS, E: COLUMNS}, geon.sum(x), mode="mean"),
+    "histogram": lambda x: geon.histogram(geon.stop_gradient(x), P, -1, 1, weights=x),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives_of_both_orders_and_of_each_row(name):
+    given = geon.placeholder([D, E], "float64", name="given")
+    y = geon.sum(geon.square(FUNCTIONS[name](given)))
+    values = np.random.default_rng(1).normal(size=(3, 5))
+    geon.check_gradients(y, {given: values})
+    geon.check_gradients(geon.sum(geon.square(geon.deriv(y, given))), {given: values})
+    scale = geon.placeholder([E], "float64", name="scale")
+    rows = FUNCTIONS[name](given * scale)
+    if D not in rows.axes or name == "scatter":
+        return
+    each = geon.sum(geon.square(rows), out_axes=[D])
+    results = [geon.deriv(each, scale, per=D), geon.jacobian(each, scale)]
+    found = geon.NumPyTransformer().computation(results, given, scale)(values, normal(5))
+    np.testing.assert_allclose(*found, rtol=1e-9)
+
+
 @pytest.mark.parametrize("order", [1, 2, 3.5, np.inf])
 def test_norms_that_are_limited(order):
     values = normal(4, 3) * [[0], [0.1], [1], [10]]
@@ -182,7 +252,7 @@ def test_norms_that_are_limited(order):
 
 
 def test_what_is_refused():
-    with pytest.raises(geon.ArgumentError, match="the share 30 of the elements"):
+    with pytest.raises(geon.ArgumentError, match="q = 30 is no share .* 0 to 1;"):
         geon.quantile(x, 30, B)
     with pytest.raises(geon.ArgumentError, match="no method='best'; give one of inverted_cdf"):
         geon.quantile(x, 0.5, method="best")

@@ -67,6 +67,17 @@ def test_dtypes():
     assert geon.segment_max(small, line, S).dtype == "int8"
 
 
+def test_complex_numbers():
+    z = geon.placeholder([B], "complex64", name="z")
+    results = [geon.segment_mean(z, line, S), geon.scatter(z, line, z, B, mode="mean")]
+    values = np.array([1 + 2j, 3, 5j, 1])
+    means, scattered = geon.NumPyTransformer().computation(results, z, line)(values, [0, 1, 0, 1])
+    np.testing.assert_allclose(means[:2], [0.5 + 3.5j, 2])
+    np.testing.assert_allclose(scattered, [(2 + 9j) / 3, 7 / 3, 5j, 1], rtol=1e-6)
+    with pytest.raises(geon.DTypeError, match="complex64, and complex numbers have no order"):
+        geon.segment_max(z, line, S)
+
+
 def test_counts(transformer):
     results = [
         geon.bincount(grid, S),

@@ -11,7 +11,7 @@ import geon
 
 from ...errors import ArgumentError, DTypeError
 from ...op_graph.axes.lengths import may_equal
-from ...op_graph.values.dtypes import DTYPES
+from ...op_graph.values.dtypes import ALL_DTYPES
 from . import folding
 from .elementwise import elementwise
 from .values import HostArray, PositionalArray, Size, Value, array, as_array
@@ -22,7 +22,7 @@ def cast(value: Value, dtype: Any) -> Value:
     wanted = np.dtype(dtype)
     if value.dtype == wanted:
         return value
-    if wanted.name not in DTYPES:
+    if wanted.name not in ALL_DTYPES:
         raise DTypeError(f"a cast from {value.dtype} to {wanted}: geon has no tensors of {wanted}")
     folded = folding.cast(value, wanted) if isinstance(value, HostArray) else None
     return elementwise(lambda t: geon.cast(t, wanted), value) if folded is None else folded

@@ -13,7 +13,7 @@ import geon
 from ...errors import AxisError, DTypeError, GeonError
 from ...op_graph.axes.lengths import Length
 from ...op_graph.evaluation.interpreter import interpret
-from ...op_graph.values.dtypes import DTYPES
+from ...op_graph.values.dtypes import ALL_DTYPES
 
 Dim = geon.Axis | None
 Size = int | Length
@@ -159,7 +159,7 @@ def as_array(value: Value, like: Sequence[Dim] = ()) -> PositionalArray:
             axes = _axes_like(value.array.shape, like, value.name)
             value.made.append(input_array(value.make(axes)))
         return value.made[0]
-    if not isinstance(value, HostArray) or value.dtype.name not in DTYPES:
+    if not isinstance(value, HostArray) or value.dtype.name not in ALL_DTYPES:
         raise DTypeError(f"{value} is needed as a tensor, and geon has none of it; cast it first")
     axes = _axes_like(value.array.shape, like, "d")
     if value.is_symbolic:

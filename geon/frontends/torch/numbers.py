@@ -12,14 +12,14 @@ import torch
 
 from ...errors import DTypeError
 from ...op_graph.axes.lengths import Length
-from ...op_graph.values.dtypes import DTYPES
+from ...op_graph.values.dtypes import ALL_DTYPES
 
 
 def dtype_of(dtype: torch.dtype, what: str) -> np.dtype[Any]:
     """Return NumPy's dtype for one of PyTorch; raise ``DTypeError`` if geon has none of it."""
     name = str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
-        raise DTypeError(f"{what} has the dtype {dtype}; geon has {', '.join(DTYPES)}")
+    if name not in ALL_DTYPES:
+        raise DTypeError(f"{what} has the dtype {dtype}; geon has {', '.join(ALL_DTYPES)}")
     return np.dtype(name)
 
 

@@ -13,7 +13,7 @@ from ..positional.values import Size
 
 FAMILIES = (
     "elementwise", "making", "movement", "indexing", "reductions", "products", "normalisation",
-    "convolution", "recurrent", "control",
+    "convolution", "recurrent", "control", "complex_numbers",
 )  # fmt: skip
 
 

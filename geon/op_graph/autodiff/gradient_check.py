@@ -21,7 +21,7 @@ from ..rows.elementwise import cast
 from ..rows.leaves import iota, placeholder
 from ..transforms.functionalize import functional
 from ..values.arrays import array_of
-from ..values.dtypes import FLOAT64, kind
+from ..values.dtypes import exact_dtype, is_continuous, kind
 from ..values.labels import by_name
 from ..values.tree import is_mapping
 from .deriv import deriv, jvp
@@ -96,6 +96,11 @@ class _Check:
                 "arrays; give {x: array, w: array}"
             )
         self.y = as_tensor(y(*at) if callable(y) and not isinstance(y, Tensor) else y)
+        if kind(self.y.dtype) == "c":
+            raise ArgumentError(
+                f"{what}: {self.y} (made at {self.y.line_info}) is complex; check a real number "
+                "such as geon.absolute of it"
+            )
         self.xs = [x for x in at if kind(x.dtype) == "f"]
         if not self.xs:
             raise ArgumentError(f"{what}: none of {', '.join(map(str, at))} is of a float dtype")
@@ -146,7 +151,7 @@ class _Check:
                     f"{self.what}: {leaf} (made at {leaf.line_info}) was given {size} along "
                     f"{axis.name}, which has length {wanted}"
                 )
-        return array.astype(np.float64) if kind(leaf.dtype) == "f" else array.astype(leaf.dtype)
+        return array.astype(exact_dtype(leaf.dtype))
 
     def found(self, leaf: Leaf, transformer: Any) -> Array:
         """Return the value of a leaf that is not in ``at``."""
@@ -242,7 +247,7 @@ class _Check:
 
 
 class _Widened:
-    """Rebuilds ops with every float in float64; call it with one op."""
+    """Rebuilds ops with floats in float64 and complex numbers in complex128; call it with an op."""
 
     def __init__(self) -> None:
         self.known: dict[Op, Op] = {}
@@ -259,23 +264,25 @@ class _Widened:
             return with_bodies(op, [self.body(body) for body in op.bodies], args)
         if op.primitive is REGION_RESULT:
             return result_of(args[0], op.attrs.number, op._site)
-        if kind(op.dtype) != "f":
+        if not is_continuous(op.dtype):
             return with_args(op, args)
+        wide = exact_dtype(op.dtype)
         if isinstance(op, Leaf):
-            return op if op.dtype is FLOAT64 else placeholder(op.axes, FLOAT64)
+            return op if op.dtype is wide else placeholder(op.axes, wide)
         if op.primitive is CONSTANT:
-            return convert_weak(op, FLOAT64)
+            return convert_weak(op, wide)
         if op.primitive is PARAMETER:
-            return parameter(op.attrs.number, op.attrs.axes, FLOAT64)
+            return parameter(op.attrs.number, op.attrs.axes, wide)
         if op.primitive.name == "iota":
-            return iota(op.attrs.axis, FLOAT64)
+            return iota(op.attrs.axis, wide)
         if op.primitive.name == "cast":
-            return cast(args[0], FLOAT64)  # type: ignore[arg-type]  # a tensor
+            return cast(args[0], wide)  # type: ignore[arg-type]  # a tensor
         if all(
-            new is old and kind(new.dtype) != "f" for new, old in zip(args, op.args, strict=True)
+            new is old and not is_continuous(new.dtype)
+            for new, old in zip(args, op.args, strict=True)
         ):
-            args = tuple([cast(arg, FLOAT64) for arg in args])  # type: ignore[arg-type]  # tensors
-        return with_args(op, args, FLOAT64)
+            args = tuple([cast(arg, wide) for arg in args])  # type: ignore[arg-type]  # tensors
+        return with_args(op, args, wide)
 
     def body(self, body: Body) -> Body:
         """Return the same body with parameters in float64."""

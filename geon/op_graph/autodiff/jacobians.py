@@ -16,6 +16,7 @@ from ..rows.leaves import placeholder
 from ..rows.movement import broadcast, cast_axes
 from ..transforms.batching import fresh_axes, many_at_once, same_place
 from ..transforms.derivative_sweeps import forward_mode
+from ..values.dtypes import kind
 from .deriv import (
     _differentiable,
     _listed,
@@ -42,10 +43,15 @@ def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
     prime: the derivative of a vector over H with respect to one over H is over (H, H'). ``x`` is a
     tensor or a list, and then the result is a list. One sweep computes all elements: in reverse
     mode, or in forward mode if ``x`` is known to have fewer elements than ``y``. Raises what
-    ``deriv`` raises.
+    ``deriv`` raises, and ``DerivativeError`` for a complex ``y``.
     """
     wanted = _listed(x)
     y = _differentiable(y, "jacobian", "y")
+    if kind(y.dtype) == "c":
+        raise DerivativeError(
+            f"{user_call('jacobian')}: y is {y} (made at {y.line_info}), which is complex; take "
+            "the Jacobians of geon.real(y) and geon.imag(y)"
+        )
     if unreached == "raise":
         wanted = [_differentiable(v, "jacobian", "x") for v in wanted]
     forwards = [_is_smaller(v, y) for v in wanted]
@@ -87,7 +93,12 @@ def hessian(y: Any, x: Any) -> Any:
 
 
 def _is_smaller(x: Tensor, y: Tensor) -> bool:
-    """Return True if x has fewer elements than y; False if a length is open."""
+    """Return True if a real x has fewer elements than y; False if a length is open.
+
+    Forward mode along the elements of a complex x gives half of its derivative.
+    """
+    if kind(x.dtype) == "c":
+        return False
     one, other = x.axes.size, y.axes.size
     return isinstance(one, int) and isinstance(other, int) and one < other
 

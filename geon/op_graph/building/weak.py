@@ -19,7 +19,15 @@ from ..core.primitive import PRIMITIVES
 from ..core.source_info import Site
 from ..nodes import carry_notes
 from ..op_graph import NO_AXES, Op, Same, Tensor, among, make, post_order
-from ..values.dtypes import DType, common_dtype, exact_dtype, is_continuous, kind, number_dtype
+from ..values.dtypes import (
+    DType,
+    common_dtype,
+    exact_dtype,
+    is_continuous,
+    kind,
+    number_dtype,
+    real_dtype,
+)
 from .constants import convert_weak, is_weak_constant, number
 from .rebuild import with_args
 
@@ -93,7 +101,9 @@ def _carriers(op: Op, dtype: DType) -> Sequence[int]:
     if not is_continuous(op.dtype) and row.kind in COMPUTING and not row.picks:
         return ()
     carried = row.carrying(op.args)
-    if any((kind(op.args[i].dtype) == "c") != (kind(op.dtype) == "c") for i in carried):
+    if row.name != "cast" and any(
+        (kind(op.args[i].dtype) == "c") != (kind(op.dtype) == "c") for i in carried
+    ):
         return ()  # a part or a magnitude of complex numbers, or complex numbers of parts
     return carried
 
@@ -115,6 +125,8 @@ def _built_once_more(op: Op, dtype: DType, below: Sequence[int], known: dict[Op,
 
 def _again(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> Op:
     if not below:
+        if kind(op.dtype) == "f" and kind(dtype) == "c":
+            op = _in_dtype(op, real_dtype(dtype))  # type: ignore[arg-type]  # a tensor
         return _cast(op, dtype, False, op._site)
     args = list(op.args)
     for i in below:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+
 from ..building.constants import as_tensor
 from ..building.weak import in_dtype
 from ..op_graph import Tensor
@@ -50,7 +52,7 @@ from .bits import float_operands, signbit
 from .composites import composite
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, Named, TensorLike
+    from ..building.typing import AxesLike, Binary, Named, TensorLike
 
 LN2 = math.log(2)
 
@@ -141,7 +143,8 @@ def lcm(x: TensorLike, y: TensorLike, **notes: Unpack[Named]) -> Tensor:
 # Extremes and signs ------------------------------------------------------------------------------
 
 
-def _beside_nan(x: Any, y: Any, row: Any) -> Tensor:
+def _beside_nan(x: Any, y: Any, row: Binary) -> Tensor:
+    """Return an extreme of two, the other one where one is NaN."""
     found = row(x, y)
     if kind(found.dtype) != "f":
         return found
@@ -203,8 +206,6 @@ def nan_to_num(
 def _largest(x: Tensor) -> float:
     if x.dtype.name == "bfloat16":
         return float(2.0**127 * (2 - 2.0**-7))
-    import numpy as np
-
     return float(np.finfo(x.dtype).max)
 
 
@@ -223,7 +224,7 @@ def isclose(
     With ``equal_nan`` two NaN are close.
     """
     x, y = float_operands("isclose", x, y)
-    near = less_equal(absolute(x - y), atol + rtol * absolute(y))
+    near = less_equal(absolute(x - y), add(atol, multiply(rtol, absolute(y))))
     near = logical_and(near, logical_not(isinf(y)))
     near = logical_or(near, equal(x, y))
     return logical_or(near, logical_and(isnan(x), isnan(y))) if equal_nan else near

@@ -53,8 +53,9 @@ def fft(
     Element k is the sum over j of x[j] exp(-2 pi i j k / n). ``norm`` says which transform is
     divided: "backward" the inverse by n, "forward" this one by n, "ortho" both by sqrt(n).
     """
-    x = _complex(_known(x))
-    return _transform(x, axis_of(x, axis, "fft"), "c2c", False, norm, "fft")
+    x = _known(x)
+    along = axis_of(x, axis, "fft.fft")
+    return _transform(_complex(x), along, "c2c", False, norm, "fft")
 
 
 @public
@@ -66,8 +67,9 @@ def ifft(
     **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the inverse of ``fft`` along ``axis``, with the same ``norm``."""
-    x = _complex(_known(x))
-    return _transform(x, axis_of(x, axis, "ifft"), "c2c", True, norm, "ifft")
+    x = _known(x)
+    along = axis_of(x, axis, "fft.ifft")
+    return _transform(_complex(x), along, "c2c", True, norm, "ifft")
 
 
 @public
@@ -88,7 +90,7 @@ def rfft(
             f"{user_call('rfft')}: {x} (made at {x.line_info}) is complex; take geon.fft.fft, or "
             "geon.real of it"
         )
-    return _transform(x, axis_of(x, axis, "rfft"), "r2c", False, norm, "rfft")
+    return _transform(x, axis_of(x, axis, "fft.rfft"), "r2c", False, norm, "rfft")
 
 
 @public
@@ -106,9 +108,9 @@ def irfft(
     axis of the real numbers as ``n`` where its length is odd or open. The imaginary parts of the
     frequencies 0 and n / 2 are ignored. Raises ``AxisError`` for another number of frequencies.
     """
-    x = _complex(_known(x))
-    along = axis_of(x, axis, "irfft")
-    return _transform(x, along, "c2r", True, norm, "irfft", _number(x, along, n, "irfft"))
+    x = _known(x)
+    along = axis_of(x, axis, "fft.irfft")
+    return _transform(_complex(x), along, "c2r", True, norm, "irfft", _number(x, along, n, "irfft"))
 
 
 # Several axes -------------------------------------------------------------------------------------
@@ -331,7 +333,7 @@ def _number(x: Tensor, axis: Axis, n: Any, what: str) -> int | Length:
             f"{axis.name!r}, and n={n} real numbers have {needed}; give the n of the transform, or "
             "leave out or geon.pad frequencies"
         )
-    return n  # type: ignore[no-any-return]  # an integer or a length
+    return n
 
 
 def _axes(x: Tensor, axes: Any, what: str) -> Sequence[Axis]:

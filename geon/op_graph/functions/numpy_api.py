@@ -16,12 +16,12 @@ from ...errors import AxisError, SymbolicError
 from ..axes.axes import Axes, Axis
 from ..core.source_info import describe, site_beyond
 from ..op_graph import Tensor
-from ..rows import movement, reductions, sort_and_cumulative
+from ..rows import complex_numbers, movement, reductions, sort_and_cumulative
 from ..rows.concatenation import concat, stack
 from ..rows.elementwise import where
 from ..syntax.foreign_names import FUNCTIONS
 from ..syntax.operators import LATE_BOUND
-from . import composites
+from . import composites, fourier, missing_values, quantiles, segments
 
 
 def _reduced(name: str, reduce: Callable[..., Tensor], options: tuple[str, ...] = ()) -> Any:
@@ -59,6 +59,15 @@ def _named(name: str, axis: Any) -> Any:
     return list(axis) if isinstance(axis, tuple) else axis
 
 
+def _quantiles(name: str, find: Callable[..., Tensor]) -> Any:
+    def build(a: Any, q: Any, axis: Any = None, **given: Any) -> Tensor:
+        left = {key: value for key, value in given.items() if key == "method"}
+        _only(name, given, left)
+        return find(a, q, _named(name, axis), **left)
+
+    return build
+
+
 def _joined(name: str, join: Callable[..., Tensor]) -> Any:
     def build(arrays: Any, axis: Any = None, **given: Any) -> Tensor:
         _only(name, given, {})
@@ -90,6 +99,8 @@ def _dot(a: Any, b: Any, out: Any = None) -> Tensor:
     return made
 
 
+TRANSFORMS = (fourier.fft, fourier.ifft, fourier.rfft)
+
 BUILDS: dict[str, Callable[..., Any]] = {
     "sum": _reduced("sum", reductions.sum),
     "prod": _reduced("prod", reductions.prod),
@@ -104,6 +115,14 @@ BUILDS: dict[str, Callable[..., Any]] = {
     "mean": _reduced("mean", composites.mean),
     "std": _reduced("std", composites.std, ("correction",)),
     "var": _reduced("var", composites.variance, ("correction",)),
+    "median": _reduced("median", quantiles.median),
+    "nanmedian": _reduced("nanmedian", quantiles.nanmedian),
+    "quantile": _quantiles("quantile", quantiles.quantile),
+    "nanquantile": _quantiles("nanquantile", quantiles.nanquantile),
+    "percentile": _quantiles("percentile", quantiles.percentile),
+    "nansum": _reduced("nansum", missing_values.nansum),
+    "nanmean": _reduced("nanmean", missing_values.nanmean),
+    "count_nonzero": _reduced("count_nonzero", segments.count_nonzero),
     "cumsum": _along("cumsum", sort_and_cumulative.cumsum),
     "cumprod": _along("cumprod", sort_and_cumulative.cumprod),
     "sort": _along("sort", sort_and_cumulative.sort),
@@ -111,6 +130,10 @@ BUILDS: dict[str, Callable[..., Any]] = {
     "flip": _flipped,
     "concatenate": _joined("concatenate", concat),
     "stack": _joined("stack", stack),
+    "real": complex_numbers.real,
+    "imag": complex_numbers.imag,
+    "angle": complex_numbers.angle,
+    **{f"fft.{f.__name__}": _along(f"fft.{f.__name__}", f) for f in TRANSFORMS},
     "where": _where,
     "clip": _clipped,
     "dot": _dot,
@@ -121,9 +144,10 @@ BUILDS: dict[str, Callable[..., Any]] = {
 
 # Advice where NumPy's function differs from geon's of that name, or has another argument.
 CURES = {
-    "around": "geon.round(x * 100) / 100 for two digits",
+    "fft": "geon.fft.fft(x, A)",
+    "around": "geon.round(x, decimals=2) for two digits",
     "outer": "geon.outer(geon.multiply, x, y)",
-    "round": "geon.round(x * 100) / 100 for two digits",
+    "round": "geon.round(x, decimals=2) for two digits",
     "std": "geon.std(x, A, correction=n), whose n is what NumPy calls ddof",
     "var": "geon.variance(x, A, correction=n), whose n is what NumPy calls ddof",
 }

@@ -9,12 +9,12 @@ import numpy as np
 
 from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axis
-from ..building.constants import as_tensor, number
+from ..building.constants import as_tensor, number, scalar_value
 from ..building.resolve_axes import axis_of, named_axes, own_axis
 from ..building.weak import exact, like
 from ..core.argument_hints import public
 from ..core.source_info import user_call
-from ..op_graph import Op, Tensor
+from ..op_graph import Tensor
 from ..rows import reductions
 from ..rows.accumulation import floating, widen
 from ..rows.elementwise import (
@@ -149,8 +149,7 @@ def percentile(
     **notes: Unpack[Named],
 ) -> Tensor:
     """Return the ``quantile`` of ``q / 100``, for ``q`` from 0 to 100."""
-    share = cast(as_tensor(q), FLOAT64) / 100 if isinstance(q, Op) else np.true_divide(q, 100)
-    return _quantile("percentile", x, share, reduction_axes, out_axes, method, skips=False)
+    return _quantile("percentile", x, q, reduction_axes, out_axes, method, skips=False, unit=100)
 
 
 @composite
@@ -181,9 +180,16 @@ def nanmedian(
 
 
 def _quantile(
-    what: str, x: Any, q: Any, reduction_axes: Any, out_axes: Any, method: str, skips: bool
+    what: str,
+    x: Any,
+    q: Any,
+    reduction_axes: Any,
+    out_axes: Any,
+    method: str,
+    skips: bool,
+    unit: int = 1,
 ) -> Tensor:
-    x, share = floating(as_tensor(x)), _share(what, q)
+    x, share = floating(as_tensor(x)), _share(what, q, unit)
     if method not in METHODS:
         raise ArgumentError(
             f"{user_call(what)}: there is no method={method!r}; give one of {', '.join(METHODS)}"
@@ -223,14 +229,17 @@ def _quantile(
     return like(reorder(made, axes), x)
 
 
-def _share(what: str, q: Any) -> Tensor:
-    """Return ``q`` as float64; raise ``ArgumentError`` for a number outside of 0 to 1."""
-    if not isinstance(q, Op) and not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 1)):
+def _share(what: str, q: Any, unit: int) -> Tensor:
+    """Return ``q / unit`` in float64; raise ``ArgumentError`` for a number outside of 0 to 1."""
+    given = as_tensor(q)
+    known = scalar_value(given)
+    if known is not None and not 0 <= known <= unit:
         raise ArgumentError(
-            f"{user_call(what)}: q stands for the share {q} of the elements, which must lie in 0 "
-            "to 1; give such a number, and percentile one of 0 to 100"
+            f"{user_call(what)}: q = {known} is no share of the elements: it must lie in 0 to "
+            f"{unit}; quantile takes 0 to 1, and percentile 0 to 100"
         )
-    return cast(as_tensor(q), FLOAT64)
+    share = cast(given, FLOAT64)
+    return share if unit == 1 else share / unit
 
 
 def _sorted(x: Tensor, names: tuple[str, ...], what: str) -> tuple[Tensor, Axis]:

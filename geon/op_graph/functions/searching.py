@@ -1,4 +1,4 @@
-"""Binary search in sorted elements, and membership."""
+"""Binary search in sorted elements, linear interpolation between them, and membership."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ...errors import ArgumentError
 from ..axes.axes import Axis
 from ..building.constants import as_tensor, number
-from ..building.resolve_axes import axis_of
-from ..building.weak import exact
+from ..building.resolve_axes import axis_of, own_axis
+from ..building.weak import exact, meet_together
 from ..core.argument_hints import public
 from ..core.source_info import user_call
 from ..op_graph import Tensor
 from ..regions.while_loop import while_loop
 from ..rows import reductions
+from ..rows.accumulation import floating
 from ..rows.elementwise import (
     add,
     cast,
+    divide,
     equal,
     floordivide,
     greater,
@@ -37,13 +39,14 @@ from ..rows.logic import left_shift, logical_and, logical_not, logical_or
 from ..rows.movement import broadcast, flatten, rename
 from ..rows.sort_and_cumulative import sort
 from ..values.dtypes import FLOAT64, INT64, kind
-from .composites import composite
+from .composites import composite, interpolation
 
 if TYPE_CHECKING:
     from ..building.typing import AxisLike, Named, TensorLike
 
 SIDES = ("left", "right")
-# Above, a search of log2(n) passes is faster than comparing with all values in one pass.
+# Values that are compared with each element in one pass, about a nanosecond an element; the
+# search among more of them takes a pass for each bit of their number, after a sort.
 MAX_COMPARED_VALUES = 32
 
 
@@ -64,7 +67,9 @@ def searchsorted(
     counts as larger than all numbers, as in ``sort``. Whether the values are sorted is not checked.
     It is a binary search, of log2(n) passes over ``x``, and has no derivative.
     """
-    given, x = exact(as_tensor(values)), exact(as_tensor(x))
+    given, x = [
+        exact(each) for each in meet_together("searchsorted", [as_tensor(values), as_tensor(x)])
+    ]
     if side not in SIDES:
         raise ArgumentError(
             f"{user_call('searchsorted')}: side={side!r} is neither 'left' nor 'right'; give one "
@@ -76,8 +81,9 @@ def searchsorted(
 def _searched(values: Tensor, x: Tensor, axis: Axis, side: str) -> Tensor:
     values, x = stop_gradient(values), stop_gradient(x)
     length = cast(length_value(axis.expression), INT64)
-    axes = gather_axes(values, x, axis)
-    start = broadcast(number(0, INT64), axes)
+    # Those of x, then the further ones of the values.
+    own = [each for each in values.axes if each.name != axis.name and each not in x.axes]
+    start = broadcast(number(0, INT64), [*x.axes, *own])
 
     def longer(found: Tensor, step: Any) -> Tensor:
         """Return the count after a test of ``step`` further values."""
@@ -94,6 +100,7 @@ def _searched(values: Tensor, x: Tensor, axis: Axis, side: str) -> Tensor:
     # A power of two above half of the length; the logarithm may be rounded down by one.
     bits = cast(log.apply(cast(maximum.apply(length, 1), FLOAT64)) / math.log(2), INT64)
     step = left_shift.apply(number(1, INT64), add.apply(bits, 1))
+    step = where.apply(greater.apply(length, 0), step, 0)
     _, counted = while_loop(
         lambda c: greater.apply(c[0], 0),
         lambda c: (floordivide.apply(c[0], 2), longer(c[1], c[0])),
@@ -101,12 +108,6 @@ def _searched(values: Tensor, x: Tensor, axis: Axis, side: str) -> Tensor:
     )
     made: Tensor = counted
     return made
-
-
-def gather_axes(values: Tensor, x: Tensor, axis: Axis) -> Any:
-    """Return the axes of a search: those of ``x``, then the further ones of ``values``."""
-    further = [each for each in values.axes if each.name != axis.name and each not in x.axes]
-    return [*x.axes, *further]
 
 
 def _comes_before(value: Tensor, x: Tensor, side: str) -> Tensor:
@@ -134,12 +135,45 @@ def bucketize(
 
 
 @composite
+def interp(
+    x: TensorLike,
+    points: TensorLike,
+    values: TensorLike,
+    axis: AxisLike | None = None,
+    **notes: Unpack[Named],
+) -> Tensor:
+    """Return the piecewise linear function that has ``values`` at ascending ``points``, at ``x``.
+
+    ``points`` and ``values`` are over ``axis``, the only axis of ``points`` by default. ``values``
+    may have further axes, and the result has the axes of ``x``, then these. Outside of the points
+    it is the first or the last value. The derivative with respect to ``x`` is the slope of the
+    part, at a point that of the part above it. Whether the points are sorted is not checked.
+    Integers and bool give float32.
+    """
+    given, places, known = [floating(as_tensor(each)) for each in (x, points, values)]
+    given, places, known = meet_together("interp", [given, places, known])
+    along = own_axis(known, axis_of(places, axis, "interp"), "interp")
+    last = subtract.apply(length_value(along.expression), 1)
+    above = _searched(exact(places), exact(given), places.axes[along.name], "right")
+    begin = maximum.apply(minimum.apply(subtract.apply(above, 1), subtract.apply(last, 1)), 0)
+    ends = [cast(begin, INT64), cast(minimum.apply(add.apply(begin, 1), last), INT64)]
+    low, high = (gather(places, at, along.name) for at in ends)
+    width = subtract.apply(high, low)
+    is_flat = equal.apply(width, 0)
+    share = divide.apply(subtract.apply(given, low), where.apply(is_flat, 1, width))
+    share = where.apply(less.apply(given, low), 0, share)
+    share = where.apply(greater.apply(given, high), 1, share)
+    first, second = (gather(known, at, along.name) for at in ends)
+    return interpolation(first, second, share)
+
+
+@composite
 def isin(x: TensorLike, values: TensorLike, **notes: Unpack[Named]) -> Tensor:
     """Return true where an element of ``x`` is among all elements of ``values``.
 
     The result has the axes of ``x``; axes of the same name are not matched. NaN is not in anything.
     """
-    x, given = exact(as_tensor(x)), exact(as_tensor(values))
+    x, given = [exact(each) for each in meet_together("isin", [as_tensor(x), as_tensor(values)])]
     line = Axis("values", given.axes.size)
     while line in x.axes:
         line = line.prime

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
-
 from ...errors import ArgumentError, AxisError, DTypeError
 from ..axes.axes import Axes, Axis, new_axis
-from ..building.constants import as_tensor, number
+from ..building.constants import as_tensor, number, scalar_value
 from ..building.resolve_axes import own_axis
 from ..building.weak import exact, in_dtype, like
 from ..core.argument_hints import public
 from ..core.source_info import user_call
-from ..op_graph import Op, Tensor
+from ..op_graph import Tensor
 from ..rows import reductions
 from ..rows.accumulation import floating, widen
 from ..rows.elementwise import (
@@ -137,7 +135,8 @@ def segment_max(
     An empty segment gives the smallest number of the dtype, -inf for floats. Tied elements share
     the derivative equally.
     """
-    return _combined("segment_max", as_tensor(x), (segments, segment_axis, axis), "max", lowest)
+    x = _real("segment_max", as_tensor(x))
+    return _combined("segment_max", x, (segments, segment_axis, axis), "max", lowest)
 
 
 @composite
@@ -149,7 +148,18 @@ def segment_min(
     **notes: Unpack[Named],
 ) -> Tensor:
     """Return the smallest element of each segment, as ``segment_max``; inf if it is empty."""
-    return _combined("segment_min", as_tensor(x), (segments, segment_axis, axis), "min", highest)
+    x = _real("segment_min", as_tensor(x))
+    return _combined("segment_min", x, (segments, segment_axis, axis), "min", highest)
+
+
+def _real(what: str, x: Tensor) -> Tensor:
+    """Return ``x``; raise ``DTypeError`` if it is complex, since complex numbers have no order."""
+    if kind(x.dtype) == "c":
+        raise DTypeError(
+            f"{user_call(what)}: {x} (made at {x.line_info}) is {x.dtype.name}, and complex "
+            "numbers have no order; take its geon.real, geon.imag or geon.absolute"
+        )
+    return x
 
 
 @composite
@@ -216,15 +226,17 @@ def histogram(
     the result are as in ``bincount``. For parts of unequal width use
     ``bincount(bucketize(x, edges), bins)``.
     """
-    if not isinstance(low, Op) and not isinstance(high, Op) and not np.all(np.less(low, high)):
+    x, into = floating(as_tensor(x)), new_axis(bins, "histogram")
+    bounds = [as_tensor(each) for each in (low, high)]
+    known = [scalar_value(each) for each in bounds]
+    if None not in known and not known[0] < known[1]:  # type: ignore[operator]  # numbers
         raise ArgumentError(
             f"{user_call('histogram')}: there is nothing between low = {low} and high = {high}; "
             "give a low that is less than high"
         )
-    x, into = floating(as_tensor(x)), new_axis(bins, "histogram")
     kept = _kept(x, "histogram", reduction_axes, into)
     values = cast(x, FLOAT64)
-    first, last = (cast(as_tensor(each), FLOAT64) for each in (low, high))
+    first, last = (cast(each, FLOAT64) for each in bounds)
     count = cast(length_value(into.expression), FLOAT64)
     step = divide.apply(subtract.apply(last, first), count)
     is_inside = logical_and.apply(

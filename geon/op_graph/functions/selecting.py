@@ -144,16 +144,19 @@ def _find(mask: Tensor, line: Axis, bound: Axis, truncate: bool, what: str) -> F
     """Return what is true along ``line``, which ``bound`` has to hold unless ``truncate``."""
     ones = cast(mask, INT64)
     rank = subtract.apply(cumsum(ones, line), 1)
-    total = reductions.sum(ones, line)
+    count = reductions.sum(ones, line)
     size = cast(length_value(bound.expression), INT64)
-    count = minimum.apply(total, size)
-    if not truncate and bound.expression != line.expression:
-        at = maximum.apply(total - 1, 0)
-        at.notes().called = what  # in the message
-        last = make(CHECKED, (at,), (bound.expression, False))
-        last.add_tags(COUNT)
-        count = minimum.apply(total, add.apply(last, 1))
-    slots = where.apply(logical_and.apply(mask, less.apply(rank, size)), rank, size)
+    kept = mask
+    if bound.expression != line.expression:
+        kept = logical_and.apply(mask, less.apply(rank, size))
+        total, count = count, minimum.apply(count, size)
+        if not truncate:
+            at = maximum.apply(total - 1, 0)
+            at.notes().called = what  # in the message
+            last = make(CHECKED, (at,), (bound.expression, False, None, ""))
+            last.add_tags(COUNT)
+            count = minimum.apply(total, add.apply(last, 1))
+    slots = where.apply(kept, rank, size)
     longer = bound.with_length(bound.expression + 1)
     start = broadcast(number(0, INT64), Axes(*mask.axes.without([line]), longer))
     places = scatter(start, slots, broadcast(iota(line), mask.axes), longer)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..building.constants import as_tensor
 from ..building.elementwise_build import join, refuse_unshared
-from ..building.weak import meet_together, strengthen
+from ..building.weak import exact, in_dtype, meet_together
 from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
 from ..op_graph import Tensor, make
@@ -97,16 +97,16 @@ AS_COMPLEX = Primitive(
 
 
 def _known(x: TensorLike) -> Tensor:
-    """Return ``x`` as a tensor of a fixed dtype."""
+    """Return ``x`` as a tensor, which is not weak if it is complex: its parts have other dtypes."""
     x = as_tensor(x)
-    return strengthen(x, x.dtype) if x.weak else x
+    return exact(x) if kind(x.dtype) == "c" else x
 
 
 @public
 def real(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the real part of ``x``; a real ``x`` itself."""
     x = _known(x)
-    return make(REAL, (x,)) if kind(x.dtype) == "c" else x  # type: ignore[no-any-return]  # a tensor
+    return make(REAL, (x,)) if kind(x.dtype) == "c" else x
 
 
 @public
@@ -115,14 +115,14 @@ def imag(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     x = _known(x)
     if kind(x.dtype) == "c":
         return make(IMAG, (x,))  # type: ignore[no-any-return]  # a tensor
-    return broadcast(strengthen(as_tensor(0), x.dtype), x.axes)
+    return broadcast(in_dtype(as_tensor(0), x.dtype), x.axes)
 
 
 @public
 def conj(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the complex conjugate of ``x``; a real ``x`` itself."""
     x = as_tensor(x)
-    return make(CONJ, (x,)) if kind(x.dtype) == "c" else x  # type: ignore[no-any-return]  # a tensor
+    return make(CONJ, (x,)) if kind(x.dtype) == "c" else x
 
 
 @public
@@ -146,7 +146,9 @@ def as_complex(real: TensorLike, imag: TensorLike = 0.0, **notes: Unpack[OpKeywo
     refuse_unshared("as_complex", parts)
     for x in parts:
         AS_COMPLEX.refuse_complex([x])
-    met = [widen(floating(x)) for x in meet_together("as_complex", parts)]
-    dtype = met[0].dtype
-    made: Tensor = make(AS_COMPLEX, tuple([strengthen(x, dtype) for x in met]))
+    if all(map(is_number, parts)):
+        both: list[Any] = parts
+        return as_tensor(complex(*both))
+    met = [exact(widen(floating(x))) for x in meet_together("as_complex", parts)]
+    made: Tensor = make(AS_COMPLEX, tuple(met))
     return made

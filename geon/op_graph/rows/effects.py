@@ -106,6 +106,7 @@ PRINT = Primitive(
     infer=infer_same,
     acts=True,
     raises=True,
+    takes_complex=False,
 )
 
 

@@ -449,7 +449,7 @@ def _merged(x: Tensor, given: Any, axis: Any, what: str) -> Merged:
     place: Any = None
     for part in parts:
         index = _index(by_axis[part.name], what)
-        made: Any = make(CHECKED, (index,), (part.expression, True))
+        made: Any = make(CHECKED, (index,), (part.expression, True, None, ""))
         length = length_value(part.expression)
         at = where.apply(less.apply(made, 0), add.apply(made, length), made)
         place = at if place is None else add.apply(multiply.apply(place, length), at)
@@ -543,7 +543,7 @@ def _scatter_mean(x: Tensor, index: Tensor, value: Tensor, axis: str) -> Tensor:
     one = cast(broadcast(as_tensor(1), places), INT64)
     added = cast(broadcast(as_tensor(1), gathered_axes(places, index.axes, axis)), INT64)
     count = cast(_scatter(one, index, added, axis, "add"), total.dtype)
-    ratio = total / count if kind(x.dtype) == "f" else floordivide.apply(total, count)
+    ratio = total / count if kind(x.dtype) in "fc" else floordivide.apply(total, count)
     return cast(reorder(ratio, x.axes), x.dtype)
 
 

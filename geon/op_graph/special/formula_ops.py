@@ -15,9 +15,9 @@ from ..rows import elementwise, logic, trigonometry
 from . import special_functions
 
 NAMES = (
-    "absolute cast cos digamma equal erf erfc erfcx exp expm1 floor isnan log log1p logical_and"
-    " logical_not logical_or logical_xor maximum minimum power right_shift round sign sin sqrt"
-    " square stop_gradient tan trunc where"
+    "absolute cast cos digamma equal erf erfc erfcx erfinv exp expm1 floor isnan log log1p"
+    " log_ndtr logical_and logical_not logical_or logical_xor maximum minimum power right_shift"
+    " round sign sin sqrt square stop_gradient tan trunc where"
 ).split()
 
 _FUNCTIONS = {

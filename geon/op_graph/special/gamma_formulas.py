@@ -136,7 +136,7 @@ _DIGAMMA_ASYMPTOTIC = (
 )
 
 # The Bernoulli numbers B_2, B_4, ..., B_22 (Abramowitz and Stegun, table 23.2).
-_BERNOULLI = (
+BERNOULLI = (
     Fraction(1, 6),
     Fraction(-1, 30),
     Fraction(1, 42),
@@ -338,7 +338,7 @@ def _euler_maclaurin(exponent: int) -> list[float]:
     """Return B_2k / (2k)! (s)(s + 1) ... (s + 2k - 2) for s = `exponent` and k = 1, 2, ..."""
     series = []
     rising = Fraction(1, exponent - 1)
-    for k, bernoulli in enumerate(_BERNOULLI, start=1):
+    for k, bernoulli in enumerate(BERNOULLI, start=1):
         last = exponent + 2 * k - 2
         rising *= Fraction((last - 1) * last, (2 * k - 1) * (2 * k))
         series.append(float(bernoulli * rising))

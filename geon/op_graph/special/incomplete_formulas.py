@@ -30,6 +30,7 @@ import numpy as np
 from ..axes.axes import Axis
 from ..building.constants import constant, number
 from ..rows.movement import broadcast
+from ..syntax.operators import LATE_BOUND
 from ..values.dtypes import FLOAT64
 from .gamma_formulas import (
     digamma_asymptotic,
@@ -113,8 +114,6 @@ def _integrals(
     The sum is a scan over the nodes, which targets compile to one loop over rows of elements:
     straight-line code takes six times as long, and ten times as long to compile.
     """
-    from ..regions.scan import scan
-
     axis = Axis("node", len(rule.nodes))
     while axis in end.axes:
         axis = axis.prime
@@ -126,7 +125,7 @@ def _integrals(
         values = integrands(end * node)
         return [s + weight * v for s, v in zip(sums, values, strict=True)], []
 
-    sums, _ = scan(add, [zero] * count, points, over=axis)
+    sums, _ = LATE_BOUND["scan"](add, [zero] * count, points, over=axis)
     return [end * s for s in sums]
 
 

@@ -254,7 +254,7 @@ class TensorOperators:
 
     def __round__(self, digits: int | None = None) -> Tensor:
         if digits is not None:
-            cure = "geon.round rounds to integers: geon.round(x * 100) / 100 has two digits"
+            cure = "geon.round(x, decimals=2) rounds to decimals"
             self._refuse_value("cannot be rounded to digits", cure)
         return _apply("round", self)
 

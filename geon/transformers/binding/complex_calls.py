@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError
-from ..runtime.complex_arrays import ComplexCall
+from ..runtime.complex_arrays import ComplexCall, as_parts
 from ..runtime.feeding import make_feed
 from .call_values import input_of
 
@@ -24,9 +25,25 @@ def with_complex(call: Any, stages: CompileStages, memory: Memory) -> ComplexCal
             "on_device=True returns arrays of the device, which are real: return geon.real(z) and "
             "geon.imag(z), or leave it out"
         )
+    return ComplexCall(call, _feeds(stages), stages.is_complex)
+
+
+def program_values(stages: CompileStages, values: Sequence[Any]) -> Sequence[Any]:
+    """Return the values of inputs as the program of ``stages`` takes them: complex ones as parts.
+
+    Raises ``FeedError`` if a complex one does not fit.
+    """
+    if stages.complex_leaves is None:
+        return values
+    pairs = zip(_feeds(stages), values, strict=True)
+    return [value if feed is None else as_parts(feed(value)) for feed, value in pairs]
+
+
+def _feeds(stages: CompileStages) -> list[Any]:
+    """Return the conversion of a user's value for each complex input, None for others."""
     feeds = []
     for leaf in stages.inputs:
         z = stages.stands_for(leaf)
         label, dtype, names, dims = input_of(z)
         feeds.append(None if z is leaf else make_feed(dtype, names, dims, label))
-    return ComplexCall(call, feeds, stages.is_complex)
+    return feeds

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..runtime.complex_arrays import as_numbers
-from .complex_calls import with_complex
+from .complex_calls import program_values
 
 if TYPE_CHECKING:
     from ...op_graph.op_graph import Leaf
@@ -41,11 +41,8 @@ def at_entry(
         memory.synchronise()
         return found, lengths
 
-    call: Any = owner.link((bind, run, sizes), stages, writes=False)
-    if stages.complex_leaves is not None:
-        call = with_complex(call, stages, memory)
-        values, call = call.fed(values), call.call
-    found, lengths = call(*values)
+    call = owner.link((bind, run, sizes), stages, writes=False)
+    found, lengths = call(*program_values(stages, values))
     leaves = {leaf: stages.stands_for(leaf) for leaf in found}
     read = {z: found[leaf] if z is leaf else as_numbers(found[leaf]) for leaf, z in leaves.items()}
     return read, lengths

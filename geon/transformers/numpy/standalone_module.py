@@ -210,29 +210,55 @@ class _StandaloneWriter:
     def call(self, program: int, computation: Computation) -> list[str]:
         """Return the text that links a program with its inputs, variables and constants."""
         linking, request = computation.linking, computation.request
+        stages = computation.stages()
         constants = [f"_constants[{self.constant(value)}]" for value in linking.constants]
         guards = [
             f"({guard.relation!r}, {_dim(guard.left)}, {_dim(guard.right)}, {guard.meaning!r}),"
             for guard in request.guards
         ]
         inputs = [
-            f"({input_label(leaf)!r}, {dtype_text(leaf.dtype)}, {leaf.axes.names!r}, "
-            f"{_dims(leaf.axes)}),"
+            f"({input_label(stages.stands_for(leaf))!r}, {dtype_text(leaf.dtype)}, "
+            f"{leaf.axes.names!r}, {_dims(leaf.axes)}),"
             for leaf in linking.inputs
         ]
+        return self.with_complex(
+            computation,
+            [
+                "rt.CompiledCall(",
+                f"    _program_{program}(),",
+                *_listed(inputs, "inputs: label, dtype, axes, lengths"),
+                f"    {self.chosen(linking.stored(linking.variables))},  # variables",
+                f"    {self.chosen(linking.stored(linking.read))},  # those that are read",
+                f"    {self.chosen(linking.stored(linking.written))},  # those that are written",
+                f"    [{', '.join(constants)}],",
+                *_listed(guards, "guards"),
+                f"    {dict(request.lengths)!r},",
+                "    _state,",
+                f"    {self.transformer.target.alignment},",
+                *([f"    {request.specialization!r},"] if request.specialized else []),
+                "),",
+            ],
+        )
+
+    def with_complex(self, computation: Computation, call: list[str]) -> list[str]:
+        """Return the text of a call, which takes and returns complex arrays if there are some."""
+        stages = computation.stages()
+        if stages.complex_leaves is None:
+            return call
+        feeds = []
+        for leaf in stages.inputs:
+            z = stages.stands_for(leaf)
+            feeds.append(
+                "None,"
+                if z is leaf
+                else f"rt.make_feed(np.dtype({z.dtype.name!r}), {z.axes.names!r}, {_dims(z.axes)}, "
+                f"{input_label(z)!r}),"
+            )
         return [
-            "rt.CompiledCall(",
-            f"    _program_{program}(),",
-            *_listed(inputs, "inputs: label, dtype, axes, lengths"),
-            f"    {self.chosen(linking.stored(linking.variables))},  # variables",
-            f"    {self.chosen(linking.stored(linking.read))},  # those that are read",
-            f"    {self.chosen(linking.stored(linking.written))},  # those that are written",
-            f"    [{', '.join(constants)}],",
-            *_listed(guards, "guards"),
-            f"    {dict(request.lengths)!r},",
-            "    _state,",
-            f"    {self.transformer.target.alignment},",
-            *([f"    {request.specialization!r},"] if request.specialized else []),
+            "rt.ComplexCall(",
+            *indented(call, 1),
+            *_listed(feeds, "conversions of complex inputs"),
+            f"    {stages.is_complex!r},",
             "),",
         ]
 

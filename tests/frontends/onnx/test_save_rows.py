@@ -103,7 +103,7 @@ def test_elementwise_rows():
 # The rows that each kind of sample has in its programs.
 OWN = {
     "reduction": "all any argmax argmin first_max max min prod sum",
-    "ordered": "argsort cumsum sort top_k",
+    "ordered": "argsort cumsum scan sort top_k",
     "contraction": "dot rename",
     "movement": """broadcast concat diagonal flatten flip pad padded_windows reorder slice unflatten
         unwindow update window""",

@@ -12,6 +12,7 @@ import geon
 
 from ....errors import DTypeError
 from ...positional.elementwise import elementwise
+from ...positional.fourier import several
 from ...positional.functions import remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.values import Value, host, known
@@ -124,6 +125,7 @@ UNARY: dict[str, Callable[..., Any]] = {
     "log": geon.log, "log1p": geon.log1p, "logistic": geon.sigmoid, "neg": geon.negative,
     "rsqrt": geon.rsqrt, "sign": geon.sign, "sin": geon.sin, "sinh": geon.sinh, "sqrt": geon.sqrt,
     "square": geon.square, "stop_gradient": geon.stop_gradient, "tan": geon.tan, "tanh": geon.tanh,
+    "real": geon.real, "imag": geon.imag,
     "cbrt": lambda t: geon.sign(t) * geon.power(geon.absolute(t), 1 / 3),
     "exp2": lambda t: geon.exp(t * math.log(2)),
 }  # fmt: skip
@@ -147,6 +149,9 @@ ROWS: dict[str, Callable[..., Any]] = {
     "clamp": lambda low, x, high: elementwise(
         lambda a, t, b: geon.minimum(geon.maximum(t, a), b), low, x, high
     ),
+    "complex": mapped(geon.as_complex),
+    "conj": lambda x, *, input_dtype: elementwise(geon.conj, x),
+    "fft": lambda x, *, fft_type, fft_lengths: several(x, int(fft_type), fft_lengths),
     "convert_element_type": lambda x, *, new_dtype: cast(x, new_dtype),
     "bitcast_convert_type": from_bits,
     "round": rounded,

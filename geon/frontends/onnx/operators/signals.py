@@ -1,8 +1,6 @@
-"""Fourier transforms of known lengths, as products with known matrices, and mel weights."""
+"""Fourier transforms of signals and of their frames, and mel weights."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -10,15 +8,20 @@ import geon
 
 from ....errors import ArgumentError
 from ...positional.elementwise import elementwise
+from ...positional.fourier import half_transform, real_transform, transform
 from ...positional.indexing import gather, select
 from ...positional.movement import concat, pad
-from ...positional.products import matmul
-from ...positional.reshaping import transpose, unsqueeze
-from ...positional.values import Size, Value, host, known, known_list, position
+from ...positional.reshaping import unsqueeze
+from ...positional.values import (
+    Size,
+    Value,
+    host,
+    known,
+    known_list,
+    position,
+)
 from ..table import row
 from ..tensors import dtype_of
-
-MAX_TRANSFORM = 4096  # elements: the product has their square as its matrix
 
 
 def fourier(x: Value, length: Size, at: int, inverse: bool, onesided: bool) -> Value:
@@ -26,38 +29,23 @@ def fourier(x: Value, length: Size, at: int, inverse: bool, onesided: bool) -> V
 
     The result of ``onesided`` is the first half, and with ``inverse`` it is real, from that half.
     """
-    if not isinstance(length, int) or length > MAX_TRANSFORM:
-        raise ArgumentError(
-            f"a Fourier transform of {length} elements of {x}: geon computes those of known "
-            f"lengths up to {MAX_TRANSFORM}, by a matrix"
-        )
-    half = length // 2 + 1
-    used = half if onesided and inverse else length
-    own = x.shape[at]
+    used = length // 2 + 1 if onesided and inverse else length
+    own, last = x.shape[at], len(x.shape) - 1
     if own != used:
         widths: list[tuple[Size, Size]] = [(0, 0)] * len(x.shape)
         widths[at] = (0, used - own)
         x = pad(x, widths, "constant", 0)
-    i, j = np.arange(used)[:, None], np.arange(half if onesided and not inverse else length)
-    angles = 2 * np.pi * (i * j % length) / length * (1 if inverse else -1)
-    scale: Any = 1 / length if inverse else 1
-    if onesided and inverse:  # the other half is conjugate
-        scale = scale * np.where((i == 0) | (2 * i == length), 1, 2)
-    rank = len(x.shape)
-    order = [k for k in range(rank - 1) if k != at]
-    turned = transpose(x, [rank - 1, *order, at])
-    back = [order.index(k) if k in order else rank - 2 for k in range(rank - 1)]
-    parts = [select(turned, 0, k) for k in range(2 if x.shape[-1] == 2 else 1)]
-
-    def times(part: Value, matrix: Any) -> Value:
-        return matmul(part, host(matrix * scale, x.dtype))
-
-    real, imaginary = times(parts[0], np.cos(angles)), times(parts[0], np.sin(angles))
-    if len(parts) == 2:
-        real = elementwise(geon.subtract, real, times(parts[1], np.sin(angles)))
-        imaginary = elementwise(geon.add, imaginary, times(parts[1], np.cos(angles)))
-    results = [real] if onesided and inverse else [real, imaginary]
-    return concat([unsqueeze(transpose(r, back), [rank - 1]) for r in results], rank - 1)
+    parts = [select(x, last, k) for k in range(2 if x.shape[-1] == 2 else 1)]
+    z = parts[0] if len(parts) == 1 else elementwise(geon.as_complex, *parts)
+    if onesided:
+        made = real_transform(z, at, length) if inverse else half_transform(z, at)
+    else:
+        made = transform(z, at, inverse=inverse)
+    results = [elementwise(geon.real, made)]
+    if not (onesided and inverse):
+        results.append(elementwise(geon.imag, made))
+    narrow = [elementwise(lambda r: geon.cast(r, x.dtype), r) for r in results]
+    return concat([unsqueeze(r, [last]) for r in narrow], last)
 
 
 def dft(

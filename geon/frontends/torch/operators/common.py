@@ -17,8 +17,8 @@ Rows = dict[str, Builder]
 
 
 def category(dtype: np.dtype[Any]) -> int:
-    """Return 0 for bool, 1 for integers, 2 for floats."""
-    return {"b": 0, "i": 1, "u": 1}.get(dtype.kind, 2)
+    """Return 0 for bool, 1 for integers, 2 for floats, 3 for complex numbers."""
+    return {"b": 0, "i": 1, "u": 1, "c": 3}.get(dtype.kind, 2)
 
 
 def promoted(operands: Sequence[Any]) -> np.dtype[Any]:
@@ -31,7 +31,9 @@ def promoted(operands: Sequence[Any]) -> np.dtype[Any]:
         if isinstance(operand, VALUES):
             groups[0 if operand.shape else 1].append(operand.dtype)
         else:  # a length is an integer
-            kind = {bool: "bool", float: "float32"}.get(type(operand), "int64")
+            kind = {bool: "bool", float: "float32", complex: "complex64"}.get(
+                type(operand), "int64"
+            )
             groups[2].append(np.dtype(kind))
     found = np.dtype(bool)
     for group in filter(None, groups):

@@ -21,7 +21,8 @@ def unary(f: Callable[..., Any]) -> Builder:
     """Return the builder of a function of one tensor, computed in the dtype of its result."""
 
     def build(x: Value, *, result: Any) -> Value:
-        return elementwise(f, cast(x, x.dtype if result.dtype.kind == "b" else result.dtype))
+        keeps = result.dtype.kind == "b" or x.dtype.kind == "c"
+        return elementwise(f, cast(x, x.dtype if keeps else result.dtype))
 
     return build
 

@@ -33,7 +33,7 @@ from ....op_graph.rows.leaves import iota, length_value
 from ....op_graph.rows.movement import _flatten, _unflatten, broadcast, flatten, reorder
 from ....op_graph.rows.reductions import ARGMAX, ARGMIN
 from ....op_graph.rows.slicing import SLICE, UPDATE
-from ....op_graph.special import erf_formulas, gamma_formulas, incomplete_formulas
+from ....op_graph.special import bessel_formulas, erf_formulas, gamma_formulas, incomplete_formulas
 from ....op_graph.special.formula_ops import FLOAT32_OPS, FLOAT64_OPS, GEON_OPS
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
 from . import matrix_rules
@@ -103,6 +103,7 @@ def _through_ops(module: Any) -> None:
 
 
 _through_ops(incomplete_formulas)
+_through_ops(bessel_formulas)
 
 
 def _checked(index: Op, axis: Axis, op: Op) -> Tensor:

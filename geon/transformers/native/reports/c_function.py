@@ -101,7 +101,7 @@ class CFunction:
         for leaf in linking.inputs:
             yield _pointer("input", leaf)
         wanted = (*computation.results, *computation.keep)
-        for op, made in zip(wanted, computation.pure.outputs, strict=True):
+        for op, made in zip(wanted, computation.stages().pure.outputs, strict=True):
             if made is not None:
                 yield replace(_pointer("result", made), name=op.name)
         for leaf in linking.variables:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....errors import AxisError, IndexRangeError, LinearAlgebraError, NonFiniteError, SizeError
 from ....op_graph.op_graph import Op
+from ...binding.complex_calls import program_values
 from ...compile import CompileStages
 from ...computation import Computation
 from ...kernels.costs.machine import Machine
@@ -114,8 +115,9 @@ class _ProfiledModules:
     def linked(self, functions: Any) -> Callable[..., Any]:
         return self.transformer.link(functions, self.stages, writes=False)
 
-    def profile(self, values: Sequence[Any], repeats: int) -> Profile:
+    def profile(self, given: Sequence[Any], repeats: int) -> Profile:
         """Return the medians of ``repeats`` calls, in total and by kernel."""
+        values = program_values(self.stages, given)
         call = self.call()
         calls: list[float] = []
         times: list[list[int]] = []

@@ -18,6 +18,7 @@ from ....op_graph.values.dtypes import name_of
 from ...base import Transformer
 from ...computation import Computation
 from ...printing.scalars.c_types import C_TYPES
+from ...runtime.complex_arrays import as_parts
 from ...sizes.spaces import walks
 from ..emit.record import Record
 from .identifiers import Identifiers
@@ -153,7 +154,7 @@ def result_names(computation: Computation) -> list[tuple[str, Any]]:
         paths = ["_".join(map(str, path)) for path in computation.layout.paths()]
         for k, path in enumerate(paths):
             names[k] = names[k] if path.replace("_", "").isdigit() else path
-    return list(zip(names, computation.pure.outputs, strict=True))
+    return list(zip(names, computation.stages().pure.outputs, strict=True))
 
 
 def _array(name: str, op: Op, known: Mapping[str, int]) -> ArrayParameter:
@@ -186,7 +187,7 @@ def stored_values(
             origin.setdefault(name, slot.label)
     zeros = (np.zeros(slot.shape, slot.dtype) for slot in slots)
     return [
-        state.get(slot) if slot.ready else nothing
+        as_parts(state.get(slot) if slot.ready else nothing)
         for slot, nothing in zip(slots, zeros, strict=True)
     ], known
 

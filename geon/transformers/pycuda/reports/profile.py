@@ -18,6 +18,7 @@ from ....errors import (
 )
 from ....op_graph.op_graph import Op
 from ...base import Transformer
+from ...binding.complex_calls import program_values
 from ...compile import CompileStages
 from ...computation import Computation
 from ...kernels.costs.kernel_costs import cost_of
@@ -114,8 +115,9 @@ class _ProfiledPrograms:
     def linked(self, functions: Any, **kind: Any) -> Any:
         return self.transformer.link(functions, self.stages, writes=False, **kind)
 
-    def profile(self, values: Sequence[Any], repeats: int) -> Profile:
+    def profile(self, given: Sequence[Any], repeats: int) -> Profile:
         """Return the medians over ``repeats`` calls, of whole calls and of each kernel."""
+        values = program_values(self.stages, given)
         call = self.call()
         calls: list[float] = []
         found: list[Clocks] = []

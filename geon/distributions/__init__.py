@@ -1,0 +1,60 @@
+"""Probability distributions over named axes: densities, samples, entropies and divergences."""
+
+from .base import Distribution
+from .bounded import Beta, TruncatedNormal, Uniform, VonMises
+from .compound import EXP, SIGMOID, SOFTPLUS, Independent, Mixture, Transform, Transformed, affine
+from .discrete import Bernoulli, Binomial, Categorical, Geometric, NegativeBinomial, Poisson
+from .divergence import kl_divergence
+from .location_scale import (
+    Cauchy,
+    Gumbel,
+    HalfCauchy,
+    HalfNormal,
+    Laplace,
+    Logistic,
+    Normal,
+    StudentT,
+)
+from .positive import ChiSquare, Exponential, Gamma, InverseGamma, LogNormal, Pareto, Weibull
+from .vectors import Dirichlet, Multinomial, MultivariateNormal
+
+__all__ = [
+    "EXP",
+    "SIGMOID",
+    "SOFTPLUS",
+    "Bernoulli",
+    "Beta",
+    "Binomial",
+    "Categorical",
+    "Cauchy",
+    "ChiSquare",
+    "Dirichlet",
+    "Distribution",
+    "Exponential",
+    "Gamma",
+    "Geometric",
+    "Gumbel",
+    "HalfCauchy",
+    "HalfNormal",
+    "Independent",
+    "InverseGamma",
+    "Laplace",
+    "LogNormal",
+    "Logistic",
+    "Mixture",
+    "Multinomial",
+    "MultivariateNormal",
+    "NegativeBinomial",
+    "Normal",
+    "Pareto",
+    "Poisson",
+    "StudentT",
+    "Transform",
+    "Transformed",
+    "TruncatedNormal",
+    "Uniform",
+    "VonMises",
+    "Weibull",
+    "affine",
+    "kl_divergence",
+]

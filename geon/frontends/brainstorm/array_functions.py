@@ -53,3 +53,32 @@ def compile_for_arrays(
     scalars = [geon.placeholder([], kinds[0][1]) for _ in range(numbers)]
     results = function(*tensors, *scalars)
     return handler.transformer.computation(results, *tensors, *scalars)
+
+
+class InPlace:
+    """A function of vectors and numbers whose results replace its vectors, but the second.
+
+    They are variables that have the arrays as their memory, so that nothing is copied, unless the
+    variables of the handler's transformer are on a device.
+    """
+
+    def __init__(
+        self, handler: Any, function: Callable[..., Any], dtype: Any, vectors: int, numbers: int
+    ) -> None:
+        self.transformer = handler.transformer
+        self.variables = [geon.temporary_tensor(AXES[:1], dtype) for _ in range(vectors - 1)]
+        given = geon.placeholder(AXES[:1], dtype)
+        scalars = [geon.placeholder([], dtype) for _ in range(numbers)]
+        tensors = [self.variables[0], given, *self.variables[1:]]
+        new = function(*tensors, *scalars)
+        self.computation = self.transformer.computation(
+            [geon.assign(old, value) for old, value in zip(self.variables, new, strict=True)],
+            given,
+            *scalars,
+        )
+
+    def __call__(self, arrays: Sequence[Any], given: Any, numbers: Sequence[float]) -> None:
+        """Replace the arrays, the vectors but the second, which is ``given``."""
+        for variable, array in zip(self.variables, arrays, strict=True):
+            self.transformer.share(variable, array)
+        self.computation(given, *numbers)

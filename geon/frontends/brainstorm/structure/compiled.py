@@ -50,6 +50,11 @@ class CompiledStep:
         kept = self._kept_paths([keep] if isinstance(keep, str) else keep)
         self.kept = [path for path in kept if path not in always]
         self.shown = self._shown_paths(always | set(self.kept))
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make the computation, with the stepper's constants of now."""
+        self.constants = None if self.stepper is None else self.stepper.constant_values()
         self.given: list[tuple[Any, Any]] = []  # placeholders, each with a function to its value
         self.probes: dict[str, Any] = {}
         self.tensors: dict[str, Any] = {}
@@ -71,6 +76,9 @@ class CompiledStep:
     def __call__(self, context: Any = None) -> None:
         """Make a step with the network's data, from a context of ``net.get_context`` if given."""
         net = self.net
+        if self.stepper is not None and self.stepper.constant_values() != self.constants:
+            self.download()
+            self._begin()
         manager = net.begin_compiled_step(self)
         manager.clear_context() if context is None else manager.apply_context(context)
         self._upload()

@@ -34,7 +34,7 @@ import geon
 from ....errors import ArgumentError
 from ...neon.optimisers.optimiser import Optimiser, UpdateStep
 from ...neon.optimisers.rules import Adam, RMSProp
-from ..array_functions import compile_for_arrays
+from ..array_functions import InPlace, compile_for_arrays
 from ..describable import Describable
 from ..errors import NetworkValidationError
 
@@ -116,13 +116,12 @@ class TrainingStepper(Describable):
         if self.carry_context:
             self.context = self.net.get_context()
         self.net.backward_pass()
-        self._computation("update")(
-            base,
-            self.net.buffer.gradients,
-            *state.values(),
-            *numbers,
-            out=[self.net.buffer.parameters, *state.values()],
-        )
+        gradients, new = self.net.buffer.gradients, [self.net.buffer.parameters, *state.values()]
+        update = self._computation("update")
+        if isinstance(update, InPlace):
+            update(new, gradients, numbers)
+        else:
+            update(base, gradients, *state.values(), *numbers, out=new)
 
     def _computation(self, rule: str) -> Any:
         """Return a rule compiled for flat arrays; None if there is no look-ahead."""
@@ -130,13 +129,14 @@ class TrainingStepper(Describable):
         key = rule, handler, dtype, self.constant_values()
         if key not in self.computations:
             vectors = (1 if rule == "look_ahead" else 2) + len(self.state)
-            kinds = [(1, dtype)] * vectors
             looks = type(self).look_ahead is not TrainingStepper.look_ahead
-            self.computations[key] = (
-                compile_for_arrays(handler, getattr(self, f"_{rule}"), kinds, len(self.numbers))
-                if looks or rule == "update"
-                else None
-            )
+            function, numbers = getattr(self, f"_{rule}"), len(self.numbers)
+            made: Any = None
+            if rule == "update" and not looks and handler.transformer.memory.on_host:
+                made = InPlace(handler, function, dtype, vectors, numbers)
+            elif looks or rule == "update":
+                made = compile_for_arrays(handler, function, [(1, dtype)] * vectors, numbers)
+            self.computations[key] = made
         return self.computations[key]
 
     def _named(self, tensors: tuple[geon.Tensor, ...]) -> tuple[Tensors, Tensors]:

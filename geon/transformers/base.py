@@ -329,6 +329,24 @@ class Transformer:
         self._label(slot, value)
         return old
 
+    @public
+    def share(self, variable: Leaf | str, array: np.ndarray[Any, Any]) -> None:
+        """Make an array the memory of a variable, which has its values from now on.
+
+        Calls read and write the array itself, without a copy, until the variable is set to an array
+        of another shape. After writing to it, call this method again before the next computation:
+        compiled programs keep variables in other layouts, too, and read them again then. Write to
+        it only between calls. Raises ``FeedError`` for an array of another shape or dtype, or one
+        that is read-only or not contiguous, and ``UnavailableError`` if the memory is a device's.
+        """
+        slot = self._slot(variable)
+        if not self.memory.on_host:
+            raise UnavailableError(
+                f"the transformer {outline_of(self).name!r} has its variables on a device: copy "
+                "them with get and set"
+            )
+        self.state.share(slot, array)
+
     def values(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return copies of all persistent variables by name, as ``save`` writes them, atomically.
 

@@ -404,6 +404,28 @@ class State:
             slot.value, slot.shape, slot.lengths = memory, tuple(memory.shape), dict(lengths)
             self.epoch += 1
 
+    def share(self, slot: Slot, array: Any) -> None:
+        """Make a user's array the memory of a variable, whose value it is from now on."""
+        if (
+            not isinstance(array, np.ndarray)
+            or array.dtype != slot.dtype
+            or not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable)
+        ):
+            shown = f"{type(array).__name__} of dtype {getattr(array, 'dtype', None)}"
+            raise FeedError(
+                f"{slot.label} cannot share the memory of a {shown}: give a NumPy array of dtype "
+                f"{slot.dtype} that is contiguous and can be written"
+            )
+        with self.lock:
+            self.usable()
+            _, given = self._fitted(slot, array)
+            with Writing(self.access):
+                if slot.value is not array:
+                    self._move(slot, array, given)
+                self.tentative = []
+                self.wrote()
+                slot.ready = True
+
     def exchange(self, slot: Slot, value: Any) -> Any:
         """Return a copy of a variable's value and set it to a user's array, atomically."""
         while True:

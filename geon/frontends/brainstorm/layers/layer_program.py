@@ -1,0 +1,261 @@
+"""``LayerProgram``: the passes of one layer, compiled from its ``forward`` and run on buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ....op_graph.op_graph import Leaf, Op, post_order
+from ....op_graph.regions.parameters import tensors
+from ....op_graph.transforms.functionalize import substitute
+from ..errors import LayerValidationError
+from ..structure.buffer_structure import BufferStructure
+from .symbols import Symbols, Tensors, as_buffer, axes_of, from_buffer
+
+Place = tuple[str, str]
+"""A buffer of a layer: the name of its view, such as ``inputs``, and its own."""
+
+
+class LayerGraph:
+    """A layer's forward pass as tensors, from given ones.
+
+    ``inputs``, ``parameters`` and ``state`` are tensors by name, ``before`` the values before the
+    first step. ``outputs`` and ``internals`` are the results. ``probes`` are placeholders of zeros
+    in them.
+    """
+
+    def __init__(
+        self,
+        layer: Any,
+        inputs: Mapping[str, Any],
+        parameters: Mapping[str, Any],
+        state: Mapping[str, Any],
+        before: Mapping[str, Any],
+        training: bool,
+        dtype: str,
+        random: Any,
+    ) -> None:
+        symbols = Symbols(
+            Tensors(inputs),
+            Tensors(parameters),
+            Tensors(state),
+            Tensors(before),
+            training,
+            random,
+            structures=layer.internal_shapes,
+            dtype=dtype,
+        )
+        outputs, internals = layer.forward(symbols)
+        missing = sorted(set(layer.out_shapes) - set(outputs))
+        unknown = sorted(set(outputs) - set(layer.out_shapes))
+        unknown += sorted(set(internals) - set(layer.internal_shapes))
+        if missing or unknown:
+            raise LayerValidationError(
+                f"{layer.described}: forward computes {sorted([*outputs, *internals])}, and setup "
+                f"gave the outputs {sorted(layer.out_shapes)} and the internals "
+                f"{sorted(layer.internal_shapes)}; return a tensor for each output, and for no "
+                "other name"
+            )
+        self.raw = {"outputs": dict(outputs), "internals": dict(internals)}
+        self.outputs, self.internals = (
+            {
+                name: as_buffer(values[name], shapes[name], f"{layer.described}: {view}.{name}")
+                for name in shapes
+                if name in values
+            }
+            for view, values, shapes in (
+                ("outputs", outputs, layer.out_shapes),
+                ("internals", internals, layer.internal_shapes),
+            )
+        )
+        self.probes = symbols.probes
+
+    def zeros_for_probes(self) -> dict[Op, Op]:
+        """Return the tensor of zeros that each probe stands for."""
+        return {
+            probe: geon.broadcast(geon.constant(0, dtype=probe.dtype), probe.axes)
+            for probe in self.probes.values()
+        }
+
+
+class LayerProgram:
+    """The forward and the backward pass of a layer as computations of a handler's transformer.
+
+    Both are compiled when they first run, and serve all numbers of steps and sequences. The
+    backward pass reads outputs and internals from their buffers instead of computing them again.
+    """
+
+    def __init__(self, layer: Any, handler: Any, training: bool) -> None:
+        self.layer, self.handler, self.training = layer, handler, training
+        self.dtype = str(np.dtype(handler.dtype))
+        self.leaves: dict[Place, Leaf] = {}
+        self.graph = LayerGraph(
+            layer,
+            self._placeholders("inputs", layer.in_shapes),
+            self._placeholders("parameters", layer.parameter_shapes),
+            {
+                name: self._leaf("internals", name, layer.internal_shapes[name])
+                for name in layer.state
+            },
+            {
+                name: self._leaf("before", name, structure)
+                for name, structure in [*layer.out_shapes.items(), *layer.internal_shapes.items()]
+                if structure.context_size and not structure.is_backward_only
+            },
+            training,
+            self.dtype,
+            lambda: geon.Random(handler.rnd.generate_seed()),
+        )
+        self._forward: tuple[Any, list[Place], list[Place]] | None = None
+        self._backward: tuple[Any, list[Place], list[Place]] | None = None
+
+    def _placeholders(self, view: str, shapes: Mapping[str, BufferStructure]) -> dict[str, Leaf]:
+        return {name: self._leaf(view, name, structure) for name, structure in shapes.items()}
+
+    def _leaf(self, view: str, name: str, structure: BufferStructure) -> Leaf:
+        if (view, name) not in self.leaves:
+            axes = context_of(structure) if view == "before" else axes_of(structure)
+            self.leaves[view, name] = geon.placeholder(axes, self.dtype, name=f"{view}_{name}")
+        return self.leaves[view, name]
+
+    def _compile(self, results: Mapping[Place, Any]) -> tuple[Any, list[Place], list[Place]]:
+        """Return a computation, the buffers that it reads and those that it computes."""
+        used = set(post_order(results.values()))
+        read = {place: leaf for place, leaf in self.leaves.items() if leaf in used}
+        known = {axis.name for leaf in read.values() for axis in leaf.axes}
+        for place, leaf in self.leaves.items():  # one that gives the lengths of T and B
+            if {axis.name for axis in leaf.axes if axis.name in "TB"} - known:
+                read[place] = leaf
+                known |= {axis.name for axis in leaf.axes}
+        values = [without_names(value) for value in results.values()]
+        made = self.handler.transformer.computation(values, *read.values())
+        return made, list(read), list(results)
+
+    def run_forward(self, buffers: Any) -> None:
+        """Compute the outputs and internals."""
+        if self._forward is None:
+            graph = self.graph
+            results = {("outputs", name): value for name, value in graph.outputs.items()}
+            results |= {("internals", name): value for name, value in graph.internals.items()}
+            known = graph.zeros_for_probes()
+            self._forward = self._compile(
+                {place: substitute(value, known) for place, value in results.items()}
+            )
+        computation, read, written = self._forward
+        if written:
+            computation(
+                *[array_of(buffers, place) for place in read],
+                out=[array_of(buffers, place) for place in written],
+            )
+
+    def run_backward(self, buffers: Any, fresh: Sequence[Place] = ()) -> None:
+        """Add to input deltas and gradients, or set those in ``fresh``, and set deltas inside."""
+        if self._backward is None:
+            self._backward = self._compile(self._derivatives())
+        computation, read, written = self._backward
+        if not written:
+            return
+        targets = [array_of(buffers, place) for place in written]
+        direct = [place in fresh or place[0] == "internals" for place in written]
+        values = computation(
+            *[array_of(buffers, place) for place in read],
+            out=[target if set_ else None for target, set_ in zip(targets, direct, strict=True)],
+        )
+        for target, value, set_ in zip(targets, values, direct, strict=True):
+            if not set_:
+                np.add(target, value, out=target)
+
+    def _derivatives(self) -> dict[Place, Any]:
+        """Return the derivatives of the outputs, with the deltas of outputs as seeds."""
+        layer, graph = self.layer, self.graph
+        parts = []
+        for name, value in graph.outputs.items():
+            if name in layer.starts_backward_pass_from:
+                parts.append(geon.sum(value))
+            elif name not in layer.takes_no_output_deltas_from:
+                delta = self._leaf("output_deltas", name, layer.out_shapes[name])
+                parts.append(geon.sum(value * delta))
+        for edge in layer.outgoing:
+            name = edge.output_name.removeprefix("..internals.")
+            if name != edge.output_name:
+                delta = self._leaf("internals", f"d{name}", layer.internal_shapes[f"d{name}"])
+                parts.append(geon.sum(graph.internals[name] * delta))
+        by: dict[Place, Any] = {
+            ("input_deltas", name): self.leaves["inputs", name]
+            for name in layer.in_shapes
+            if name not in layer.computes_no_input_deltas_for
+        }
+        by |= {
+            ("gradients", name): self.leaves["parameters", name]
+            for name in layer.parameter_shapes
+            if name not in layer.computes_no_gradients_for
+        }
+        by |= {
+            ("internals", f"d{name}"): value
+            for name, value in {**graph.raw["internals"], **graph.probes}.items()
+            if f"d{name}" in layer.internal_shapes
+        }
+        if not parts or not by:
+            return {}
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        found = geon.deriv(total, list(by.values()), unreached="zero")
+        known: dict[Op, Op] = {}
+        for view, shapes in (("outputs", layer.out_shapes), ("internals", layer.internal_shapes)):
+            for name, value in graph.raw[view].items():
+                if isinstance(value, Leaf) or name in layer.state:
+                    continue
+                kept = from_buffer(self._leaf(view, name, shapes[name]), value)
+                if kept is not None:
+                    known[value] = kept
+        known |= graph.zeros_for_probes()
+        results = {}
+        for (place, op), value in zip(by.items(), found, strict=True):
+            value = tensors([substitute(value, known)])[0]
+            view, name = place
+            if view == "internals":
+                value = as_buffer(value, layer.internal_shapes[name], f"{layer.described}: {name}")
+            results[place] = geon.reorder(value, op.axes) if view != "internals" else value
+        return results
+
+
+def context_of(structure: BufferStructure) -> list[geon.Axis]:
+    """Return the axes of the steps before the first one; without that of the steps if it is one."""
+    axes = axes_of(structure)[1:]
+    size = structure.context_size
+    return axes if size == 1 else [geon.Axis("context", size), *axes]
+
+
+def without_names(tensor: Any) -> Any:
+    """Return a tensor with the same elements in the same order, over axes of other names.
+
+    It is computed without the renamings and reorderings at its end.
+    """
+    names = list(tensor.axes.names)
+    while tensor.primitive.name in ("rename", "reorder"):
+        (inner,) = tensor.args
+        if tensor.primitive.name == "rename":
+            old = dict(zip(tensor.axes.names, inner.axes.names, strict=True))
+            names = [old[name] for name in names]
+        tensor = inner
+    return geon.reorder(tensor, names)
+
+
+def array_of(buffers: Any, place: Place) -> Any:
+    """Return the array of a buffer: its steps without the context, or the context alone."""
+    view, name = place
+    if view == "before":
+        outputs = buffers._array("outputs")
+        owner = outputs if name in outputs.keys() else buffers._array("internals")
+        size = owner._contexts[name]
+        array = owner._array(name)
+        return array[-1] if size == 1 else array[-size:]
+    owner = buffers._array(view)
+    size = owner._contexts.get(name)
+    array = owner._array(name)
+    return array[:-size] if size else array

@@ -1,0 +1,223 @@
+"""Layers with memory: ``Recurrent``, ``Lstm``, ``Clockwork`` and ``ClockworkLstm``.
+
+Their outputs have a context of one step: row -1 is the output before the first step.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import geon
+
+from ..structure.buffer_structure import BufferStructure
+from ..structure.construction import ConstructionWrapper
+from .base_layer import Layer, checked_size
+from .fully_connected_layer import activation_of
+from .symbols import Symbols, T, feature_axes
+
+OLD = "old"  # the axis of the units one step before
+GATES = "zifo"  # block input, input gate, forget gate, output gate
+
+
+def Recurrent(size: int, activation: str = "tanh", name: str | None = None) -> ConstructionWrapper:
+    """``size`` units, each connected with all features of the input and with all units before."""
+    return ConstructionWrapper.create(
+        RecurrentLayerImpl, name=name, size=size, activation=activation
+    )
+
+
+def Lstm(size: int, activation: str = "tanh", name: str | None = None) -> ConstructionWrapper:
+    """``size`` long short-term memory cells with peepholes.
+
+    S. Hochreiter and J. Schmidhuber, "Long short-term memory", 1997; F. Gers and J. Schmidhuber,
+    "Recurrent nets that time and count", 2000.
+    """
+    return ConstructionWrapper.create(LstmLayerImpl, name=name, size=size, activation=activation)
+
+
+def Clockwork(size: int, activation: str = "tanh", name: str | None = None) -> ConstructionWrapper:
+    """Recurrent units that change only in steps that are a multiple of their ``timing``.
+
+    J. Koutnik et al., "A clockwork RNN", ICML 2014.
+    """
+    return ConstructionWrapper.create(
+        ClockworkLayerImpl, name=name, size=size, activation=activation
+    )
+
+
+def ClockworkLstm(
+    size: int, activation: str = "tanh", name: str | None = None
+) -> ConstructionWrapper:
+    """Long short-term memory cells that change only in multiples of their ``timing``."""
+    return ConstructionWrapper.create(
+        ClockworkLstmLayerImpl, name=name, size=size, activation=activation
+    )
+
+
+class _RecurrentLayer(Layer):
+    """Base of layers that are a loop over steps."""
+
+    expected_kwargs = {"size", "activation"}
+    has_clock = False
+
+    def begin(self, in_shapes: Any) -> tuple[int, int]:
+        """Check the arguments; return the numbers of units and of features."""
+        self.size, self.activation = checked_size(self, "size"), activation_of(self, "tanh")
+        self.units, self.old = geon.Axis("F0", self.size), geon.Axis(OLD, self.size)
+        return self.size, in_shapes["default"].feature_size
+
+    def series(self, context: int = 0, backward: bool = False) -> BufferStructure:
+        """Return the structure of a value of each unit in each step."""
+        return BufferStructure("T", "B", self.size, context_size=context, is_backward_only=backward)
+
+    def products(self, buffers: Symbols, names: Mapping[str, str]) -> dict[str, Any]:
+        """Return the products of the input with each of these weights, plus their biases."""
+        x = buffers.inputs.default
+        inputs = [axis.prime for axis in feature_axes(x)]
+        x = geon.cast_axes(x, [*list(x.axes)[:2], *inputs])
+        if len(inputs) != 1:
+            x, inputs = geon.flatten(x, inputs, geon.Axis("in")), [geon.Axis("in")]
+        found = {}
+        for weights, bias in names.items():
+            w = buffers.parameters[weights]
+            w = geon.cast_axes(w, [self.units, geon.Axis(inputs[0].name, w.axes[1].length)])
+            found[weights] = geon.dot(x, w, over=[inputs[0].name]) + buffers.parameters[bias]
+        return found
+
+    def recurrent(self, y: Any, weights: Any) -> Any:
+        """Return the product of the units one step before with recurrent weights."""
+        y = geon.rename(y, {"F0": OLD})
+        return geon.dot(y, geon.cast_axes(weights, [self.units, self.old]), over=[OLD])
+
+    def is_active(self, buffers: Symbols) -> Any:
+        """Return a tensor that is True in the steps in which a unit changes."""
+        step = geon.cast(geon.iota(T), buffers.inputs.default.dtype)
+        timing = buffers.parameters.timing
+        steps = geon.broadcast(step, [T, self.units])
+        return geon.equal(geon.mod(steps, geon.broadcast(timing, [T, self.units])), 0)
+
+
+class RecurrentLayerImpl(_RecurrentLayer):
+    """See ``Recurrent``: the internal Ha is before the activation."""
+
+    def setup(self, kwargs: Any, in_shapes: Any) -> Any:
+        """Return the shapes of W, R, bias and internals."""
+        size, features = self.begin(in_shapes)
+        parameters = OrderedDict(
+            W=BufferStructure(size, features),
+            R=BufferStructure(size, size),
+            bias=BufferStructure(size),
+        )
+        if self.has_clock:
+            parameters["timing"] = BufferStructure(size)
+        internals = OrderedDict(
+            Ha=self.series(1), dHa=self.series(1, True), dHb=self.series(1, True)
+        )
+        return OrderedDict(default=self.series(1)), parameters, internals
+
+    def forward(self, buffers: Symbols) -> Any:
+        """Return the units of all steps."""
+        x = self.products(buffers, {"W": "bias"})["W"]
+        xs = [x, buffers.probe("Ha"), buffers.probe("Hb")]
+        if self.has_clock:
+            xs.append(self.is_active(buffers))
+        weights = buffers.parameters.R
+
+        def step(y: Any, xs: Any) -> Any:
+            h = xs[0] + self.recurrent(y, weights) + xs[1]
+            new = self.activation(h)
+            if self.has_clock:
+                new = geon.where(xs[3], new, y)
+            new = new + xs[2]
+            return new, {"y": new, "Ha": h}
+
+        _, values = geon.scan(step, buffers.before.default, xs, over=T, name=self.name)
+        return {"default": values["y"]}, {"Ha": values["Ha"]}
+
+
+class ClockworkLayerImpl(RecurrentLayerImpl):
+    """See ``Clockwork``: the parameter ``timing`` has no gradient."""
+
+    has_clock = True
+    computes_no_gradients_for = ("timing",)
+
+
+class LstmLayerImpl(_RecurrentLayer):
+    """See ``Lstm``.
+
+    Z, I, F, O are the block input and the gates, with a before and b after the activation. Ca is
+    the state of the cells, Cb its activation.
+    """
+
+    def setup(self, kwargs: Any, in_shapes: Any) -> Any:
+        """Return the shapes of parameters and internals."""
+        size, features = self.begin(in_shapes)
+        parameters = OrderedDict()
+        for prefix, shape in (
+            ("W", (size, features)),
+            ("p", (size,)),
+            ("R", (size, size)),
+            ("b", (size,)),
+        ):
+            for gate in GATES if prefix != "p" else GATES[1:]:
+                parameters[prefix + gate] = BufferStructure(*shape)
+        if self.has_clock:
+            parameters["timing"] = BufferStructure(size)
+        internals = OrderedDict()
+        for name in LSTM_VALUES:
+            internals[name] = self.series(1)
+            internals[f"d{name}"] = self.series(1, True)
+        return OrderedDict(default=self.series(1)), parameters, internals
+
+    def forward(self, buffers: Symbols) -> Any:
+        """Return the units of all steps, and the values of gates and cells."""
+        p = buffers.parameters
+        xs = {
+            "x": self.products(buffers, {f"W{gate}": f"b{gate}" for gate in GATES}),
+            "probe": {name: buffers.probe(name) for name in LSTM_VALUES},
+        }
+        if self.has_clock:
+            xs["active"] = self.is_active(buffers)
+
+        def step(carry: Any, xs: Any) -> Any:
+            y, cell = carry
+            values: dict[str, Any] = {}
+
+            def keep(name: str, value: Any) -> Any:
+                values[name] = value + xs["probe"][name]
+                return values[name]
+
+            def gate(name: str, peephole: Any = None) -> Any:
+                before = xs["x"][f"W{name}"] + self.recurrent(y, p[f"R{name}"])
+                if peephole is not None:
+                    before = before + p[f"p{name}"] * peephole
+                before = keep(f"{name.upper()}a", before)
+                function = self.activation if name == "z" else geon.sigmoid
+                return keep(f"{name.upper()}b", function(before))
+
+            z, i, f = gate("z"), gate("i", cell), gate("f", cell)
+            new_cell = i * z + f * cell
+            if self.has_clock:
+                new_cell = geon.where(xs["active"], new_cell, cell)
+            new_cell = keep("Ca", new_cell)
+            o = gate("o", new_cell)
+            new = o * keep("Cb", self.activation(new_cell))
+            if self.has_clock:
+                new = geon.where(xs["active"], new, y)
+            return (new, new_cell), {"y": new, **values}
+
+        before = buffers.before
+        _, values = geon.scan(step, (before.default, before.Ca), xs, over=T, name=self.name)
+        return {"default": values.pop("y")}, values
+
+
+LSTM_VALUES = ("Za", "Zb", "Ia", "Ib", "Fa", "Fb", "Oa", "Ob", "Ca", "Cb")
+
+
+class ClockworkLstmLayerImpl(LstmLayerImpl):
+    """See ``ClockworkLstm``: the parameter ``timing`` has no gradient."""
+
+    has_clock = True
+    computes_no_gradients_for = ("timing",)

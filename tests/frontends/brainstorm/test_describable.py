@@ -1,0 +1,88 @@
+"""Objects become JSON-able descriptions, and are created again from them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import geon
+from geon.frontends.brainstorm.describable import (
+    Describable,
+    create_from_description,
+    get_description,
+)
+
+
+class Base(Describable):
+    __undescribed__ = {"secret"}
+    __default_values__ = {"a": 1}
+
+    def __init__(self, a=1, b=None):
+        self.a, self.b, self.secret, self.cache = a, b, object(), [1, 2]
+
+
+class Derived(Base):
+    __undescribed__ = {"cache": ["fresh"]}
+    __default_values__ = {"b": "default"}
+
+    def __init_from_description__(self, description):
+        self.seen = description
+
+
+def round_trip(value):
+    return create_from_description(json.loads(json.dumps(get_description(value))))
+
+
+@pytest.mark.parametrize("value", [None, True, 3, 2.5, "text", [1, [2.0, "a"]], {"a": {"b": [1]}}])
+def test_values_describe_themselves(value):
+    assert get_description(value) == value
+    assert round_trip(value) == value
+
+
+def test_numbers_and_arrays_of_numpy_become_plain():
+    found = get_description({"a": np.int64(3), "b": np.arange(4.0).reshape(2, 2), "c": (1, 2)})
+    assert found == {"a": 3, "b": [[0.0, 1.0], [2.0, 3.0]], "c": [1, 2]}
+    assert type(found["a"]) is int
+
+
+def test_members_defaults_and_undescribed_are_inherited():
+    thing = Derived(b="default")
+    assert get_description(thing) == {"@type": "Derived"}
+    assert get_description(Derived(2, [Base(3)])) == {
+        "@type": "Derived",
+        "a": 2,
+        "b": [{"@type": "Base", "a": 3, "b": None, "cache": [1, 2]}],
+    }
+
+
+def test_creation_sets_defaults_and_undescribed_members():
+    one, two = round_trip([Derived(2, "x"), Derived()])
+    assert (one.a, one.b, one.secret, one.cache) == (2, "x", None, ["fresh"])
+    assert one.seen == {"@type": "Derived", "a": 2, "b": "x"}
+    assert (two.a, two.b) == (1, None)
+    assert one.cache is not two.cache
+
+
+def test_the_place_of_what_has_no_description_is_named():
+    with pytest.raises(TypeError) as caught:
+        get_description({"key": [0, Derived(b={"inner": [object()]})]})
+    assert isinstance(caught.value, geon.GeonError)
+    assert str(caught.value).startswith("[key][1][Derived.b][inner][0]: a object")
+
+
+def test_unknown_and_invalid_descriptions_are_refused():
+    with pytest.raises(TypeError, match="no describable class is called 'Nobody'.*Derived"):
+        create_from_description({"@type": "Nobody"})
+    with pytest.raises(TypeError, match="of type object is no description"):
+        create_from_description([object()])
+    with pytest.raises(TypeError, match="'Derived' was given to Base"):
+        Base.__new_from_description__({"@type": "Derived"})
+
+
+def test_a_name_of_two_classes_is_refused_and_that_of_a_redefined_one_is_the_newest():
+    kept = [type("Twice", (Describable,), {"__module__": name}) for name in ("one", "two")]
+    with pytest.raises(TypeError, match="several.*'Twice': one.Twice and two.Twice"):
+        create_from_description({"@type": "Twice"})
+    again = [type("Again", (Describable,), {"__module__": "one"}) for _ in range(2)]
+    assert type(create_from_description({"@type": "Again"})) is again[1]
+    assert len(kept) == 2

@@ -217,7 +217,7 @@ class Handler(Describable):
     ) -> None:
         """Convolve images with filters (number, height, width, channels), and add the bias."""
         function = convolve(params.shape[1:3], padding, stride)
-        key = "conv", params.shape, padding, tuple(stride)
+        key = "conv", params.shape[1:3], padding, tuple(stride)
         arrays = [(inputs, "nhwc"), (params, _filters(params)), (bias.reshape(-1), "k")]
         self._run(key, function, arrays, outputs)
 
@@ -234,7 +234,7 @@ class Handler(Describable):
     ) -> None:
         """Add the derivatives by inputs, filters and bias to their deltas."""
         function = deriv_of(convolve(params.shape[1:3], padding, stride), 3)
-        key = "conv_deriv", params.shape, padding, tuple(stride)
+        key = "conv_deriv", params.shape[1:3], padding, tuple(stride)
         bias = np.zeros(params.shape[0], self.dtype)
         arrays = [(inputs, "nhwc"), (params, _filters(params)), (bias, "k"), (out_deltas, "nxyk")]
         found = [np.empty_like(array) for array in (inputs, params, bias)]

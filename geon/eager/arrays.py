@@ -1,0 +1,273 @@
+"""``Array``: a tensor with a value that is computed when it is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ..errors import ArgumentError, AssignError, SymbolicError
+from ..op_graph.axes.axes import Axes, as_axes
+from ..op_graph.building.constants import fit_axes, to_array
+from ..op_graph.core.primitive import PRIMITIVES
+from ..op_graph.core.source_info import describe, user_call, user_site
+from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes, slot_setter
+from ..op_graph.syntax.operators import LATE_BOUND
+from ..op_graph.values.labels import by_name, dim_names
+from .nodes import DETACHED, MAX_DEPTH, SAME, Node, Type, local, pending, type_of
+
+if TYPE_CHECKING:
+    from ..op_graph.core.source_info import Site
+
+_new = object.__new__
+
+
+class Array(Leaf):
+    """A tensor with a value: ``print``, ``float``, ``bool`` and ``np.asarray`` compute it.
+
+    Functions and operators of geon on arrays give arrays. ``axes``, ``dtype``, ``name``,
+    ``line_info``, operators and methods are those of every tensor. To derivatives and to the bodies
+    of loops it is a leaf. Read values are NumPy arrays that cannot be written; ``np.array(x)``
+    copies one.
+    """
+
+    __slots__ = ("_node",)
+
+    _node: Node
+
+    if not TYPE_CHECKING:  # the facts of a leaf, shared by all arrays
+        primitive = PRIMITIVES["placeholder"]
+        args, attrs, guards, weak, effectful = (), (), (), False, False
+        info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
+        axes = property(lambda self: self._node.type.axes, doc="Its axes, with their lengths.")
+        dtype = property(lambda self: self._node.type.dtype, doc="The dtype of its elements.")
+        _site = property(lambda self: self._node.site)
+
+    def __del__(self, pending: dict[Node, int] = pending) -> None:
+        pending.pop(self._node, None)
+
+    # Values -------------------------------------------------------------------------------------
+
+    def _read(self) -> Any:
+        node = self._node
+        if node.value is None or local.recording:
+            from . import evaluation
+
+            evaluation.read(self)
+        return node.value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        value = self._read()
+        if copy or (dtype is not None and dtype != value.dtype):
+            return np.array(value, dtype)
+        return value
+
+    def numpy(self) -> Any:
+        """Return the value as a NumPy array, which cannot be written."""
+        return self._read()
+
+    def item(self) -> Any:
+        """Return the only element as a Python number."""
+        return self._read().item()
+
+    def tolist(self) -> Any:
+        """Return the value as a Python number or nested lists."""
+        return self._read().tolist()
+
+    def __bool__(self) -> Any:
+        return self._single("has no truth value", "geon.all(x) or geon.any(x)", bool)
+
+    def __float__(self) -> Any:
+        return self._single("is no number", "x[i] takes an element", float)
+
+    def __int__(self) -> Any:
+        return self._single("is no number", "x[i] takes an element", int)
+
+    def __index__(self) -> Any:
+        return self._single("is no index", "x[i] takes an element", lambda v: v.__index__())
+
+    def _single(self, what: str, cure: str, convert: Any) -> Any:
+        value = self._read()
+        if value.size != 1:
+            raise SymbolicError(
+                f"the array {self} (made at {self.line_info}) has {value.size} elements and "
+                f"{what} at {describe(user_site())}; {cure}"
+            )
+        return convert(value.reshape(())[()])
+
+    def __len__(self) -> Any:
+        return len(self._read())
+
+    def __iter__(self) -> Iterator[Any]:
+        if not len(self.axes):
+            raise SymbolicError(
+                f"the scalar {self} (made at {self.line_info}) cannot be iterated at "
+                f"{describe(user_site())}; float(x) is its value"
+            )
+        first = self.axes[0]
+        return iter([self[{first: k}] for k in range(len(self))])
+
+    def __format__(self, form: str) -> str:
+        return format(self._read()[()] if not len(self.axes) else str(self), form)
+
+    def __str__(self) -> str:
+        if local.recording or self._node.type is None:
+            return self._label()
+        return str(self._read())
+
+    def __repr__(self) -> str:
+        if local.recording:
+            return f"<array {self._label()}>"
+        shown = np.array2string(self._read(), prefix="array(", separator=", ")
+        return f"array({shown}, {self.axes}, {self.dtype.name})"
+
+    def _label(self) -> str:
+        call = self._node.call
+        return f"{self.name or ('array' if call is None else call.name)}{self.axes}"
+
+    # Derivatives --------------------------------------------------------------------------------
+
+    def detach(self) -> Array:
+        """Return the same values without their graph: derivatives take them as constants."""
+        return same(self, DETACHED)
+
+    def backward(self, seed: Any = None, *, retain_graph: bool = False) -> None:
+        """Add its derivative to ``grad`` of every trainable variable that it depends on.
+
+        A tensor that is no scalar needs a ``seed`` over its axes. Its graph is freed unless
+        ``retain_graph`` says that it is derived again.
+        """
+        from . import gradients
+
+        gradients.backward(self, seed, retain_graph)
+
+    def variables(self) -> list[Tensor]:
+        """Return the trainable variables that it depends on."""
+        from . import gradients
+
+        return [state.variable() for state in gradients.states_of(self)]  # type: ignore[misc]  # alive
+
+    # Indexing: the function is not a public one ---------------------------------------------------
+
+    def __getitem__(self, at: Any) -> Any:
+        return LATE_BOUND["take"](self, at)
+
+    def __setitem__(self, at: Any, value: object) -> NoReturn:
+        raise AssignError(
+            f"{user_call('setting items')}: the array {self._label()} (made at {self.line_info}) "
+            "is a value; x = geon.update(x, value, at) is the array with that part replaced, and "
+            "geon.assign(w[at], value) changes a variable"
+        )
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        return array, (np.asarray(self), tuple(self._node.type.declared))
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return self.detach()
+
+    def __copy__(self) -> Any:
+        return self
+
+
+_put_node = slot_setter(Array, "_node")
+
+
+def handle(node: Node, thread: int | None = None) -> Array:
+    """Return an array of a node; it is computed with the next value that is read."""
+    made: Array = _new(Array)
+    _put_node(made, node)
+    put_notes(made, None)
+    if node.value is None:
+        pending[node] = thread or get_ident()
+    return made
+
+
+def computed(call: Any, args: tuple[Node, ...], type: Type | None, site: Site) -> Node:
+    """Return the node of a call."""
+    depth = 0
+    for arg in args:
+        if arg.depth > depth:
+            depth = arg.depth
+    if depth >= MAX_DEPTH:
+        from . import evaluation
+
+        evaluation.limit(args)
+        depth = max([arg.depth for arg in args], default=0)
+    node = Node(call, args, type, site, depth + 1)
+    if not local.grad:
+        node.mark = DETACHED
+    return node
+
+
+def same(x: Array, mark: Any) -> Array:
+    """Return an array of the same value, which derivatives take as data."""
+    node = x._node
+    made = computed(SAME, (node,), node.type, user_site(2))
+    made.mark = mark
+    if node.value is not None:
+        made.value = node.value
+        made.forget(mark)
+    return handle(made)
+
+
+def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = None) -> Array:
+    """Return an array of data over ``axes``; ``geon.eager`` describes arrays.
+
+    ``data`` are a number, a nested list, an array of any library, which is copied, or a variable or
+    other tensor of variables, whose value at this time it is. Open axes take their lengths from the
+    data. The dtype is that of the data; Python numbers are float32 or int64. Raises ``AxisError``
+    if the axes do not fit.
+    """
+    if isinstance(data, Op):
+        from . import recording
+
+        made = recording.lifted(data)
+    else:
+        given, declared = data, None if axes is None else as_axes(axes)
+        if dim_names(data) is not None and declared is not None:
+            data = by_name(data, declared.names, user_call("array"))
+        value, weak = to_array(data, dtype)
+        if weak:
+            value = value.astype("float32" if value.dtype.kind == "f" else value.dtype)
+        if dim_names(given) is not None and declared is None:
+            declared = Axes(*[_axis(str(dim)) for dim in dim_names(given) or ()])
+        fixed = fit_axes(value, declared, "array")
+        made = data_array(value, fixed, fixed if declared is None else declared, given)
+    if name is not None:
+        made._set_name(name)
+    return made
+
+
+def _axis(name: str) -> Any:
+    from ..op_graph.axes.axes import Axis
+
+    return Axis(name)
+
+
+def data_array(value: Any, axes: Axes, declared: Axes, given: Any = None) -> Array:
+    """Return an array of a NumPy array, copied if it is ``given`` by the user."""
+    if value is given or value.base is not None or not value.flags.c_contiguous:
+        value = np.array(value, order="C")
+    value.setflags(write=False)
+    return handle(Node(None, (), type_of(axes, declared, value.dtype), user_site(3), 0, value))
+
+
+def refuse_reading(x: Array) -> NoReturn:
+    """Raise ``SymbolicError`` for a value that is read while a function is recorded."""
+    raise SymbolicError(
+        f"the value of {x._label()} (made at {x.line_info}) was read at {describe(user_site())} "
+        "while a function was recorded, whose graph would depend on the data; geon.where, geon.cond "
+        "and geon.while_loop choose by values within a graph, or leave geon.eager.function out"
+    )
+
+
+def check_array(x: Any, what: str) -> Array:
+    """Return ``x``; raise ``ArgumentError`` unless it is an array."""
+    if not isinstance(x, Array):
+        raise ArgumentError(
+            f"{user_call(what)}: {x!r} is no array of geon.eager; make one with "
+            "geon.eager.array(data, axes)"
+        )
+    return x

@@ -1,0 +1,232 @@
+"""The recorded graph: types of arrays, calls of functions, and nodes, which are their results."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..op_graph.axes.axes import Axes
+from ..op_graph.op_graph import Leaf, Op
+from ..op_graph.rows.leaves import input_leaf
+from ..op_graph.transforms.functionalize import substitute
+from ..op_graph.values.dtypes import DType
+
+if TYPE_CHECKING:
+    from ..op_graph.core.source_info import Site
+
+Value = TypeVar("Value")
+MAX_CALLS = 8192  # maximum recorded calls, types, or programs that a table keeps
+MAX_DEPTH = 5000  # maximum calls behind an array: of a program, and of what is remembered
+DETACHED, FREED, FORGOTTEN = "detached", "freed", "forgotten"  # graphs that derivatives end at
+
+
+class Recent(Generic[Value]):
+    """A table of bounded size: the entries used since half of it was filled, or the half before."""
+
+    def __init__(self, size: int = MAX_CALLS) -> None:
+        self.size = size // 2
+        self.new: dict[Any, Value] = {}
+        self.old: dict[Any, Value] = {}
+
+    def get(self, key: Any) -> Value | None:
+        """Return the value under a key; None if there is none."""
+        found = self.new.get(key)
+        if found is None:
+            found = self.old.get(key)
+            if found is not None:
+                self.put(key, found)
+        return found
+
+    def put(self, key: Any, value: Value) -> None:
+        """Store a value, and drop the older half if the table is full."""
+        if len(self.new) >= self.size:
+            self.old, self.new = self.new, {}
+        self.new[key] = value
+
+    def clear(self) -> None:
+        """Drop all values."""
+        self.new, self.old = {}, {}
+
+
+class OfOps(Generic[Value]):
+    """A table of values by op, each until the op dies; ops are compared by identity."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, tuple[weakref.ref[Op], Value]] = {}
+
+    def get(self, op: Op) -> Value | None:
+        """Return the value of an op; None if there is none."""
+        found = self.entries.get(id(op))
+        return None if found is None or found[0]() is not op else found[1]
+
+    def put(self, op: Op, value: Value) -> None:
+        """Store the value of an op."""
+        key, entries = id(op), self.entries
+        self.entries[key] = weakref.ref(op, lambda _: entries.pop(key, None)), value
+
+
+class Type:
+    """Axes, with their lengths, and dtype of arrays; equal types are one object.
+
+    ``declared`` are the same axes, of which those are open that the user's data determine.
+    ``slots`` are placeholders that stand for arguments of the type in the graphs of calls.
+    """
+
+    __slots__ = ("axes", "declared", "dtype", "slots")
+
+    def __init__(self, axes: Axes, declared: Axes, dtype: DType) -> None:
+        self.axes, self.declared, self.dtype = axes, declared, dtype
+        self.slots: list[Leaf] = []
+
+    def slot(self, number: int) -> Leaf:
+        """Return the placeholder for the argument at this position."""
+        while len(self.slots) <= number:
+            self.slots.append(input_leaf(self.axes, self.dtype))
+        return self.slots[number]
+
+
+types: Recent[Type] = Recent()
+
+
+def type_of(axes: Axes, declared: Axes, dtype: DType) -> Type:
+    """Return the type of these axes and this dtype."""
+    key = (axes, declared, dtype)
+    found = types.get(key)
+    if found is None:
+        found = Type(*key)
+        types.put(key, found)
+    return found
+
+
+class Call:
+    """A function applied to arguments of given types: what every call of this kind computes.
+
+    ``templates`` are the pure ops of its results over ``leaves``, which are the slots of its
+    arguments and the variables that it reads. The first ``shown`` results are the user's, in
+    ``structure``; the others are the new values of the variables ``updated``. ``types`` are those
+    of the results. ``generic`` is equal for calls that differ in lengths alone; ``again`` builds
+    the results from other tensors, of other or open lengths; None if the function cannot be called
+    again. ``held`` keeps alive what the keys of tables identify.
+    """
+
+    __slots__ = (
+        "again", "generic", "held", "leaves", "name", "shown", "structure", "templates", "types",
+        "updated", "variables",
+    )  # fmt: skip
+
+    name: str
+    templates: tuple[Op, ...]
+    leaves: tuple[Leaf, ...]
+    variables: tuple[Leaf, ...]
+    updated: tuple[Leaf, ...]
+    types: tuple[Type, ...]
+    shown: int
+    structure: Any
+    generic: Any
+    again: Callable[[Sequence[Any]], Sequence[Any]] | None
+    held: Any
+
+    def build(self, tensors: Sequence[Any], open: bool) -> Any:
+        """Return the result for these tensors; a tuple if it has several."""
+        if open:
+            assert self.again is not None
+            made = self.again(tensors)
+        else:
+            known: dict[Op, Op] = dict(zip(self.leaves, tensors, strict=True))
+            made = [substitute(op, known) for op in self.templates]
+        return made[0] if len(made) == 1 else tuple(made)
+
+
+class Same:
+    """The call whose result is its argument: a version of a variable, or a detached array."""
+
+    name = "detach"
+    generic: Any = "same"
+    again: Any = True
+
+    def build(self, tensors: Sequence[Any], open: bool) -> Any:
+        """Return the argument."""
+        return tensors[0]
+
+
+class Part:
+    """The call that takes one of several results."""
+
+    name = "part"
+    again: Any = True
+
+    def __init__(self, number: int, call: Call) -> None:
+        self.number, self.name = number, call.name
+        self.generic: Any = ("part", number)
+
+    def build(self, tensors: Sequence[Any], open: bool) -> Any:
+        """Return the result of this number."""
+        return tensors[0][self.number]
+
+
+SAME = Same()
+_serials = itertools.count()
+MOST_BYTES = 64 << 20
+
+
+class Node:
+    """A value of the recorded graph: the result of ``call`` on ``args``, or data without a call.
+
+    ``value`` is its array once it is computed. ``mark`` is a ``State`` for a version of a
+    variable, or the reason why derivatives end here. ``depth`` counts calls from the data. The
+    node of several results has no type and no value; each result is a ``Part`` of it.
+    """
+
+    __slots__ = (
+        "__weakref__", "args", "call", "depth", "mark", "serial", "site", "type", "value",
+    )  # fmt: skip
+
+    def __init__(
+        self, call: Any, args: tuple[Node, ...], type: Any, site: Site, depth: int, value: Any = None
+    ) -> None:
+        self.call, self.args, self.type, self.site, self.depth = call, args, type, site, depth
+        self.value = value
+        self.mark: Any = None
+        self.serial = next(_serials)
+
+    def forget(self, mark: Any) -> None:
+        """Drop the graph of a computed value."""
+        self.call, self.args, self.depth, self.mark = None, (), 0, mark
+
+
+class State:
+    """A variable in eager computation: its newest version, and its accumulated gradient.
+
+    ``array`` holds the version. A version of a variable that no longer exists is data.
+    """
+
+    __slots__ = ("__weakref__", "array", "gradient", "variable")
+
+    def __init__(self, variable: Leaf) -> None:
+        self.variable = weakref.ref(variable)
+        self.array: Any = None
+        self.gradient: Any = None
+
+    def current(self, node: Node) -> Leaf | None:
+        """Return the variable if ``node`` is its newest version; otherwise None."""
+        return self.variable() if self.array._node is node else None
+
+
+class Local(threading.local):
+    """What belongs to one thread.
+
+    ``recording`` is true while a graph is built symbolically, in which arrays are leaves.
+    ``grad`` is false in ``no_grad``.
+    """
+
+    recording = False
+    grad = True
+
+
+local = Local()
+lock = threading.RLock()
+# Nodes whose arrays are alive and not computed, with the thread that made them.
+pending: dict[Node, int] = {}

@@ -16,6 +16,7 @@ from ..op_graph.core.source_info import describe, user_call, user_site
 from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes, slot_setter
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.labels import by_name, dim_names
+from .memo import find
 from .nodes import DETACHED, MAX_DEPTH, SAME, Node, Type, local, pending, type_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ class Array(Leaf):
         _site = property(lambda self: self._node.site)
 
     def __del__(self, pending: dict[Node, int] = pending) -> None:
-        pending.pop(self._node, None)
+        node = self._node
+        node.shown = False
+        if node.value is None:
+            pending.pop(node, None)
 
     # Values -------------------------------------------------------------------------------------
 
@@ -174,13 +178,14 @@ class Array(Leaf):
 _put_node = slot_setter(Array, "_node")
 
 
-def handle(node: Node, thread: int | None = None) -> Array:
+def handle(node: Node) -> Array:
     """Return an array of a node; it is computed with the next value that is read."""
     made: Array = _new(Array)
     _put_node(made, node)
     put_notes(made, None)
+    node.shown = True
     if node.value is None:
-        pending[node] = thread or get_ident()
+        pending[node] = get_ident()
     return made
 
 
@@ -195,7 +200,7 @@ def computed(call: Any, args: tuple[Node, ...], type: Type | None, site: Site) -
 
         evaluation.limit(args)
         depth = max([arg.depth for arg in args], default=0)
-    node = Node(call, args, type, site, depth + 1)
+    node = Node(call, args, type, site, depth + 1, find(call, args))
     if not local.grad:
         node.mark = DETACHED
     return node
@@ -258,8 +263,7 @@ def refuse_reading(x: Array) -> NoReturn:
     """Raise ``SymbolicError`` for a value that is read while a function is recorded."""
     raise SymbolicError(
         f"the value of {x._label()} (made at {x.line_info}) was read at {describe(user_site())} "
-        "while a function was recorded, whose graph would depend on the data; geon.where, geon.cond "
-        "and geon.while_loop choose by values within a graph, or leave geon.eager.function out"
+        "while a function was recorded"
     )
 
 

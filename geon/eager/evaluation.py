@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from threading import get_ident
 from typing import Any
 
-import numpy as np
-
 from ..errors import FeedError, GeonError, GuardError, UnavailableError
 from ..op_graph.core.source_info import describe, user_site
+from ..op_graph.op_graph import Leaf
 from ..op_graph.rows.leaves import input_leaf
 from ..transformers.base import Transformer, make_transformer
 from .arrays import Array, refuse_reading
-from .nodes import FORGOTTEN, MAX_DEPTH, SAME, Node, Recent, State, local, lock, pending
+from .memo import keep
+from .nodes import FORGOTTEN, FREED, MAX_DEPTH, SAME, Node, Part, Recent, local, lock, pending
 from .recording import serial, symbolic
 
 MAX_PROGRAMS = 512  # maximum compiled programs
@@ -79,7 +78,16 @@ def read(x: Array) -> None:
             mine = _pending()
             if node not in mine:
                 mine = [node]
-            evaluate(mine)
+            try:
+                evaluate(mine)
+            except GeonError:
+                # An array that cannot be computed must not stop the others: it raises if it is read.
+                for other in mine:
+                    pending.pop(other, None)
+                if mine != [node]:
+                    evaluate([node])
+                else:
+                    raise
 
 
 def sync() -> None:
@@ -118,6 +126,8 @@ def evaluate(roots: Sequence[Node]) -> None:
         for node, value in zip(wanted, values, strict=True):
             value.setflags(write=False)
             node.value = value
+            if node.call is not None and (node.mark is None or node.mark == FREED):
+                keep(node)
     for node in roots:
         node.value = _source(node).value
     for node in (*roots, *wanted):
@@ -171,7 +181,7 @@ def _computed(wanted: Sequence[Node]) -> Sequence[Any]:
     try:
         return program(*[node.value for node in inputs])  # type: ignore[no-any-return]
     except GeonError as error:
-        raise _with_lines(error, order) from None
+        raise _with_lines(transformer(), error, order) from None
 
 
 def _compiled(
@@ -222,23 +232,44 @@ def _program(
 ) -> Any:
     """Return the computation of nodes from the values of the inputs."""
     with symbolic():
-        leaves = [input_leaf(n.type.declared if open else n.type.axes, n.type.dtype) for n in inputs]
+        leaves = [_leaf(node, open) for node in inputs]
         tensors: dict[Node, Any] = dict(zip(inputs, leaves, strict=True))
         for node in order:
             tensors[node] = node.call.build([tensors[arg] for arg in node.args], open)
         return chosen.computation([tensors[node] for node in wanted], *leaves)
 
 
-def _with_lines(error: GeonError, order: Sequence[Node]) -> GeonError:
-    """Return an error of a program with the lines that built the array and asked for its value."""
+def _leaf(node: Node, open: bool) -> Leaf:
+    """Return a placeholder for the value of a node, with its line."""
+    axes = node.type.declared if open else node.type.axes
+    return input_leaf(axes, node.type.dtype, site=node.site)
+
+
+def _with_lines(chosen: Transformer, error: GeonError, order: Sequence[Node]) -> GeonError:
+    """Return an error of a program with the lines that built the array and asked for its value.
+
+    The calls are computed one by one to find it: equal programs of other lines are one.
+    """
     asked = describe(user_site())
-    found: Node | None = None
-    known = {}
+    values: dict[Node, Any] = {}
     for node in order:
+        args = [values[arg] if arg in values else arg.value for arg in node.args]
         try:
-            inputs = [arg for arg in node.args]
-        except GeonError:
-            found = node
-            break
-    del known, inputs, found
+            values[node] = _alone(chosen, node, args)
+        except GeonError as own:
+            what = f"the value of {node.call.name} at {describe(node.site)}"
+            return type(own)(f"{own}\n{what} was asked for at {asked}")
     return type(error)(f"{error}\nits value was asked for at {asked}")
+
+
+def _alone(chosen: Transformer, node: Node, args: Sequence[Any]) -> Any:
+    """Return the value of one call on these values; a tuple if it has several."""
+    if node.call is SAME:
+        return args[0]
+    if isinstance(node.call, Part):
+        return args[0][node.call.number]
+    with symbolic():
+        leaves = [_leaf(arg, False) for arg in node.args]
+        made = node.call.build(leaves, False)
+        f = chosen.computation(made, *leaves)
+    return f(*args)

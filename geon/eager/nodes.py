@@ -169,19 +169,19 @@ class Part:
 
 SAME = Same()
 _serials = itertools.count()
-MOST_BYTES = 64 << 20
 
 
 class Node:
     """A value of the recorded graph: the result of ``call`` on ``args``, or data without a call.
 
     ``value`` is its array once it is computed. ``mark`` is a ``State`` for a version of a
-    variable, or the reason why derivatives end here. ``depth`` counts calls from the data. The
+    variable, or the reason why derivatives end here. ``depth`` counts calls from the data.
+    ``shown`` is True while an array has it. The
     node of several results has no type and no value; each result is a ``Part`` of it.
     """
 
     __slots__ = (
-        "__weakref__", "args", "call", "depth", "mark", "serial", "site", "type", "value",
+        "__weakref__", "args", "call", "depth", "mark", "serial", "shown", "site", "type", "value",
     )  # fmt: skip
 
     def __init__(
@@ -190,6 +190,7 @@ class Node:
         self.call, self.args, self.type, self.site, self.depth = call, args, type, site, depth
         self.value = value
         self.mark: Any = None
+        self.shown = False
         self.serial = next(_serials)
 
     def forget(self, mark: Any) -> None:

@@ -49,7 +49,7 @@ MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more beco
 serial = attrgetter("serial")
 calls: Recent[Call] = Recent()
 interned: Recent[Call] = Recent()
-lifts: OfOps[Array] = OfOps()
+lifts: OfOps[dict[int, tuple[Op, Array]]] = OfOps()
 
 
 class Found:
@@ -60,7 +60,8 @@ class Found:
     has the id of.
     """
 
-    def __init__(self, near: Any = None) -> None:
+    def __init__(self, near: Any = None, given: Any = ()) -> None:
+        self.given = given
         self.arrays: list[Array] = []
         self.key: list[Any] = []
         self.generic: list[Any] = []
@@ -76,7 +77,8 @@ class Found:
             self.add(value)
         elif isinstance(value, Op):
             if isinstance(value, Tensor) and is_drawn(value):
-                self.replace(value, lifted(value))
+                kinds = [array._node.type for array in arrays_in(self.given)]
+                self.replace(value, lifted(value, kinds))
             else:
                 self.held.append(value)
                 self.note(id(value))
@@ -155,6 +157,17 @@ def replace(value: Any, known: Mapping[int, Any]) -> Any:
     return value
 
 
+def arrays_in(value: Any) -> Iterator[Array]:
+    """Yield the arrays in an argument."""
+    if isinstance(value, Array):
+        yield value
+    elif value.__class__ is list or isinstance(value, tuple):
+        for item in value:
+            yield from arrays_in(item)
+    elif is_mapping(value):
+        yield from arrays_in([*value, *value.values()])
+
+
 def has_array(value: Any) -> bool:
     """Return True if an argument is an array, or a list, tuple, dictionary or slice with one."""
     kind = value.__class__
@@ -199,7 +212,7 @@ def record(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) ->
     if isinstance(function, Elementwise):
         near = next((arg for arg in args if isinstance(arg, Array) and len(arg.axes)), None)
         args = tuple([_argument(function, args, k) for k in range(len(args))])
-    found = Found(near)
+    found = Found(near, (args, keywords))
     for arg in args:
         found.visit(arg)
     for word, arg in keywords.items():
@@ -407,8 +420,6 @@ def _refuse_placeholders(leaves: Iterable[Leaf], inputs: Mapping[Leaf, Type], na
 
 def bound(roots: list[Op], kinds: Sequence[Type], name: str) -> list[Op]:
     """Return results with open lengths replaced by those of the arguments."""
-    if not any(op.axes and not isinstance(op.axes.size, int) for op in roots):
-        lengths = {}
     lengths = dict(default_lengths())
     for kind in kinds:
         for axis, given in zip(kind.axes, kind.declared, strict=True):
@@ -650,28 +661,28 @@ def is_drawn(op: Op) -> bool:
     return found
 
 
-def lifted(op: Op) -> Array:
+def lifted(op: Op, kinds: Sequence[Type] = ()) -> Array:
     """Return the array of a variable's newest version, or of a tensor of variables and draws.
 
     A tensor that depends on draws is drawn once, then the same array is returned again. Numbers of
     draws are replaced by their order in the tensor, so that the same code draws by one program in
-    each step; what differs is the number of the call.
+    each step; what differs is the number of the call. ``kinds`` give its open lengths.
     """
     if isinstance(op, Array):
         return op
     if isinstance(op, Leaf) and op.info.stored:
         return variables.Parameter.of(op)
-    drawn = is_drawn(op)
-    known = lifts.get(op) if drawn else None
-    if known is not None:
-        return known
-    made: Any = op
-    if drawn:
-        (made,) = rebuild([op], _numbered())
-    result = record_tensor(made)
-    if drawn:
-        lifts.put(op, result)
-    return result
+    if not is_drawn(op):
+        return record_tensor(op)
+    (fixed,) = bound([op], kinds, op.primitive.name)
+    drawn = lifts.get(op)
+    if drawn is None:
+        drawn = {}
+        lifts.put(op, drawn)
+    if id(fixed) not in drawn:
+        (made,) = rebuild([fixed], _numbered())
+        drawn[id(fixed)] = fixed, record_tensor(made)
+    return drawn[id(fixed)][1]
 
 
 def record_tensor(op: Op) -> Array:

@@ -1,0 +1,83 @@
+"""Values that are found again: those of the same call on the same arguments, up to some bytes."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from typing import Any
+
+from .nodes import Node, lock
+
+MAX_BYTES = 64 << 20  # maximum bytes of values that no array in use has
+ENTRY_BYTES = 1000  # bytes of an entry beside its value
+
+Key = tuple[Any, ...]
+_kept: OrderedDict[Key, tuple[weakref.ref[Node], list[weakref.ref[Node]], Any]] = OrderedDict()
+_find = _kept.get
+
+
+class _Budget:
+    """The bytes that values may take, and those that they take."""
+
+    most = MAX_BYTES
+    taken = 0
+
+
+def find(call: Any, args: tuple[Node, ...]) -> Any:
+    """Return the kept value of a call on these arguments; None if there is none."""
+    key = (call, *map(id, args))
+    found = _find(key)
+    if found is None:
+        return None
+    for ref, arg in zip(found[1], args, strict=True):
+        if ref() is not arg:
+            return None
+    with lock:
+        if key in _kept:
+            _kept.move_to_end(key)
+    return found[2]
+
+
+def keep(node: Node) -> None:
+    """Keep the value of a computed node, and drop the values least recently used."""
+    value = node.value
+    size = value.nbytes + ENTRY_BYTES
+    if size > _Budget.most:
+        return
+    key = (node.call, *map(id, node.args))
+    with lock:
+        before = _kept.pop(key, None)
+        if before is not None:
+            _Budget.taken -= before[2].nbytes + ENTRY_BYTES
+        _kept[key] = (weakref.ref(node), [weakref.ref(arg) for arg in node.args], value)
+        _Budget.taken += size
+        while _Budget.taken > _Budget.most:
+            _drop()
+
+
+def _drop() -> None:
+    """Drop the value used longest ago, also from its node if no array shows it."""
+    _, (ref, _, value) = _kept.popitem(last=False)
+    _Budget.taken -= value.nbytes + ENTRY_BYTES
+    node = ref()
+    if node is not None and not node.shown and node.call is not None:
+        node.value = None
+
+
+def limit(most: int | None = None) -> int:
+    """Set the bytes of values that are kept without an array in use; return those before.
+
+    Values of arrays in use are not counted. 0 keeps none.
+    """
+    before = _Budget.most
+    if most is not None:
+        with lock:
+            _Budget.most = most
+            while _Budget.taken > most and _kept:
+                _drop()
+    return before
+
+
+def taken() -> int:
+    """Return the bytes that kept values take."""
+    return _Budget.taken

@@ -17,7 +17,7 @@ from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes, slot_sett
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.labels import by_name, dim_names
 from .memo import find
-from .nodes import DETACHED, MAX_DEPTH, SAME, Node, Type, local, pending, type_of
+from .nodes import DETACHED, MAX_DEPTH, SAME, Node, Recent, Type, local, pending, type_of
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
@@ -191,16 +191,18 @@ def handle(node: Node) -> Array:
 
 def computed(call: Any, args: tuple[Node, ...], type: Type | None, site: Site) -> Node:
     """Return the node of a call."""
-    depth = 0
+    depth, known = 0, True
     for arg in args:
         if arg.depth > depth:
             depth = arg.depth
+        if arg.value is None:
+            known = False
     if depth >= MAX_DEPTH:
         from . import evaluation
 
         evaluation.limit(args)
         depth = max([arg.depth for arg in args], default=0)
-    node = Node(call, args, type, site, depth + 1, find(call, args))
+    node = Node(call, args, type, site, depth + 1, find(call, args) if known else None)
     if not local.grad:
         node.mark = DETACHED
     return node
@@ -217,6 +219,9 @@ def same(x: Array, mark: Any) -> Array:
     return handle(made)
 
 
+_known: Recent[Type] = Recent()  # by declared axes, shape and dtype of NumPy arrays
+
+
 def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = None) -> Array:
     """Return an array of data over ``axes``; ``geon.eager`` describes arrays.
 
@@ -225,6 +230,16 @@ def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = 
     data. The dtype is that of the data; Python numbers are float32 or int64. Raises ``AxisError``
     if the axes do not fit.
     """
+    if data.__class__ is np.ndarray and dtype is None and axes is not None:
+        over = as_axes(axes)
+        kind = _known.get((over, data.shape, data.dtype))
+        if kind is not None:
+            value = np.array(data, order="C")
+            value.setflags(write=False)
+            made = handle(Node(None, (), kind, user_site(2), 0, value))
+            if name is not None:
+                made._set_name(name)
+            return made
     if isinstance(data, Op):
         from . import recording
 
@@ -240,6 +255,8 @@ def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = 
             declared = Axes(*[_axis(str(dim)) for dim in dim_names(given) or ()])
         fixed = fit_axes(value, declared, "array")
         made = data_array(value, fixed, fixed if declared is None else declared, given)
+        if given.__class__ is np.ndarray and declared is not None and value.dtype == given.dtype:
+            _known.put((declared, given.shape, given.dtype), made._node.type)
     if name is not None:
         made._set_name(name)
     return made

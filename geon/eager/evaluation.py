@@ -75,6 +75,9 @@ def read(x: Array) -> None:
     node = x._node
     with lock:
         if node.value is None:
+            if len(pending) == 1 and node in pending and node.call is not SAME:
+                _evaluate_one(node)
+                return
             mine = _pending()
             if node not in mine:
                 mine = [node]
@@ -126,7 +129,7 @@ def evaluate(roots: Sequence[Node]) -> None:
         for node, value in zip(wanted, values, strict=True):
             value.setflags(write=False)
             node.value = value
-            if node.call is not None and (node.mark is None or node.mark == FREED):
+            if node.shown and (node.mark is None or node.mark == FREED):
                 keep(node)
     for node in roots:
         node.value = _source(node).value
@@ -134,6 +137,18 @@ def evaluate(roots: Sequence[Node]) -> None:
         pending.pop(node, None)
         if node.mark is not None and node.call is not None:
             node.forget(node.mark)
+
+
+def _evaluate_one(node: Node) -> None:
+    """Compute the only pending node."""
+    value = _computed([node])[0]
+    value.setflags(write=False)
+    node.value = value
+    del pending[node]
+    if node.mark is not None:
+        node.forget(node.mark)
+    elif node.shown:
+        keep(node)
 
 
 def _source(node: Node) -> Node:
@@ -145,35 +160,34 @@ def _source(node: Node) -> Node:
 
 def _computed(wanted: Sequence[Node]) -> Sequence[Any]:
     """Return the values of nodes."""
-    seen = set(wanted)
-    stack = list(wanted)
-    order = []
-    while stack:
-        node = stack.pop()
-        order.append(node)
+    order = list(wanted)
+    seen = set(order)
+    for node in order:  # it grows
         for arg in node.args:
             if arg.value is None and arg not in seen:
                 seen.add(arg)
-                stack.append(arg)
+                order.append(arg)
     if len(order) > 1:
         order.sort(key=serial)
     numbers: dict[Node, int] = {}
     inputs: list[Node] = []
     key: list[Any] = [Chosen.transformer]
-    add = key.append
+    count = 0
     for node in order:
-        add(node.call)
+        key.append(node.call)
         for arg in node.args:
             number = numbers.get(arg)
             if number is None:
-                number = numbers[arg] = len(numbers)
+                number = numbers[arg] = count
+                count += 1
                 inputs.append(arg)
-            add(number)
-        numbers[node] = len(numbers)
+            key.append(number)
+        numbers[node] = count
+        count += 1
     for node in wanted:
-        add(numbers[node])
+        key.append(numbers[node])
     exact = tuple(key)
-    program = programs.get(exact)
+    program = programs.new.get(exact) or programs.get(exact)
     if program is None:
         program = _compiled(order, inputs, wanted, numbers)
         key[0] = Chosen.transformer

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import OrderedDict
 from typing import Any
+from weakref import ref
 
 from .nodes import Node, lock
 
@@ -12,7 +12,7 @@ MAX_BYTES = 64 << 20  # maximum bytes of values that no array in use has
 ENTRY_BYTES = 1000  # bytes of an entry beside its value
 
 Key = tuple[Any, ...]
-_kept: OrderedDict[Key, tuple[weakref.ref[Node], list[weakref.ref[Node]], Any]] = OrderedDict()
+_kept: OrderedDict[Key, tuple[ref[Node], list[ref[Node]], Any]] = OrderedDict()
 _find = _kept.get
 
 
@@ -29,8 +29,8 @@ def find(call: Any, args: tuple[Node, ...]) -> Any:
     found = _find(key)
     if found is None:
         return None
-    for ref, arg in zip(found[1], args, strict=True):
-        if ref() is not arg:
+    for known, arg in zip(found[1], args, strict=True):
+        if known() is not arg:
             return None
     with lock:
         if key in _kept:
@@ -39,27 +39,30 @@ def find(call: Any, args: tuple[Node, ...]) -> Any:
 
 
 def keep(node: Node) -> None:
-    """Keep the value of a computed node, and drop the values least recently used."""
+    """Keep the value of a computed node, and drop the values least recently used.
+
+    The caller holds the lock.
+    """
     value = node.value
     size = value.nbytes + ENTRY_BYTES
     if size > _Budget.most:
         return
-    key = (node.call, *map(id, node.args))
-    with lock:
-        before = _kept.pop(key, None)
-        if before is not None:
-            _Budget.taken -= before[2].nbytes + ENTRY_BYTES
-        _kept[key] = (weakref.ref(node), [weakref.ref(arg) for arg in node.args], value)
-        _Budget.taken += size
-        while _Budget.taken > _Budget.most:
-            _drop()
+    args = node.args
+    key = (node.call, *map(id, args))
+    before = _kept.pop(key, None)
+    if before is not None:
+        _Budget.taken -= before[2].nbytes + ENTRY_BYTES
+    _kept[key] = (ref(node), list(map(ref, args)), value)
+    _Budget.taken += size
+    while _Budget.taken > _Budget.most:
+        _drop()
 
 
 def _drop() -> None:
     """Drop the value used longest ago, also from its node if no array shows it."""
-    _, (ref, _, value) = _kept.popitem(last=False)
+    _, (shown, _, value) = _kept.popitem(last=False)
     _Budget.taken -= value.nbytes + ENTRY_BYTES
-    node = ref()
+    node = shown()
     if node is not None and not node.shown and node.call is not None:
         node.value = None
 

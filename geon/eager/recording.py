@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -22,7 +23,7 @@ from ..op_graph.building.unused_effects import take
 from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import describe, user_call, user_site
-from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, make, post_order, storage_leaves
+from ..op_graph.op_graph import Leaf, Op, Tensor, Variable, VoidOp, make, post_order, storage_leaves
 from ..op_graph.rows.effects import doall
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.transforms.clone import adopt, bind_lengths, notes_of
@@ -44,7 +45,7 @@ from .nodes import (
     type_of,
 )
 
-PLAIN = (str, bool, int, type(None), Axis, Axes, np.dtype, type, type(Ellipsis))
+PLAIN = frozenset((str, bool, int, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
 serial = attrgetter("serial")
 calls: Recent[Call] = Recent()
@@ -83,7 +84,7 @@ class Found:
                 self.held.append(value)
                 self.note(id(value))
         elif kind is float:
-            self.note((kind, value, str(value)))
+            self.note(number_key(value))
         elif kind in PLAIN:
             self.note((kind, value))
         elif kind is list or isinstance(value, tuple):
@@ -142,6 +143,11 @@ class Found:
         self.add(array)
 
 
+def number_key(value: float) -> tuple[Any, ...]:
+    """Return the part of a key for a float; 0.0 and -0.0 differ."""
+    return (float, value) if value else (float, str(value))
+
+
 def replace(value: Any, known: Mapping[int, Any]) -> Any:
     """Return an argument with the objects of these ids replaced."""
     found = known.get(id(value))
@@ -183,21 +189,63 @@ def has_array(value: Any) -> bool:
 
 
 def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Return the result of a public function for arrays; NotImplemented for other arguments."""
+    """Return the result of a public function for arrays; NotImplemented for other arguments.
+
+    A known call of plain arguments takes one look-up; its key is that of ``Found``.
+    """
     if local.recording:
         return NotImplemented
-    for arg in args:
-        if has_array(arg):
+    key: list[Any] = [function]
+    nodes: list[Node] = []
+    add = key.append
+    for value in args:
+        kind = value.__class__
+        if kind is Array:
+            node = value._node
+            nodes.append(node)
+            add(node.type)
+        elif kind is Variable:
+            add(id(value))
+        elif not _plain(value, key, nodes):
             break
     else:
-        for arg in keywords.values():
-            if has_array(arg):
+        for word, value in keywords.items():
+            add(word)
+            if not _plain(value, key, nodes):
                 break
         else:
-            return NotImplemented
+            if not nodes:
+                return NotImplemented
+            found = tuple(key)
+            call = calls.new.get(found) or calls.get(found)
+            if call is not None and (len(nodes) == 1 or len(set(nodes)) == len(nodes)):
+                return finish(call, nodes, keywords.get("name"))
+    if not nodes and not has_array([*args, *keywords.values()]):
+        return NotImplemented
     if not isinstance(function, Elementwise) and not _builds(function):
         return NotImplemented
     return record(function, args, keywords)
+
+
+def _plain(value: Any, key: list[Any], nodes: list[Node]) -> bool:
+    """Add an argument to a key; return False if it is no array, variable or simple value."""
+    kind = value.__class__
+    if kind is Array or kind is variables.Parameter:
+        node = value._node
+        nodes.append(node)
+        key.append(node.type)
+    elif kind is float:
+        key.append(number_key(value))
+    elif kind in PLAIN:
+        key.append((kind, value))
+    elif kind is Variable:
+        key.append(id(value))
+    elif (kind is list or kind is tuple) and len(value) < 9:
+        key.append((kind, len(value)))
+        return all([_plain(item, key, nodes) for item in value])
+    else:
+        return False
+    return True
 
 
 def _builds(function: Any) -> bool:
@@ -395,12 +443,19 @@ def flatten(value: Any, ops: list[Op]) -> Any:
     return None
 
 
+@cache
+def _done() -> VoidOp:
+    """Return what an effect that was run gives: one that does nothing, for lists of effects."""
+    with symbolic():
+        return doall([])
+
+
 def _shaped(structure: Any, results: Iterator[Any]) -> Any:
     """Return results in a structure."""
     if structure == "tensor":
         return next(results)
     if structure == "effect":
-        return doall([])
+        return _done()
     if len(structure) == 3:
         kind, keys, parts = structure
         return dict(zip(keys, [_shaped(part, results) for part in parts], strict=True))
@@ -459,19 +514,21 @@ def finish(call: Call, nodes: Sequence[Node], name: str | None = None) -> Any:
     site = user_site(2)
     args = (*nodes, *[variables.state_of(leaf).array._node for leaf in call.variables])
     if len(call.types) == 1:
-        results = [computed(call, args, call.types[0], site)]
-    else:
-        group = computed(call, args, None, site)
-        results = [
-            computed(_part(k, call), (group,), kind, site) for k, kind in enumerate(call.types)
-        ]
+        made = computed(call, args, call.types[0], site)
+        if call.shown:
+            array = handle(made)
+            if name is not None:
+                array._set_name(name)
+            return array if call.structure == "tensor" else _shaped(call.structure, iter((array,)))
+        variables.state_of(call.updated[0]).put(handle(made))
+        return _shaped(call.structure, iter(()))
+    group = computed(call, args, None, site)
+    results = [computed(_part(k, call), (group,), kind, site) for k, kind in enumerate(call.types)]
     arrays = [handle(node) for node in results[: call.shown]]
     for leaf, node in zip(call.updated, results[call.shown :], strict=True):
         variables.state_of(leaf).put(handle(node))
-    if call.structure == "tensor":
-        if name is not None:
-            arrays[0]._set_name(name)
-        return arrays[0]
+    if name is not None and call.structure == "tensor":
+        arrays[0]._set_name(name)
     return _shaped(call.structure, iter(arrays))
 
 
@@ -760,7 +817,7 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
                 if call is not None:
                     return handle(computed(call, (node, other), call.types[0], user_site(2)))
         elif kind is float and not local.recording:
-            call = find((row, node.type, (float, y, str(y))))
+            call = find((row, node.type, number_key(y)))
             if call is not None:
                 return handle(computed(call, (node,), call.types[0], user_site(2)))
         return row(x, y)

@@ -73,9 +73,11 @@ class Elementwise(Primitive):
         dtypes it does not take.
         """
         if Dispatch.hook is not None:
-            keywords = {"axes": axes, "name": name, "tags": tags, "follows": follows}
-            given = {word: value for word, value in keywords.items() if value not in (None, ())}
-            found = Dispatch.hook(self, args, given | others)
+            if axes is not None or name is not None or tags or follows:
+                keywords = {"axes": axes, "name": name, "tags": tags, "follows": follows, **others}
+                found = Dispatch.hook(self, args, keywords)
+            else:
+                found = Dispatch.hook(self, args, others)
             if found is not NotImplemented:
                 return found  # type: ignore[no-any-return]  # an array is a tensor
         if others:

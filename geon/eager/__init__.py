@@ -1,10 +1,19 @@
-"""geon.eager: arrays that are computed when they are looked at, and remember their graph."""
+"""geon.eager: arrays that are computed when they are looked at, and remember their graph.
+
+``array(data, axes)`` makes one; every function and operator of geon on arrays gives arrays.
+"""
 
 from .arrays import Array, array
 from .evaluation import sync, use
 from .functions import function, graph
 from .gradients import grad, no_grad
+from .memo import kept_bytes
 from .recording import install
 from .variables import Parameter, run, variable
+
+__all__ = [
+    "Array", "Parameter", "array", "function", "grad", "graph", "kept_bytes", "no_grad", "run",
+    "sync", "use", "variable",
+]  # fmt: skip
 
 install()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,7 +13,7 @@ from ..errors import ArgumentError, AssignError, SymbolicError
 from ..op_graph.axes.axes import Axes, as_axes
 from ..op_graph.building.constants import fit_axes, to_array
 from ..op_graph.core.primitive import PRIMITIVES
-from ..op_graph.core.source_info import describe, user_call, user_site
+from ..op_graph.core.source_info import ROOT, describe, user_call, user_site
 from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes, slot_setter
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.labels import by_name, dim_names
@@ -114,15 +115,15 @@ class Array(Leaf):
         return iter([self[{first: k}] for k in range(len(self))])
 
     def __format__(self, form: str) -> str:
-        return format(self._read()[()] if not len(self.axes) else str(self), form)
+        if local.recording or _in_geon(2):
+            return self._label()
+        return format(str(self._read()) if len(self.axes) else self._read()[()], form)
 
     def __str__(self) -> str:
-        if local.recording or self._node.type is None:
-            return self._label()
-        return str(self._read())
+        return self._label() if local.recording or _in_geon(2) else str(self._read())
 
     def __repr__(self) -> str:
-        if local.recording:
+        if local.recording or _in_geon(2):
             return f"<array {self._label()}>"
         shown = np.array2string(self._read(), prefix="array(", separator=", ")
         return f"array({shown}, {self.axes}, {self.dtype.name})"
@@ -130,6 +131,26 @@ class Array(Leaf):
     def _label(self) -> str:
         call = self._node.call
         return f"{self.name or ('array' if call is None else call.name)}{self.axes}"
+
+    # NumPy's functions: geon's where there are such, else on the values ---------------------------
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Any, keywords: dict[str, Any]
+    ) -> Any:
+        try:
+            return super().__array_function__(function, types, args, keywords)
+        except SymbolicError:
+            if local.recording:
+                raise
+            return function(*values_of(args), **values_of(keywords))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        try:
+            return super().__array_ufunc__(ufunc, method, *inputs, **options)
+        except SymbolicError:
+            if local.recording:
+                raise
+            return getattr(ufunc, method)(*values_of(inputs), **options)
 
     # Derivatives --------------------------------------------------------------------------------
 
@@ -173,6 +194,11 @@ class Array(Leaf):
 
     def __copy__(self) -> Any:
         return self
+
+
+def _in_geon(depth: int) -> bool:
+    """Return True if geon calls, for a message; it describes the array, and does not compute it."""
+    return sys._getframe(depth).f_code.co_filename.startswith(ROOT)
 
 
 _put_node = slot_setter(Array, "_node")
@@ -274,6 +300,17 @@ def data_array(value: Any, axes: Axes, declared: Axes, given: Any = None) -> Arr
         value = np.array(value, order="C")
     value.setflags(write=False)
     return handle(Node(None, (), type_of(axes, declared, value.dtype), user_site(3), 0, value))
+
+
+def values_of(value: Any) -> Any:
+    """Return an argument of a NumPy function with values in the place of arrays."""
+    if isinstance(value, Array):
+        return np.asarray(value)
+    if value.__class__ in (list, tuple):
+        return type(value)([values_of(item) for item in value])
+    if value.__class__ is dict:
+        return {word: values_of(item) for word, item in value.items()}
+    return value
 
 
 def refuse_reading(x: Array) -> NoReturn:

@@ -221,7 +221,9 @@ def _compiled(
             try:
                 known.open = _program(chosen, order, inputs, wanted, True)
             except GeonError:
-                known.open = False  # a length is part of the program, such as that of a flattened axis
+                known.open = (
+                    False  # a length is part of the program, such as that of a flattened axis
+                )
     if known.open:
         return _Open(known.open, lambda: _program(chosen, order, inputs, wanted, False))
     return _program(chosen, order, inputs, wanted, False)
@@ -242,7 +244,11 @@ class _Open:
 
 
 def _program(
-    chosen: Transformer, order: Sequence[Node], inputs: Sequence[Node], wanted: Sequence[Node], open: bool
+    chosen: Transformer,
+    order: Sequence[Node],
+    inputs: Sequence[Node],
+    wanted: Sequence[Node],
+    open: bool,
 ) -> Any:
     """Return the computation of nodes from the values of the inputs."""
     with symbolic():

@@ -66,7 +66,9 @@ def graph(x: Array) -> Tensor:
         given: list[Any] = []
         for node, leaf in zip(found.inputs, found.leaves, strict=True):
             axes = node.type.declared if open else node.type.axes
-            given.append(input_leaf(axes, node.type.dtype, site=node.site) if leaf is None else leaf)
+            given.append(
+                input_leaf(axes, node.type.dtype, site=node.site) if leaf is None else leaf
+            )
         try:
             with symbolic():
                 made: Tensor = found.tensors(given, open)[found.numbers[x._node]]

@@ -67,20 +67,16 @@ def _drop() -> None:
         node.value = None
 
 
-def limit(most: int | None = None) -> int:
-    """Set the bytes of values that are kept without an array in use; return those before.
+def kept_bytes(most: int | None = None) -> int:
+    """Set the bytes of values that are kept to be found again; return the limit before.
 
-    Values of arrays in use are not counted. 0 keeps none.
+    A value that was computed is found again by the same function of the same arrays. 0 keeps none;
+    without an argument the limit stays. Values of arrays in use stay in any case.
     """
     before = _Budget.most
     if most is not None:
         with lock:
             _Budget.most = most
-            while _Budget.taken > most and _kept:
+            while _Budget.taken > most:
                 _drop()
     return before
-
-
-def taken() -> int:
-    """Return the bytes that kept values take."""
-    return _Budget.taken

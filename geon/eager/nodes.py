@@ -185,7 +185,13 @@ class Node:
     )  # fmt: skip
 
     def __init__(
-        self, call: Any, args: tuple[Node, ...], type: Any, site: Site, depth: int, value: Any = None
+        self,
+        call: Any,
+        args: tuple[Node, ...],
+        type: Any,
+        site: Site,
+        depth: int,
+        value: Any = None,
     ) -> None:
         self.call, self.args, self.type, self.site, self.depth = call, args, type, site, depth
         self.value = value

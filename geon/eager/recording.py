@@ -21,10 +21,11 @@ from ..op_graph.building.elementwise_build import Elementwise
 from ..op_graph.building.rebuild import rebuild
 from ..op_graph.building.unused_effects import take
 from ..op_graph.core.argument_hints import Dispatch
-from ..op_graph.core.primitive import PRIMITIVES
+from ..op_graph.core.primitive import PRIMITIVES, Primitive
 from ..op_graph.core.source_info import describe, user_call, user_site
 from ..op_graph.op_graph import Leaf, Op, Tensor, Variable, VoidOp, make, post_order, storage_leaves
 from ..op_graph.rows.effects import doall
+from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.transforms.clone import adopt, bind_lengths, notes_of
 from ..op_graph.transforms.functionalize import functional, substitute
@@ -103,7 +104,9 @@ class Found:
         elif isinstance(value, np.generic):
             self.note((value.dtype, value.tobytes()))
         elif kind is np.ndarray and self.near is not None and value.shape == self.near.shape:
-            self.replace(value, data_array(value, self.near.axes, self.near._node.type.declared, value))
+            self.replace(
+                value, data_array(value, self.near.axes, self.near._node.type.declared, value)
+            )
         else:
             self.visit_object(value)
 
@@ -116,6 +119,8 @@ class Found:
             settings = [(k, v) for k, v in vars(value).items() if v.__class__ in (*PLAIN, float)]
             self.held.append(value)
             self.note((id(value), str(settings)))
+        elif isinstance(value, Primitive):
+            self.note(value)
         elif callable(value) or type(value).__hash__ is None:
             self.known = False
         else:
@@ -276,7 +281,12 @@ def record(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) ->
     nodes = [array._node for array in found.arrays]
     if call is None:
         built = build(
-            function, args, keywords, {a: a._node.type for a in found.arrays}, found, name_of(function)
+            function,
+            args,
+            keywords,
+            {a: a._node.type for a in found.arrays},
+            found,
+            name_of(function),
         )
         if not isinstance(built[0], Call):
             return built[0]
@@ -381,7 +391,9 @@ def build(
     if found.known and not captured:
         marks = {id(leaf): k for k, leaf in enumerate(inputs)}
         skeleton = [replace(arg, {i: _Place(k) for i, k in marks.items()}) for arg in args]
-        words = {w: replace(v, {i: _Place(k) for i, k in marks.items()}) for w, v in keywords.items()}
+        words = {
+            w: replace(v, {i: _Place(k) for i, k in marks.items()}) for w, v in keywords.items()
+        }
         call.again = _again(function, skeleton, words, tuple(read), len(inputs))
     interned.put(key, call)
     return call, [a._node for a in captured]
@@ -662,10 +674,12 @@ def _through(
     if call is None:
         given: list[Any] = list(graph.leaves)
         inputs: dict[Leaf, Type] = {}
+        names = {array._node: array.name for array in found.arrays}
         for k, node in enumerate(graph.inputs):
             if given[k] is None:
-                given[k] = node.type.slot(len(inputs))
-                inputs[given[k]] = node.type
+                kind = node.type
+                given[k] = input_leaf(kind.axes, kind.dtype, names.get(node), node.site)
+                inputs[given[k]] = kind
         plan, leaves, count = graph.plan, graph.leaves, len(free)
         ids = [id(array) for array in found.arrays]
 
@@ -683,8 +697,13 @@ def _through(
         call = made
         call.held = [*found.held, *leaves]
         call.generic = (function, tuple(found.generic), graph.generic, numbers)
-        call.again = _again(lambda *tensors: run(tensors, True),
-                            [_Place(k) for k in range(count)], {}, call.variables, count)
+        call.again = _again(
+            lambda *tensors: run(tensors, True),
+            [_Place(k) for k in range(count)],
+            {},
+            call.variables,
+            count,
+        )
         calls.put(key, call)
     return finish(call, free, keywords.get("name"))
 

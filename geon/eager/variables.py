@@ -96,9 +96,11 @@ class Parameter(Array):
         found: Array | None = self._state.gradient
         return found
 
-    @grad.setter
-    def grad(self, value: None) -> None:
-        self._state.gradient = value
+    def __setattr__(self, attribute: str, value: Any) -> None:
+        if attribute == "grad":
+            self._state.gradient = value
+        else:
+            super().__setattr__(attribute, value)
 
     def assign(self, value: Any) -> None:
         """Assign a value: an array, a number or data over the variable's axes."""

@@ -15,7 +15,14 @@ from geon.op_graph.rows.leaves import input_leaf
 from geon.op_graph.transforms.functionalize import functional
 
 N, C, H = geon.Axis("N"), geon.Axis("C", 3), geon.Axis("H", 2)
-UNARY = (geon.tanh, geon.sigmoid, geon.sin, geon.negative, geon.square, lambda x: geon.exp(-geon.square(x)))
+UNARY = (
+    geon.tanh,
+    geon.sigmoid,
+    geon.sin,
+    geon.negative,
+    geon.square,
+    lambda x: geon.exp(-geon.square(x)),
+)
 BINARY = (geon.add, geon.subtract, geon.multiply, geon.maximum)
 
 
@@ -101,7 +108,9 @@ class Program:
     def binary(self):
         left, f = self.pick(), self.random.choice(BINARY)
         names = left.expression.axes
-        fitting = [v for v in self.values if v.expression.axes is names or not len(v.expression.axes)]
+        fitting = [
+            v for v in self.values if v.expression.axes is names or not len(v.expression.axes)
+        ]
         right = self.random.choice(fitting)
         self.put(f(left.array, right.array), f(left.expression, right.expression))
 
@@ -110,7 +119,9 @@ class Program:
         variable, version = self.variables[k], self.versions[k]
         if any(axis in both.expression.axes for axis in version.axes):
             if k == 0 and "C" in both.expression.axes.names:
-                self.put(geon.dot(both.array, variable) * 0.5, geon.dot(both.expression, version) * 0.5)
+                self.put(
+                    geon.dot(both.array, variable) * 0.5, geon.dot(both.expression, version) * 0.5
+                )
             else:
                 self.put(variable + both.array, version + both.expression)
 
@@ -149,7 +160,11 @@ class Program:
         k = self.random.randrange(3)
         y, want = geon.mean(geon.square(both.array)), geon.mean(geon.square(both.expression))
         found = want.placeholders()
-        old = [leaf for leaf in found if leaf.axes is self.versions[k].axes and leaf is not self.versions[k]]
+        old = [
+            leaf
+            for leaf in found
+            if leaf.axes is self.versions[k].axes and leaf is not self.versions[k]
+        ]
         if self.random.random() < 0.6 and not old:
             made = eager.grad(y, self.variables[k], unreached="zero")
             self.put(made, geon.deriv(want, self.versions[k], unreached="zero"))

@@ -4,9 +4,8 @@
 """
 
 from .arrays import Array, array
+from .derivatives import function, grad, graph, no_grad
 from .evaluation import sync, use
-from .functions import function, graph
-from .gradients import grad, no_grad
 from .memo import kept_bytes
 from .recording import install
 from .variables import Parameter, run, variable

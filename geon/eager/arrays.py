@@ -14,11 +14,12 @@ from ..op_graph.axes.axes import Axes, as_axes
 from ..op_graph.building.constants import fit_axes, to_array
 from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import ROOT, describe, user_call, user_site
-from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes, slot_setter
+from ..op_graph.nodes import slot_setter
+from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.labels import by_name, dim_names
 from .memo import find
-from .nodes import DETACHED, MAX_DEPTH, SAME, Node, Recent, Type, local, pending, type_of
+from .nodes import DETACHED, MAX_DEPTH, SAME, Node, Recent, Type, local, mapped, pending, type_of
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
@@ -164,15 +165,15 @@ class Array(Leaf):
         A tensor that is no scalar needs a ``seed`` over its axes. Its graph is freed unless
         ``retain_graph`` says that it is derived again.
         """
-        from . import gradients
+        from . import derivatives
 
-        gradients.backward(self, seed, retain_graph)
+        derivatives.backward(self, seed, retain_graph)
 
     def variables(self) -> list[Tensor]:
         """Return the trainable variables that it depends on."""
-        from . import gradients
+        from . import derivatives
 
-        return [state.variable() for state in gradients.states_of(self)]  # type: ignore[misc]  # alive
+        return [state.leaf for state in derivatives.states_of(self)]
 
     # Indexing: the function is not a public one ---------------------------------------------------
 
@@ -267,9 +268,9 @@ def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = 
                 made._set_name(name)
             return made
     if isinstance(data, Op):
-        from . import recording
+        from . import variables
 
-        made = recording.lifted(data)
+        made = variables.lifted(data)
     else:
         given, declared = data, None if axes is None else as_axes(axes)
         if dim_names(data) is not None and declared is not None:
@@ -304,13 +305,7 @@ def data_array(value: Any, axes: Axes, declared: Axes, given: Any = None) -> Arr
 
 def values_of(value: Any) -> Any:
     """Return an argument of a NumPy function with values in the place of arrays."""
-    if isinstance(value, Array):
-        return np.asarray(value)
-    if value.__class__ in (list, tuple):
-        return type(value)([values_of(item) for item in value])
-    if value.__class__ is dict:
-        return {word: values_of(item) for word, item in value.items()}
-    return value
+    return mapped(value, lambda v: np.asarray(v) if isinstance(v, Array) else v)
 
 
 def refuse_reading(x: Array) -> NoReturn:

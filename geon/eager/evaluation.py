@@ -1,4 +1,4 @@
-"""Evaluation: compiled programs that compute pending arrays, and the values that are kept."""
+"""Evaluation: compiled programs that compute pending arrays."""
 
 from __future__ import annotations
 
@@ -12,60 +12,58 @@ from ..op_graph.op_graph import Leaf
 from ..op_graph.rows.leaves import input_leaf
 from ..transformers.base import Transformer, make_transformer
 from .arrays import Array, refuse_reading
+from .derivatives import serial
 from .memo import keep
-from .nodes import FORGOTTEN, FREED, MAX_DEPTH, SAME, Node, Part, Recent, local, lock, pending
-from .recording import serial, symbolic
+from .nodes import (
+    FORGOTTEN, FREED, MAX_DEPTH, SAME, Node, Part, Recent, local, lock, pending, symbolic,
+)  # fmt: skip
 
 MAX_PROGRAMS = 512  # maximum compiled programs
 
 
 class Structure:
-    """The programs of one structure: those for given lengths, and one for all lengths.
+    """The programs of one structure: ``open`` is that for all lengths.
 
-    ``open`` is None before the second lengths, and False if the structure has no program for all.
+    It is None before the second lengths, and False if a length is part of the structure.
     """
 
-    def __init__(self) -> None:
-        self.seen = 0
-        self.open: Any = None
+    open: Any = None
+    seen = 0
 
 
 programs: Recent[Any] = Recent(MAX_PROGRAMS)
 structures: Recent[Structure] = Recent(MAX_PROGRAMS)
 
 
-class Chosen:
-    """The transformer that computes; None before the first value is read."""
-
-    transformer: Transformer | None = None
-
-
-def transformer() -> Transformer:
-    """Return the transformer: native if there is a compiler, otherwise NumPy."""
-    if Chosen.transformer is None:
-        try:
-            Chosen.transformer = make_transformer("native")
-        except UnavailableError:
-            Chosen.transformer = make_transformer("numpy")
-    return Chosen.transformer
-
-
 class use:
     """Compute with another transformer from now on, or within ``with geon.eager.use(...)``.
 
-    It is a name or a transformer. Values that are computed already stay.
+    It is a name or a transformer. Without it, arrays are computed by native code if there is a
+    compiler, otherwise by NumPy. Values that are computed already stay.
     """
 
-    def __init__(self, chosen: Transformer | str) -> None:
-        self.before = Chosen.transformer
-        Chosen.transformer = make_transformer(chosen) if isinstance(chosen, str) else chosen
+    chosen: Transformer | None = None  # None before the first value is read
+
+    def __init__(self, transformer: Transformer | str) -> None:
+        self.before = use.chosen
+        named = isinstance(transformer, str)
+        use.chosen = make_transformer(transformer) if named else transformer  # type: ignore[arg-type,assignment]  # by `named`
 
     def __enter__(self) -> Transformer:
-        assert Chosen.transformer is not None
-        return Chosen.transformer
+        return transformer()
 
     def __exit__(self, *_: object) -> None:
-        Chosen.transformer = self.before
+        use.chosen = self.before
+
+
+def transformer() -> Transformer:
+    """Return the transformer that computes."""
+    if use.chosen is None:
+        try:
+            use.chosen = make_transformer("native")
+        except UnavailableError:
+            use.chosen = make_transformer("numpy")
+    return use.chosen
 
 
 def read(x: Array) -> None:
@@ -74,23 +72,18 @@ def read(x: Array) -> None:
         refuse_reading(x)
     node = x._node
     with lock:
-        if node.value is None:
-            if len(pending) == 1 and node in pending and node.call is not SAME:
-                _evaluate_one(node)
-                return
-            mine = _pending()
-            if node not in mine:
-                mine = [node]
-            try:
-                evaluate(mine)
-            except GeonError:
-                # An array that cannot be computed must not stop the others: it raises if it is read.
-                for other in mine:
-                    pending.pop(other, None)
-                if mine != [node]:
-                    evaluate([node])
-                else:
-                    raise
+        if node.value is not None:
+            return
+        mine = [node] if len(pending) == 1 and node in pending else _pending()
+        try:
+            evaluate(mine if node in mine else [node])
+        except GeonError:
+            # An array that cannot be computed must not stop others: it raises if it is read.
+            for other in mine:
+                pending.pop(other, None)
+            if len(mine) == 1:
+                raise
+            evaluate([node])
 
 
 def sync() -> None:
@@ -102,11 +95,10 @@ def sync() -> None:
 def limit(args: Sequence[Node]) -> None:
     """Compute what is pending, and forget the graph of nodes with too many calls behind them."""
     with lock:
-        evaluate(list({**dict.fromkeys(_pending()), **dict.fromkeys(a for a in args if a.type)}))
+        evaluate([*dict.fromkeys([*_pending(), *[arg for arg in args if arg.type is not None]])])
         for node in args:
-            for each in (node, *node.args) if node.type is None else (node,):
-                if each.value is not None and each.depth >= MAX_DEPTH:
-                    each.forget(FORGOTTEN if each.mark is None else each.mark)
+            if node.value is not None and node.depth >= MAX_DEPTH:
+                node.forget(node.mark or FORGOTTEN)
 
 
 def _pending() -> list[Node]:
@@ -121,44 +113,31 @@ def _pending() -> list[Node]:
 
 def evaluate(roots: Sequence[Node]) -> None:
     """Compute the values of these nodes by one program."""
-    roots = [node for node in roots if node.value is None]
-    targets = list(dict.fromkeys([_source(node) for node in roots]))
-    wanted = [node for node in targets if node.value is None]
+    sources = [_source(node) for node in roots]
+    wanted = [node for node in dict.fromkeys(sources) if node.value is None]
     if wanted:
-        values = _computed(wanted)
-        for node, value in zip(wanted, values, strict=True):
+        for node, value in zip(wanted, _computed(wanted), strict=True):
             value.setflags(write=False)
             node.value = value
-            if node.shown and (node.mark is None or node.mark == FREED):
+            if node.shown and (node.mark is None or node.mark is FREED):
                 keep(node)
-    for node in roots:
-        node.value = _source(node).value
-    for node in (*roots, *wanted):
+            if node.mark is not None:
+                node.forget(node.mark)
+    for node, source in zip(roots, sources, strict=True):
         pending.pop(node, None)
-        if node.mark is not None and node.call is not None:
+        node.value = source.value
+        if node.mark is not None:
             node.forget(node.mark)
-
-
-def _evaluate_one(node: Node) -> None:
-    """Compute the only pending node."""
-    value = _computed([node])[0]
-    value.setflags(write=False)
-    node.value = value
-    del pending[node]
-    if node.mark is not None:
-        node.forget(node.mark)
-    elif node.shown:
-        keep(node)
 
 
 def _source(node: Node) -> Node:
     """Return the node that has the value of a version or of a detached array."""
-    while node.call is SAME:
+    while node.call is SAME and node.value is None:
         (node,) = node.args
     return node
 
 
-def _computed(wanted: Sequence[Node]) -> Sequence[Any]:
+def _computed(wanted: Sequence[Node]) -> Any:
     """Return the values of nodes."""
     order = list(wanted)
     seen = set(order)
@@ -171,7 +150,7 @@ def _computed(wanted: Sequence[Node]) -> Sequence[Any]:
         order.sort(key=serial)
     numbers: dict[Node, int] = {}
     inputs: list[Node] = []
-    key: list[Any] = [Chosen.transformer]
+    key: list[Any] = []
     count = 0
     for node in order:
         key.append(node.call)
@@ -186,64 +165,50 @@ def _computed(wanted: Sequence[Node]) -> Sequence[Any]:
         count += 1
     for node in wanted:
         key.append(numbers[node])
+    chosen = use.chosen or transformer()
+    key.append(chosen)
     exact = tuple(key)
     program = programs.new.get(exact) or programs.get(exact)
     if program is None:
-        program = _compiled(order, inputs, wanted, numbers)
-        key[0] = Chosen.transformer
-        programs.put(tuple(key), program)
+        program = programs.put(exact, _program(chosen, order, inputs, wanted, numbers))
+    values = [node.value for node in inputs]
     try:
-        return program(*[node.value for node in inputs])  # type: ignore[no-any-return]
+        try:
+            return program(*values)
+        except (FeedError, GuardError):  # the program for all lengths states one
+            return programs.put(exact, _compiled(chosen, order, inputs, wanted, False))(*values)
     except GeonError as error:
-        raise _with_lines(transformer(), error, order) from None
+        raise _with_lines(chosen, error, order) from None
 
 
-def _compiled(
-    order: Sequence[Node], inputs: Sequence[Node], wanted: Sequence[Node], numbers: dict[Node, int]
+def _program(
+    chosen: Transformer,
+    order: Sequence[Node],
+    inputs: Sequence[Node],
+    wanted: Sequence[Node],
+    numbers: dict[Node, int],
 ) -> Any:
     """Return a program for these nodes; from the second lengths on, one for all lengths."""
-    chosen = transformer()
     generic = (
         chosen,
         tuple([(n.call.generic, tuple([numbers[a] for a in n.args])) for n in order]),
         tuple([(n.type.declared, n.type.dtype) for n in inputs]),
         tuple([numbers[node] for node in wanted]),
     )
-    known = structures.get(generic)
-    if known is None:
-        known = Structure()
-        structures.put(generic, known)
+    known = structures.get(generic) or structures.put(generic, Structure())
     known.seen += 1
     if known.seen > 1 and known.open is None:
         known.open = False
-        whole = all(node.call.again is not None for node in order)
-        if whole and any(n.type.declared is not n.type.axes for n in inputs):
+        opens = any(n.type.declared is not n.type.axes for n in inputs)
+        if opens and all(node.call.again is not None for node in order):
             try:
-                known.open = _program(chosen, order, inputs, wanted, True)
+                known.open = _compiled(chosen, order, inputs, wanted, True)
             except GeonError:
-                known.open = (
-                    False  # a length is part of the program, such as that of a flattened axis
-                )
-    if known.open:
-        return _Open(known.open, lambda: _program(chosen, order, inputs, wanted, False))
-    return _program(chosen, order, inputs, wanted, False)
+                known.open = False  # such as the length of a flattened axis
+    return known.open or _compiled(chosen, order, inputs, wanted, False)
 
 
-class _Open:
-    """The program for all lengths; that for its own lengths if the other refuses them."""
-
-    def __init__(self, shared: Any, make: Any) -> None:
-        self.shared, self.make = shared, make
-
-    def __call__(self, *values: Any) -> Any:
-        try:
-            return self.shared(*values)
-        except (FeedError, GuardError):  # its graph states a length
-            self.shared = self.make()
-            return self.shared(*values)
-
-
-def _program(
+def _compiled(
     chosen: Transformer,
     order: Sequence[Node],
     inputs: Sequence[Node],
@@ -275,21 +240,14 @@ def _with_lines(chosen: Transformer, error: GeonError, order: Sequence[Node]) ->
     for node in order:
         args = [values[arg] if arg in values else arg.value for arg in node.args]
         try:
-            values[node] = _alone(chosen, node, args)
+            if node.call is SAME or isinstance(node.call, Part):
+                values[node] = node.call.build(args, False)
+                continue
+            with symbolic():
+                leaves = [_leaf(arg, False) for arg in node.args]
+                f = chosen.computation(node.call.build(leaves, False), *leaves)
+            values[node] = f(*args)
         except GeonError as own:
             what = f"the value of {node.call.name} at {describe(node.site)}"
             return type(own)(f"{own}\n{what} was asked for at {asked}")
     return type(error)(f"{error}\nits value was asked for at {asked}")
-
-
-def _alone(chosen: Transformer, node: Node, args: Sequence[Any]) -> Any:
-    """Return the value of one call on these values; a tuple if it has several."""
-    if node.call is SAME:
-        return args[0]
-    if isinstance(node.call, Part):
-        return args[0][node.call.number]
-    with symbolic():
-        leaves = [_leaf(arg, False) for arg in node.args]
-        made = node.call.build(leaves, False)
-        f = chosen.computation(made, *leaves)
-    return f(*args)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..op_graph.axes.axes import Axes
@@ -13,20 +14,46 @@ from ..op_graph.op_graph import Leaf, Op
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.transforms.functionalize import substitute
 from ..op_graph.values.dtypes import DType
+from ..op_graph.values.tree import is_mapping
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
 
 Value = TypeVar("Value")
-MAX_CALLS = 8192  # maximum recorded calls, types, or programs that a table keeps
+MAX_ENTRIES = 8192  # maximum calls, types and numbers that a table keeps
 MAX_DEPTH = 5000  # maximum calls behind an array: of a program, and of what is remembered
-DETACHED, FREED, FORGOTTEN = "detached", "freed", "forgotten"  # graphs that derivatives end at
+DETACHED, FREED, FORGOTTEN = "detached", "freed", "forgotten"  # marks where derivatives end
+
+
+class Local(threading.local):
+    """The state of a thread.
+
+    ``recording`` is true while a graph is built symbolically, in which arrays are leaves.
+    ``grad`` is false in ``no_grad``.
+    """
+
+    recording = False
+    grad = True
+
+
+local = Local()
+lock = threading.RLock()
+
+
+@contextmanager
+def symbolic() -> Iterator[None]:
+    """Context in which arrays are leaves of symbolic graphs."""
+    before, local.recording = local.recording, True
+    try:
+        yield
+    finally:
+        local.recording = before
 
 
 class Recent(Generic[Value]):
     """A table of bounded size: the entries used since half of it was filled, or the half before."""
 
-    def __init__(self, size: int = MAX_CALLS) -> None:
+    def __init__(self, size: int = MAX_ENTRIES) -> None:
         self.size = size // 2
         self.new: dict[Any, Value] = {}
         self.old: dict[Any, Value] = {}
@@ -40,15 +67,12 @@ class Recent(Generic[Value]):
                 self.put(key, found)
         return found
 
-    def put(self, key: Any, value: Value) -> None:
-        """Store a value, and drop the older half if the table is full."""
+    def put(self, key: Any, value: Value) -> Value:
+        """Store and return a value; drop the older half if the table is full."""
         if len(self.new) >= self.size:
             self.old, self.new = self.new, {}
         self.new[key] = value
-
-    def clear(self) -> None:
-        """Drop all values."""
-        self.new, self.old = {}, {}
+        return value
 
 
 class OfOps(Generic[Value]):
@@ -62,10 +86,34 @@ class OfOps(Generic[Value]):
         found = self.entries.get(id(op))
         return None if found is None or found[0]() is not op else found[1]
 
-    def put(self, op: Op, value: Value) -> None:
-        """Store the value of an op."""
+    def put(self, op: Op, value: Value) -> Value:
+        """Store and return the value of an op."""
         key, entries = id(op), self.entries
         self.entries[key] = weakref.ref(op, lambda _: entries.pop(key, None)), value
+        return value
+
+
+def mapped(value: Any, of: Callable[[Any], Any]) -> Any:
+    """Return nested lists, tuples, dictionaries and slices with ``of`` applied to what they hold."""
+    if value.__class__ is list or isinstance(value, tuple):
+        return getattr(type(value), "_make", type(value))([mapped(item, of) for item in value])
+    if is_mapping(value):
+        return {key: mapped(item, of) for key, item in value.items()}
+    if value.__class__ is slice:
+        return slice(*[mapped(v, of) for v in (value.start, value.stop, value.step)])
+    return of(value)
+
+
+class Place:
+    """The place of a tensor in a structure of arguments or results."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def filled(structure: Any, values: Sequence[Any]) -> Any:
+    """Return a structure with the value of its number in each place."""
+    return mapped(structure, lambda v: values[v.number] if v.__class__ is Place else v)
 
 
 class Type:
@@ -94,27 +142,23 @@ types: Recent[Type] = Recent()
 def type_of(axes: Axes, declared: Axes, dtype: DType) -> Type:
     """Return the type of these axes and this dtype."""
     key = (axes, declared, dtype)
-    found = types.get(key)
-    if found is None:
-        found = Type(*key)
-        types.put(key, found)
-    return found
+    return types.get(key) or types.put(key, Type(*key))
 
 
 class Call:
-    """A function applied to arguments of given types: what every call of this kind computes.
+    """A function applied to arguments of given types.
 
-    ``templates`` are the pure ops of its results over ``leaves``, which are the slots of its
-    arguments and the variables that it reads. The first ``shown`` results are the user's, in
-    ``structure``; the others are the new values of the variables ``updated``. ``types`` are those
-    of the results. ``generic`` is equal for calls that differ in lengths alone; ``again`` builds
-    the results from other tensors, of other or open lengths; None if the function cannot be called
-    again. ``held`` keeps alive what the keys of tables identify.
+    ``templates`` are the pure ops of its results over ``leaves``: the slots of its arguments, then
+    the ``variables`` that it reads. The first ``shown`` results are the user's, in ``structure``;
+    the others are the new values of the variables ``updated``. ``types`` are those of the results.
+    ``generic`` is equal for calls that differ in lengths alone; ``again`` builds the results from
+    tensors of other or open lengths, and is None if the function cannot be called again. ``held``
+    keeps alive what keys of tables have the id of.
     """
 
     __slots__ = (
-        "again", "generic", "held", "leaves", "name", "shown", "structure", "templates", "types",
-        "updated", "variables",
+        "again", "generic", "held", "leaves", "name", "parts", "shown", "structure", "templates",
+        "types", "updated", "variables",
     )  # fmt: skip
 
     name: str
@@ -123,11 +167,12 @@ class Call:
     variables: tuple[Leaf, ...]
     updated: tuple[Leaf, ...]
     types: tuple[Type, ...]
+    parts: list[Part]
     shown: int
     structure: Any
     generic: Any
     again: Callable[[Sequence[Any]], Sequence[Any]] | None
-    held: Any
+    held: list[Any]
 
     def build(self, tensors: Sequence[Any], open: bool) -> Any:
         """Return the result for these tensors; a tuple if it has several."""
@@ -140,31 +185,28 @@ class Call:
         return made[0] if len(made) == 1 else tuple(made)
 
 
+class Part:
+    """The call that takes one of several results."""
+
+    again: Any = True
+
+    def __init__(self, number: int, name: str) -> None:
+        self.number, self.name, self.generic = number, name, ("part", number)
+
+    def build(self, tensors: Sequence[Any], open: bool) -> Any:
+        """Return the result of this number."""
+        return tensors[0][self.number]
+
+
 class Same:
     """The call whose result is its argument: a version of a variable, or a detached array."""
 
-    name = "detach"
-    generic: Any = "same"
+    name = generic = "detach"
     again: Any = True
 
     def build(self, tensors: Sequence[Any], open: bool) -> Any:
         """Return the argument."""
         return tensors[0]
-
-
-class Part:
-    """The call that takes one of several results."""
-
-    name = "part"
-    again: Any = True
-
-    def __init__(self, number: int, call: Call) -> None:
-        self.number, self.name = number, call.name
-        self.generic: Any = ("part", number)
-
-    def build(self, tensors: Sequence[Any], open: bool) -> Any:
-        """Return the result of this number."""
-        return tensors[0][self.number]
 
 
 SAME = Same()
@@ -176,8 +218,8 @@ class Node:
 
     ``value`` is its array once it is computed. ``mark`` is a ``State`` for a version of a
     variable, or the reason why derivatives end here. ``depth`` counts calls from the data.
-    ``shown`` is True while an array has it. The
-    node of several results has no type and no value; each result is a ``Part`` of it.
+    ``shown`` is true while an array has the node. The node of several results has no type and no
+    value; each result is a ``Part`` of it.
     """
 
     __slots__ = (
@@ -185,55 +227,18 @@ class Node:
     )  # fmt: skip
 
     def __init__(
-        self,
-        call: Any,
-        args: tuple[Node, ...],
-        type: Any,
-        site: Site,
-        depth: int,
-        value: Any = None,
+        self, call: Any, args: tuple[Node, ...], type: Any, site: Site, depth: int, value: Any
     ) -> None:
         self.call, self.args, self.type, self.site, self.depth = call, args, type, site, depth
-        self.value = value
-        self.mark: Any = None
-        self.shown = False
+        self.value, self.mark, self.shown = value, None, False
         self.serial = next(_serials)
+
+    mark: Any
 
     def forget(self, mark: Any) -> None:
         """Drop the graph of a computed value."""
         self.call, self.args, self.depth, self.mark = None, (), 0, mark
 
 
-class State:
-    """A variable in eager computation: its newest version, and its accumulated gradient.
-
-    ``array`` holds the version. A version of a variable that no longer exists is data.
-    """
-
-    __slots__ = ("__weakref__", "array", "gradient", "variable")
-
-    def __init__(self, variable: Leaf) -> None:
-        self.variable = weakref.ref(variable)
-        self.array: Any = None
-        self.gradient: Any = None
-
-    def current(self, node: Node) -> Leaf | None:
-        """Return the variable if ``node`` is its newest version; otherwise None."""
-        return self.variable() if self.array._node is node else None
-
-
-class Local(threading.local):
-    """What belongs to one thread.
-
-    ``recording`` is true while a graph is built symbolically, in which arrays are leaves.
-    ``grad`` is false in ``no_grad``.
-    """
-
-    recording = False
-    grad = True
-
-
-local = Local()
-lock = threading.RLock()
 # Nodes whose arrays are alive and not computed, with the thread that made them.
 pending: dict[Node, int] = {}

@@ -115,7 +115,7 @@ def test_a_loop_body_compiles_once_and_other_lengths_share_one_program():
         want = (np.tanh(data(n, 3) * np.float32(0.37)) + np.float32(0.11)).sum()
         assert step(n) == pytest.approx(want, rel=1e-5)
     made = list(evaluation.programs.new.values())[before:]
-    assert len({id(program.shared) for program in made}) == 1
+    assert len({id(program) for program in made}) == 1
 
 
 def test_a_structure_that_states_a_length_has_programs_for_each_length():

@@ -159,8 +159,9 @@ def _counters(order: list[Op], updates: dict[Leaf, Tensor]) -> dict[Leaf, Tensor
         for counter in _counters_of(op):
             # A counter that was assigned explicitly keeps the assigned value, one that is fed the
             # value of the call.
-            stored = isinstance(counter, Leaf) and counter.info.stored
-            if stored and counter not in {**counters, **updates}:
+            if not isinstance(counter, Leaf) or not counter.info.stored:
+                continue
+            if counter not in {**counters, **updates}:
                 counters[counter] = add.apply(counter, number(1, UINT64))
     return counters
 

@@ -3,16 +3,17 @@
 ``array(data, axes)`` makes one; every function and operator of geon on arrays gives arrays.
 """
 
-from .arrays import Array, array
+from .arrays import EagerArray, array
 from .derivatives import function, grad, graph, no_grad
 from .evaluation import sync, use
 from .memo import kept_bytes
 from .recording import install
-from .variables import Parameter, run, variable
+from .tensors import run
+from .variables import EagerVariable, variable
 
 __all__ = [
-    "Array", "Parameter", "array", "function", "grad", "graph", "kept_bytes", "no_grad", "run",
-    "sync", "use", "variable",
+    "EagerArray", "EagerVariable", "array", "function", "grad", "graph", "kept_bytes", "no_grad",
+    "run", "sync", "use", "variable",
 ]  # fmt: skip
 
 install()

@@ -1,4 +1,4 @@
-"""``Array``: a tensor with a value that is computed when it is looked at."""
+"""``EagerArray``: a tensor with a value that is computed when it is looked at."""
 
 from __future__ import annotations
 
@@ -19,7 +19,18 @@ from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.labels import by_name, dim_names
 from .memo import find
-from .nodes import DETACHED, MAX_DEPTH, SAME, Node, Recent, Type, local, mapped, pending, type_of
+from .nodes import (
+    ALIAS,
+    DETACHED,
+    MAX_DEPTH,
+    Recent,
+    RecordedNode,
+    Type,
+    local,
+    mapped,
+    pending,
+    type_of,
+)
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
@@ -27,7 +38,7 @@ if TYPE_CHECKING:
 _new = object.__new__
 
 
-class Array(Leaf):
+class EagerArray(Leaf):
     """A tensor with a value: ``print``, ``float``, ``bool`` and ``np.asarray`` compute it.
 
     Functions and operators of geon on arrays give arrays. ``axes``, ``dtype``, ``name``,
@@ -38,7 +49,7 @@ class Array(Leaf):
 
     __slots__ = ("_node",)
 
-    _node: Node
+    _node: RecordedNode
 
     if not TYPE_CHECKING:  # the facts of a leaf, shared by all arrays
         primitive = PRIMITIVES["placeholder"]
@@ -48,7 +59,7 @@ class Array(Leaf):
         dtype = property(lambda self: self._node.type.dtype, doc="The dtype of its elements.")
         _site = property(lambda self: self._node.site)
 
-    def __del__(self, pending: dict[Node, int] = pending) -> None:
+    def __del__(self, pending: dict[RecordedNode, int] = pending) -> None:
         node = self._node
         node.shown = False
         if node.value is None:
@@ -64,7 +75,7 @@ class Array(Leaf):
             evaluation.read(self)
         return node.value
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # type: ignore[override]  # tensors refuse
         value = self._read()
         if copy or (dtype is not None and dtype != value.dtype):
             return np.array(value, dtype)
@@ -155,7 +166,7 @@ class Array(Leaf):
 
     # Derivatives --------------------------------------------------------------------------------
 
-    def detach(self) -> Array:
+    def detach(self) -> EagerArray:
         """Return the same values without their graph: derivatives take them as constants."""
         return same(self, DETACHED)
 
@@ -202,12 +213,12 @@ def _in_geon(depth: int) -> bool:
     return sys._getframe(depth).f_code.co_filename.startswith(ROOT)
 
 
-_put_node = slot_setter(Array, "_node")
+_put_node = slot_setter(EagerArray, "_node")
 
 
-def handle(node: Node) -> Array:
+def handle(node: RecordedNode) -> EagerArray:
     """Return an array of a node; it is computed with the next value that is read."""
-    made: Array = _new(Array)
+    made: EagerArray = _new(EagerArray)
     _put_node(made, node)
     put_notes(made, None)
     node.shown = True
@@ -216,7 +227,9 @@ def handle(node: Node) -> Array:
     return made
 
 
-def computed(call: Any, args: tuple[Node, ...], type: Type | None, site: Site) -> Node:
+def computed(
+    call: Any, args: tuple[RecordedNode, ...], type: Type | None, site: Site
+) -> RecordedNode:
     """Return the node of a call."""
     depth, known = 0, True
     for arg in args:
@@ -229,16 +242,16 @@ def computed(call: Any, args: tuple[Node, ...], type: Type | None, site: Site) -
 
         evaluation.limit(args)
         depth = max([arg.depth for arg in args], default=0)
-    node = Node(call, args, type, site, depth + 1, find(call, args) if known else None)
+    node = RecordedNode(call, args, type, site, depth + 1, find(call, args) if known else None)
     if not local.grad:
         node.mark = DETACHED
     return node
 
 
-def same(x: Array, mark: Any) -> Array:
+def same(x: EagerArray, mark: Any) -> EagerArray:
     """Return an array of the same value, which derivatives take as data."""
     node = x._node
-    made = computed(SAME, (node,), node.type, user_site(2))
+    made = computed(ALIAS, (node,), node.type, user_site(2))
     made.mark = mark
     if node.value is not None:
         made.value = node.value
@@ -249,7 +262,7 @@ def same(x: Array, mark: Any) -> Array:
 _known: Recent[Type] = Recent()  # by declared axes, shape and dtype of NumPy arrays
 
 
-def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = None) -> Array:
+def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = None) -> EagerArray:
     """Return an array of data over ``axes``; ``geon.eager`` describes arrays.
 
     ``data`` are a number, a nested list, an array of any library, which is copied, or a variable or
@@ -263,14 +276,14 @@ def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = 
         if kind is not None:
             value = np.array(data, order="C")
             value.setflags(write=False)
-            made = handle(Node(None, (), kind, user_site(2), 0, value))
+            made = handle(RecordedNode(None, (), kind, user_site(2), 0, value))
             if name is not None:
                 made._set_name(name)
             return made
     if isinstance(data, Op):
-        from . import variables
+        from .tensors import lifted
 
-        made = variables.lifted(data)
+        made = lifted(data)
     else:
         given, declared = data, None if axes is None else as_axes(axes)
         if dim_names(data) is not None and declared is not None:
@@ -295,20 +308,22 @@ def _axis(name: str) -> Any:
     return Axis(name)
 
 
-def data_array(value: Any, axes: Axes, declared: Axes, given: Any = None) -> Array:
+def data_array(value: Any, axes: Axes, declared: Axes, given: Any = None) -> EagerArray:
     """Return an array of a NumPy array, copied if it is ``given`` by the user."""
     if value is given or value.base is not None or not value.flags.c_contiguous:
         value = np.array(value, order="C")
     value.setflags(write=False)
-    return handle(Node(None, (), type_of(axes, declared, value.dtype), user_site(3), 0, value))
+    return handle(
+        RecordedNode(None, (), type_of(axes, declared, value.dtype), user_site(3), 0, value)
+    )
 
 
 def values_of(value: Any) -> Any:
     """Return an argument of a NumPy function with values in the place of arrays."""
-    return mapped(value, lambda v: np.asarray(v) if isinstance(v, Array) else v)
+    return mapped(value, lambda v: np.asarray(v) if isinstance(v, EagerArray) else v)
 
 
-def refuse_reading(x: Array) -> NoReturn:
+def refuse_reading(x: EagerArray) -> NoReturn:
     """Raise ``SymbolicError`` for a value that is read while a function is recorded."""
     raise SymbolicError(
         f"the value of {x._label()} (made at {x.line_info}) was read at {describe(user_site())} "
@@ -316,9 +331,9 @@ def refuse_reading(x: Array) -> NoReturn:
     )
 
 
-def check_array(x: Any, what: str) -> Array:
+def check_array(x: Any, what: str) -> EagerArray:
     """Return ``x``; raise ``ArgumentError`` unless it is an array."""
-    if not isinstance(x, Array):
+    if not isinstance(x, EagerArray):
         raise ArgumentError(
             f"{user_call(what)}: {x!r} is no array of geon.eager; make one with "
             "geon.eager.array(data, axes)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import DerivativeError, GeonError, SymbolicError
@@ -14,15 +13,25 @@ from ..op_graph.core.source_info import describe, user_call
 from ..op_graph.op_graph import Leaf, Tensor
 from ..op_graph.rows.leaves import input_leaf
 from . import recording
-from .arrays import Array, check_array, same
-from .nodes import DETACHED, FORGOTTEN, FREED, Call, Node, Type, local, mapped, symbolic
-from .variables import State
+from .arrays import EagerArray, check_array, same
+from .nodes import (
+    DETACHED,
+    FORGOTTEN,
+    FREED,
+    RecordedCall,
+    RecordedNode,
+    Type,
+    local,
+    mapped,
+    serial,
+    symbolic,
+)
+from .variables import VariableState
 
 if TYPE_CHECKING:
-    from .recording import Found
+    from .recording import CallKey
 
 F = TypeVar("F", bound=Callable[..., Any])
-serial = attrgetter("serial")
 GONE = {
     FREED: "which backward() freed; give retain_graph=True to the first backward()",
     FORGOTTEN: "which had more calls behind it than are remembered; detach() it if it is data, or "
@@ -34,7 +43,9 @@ WHY = (
 )
 
 
-def expand(roots: Iterable[Node], cut: Iterable[Node] = ()) -> tuple[list[Node], list[Node]]:
+def expand(
+    roots: Iterable[RecordedNode], cut: Iterable[RecordedNode] = ()
+) -> tuple[list[RecordedNode], list[RecordedNode]]:
     """Return the calls behind ``roots`` in order, and the nodes that they start from.
 
     The graph ends at ``cut``, at data, and at versions of variables. Raises ``DerivativeError``
@@ -70,7 +81,7 @@ class Expanded:
     the variable of each that is a newest version, otherwise None.
     """
 
-    def __init__(self, roots: Sequence[Node], cut: Sequence[Node] = ()) -> None:
+    def __init__(self, roots: Sequence[RecordedNode], cut: Sequence[RecordedNode] = ()) -> None:
         order, ends = expand(roots, cut)
         used = [*(arg for node in order for arg in node.args), *roots]
         starts = {*ends, *cut}
@@ -81,7 +92,9 @@ class Expanded:
             self.plan.append((node.call, tuple([self.numbers[arg] for arg in node.args])))
             self.numbers[node] = len(self.numbers)
         self.leaves: list[Leaf | None] = [
-            node.mark.current(node) if isinstance(node.mark, State) and node not in cut else None
+            node.mark.current(node)
+            if isinstance(node.mark, VariableState) and node not in cut
+            else None
             for node in self.inputs
         ]
 
@@ -106,7 +119,7 @@ def built(
     return made
 
 
-def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Found) -> Any:
+def through(function: Any, args: Any, keywords: Mapping[str, Any], found: CallKey) -> Any:
     """Record a function that takes the graph of an argument, such as ``deriv``."""
     place, word = function.differentiates
     roots = list(recording.arrays_in(args[place] if place < len(args) else keywords[word]))
@@ -136,7 +149,7 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Found)
         first = functools.partial(run, list(inputs), False)
         first.name = recording.name_of(function)  # type: ignore[attr-defined]  # for messages
         call, _ = recording.build(first, (), {}, inputs, found)
-        if not isinstance(call, Call):
+        if not isinstance(call, RecordedCall):
             return call
         call.held += leaves
         call.generic = (function, *found.generic, *numbers, graph.key(True))
@@ -154,11 +167,11 @@ class _Number(int):
         return value if number is None else cls(number)
 
 
-def _refuse_old(graph: Expanded, function: Any, found: Found) -> None:
+def _refuse_old(graph: Expanded, function: Any, found: CallKey) -> None:
     """Raise ``DerivativeError`` for a variable that was assigned since the graph was recorded."""
     wanted = {id(op) for op in found.held}
     for node, leaf in zip(graph.inputs, graph.leaves, strict=True):
-        known = node.mark.variable() if isinstance(node.mark, State) else None
+        known = node.mark.variable() if isinstance(node.mark, VariableState) else None
         if leaf is None and known is not None and id(known) in wanted:
             raise DerivativeError(
                 f"{user_call(recording.name_of(function))}: {known} (made at {known.line_info}) "
@@ -170,7 +183,7 @@ def _refuse_old(graph: Expanded, function: Any, found: Found) -> None:
 # Gradients ---------------------------------------------------------------------------------------
 
 
-def grad(y: Array, x: Any, *, seed: Any = None, unreached: str = "raise") -> Any:
+def grad(y: EagerArray, x: Any, *, seed: Any = None, unreached: str = "raise") -> Any:
     """Return ``geon.deriv(y, x)``: arrays over the axes of ``x``, which can be derived again.
 
     ``x`` is an array or a variable, or a list of these. Raises what ``geon.deriv`` raises, and
@@ -179,14 +192,14 @@ def grad(y: Array, x: Any, *, seed: Any = None, unreached: str = "raise") -> Any
     return deriv(check_array(y, "grad"), x, seed=seed, unreached=unreached)
 
 
-def states_of(y: Array) -> list[State]:
+def states_of(y: EagerArray) -> list[VariableState]:
     """Return the states of the trainable variables behind an array, in order of first use."""
     marks = [node.mark for node in sorted(expand([y._node])[1], key=serial)]
-    found = [mark for mark in marks if isinstance(mark, State) and mark.trainable]
+    found = [mark for mark in marks if isinstance(mark, VariableState) and mark.trainable]
     return [*dict.fromkeys(found)]
 
 
-def backward(y: Array, seed: Any, retain_graph: bool) -> None:
+def backward(y: EagerArray, seed: Any, retain_graph: bool) -> None:
     """Add the derivative of ``y`` to the gradients of its trainable variables."""
     states = states_of(y)
     if not states:
@@ -242,7 +255,7 @@ def function(f: F) -> F:
     return call  # type: ignore[return-value]  # the same signature
 
 
-def graph(x: Array) -> Tensor:
+def graph(x: EagerArray) -> Tensor:
     """Return the tensor behind an array, with placeholders for the data that it starts from.
 
     ``graph(x).placeholders()`` lists them in order of first use, for
@@ -260,7 +273,9 @@ def graph(x: Array) -> Tensor:
     return _tensor(found, x, [n.type.axes for n in free], free, False)
 
 
-def _tensor(found: Expanded, x: Array, axes: list[Any], free: list[Node], open: bool) -> Tensor:
+def _tensor(
+    found: Expanded, x: EagerArray, axes: list[Any], free: list[RecordedNode], open: bool
+) -> Tensor:
     given = [input_leaf(a, n.type.dtype, site=n.site) for a, n in zip(axes, free, strict=True)]
     with symbolic():
         made: Tensor = built(found.plan, found.leaves, given, open)[found.numbers[x._node]]

@@ -11,17 +11,27 @@ from ..op_graph.core.source_info import describe, user_site
 from ..op_graph.op_graph import Leaf
 from ..op_graph.rows.leaves import input_leaf
 from ..transformers.base import Transformer, make_transformer
-from .arrays import Array, refuse_reading
-from .derivatives import serial
+from .arrays import EagerArray, refuse_reading
 from .memo import keep
 from .nodes import (
-    FORGOTTEN, FREED, MAX_DEPTH, SAME, Node, Part, Recent, local, lock, pending, symbolic,
-)  # fmt: skip
+    ALIAS,
+    FORGOTTEN,
+    FREED,
+    MAX_DEPTH,
+    Recent,
+    RecordedNode,
+    ResultPart,
+    local,
+    lock,
+    pending,
+    serial,
+    symbolic,
+)
 
 MAX_PROGRAMS = 512  # maximum compiled programs
 
 
-class Structure:
+class ProgramFamily:
     """The programs of one structure: ``open`` is that for all lengths.
 
     It is None before the second lengths, and False if a length is part of the structure.
@@ -32,7 +42,7 @@ class Structure:
 
 
 programs: Recent[Any] = Recent(MAX_PROGRAMS)
-structures: Recent[Structure] = Recent(MAX_PROGRAMS)
+structures: Recent[ProgramFamily] = Recent(MAX_PROGRAMS)
 
 
 class use:
@@ -66,7 +76,7 @@ def transformer() -> Transformer:
     return use.chosen
 
 
-def read(x: Array) -> None:
+def read(x: EagerArray) -> None:
     """Compute the value of an array, with all that is pending in this thread."""
     if local.recording:
         refuse_reading(x)
@@ -92,7 +102,7 @@ def sync() -> None:
         evaluate(_pending())
 
 
-def limit(args: Sequence[Node]) -> None:
+def limit(args: Sequence[RecordedNode]) -> None:
     """Compute what is pending, and forget the graph of nodes with too many calls behind them."""
     with lock:
         evaluate([*dict.fromkeys([*_pending(), *[arg for arg in args if arg.type is not None]])])
@@ -101,7 +111,7 @@ def limit(args: Sequence[Node]) -> None:
                 node.forget(node.mark or FORGOTTEN)
 
 
-def _pending() -> list[Node]:
+def _pending() -> list[RecordedNode]:
     """Return the nodes of live arrays of this thread without a value."""
     me = get_ident()
     while True:
@@ -111,7 +121,7 @@ def _pending() -> list[Node]:
             continue
 
 
-def evaluate(roots: Sequence[Node]) -> None:
+def evaluate(roots: Sequence[RecordedNode]) -> None:
     """Compute the values of these nodes by one program."""
     sources = [_source(node) for node in roots]
     wanted = [node for node in dict.fromkeys(sources) if node.value is None]
@@ -130,14 +140,14 @@ def evaluate(roots: Sequence[Node]) -> None:
             node.forget(node.mark)
 
 
-def _source(node: Node) -> Node:
+def _source(node: RecordedNode) -> RecordedNode:
     """Return the node that has the value of a version or of a detached array."""
-    while node.call is SAME and node.value is None:
+    while node.call is ALIAS and node.value is None:
         (node,) = node.args
     return node
 
 
-def _computed(wanted: Sequence[Node]) -> Any:
+def _computed(wanted: Sequence[RecordedNode]) -> Any:
     """Return the values of nodes."""
     order = list(wanted)
     seen = set(order)
@@ -148,8 +158,8 @@ def _computed(wanted: Sequence[Node]) -> Any:
                 order.append(arg)
     if len(order) > 1:
         order.sort(key=serial)
-    numbers: dict[Node, int] = {}
-    inputs: list[Node] = []
+    numbers: dict[RecordedNode, int] = {}
+    inputs: list[RecordedNode] = []
     key: list[Any] = []
     count = 0
     for node in order:
@@ -183,10 +193,10 @@ def _computed(wanted: Sequence[Node]) -> Any:
 
 def _program(
     chosen: Transformer,
-    order: Sequence[Node],
-    inputs: Sequence[Node],
-    wanted: Sequence[Node],
-    numbers: dict[Node, int],
+    order: Sequence[RecordedNode],
+    inputs: Sequence[RecordedNode],
+    wanted: Sequence[RecordedNode],
+    numbers: dict[RecordedNode, int],
 ) -> Any:
     """Return a program for these nodes; from the second lengths on, one for all lengths."""
     generic = (
@@ -195,7 +205,7 @@ def _program(
         tuple([(n.type.declared, n.type.dtype) for n in inputs]),
         tuple([numbers[node] for node in wanted]),
     )
-    known = structures.get(generic) or structures.put(generic, Structure())
+    known = structures.get(generic) or structures.put(generic, ProgramFamily())
     known.seen += 1
     if known.seen > 1 and known.open is None:
         known.open = False
@@ -210,37 +220,37 @@ def _program(
 
 def _compiled(
     chosen: Transformer,
-    order: Sequence[Node],
-    inputs: Sequence[Node],
-    wanted: Sequence[Node],
+    order: Sequence[RecordedNode],
+    inputs: Sequence[RecordedNode],
+    wanted: Sequence[RecordedNode],
     open: bool,
 ) -> Any:
     """Return the computation of nodes from the values of the inputs."""
     with symbolic():
         leaves = [_leaf(node, open) for node in inputs]
-        tensors: dict[Node, Any] = dict(zip(inputs, leaves, strict=True))
+        tensors: dict[RecordedNode, Any] = dict(zip(inputs, leaves, strict=True))
         for node in order:
             tensors[node] = node.call.build([tensors[arg] for arg in node.args], open)
         return chosen.computation([tensors[node] for node in wanted], *leaves)
 
 
-def _leaf(node: Node, open: bool) -> Leaf:
+def _leaf(node: RecordedNode, open: bool) -> Leaf:
     """Return a placeholder for the value of a node, with its line."""
     axes = node.type.declared if open else node.type.axes
     return input_leaf(axes, node.type.dtype, site=node.site)
 
 
-def _with_lines(chosen: Transformer, error: GeonError, order: Sequence[Node]) -> GeonError:
+def _with_lines(chosen: Transformer, error: GeonError, order: Sequence[RecordedNode]) -> GeonError:
     """Return an error of a program with the lines that built the array and asked for its value.
 
     The calls are computed one by one to find it: equal programs of other lines are one.
     """
     asked = describe(user_site())
-    values: dict[Node, Any] = {}
+    values: dict[RecordedNode, Any] = {}
     for node in order:
         args = [values[arg] if arg in values else arg.value for arg in node.args]
         try:
-            if node.call is SAME or isinstance(node.call, Part):
+            if node.call is ALIAS or isinstance(node.call, ResultPart):
                 values[node] = node.call.build(args, False)
                 continue
             with symbolic():

@@ -6,13 +6,13 @@ from collections import OrderedDict
 from typing import Any
 from weakref import ref
 
-from .nodes import Node, lock
+from .nodes import RecordedNode, lock
 
 MAX_BYTES = 64 << 20  # maximum bytes of values that no array in use has
 ENTRY_BYTES = 1000  # bytes of an entry beside its value
 
 Key = tuple[Any, ...]
-_kept: OrderedDict[Key, tuple[ref[Node], list[ref[Node]], Any]] = OrderedDict()
+_kept: OrderedDict[Key, tuple[ref[RecordedNode], list[ref[RecordedNode]], Any]] = OrderedDict()
 _find = _kept.get
 
 
@@ -23,7 +23,7 @@ class _Budget:
     taken = 0
 
 
-def find(call: Any, args: tuple[Node, ...]) -> Any:
+def find(call: Any, args: tuple[RecordedNode, ...]) -> Any:
     """Return the kept value of a call on these arguments; None if there is none."""
     key = (call, *map(id, args))
     found = _find(key)
@@ -38,7 +38,7 @@ def find(call: Any, args: tuple[Node, ...]) -> Any:
     return found[2]
 
 
-def keep(node: Node) -> None:
+def keep(node: RecordedNode) -> None:
     """Keep the value of a computed node, and drop the values least recently used.
 
     The caller holds the lock.

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..op_graph.axes.axes import Axes
@@ -94,7 +95,7 @@ class OfOps(Generic[Value]):
 
 
 def mapped(value: Any, of: Callable[[Any], Any]) -> Any:
-    """Return nested lists, tuples, dictionaries and slices with ``of`` applied to what they hold."""
+    """Return nested lists, tuples, dictionaries and slices with ``of`` applied to their items."""
     if value.__class__ is list or isinstance(value, tuple):
         return getattr(type(value), "_make", type(value))([mapped(item, of) for item in value])
     if is_mapping(value):
@@ -145,7 +146,7 @@ def type_of(axes: Axes, declared: Axes, dtype: DType) -> Type:
     return types.get(key) or types.put(key, Type(*key))
 
 
-class Call:
+class RecordedCall:
     """A function applied to arguments of given types.
 
     ``templates`` are the pure ops of its results over ``leaves``: the slots of its arguments, then
@@ -167,7 +168,7 @@ class Call:
     variables: tuple[Leaf, ...]
     updated: tuple[Leaf, ...]
     types: tuple[Type, ...]
-    parts: list[Part]
+    parts: list[ResultPart]
     shown: int
     structure: Any
     generic: Any
@@ -185,7 +186,7 @@ class Call:
         return made[0] if len(made) == 1 else tuple(made)
 
 
-class Part:
+class ResultPart:
     """The call that takes one of several results."""
 
     again: Any = True
@@ -198,7 +199,7 @@ class Part:
         return tensors[0][self.number]
 
 
-class Same:
+class Alias:
     """The call whose result is its argument: a version of a variable, or a detached array."""
 
     name = generic = "detach"
@@ -209,17 +210,18 @@ class Same:
         return tensors[0]
 
 
-SAME = Same()
+ALIAS = Alias()
 _serials = itertools.count()
+serial = attrgetter("serial")
 
 
-class Node:
+class RecordedNode:
     """A value of the recorded graph: the result of ``call`` on ``args``, or data without a call.
 
-    ``value`` is its array once it is computed. ``mark`` is a ``State`` for a version of a
+    ``value`` is its array once it is computed. ``mark`` is a ``VariableState`` for a version of a
     variable, or the reason why derivatives end here. ``depth`` counts calls from the data.
     ``shown`` is true while an array has the node. The node of several results has no type and no
-    value; each result is a ``Part`` of it.
+    value; each result is a ``ResultPart`` of it.
     """
 
     __slots__ = (
@@ -227,7 +229,13 @@ class Node:
     )  # fmt: skip
 
     def __init__(
-        self, call: Any, args: tuple[Node, ...], type: Any, site: Site, depth: int, value: Any
+        self,
+        call: Any,
+        args: tuple[RecordedNode, ...],
+        type: Any,
+        site: Site,
+        depth: int,
+        value: Any,
     ) -> None:
         self.call, self.args, self.type, self.site, self.depth = call, args, type, site, depth
         self.value, self.mark, self.shown = value, None, False
@@ -241,4 +249,4 @@ class Node:
 
 
 # Nodes whose arrays are alive and not computed, with the thread that made them.
-pending: dict[Node, int] = {}
+pending: dict[RecordedNode, int] = {}

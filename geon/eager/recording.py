@@ -25,20 +25,33 @@ from ..op_graph.rows.effects import doall
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.transforms.clone import adopt, notes_of
 from ..op_graph.transforms.functionalize import functional, substitute
-from . import derivatives, variables
-from .arrays import Array, computed, data_array, handle
-from .nodes import Call, Node, Part, Place, Recent, Type, filled, local, mapped, symbolic, type_of
+from . import variables
+from .arrays import EagerArray, computed, data_array, handle
+from .nodes import (
+    OfOps,
+    Place,
+    Recent,
+    RecordedCall,
+    RecordedNode,
+    ResultPart,
+    Type,
+    filled,
+    local,
+    mapped,
+    symbolic,
+    type_of,
+)
 
 PLAIN = frozenset((str, bool, int, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
-calls: Recent[Call] = Recent()
-interned: Recent[Call] = Recent()
+calls: Recent[RecordedCall] = Recent()
+interned: Recent[RecordedCall] = Recent()
 
 
-def arrays_in(value: Any) -> Iterator[Array]:
+def arrays_in(value: Any) -> Iterator[EagerArray]:
     """Return an iterator over the arrays in an argument."""
-    found: list[Array] = []
-    mapped(value, lambda v: found.append(v) if isinstance(v, Array) else None)
+    found: list[EagerArray] = []
+    mapped(value, lambda v: found.append(v) if isinstance(v, EagerArray) else None)
     return iter(found)
 
 
@@ -50,7 +63,21 @@ def number_key(value: float) -> tuple[Any, ...]:
     return (float, value) if value else (float, str(value))
 
 
-class Found:
+_drawn: OfOps[bool] = OfOps()
+
+
+def is_drawn(op: Op) -> bool:
+    """Return True if a symbolic tensor depends on a random draw."""
+    if isinstance(op, Leaf) or not op.args:
+        return False
+    found = _drawn.get(op)
+    if found is None:
+        found = any(below.primitive.name == "random_bits" for below in post_order([op]))
+        _drawn.put(op, found)
+    return found
+
+
+class CallKey:
     """The arrays of a call's arguments, in order, and the key of everything else about it.
 
     ``generic`` is the key without lengths. ``known`` is False if the call must be built each time.
@@ -58,23 +85,25 @@ class Found:
     has the id of. NumPy arrays of the shape of the array ``near`` take its axes.
     """
 
-    def __init__(self, given: Any = (), near: Array | None = None) -> None:
+    def __init__(self, given: Any = (), near: EagerArray | None = None) -> None:
         self.given, self.near, self.known = given, near, True
-        self.arrays: list[Array] = []
+        self.arrays: list[EagerArray] = []
         self.key: list[Any] = []
         self.generic: list[Any] = []
         self.held: list[Any] = []
-        self.replaced: dict[int, Array] = {}
+        self.replaced: dict[int, EagerArray] = {}
         self.visit(given)
 
     def visit(self, value: Any) -> None:
         """Add an argument."""
         kind = value.__class__
-        if isinstance(value, Array):
+        if isinstance(value, EagerArray):
             self.add(value)
-        elif isinstance(value, Tensor) and variables.is_drawn(value):
+        elif isinstance(value, Tensor) and is_drawn(value):
+            from . import tensors
+
             kinds = [array._node.type for array in arrays_in(self.given)]
-            self.replace(value, variables.lifted(value, kinds))
+            self.replace(value, tensors.lifted(value, kinds))
         elif isinstance(value, Op):
             self.held.append(value)
             self.note(id(value))
@@ -109,16 +138,16 @@ class Found:
         self.key.append(part)
         self.generic.append(part)
 
-    def add(self, array: Array) -> None:
+    def add(self, array: EagerArray) -> None:
         """Add an array: its type, or its first position."""
         for place, known in enumerate(self.arrays):
             if known is array:
                 return self.note(place)
         self.arrays.append(array)
         self.key.append(array._node.type)
-        self.generic.append(Array)
+        self.generic.append(EagerArray)
 
-    def replace(self, value: Any, array: Array) -> None:
+    def replace(self, value: Any, array: EagerArray) -> None:
         """Add an array in the place of another value."""
         self.replaced[id(value)] = array
         self.held.append(value)
@@ -131,15 +160,15 @@ class Found:
 def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Return the result of a public function for arrays; NotImplemented for other arguments.
 
-    A known call of plain arguments takes one look-up; its key is that of ``Found``.
+    A known call of plain arguments takes one look-up; its key is that of ``CallKey``.
     """
     if local.recording:
         return NotImplemented
     key: list[Any] = [function, (tuple, len(args))]
-    nodes: list[Node] = []
+    nodes: list[RecordedNode] = []
     for value in args:
         kind = value.__class__
-        if kind is Array:
+        if kind is EagerArray:
             node = value._node
             nodes.append(node)
             key.append(node.type)
@@ -163,10 +192,10 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     return record(function, args, keywords)
 
 
-def _plain(value: Any, key: list[Any], nodes: list[Node]) -> bool:
+def _plain(value: Any, key: list[Any], nodes: list[RecordedNode]) -> bool:
     """Add an argument to a key; return False if it is no array, variable or simple value."""
     kind = value.__class__
-    if kind is Array or kind is variables.Parameter:
+    if kind is EagerArray or kind is variables.EagerVariable:
         node = value._node
         nodes.append(node)
         key.append(node.type)
@@ -192,14 +221,16 @@ def record(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) ->
     """Return the arrays that a function gives for arrays among its arguments."""
     near = None
     if isinstance(function, Elementwise):
-        near = next((arg for arg in args if isinstance(arg, Array) and len(arg.axes)), None)
+        near = next((arg for arg in args if isinstance(arg, EagerArray) and len(arg.axes)), None)
         args = tuple([_operand(function, args, k) for k in range(len(args))])
-    found = Found(args, near)
+    found = CallKey(args, near)
     if keywords:
         found.visit(keywords)
     if found.replaced:
         args, keywords = mapped((args, keywords), lambda v: found.replaced.get(id(v), v))
     if hasattr(function, "differentiates"):
+        from . import derivatives
+
         return derivatives.through(function, args, keywords, found)
     key = (function, *found.key)
     call = calls.get(key) if found.known else None
@@ -207,7 +238,7 @@ def record(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) ->
     if call is None:
         inputs: dict[Leaf, Type] = {array: array._node.type for array in found.arrays}
         call, captured = build(function, args, keywords, inputs, found)
-        if not isinstance(call, Call):
+        if not isinstance(call, RecordedCall):
             return call
         nodes += captured
         if found.known and not captured:
@@ -226,7 +257,7 @@ numbers: Recent[set[float]] = Recent()
 def _operand(row: Elementwise, args: tuple[Any, ...], place: int) -> Any:
     """Return an operand; an array for a number if the line had many different ones."""
     value, other = args[place], args[1 - place] if row.arity == 2 else None
-    if value.__class__ is not float or row.name == "power" or not isinstance(other, Array):
+    if value.__class__ is not float or row.name == "power" or not isinstance(other, EagerArray):
         return value
     site = user_site(3)
     seen = numbers.get((row, *site[:2])) or numbers.put((row, *site[:2]), set())
@@ -263,8 +294,8 @@ def done() -> VoidOp:
 
 
 def build(
-    function: Any, args: Any, keywords: Any, inputs: Mapping[Leaf, Type], found: Found
-) -> tuple[Any, list[Node]]:
+    function: Any, args: Any, keywords: Any, inputs: Mapping[Leaf, Type], found: CallKey
+) -> tuple[Any, list[RecordedNode]]:
     """Return the call of a function whose arrays are ``inputs``, and the nodes that it captured.
 
     A result that is no structure of ops is returned in the place of the call.
@@ -298,12 +329,12 @@ def build(
     if call is not None:
         call.held += found.held
         return call, nodes
-    call = interned.put(key, Call())
+    call = interned.put(key, RecordedCall())
     call.name, call.templates, call.leaves = name, tuple(roots), (*slots, *read)
     call.variables, call.updated = tuple(read), changed
     call.shown, call.structure, call.held = len(outputs), structure, found.held
     call.types = tuple([result_type(op, kinds) for op in roots])
-    call.parts = [Part(k, name) for k in range(len(roots))]
+    call.parts = [ResultPart(k, name) for k in range(len(roots))]
     call.generic, call.again = (function, *found.generic), None
     if found.known and not captured:
         places = {id(leaf): Place(k) for k, leaf in enumerate(inputs)}
@@ -333,9 +364,9 @@ def again(
     return results
 
 
-def _captured(leaf: Leaf, name: str) -> Node:
+def _captured(leaf: Leaf, name: str) -> RecordedNode:
     """Return the node of an array that a function used beside its arguments."""
-    if isinstance(leaf, Array):
+    if isinstance(leaf, EagerArray):
         return leaf._node
     raise SymbolicError(
         f"{user_call(name)}: the placeholder {leaf} (made at {leaf.line_info}) has no value to "
@@ -364,11 +395,11 @@ def bound(roots: list[Op], kinds: Sequence[Type], name: str) -> list[Op]:
     if any(not isinstance(n, int) for op in order for n in op.axes.lengths):
         made = adopt(roots, notes_of(roots), None, lengths)
         roots = [made[op] for op in roots]
-        for op, axis in [(op, axis) for op in roots for axis in op.axes]:
+        for axis in [axis for op in roots for axis in op.axes]:
             if not isinstance(axis.expression, int):
                 raise AxisError(
-                    f"{user_call(name)}: no array gives the length of the open axis {axis} of "
-                    f"{op}; give it one: geon.Axis({axis.name!r}, length)"
+                    f"{user_call(name)}: no array gives the length of the open axis {axis} of the "
+                    f"result; give it one: geon.Axis({axis.name!r}, length)"
                 )
     return roots
 
@@ -380,7 +411,7 @@ def result_type(op: Op, kinds: Sequence[Type]) -> Type:
     return type_of(op.axes, Axes(*declared), op.dtype)
 
 
-def finish(call: Call, nodes: Sequence[Node], name: str | None = None) -> Any:
+def finish(call: RecordedCall, nodes: Sequence[RecordedNode], name: str | None = None) -> Any:
     """Return the results of a call on these nodes, and give variables their new versions."""
     site = user_site(2)
     args = (*nodes, *[variables.state_of(leaf).array._node for leaf in call.variables])
@@ -407,9 +438,9 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
     row: Any = PRIMITIVES[name]
     find, two = calls.get, (tuple, 2)
 
-    def method(x: Array, y: Any) -> Any:
+    def method(x: EagerArray, y: Any) -> Any:
         node, kind = x._node, y.__class__
-        if kind is Array and y is not x and not local.recording:
+        if kind is EagerArray and y is not x and not local.recording:
             other = y._node
             call = find((row, two, node.type, other.type))
             if call is not None and other is not node:
@@ -445,4 +476,4 @@ def install() -> None:
     for name in ("take", "matmul"):
         LATE_BOUND[name] = hooked(LATE_BOUND[name])
     for method, name in METHODS.items():
-        setattr(Array, method, _binary(name))
+        setattr(EagerArray, method, _binary(name))

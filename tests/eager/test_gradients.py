@@ -99,7 +99,9 @@ def test_versions_of_variables_are_never_stale():
 
 @pytest.mark.parametrize("make", [
     lambda: neon.SGD(0.1, momentum=0.9), lambda: neon.Adam(0.1), lambda: neon.RMSProp(),
-    lambda: neon.AdamW(neon.schedules.Exponential(0.1, 0.9), decay=0.01, clip=neon.ByGlobalNorm(1.0)),
+    lambda: neon.AdamW(
+        neon.schedules.Exponential(0.1, 0.9), decay=0.01, clip=neon.ByGlobalNorm(1.0)
+    ),
 ])  # fmt: skip
 def test_optimisers_train_as_in_symbolic_computation(make, numpy_transformer):
     def weights():
@@ -128,7 +130,8 @@ def test_optimisers_train_as_in_symbolic_computation(make, numpy_transformer):
 
 def test_layers_dropout_and_running_statistics():
     model = neon.Sequential([
-        neon.Affine([H], neon.Glorot(geon.Random(1))), neon.BatchNorm(H), neon.Dropout(0.5, geon.Random(2)),
+        neon.Affine([H], neon.Glorot(geon.Random(1))), neon.BatchNorm(H),
+        neon.Dropout(0.5, geon.Random(2)),
     ])  # fmt: skip
     training = neon.Training()
     first, second = (model(x_of(4), training=training) for _ in range(2))
@@ -154,7 +157,8 @@ def test_a_function_is_recorded_once():
 
 
 @pytest.mark.parametrize("read", [
-    lambda x: x if x.sum() > 0 else -x, lambda x: x * float(x[0, 0]), lambda x: x * np.asarray(x)[0, 0],
+    lambda x: x if x.sum() > 0 else -x, lambda x: x * float(x[0, 0]),
+    lambda x: x * np.asarray(x)[0, 0],
 ])  # fmt: skip
 def test_a_function_that_reads_says_that_its_graph_would_depend_on_data(read):
     with pytest.raises(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import DerivativeError, GeonError, SymbolicError
@@ -91,6 +92,7 @@ class Expanded:
         for node in order:
             self.plan.append((node.call, tuple([self.numbers[arg] for arg in node.args])))
             self.numbers[node] = len(self.numbers)
+        self.sites = [node.site for node in order]
         self.leaves: list[Leaf | None] = [
             node.mark.current(node)
             if isinstance(node.mark, VariableState) and node not in cut
@@ -110,12 +112,13 @@ def built(
     leaves: Sequence[Any],
     given: Iterable[Any],
     open: bool,
+    sites: Sequence[Any] = (),
 ) -> list[Any]:
     """Return the tensors of all numbers of a plan; ``given`` are those of inputs without a leaf."""
     rest = iter(given)
     made = [next(rest) if leaf is None else leaf for leaf in leaves]
-    for call, numbers in plan:
-        made.append(call.build([made[k] for k in numbers], open))
+    for (call, numbers), site in zip_longest(plan, sites):
+        made.append(call.build([made[k] for k in numbers], open, site))
     return made
 
 
@@ -153,7 +156,7 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: CallKe
             return call
         call.held += leaves
         call.generic = (function, *found.generic, *numbers, graph.key(True))
-        call.again = recording.again(lambda tensors: run(tensors, True), call.variables)
+        call.again = recording.again(lambda tensors: run(tensors, True), call.variables, True)
         recording.calls.put(key, call)
     return recording.finish(call, free, keywords.get("name"))
 
@@ -278,5 +281,6 @@ def _tensor(
 ) -> Tensor:
     given = [input_leaf(a, n.type.dtype, site=n.site) for a, n in zip(axes, free, strict=True)]
     with symbolic():
-        made: Tensor = built(found.plan, found.leaves, given, open)[found.numbers[x._node]]
-    return made
+        made = built(found.plan, found.leaves, given, open, found.sites)
+    tensor: Tensor = made[found.numbers[x._node]]
+    return tensor

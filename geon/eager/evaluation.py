@@ -230,7 +230,8 @@ def _compiled(
         leaves = [_leaf(node, open) for node in inputs]
         tensors: dict[RecordedNode, Any] = dict(zip(inputs, leaves, strict=True))
         for node in order:
-            tensors[node] = node.call.build([tensors[arg] for arg in node.args], open)
+            given = [tensors[arg] for arg in node.args]
+            tensors[node] = node.call.build(given, open, node.site)
         return chosen.computation([tensors[node] for node in wanted], *leaves)
 
 
@@ -255,7 +256,8 @@ def _with_lines(chosen: Transformer, error: GeonError, order: Sequence[RecordedN
                 continue
             with symbolic():
                 leaves = [_leaf(arg, False) for arg in node.args]
-                f = chosen.computation(node.call.build(leaves, False), *leaves)
+                known = node.call.again is not None
+                f = chosen.computation(node.call.build(leaves, known, node.site), *leaves)
             values[node] = f(*args)
         except GeonError as own:
             what = f"the value of {node.call.name} at {describe(node.site)}"

@@ -172,14 +172,17 @@ class RecordedCall:
     shown: int
     structure: Any
     generic: Any
-    again: Callable[[Sequence[Any]], Sequence[Any]] | None
+    again: Callable[[Sequence[Any], Any], Sequence[Any]] | None
     held: list[Any]
 
-    def build(self, tensors: Sequence[Any], open: bool) -> Any:
-        """Return the result for these tensors; a tuple if it has several."""
+    def build(self, tensors: Sequence[Any], open: bool, site: Site | None = None) -> Any:
+        """Return the result for these tensors; a tuple if it has several.
+
+        If ``open``, it is built again, at the line ``site``.
+        """
         if open:
             assert self.again is not None
-            made = self.again(tensors)
+            made = self.again(tensors, site)
         else:
             known: dict[Op, Op] = dict(zip(self.leaves, tensors, strict=True))
             made = [substitute(op, known) for op in self.templates]
@@ -194,7 +197,7 @@ class ResultPart:
     def __init__(self, number: int, name: str) -> None:
         self.number, self.name, self.generic = number, name, ("part", number)
 
-    def build(self, tensors: Sequence[Any], open: bool) -> Any:
+    def build(self, tensors: Sequence[Any], open: bool, site: Site | None = None) -> Any:
         """Return the result of this number."""
         return tensors[0][self.number]
 
@@ -205,7 +208,7 @@ class Alias:
     name = generic = "detach"
     again: Any = True
 
-    def build(self, tensors: Sequence[Any], open: bool) -> Any:
+    def build(self, tensors: Sequence[Any], open: bool, site: Site | None = None) -> Any:
         """Return the argument."""
         return tensors[0]
 

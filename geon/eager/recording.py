@@ -19,7 +19,7 @@ from ..op_graph.building.elementwise_build import Elementwise
 from ..op_graph.building.unused_effects import take
 from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES, Primitive
-from ..op_graph.core.source_info import user_call, user_site
+from ..op_graph.core.source_info import building, current, user_call, user_site
 from ..op_graph.op_graph import Leaf, Op, Tensor, Variable, VoidOp, post_order, storage_leaves
 from ..op_graph.rows.effects import doall
 from ..op_graph.syntax.operators import LATE_BOUND
@@ -186,8 +186,7 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
                 return finish(call, nodes, keywords.get("name"))
     if not nodes and next(arrays_in((args, keywords)), None) is None:
         return NotImplemented
-    ours = isinstance(function, Elementwise) or function.__module__.startswith("geon.op_graph.")
-    if not ours and not hasattr(function, "differentiates"):
+    if not is_ours(function) and not hasattr(function, "differentiates"):
         return NotImplemented
     return record(function, args, keywords)
 
@@ -244,6 +243,11 @@ def record(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) ->
         if found.known and not captured:
             calls.put(key, call)
     return finish(call, nodes, keywords.get("name"))
+
+
+def is_ours(function: Any) -> bool:
+    """Return True for a function of the graph, False for one of the user's."""
+    return str(function.__module__).startswith("geon.op_graph.")
 
 
 def name_of(function: Any) -> str:
@@ -339,20 +343,23 @@ def build(
     if found.known and not captured:
         places = {id(leaf): Place(k) for k, leaf in enumerate(inputs)}
         args, keywords = mapped((args, keywords), lambda v: places.get(id(v), v))
-        call.again = again(lambda t: function(*filled(args, t), **filled(keywords, t)), read)
+        ours = is_ours(function)
+        call.again = again(lambda t: function(*filled(args, t), **filled(keywords, t)), read, ours)
     return call, nodes
 
 
 def again(
-    function: Callable[[Sequence[Any]], Any], read: Sequence[Leaf]
-) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    function: Callable[[Sequence[Any]], Any], read: Sequence[Leaf], ours: bool
+) -> Callable[[Sequence[Any], Any], Sequence[Any]]:
     """Return a function that builds the results of a call from other tensors.
 
-    ``function`` takes the tensors; the last ones are the values of the variables ``read``.
+    ``function`` takes the tensors; the last ones are the values of the variables ``read``. Its ops
+    have the given line if it is one of ours; a function of the user's has lines of its own.
     """
 
-    def results(tensors: Sequence[Any]) -> Sequence[Any]:
-        with symbolic():
+    def results(tensors: Sequence[Any], site: Any) -> Sequence[Any]:
+        with symbolic(), building():
+            current.site = site if ours else None
             ops, _ = flatten(function(tensors))
             take([op for op in post_order(ops) if isinstance(op, VoidOp)])
             pure = functional(ops)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
 
 _new = object.__new__
+LATE: dict[str, Callable[..., None]] = {}  # functions of modules above, which these fill in
 
 
 class EagerArray(Leaf):
@@ -70,9 +71,7 @@ class EagerArray(Leaf):
     def _read(self) -> Any:
         node = self._node
         if node.value is None or local.recording:
-            from . import evaluation
-
-            evaluation.read(self)
+            LATE["read"](self)
         return node.value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # type: ignore[override]  # tensors refuse
@@ -83,7 +82,8 @@ class EagerArray(Leaf):
 
     def numpy(self) -> Any:
         """Return the value as a NumPy array, which cannot be written."""
-        return self._read()
+        value = self._node.value
+        return self._read() if value is None or local.recording else value
 
     def item(self) -> Any:
         """Return the only element as a Python number."""
@@ -238,9 +238,7 @@ def computed(
         if arg.value is None:
             known = False
     if depth >= MAX_DEPTH:
-        from . import evaluation
-
-        evaluation.limit(args)
+        LATE["limit"](args)
         depth = max([arg.depth for arg in args], default=0)
     node = RecordedNode(call, args, type, site, depth + 1, find(call, args) if known else None)
     if not local.grad:

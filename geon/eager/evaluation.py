@@ -11,7 +11,7 @@ from ..op_graph.core.source_info import describe, user_site
 from ..op_graph.op_graph import Leaf
 from ..op_graph.rows.leaves import input_leaf
 from ..transformers.base import Transformer, make_transformer
-from .arrays import EagerArray, refuse_reading
+from .arrays import LATE, EagerArray, refuse_reading
 from .memo import keep
 from .nodes import (
     ALIAS,
@@ -84,7 +84,16 @@ def read(x: EagerArray) -> None:
     with lock:
         if node.value is not None:
             return
-        mine = [node] if len(pending) == 1 and node in pending else _pending()
+        if len(pending) == 1 and node in pending and node.call is not ALIAS:
+            value = node.value = _computed((node,))[0]
+            value.flags.writeable = False
+            del pending[node]
+            if node.mark is None:
+                keep(node)
+            else:
+                node.forget(node.mark)
+            return
+        mine = _pending()
         try:
             evaluate(mine if node in mine else [node])
         except GeonError:
@@ -158,36 +167,31 @@ def _computed(wanted: Sequence[RecordedNode]) -> Any:
                 order.append(arg)
     if len(order) > 1:
         order.sort(key=serial)
+    chosen = use.chosen or transformer()
     numbers: dict[RecordedNode, int] = {}
     inputs: list[RecordedNode] = []
-    key: list[Any] = []
-    count = 0
+    values: list[Any] = []
+    key: list[Any] = [chosen]
     for node in order:
         key.append(node.call)
         for arg in node.args:
-            number = numbers.get(arg)
-            if number is None:
-                number = numbers[arg] = count
-                count += 1
+            if arg not in numbers:
+                numbers[arg] = len(numbers)
                 inputs.append(arg)
-            key.append(number)
-        numbers[node] = count
-        count += 1
-    for node in wanted:
-        key.append(numbers[node])
-    chosen = use.chosen or transformer()
-    key.append(chosen)
+                values.append(arg.value)
+            key.append(numbers[arg])
+        numbers[node] = len(numbers)
+    key += [numbers[node] for node in wanted]
     exact = tuple(key)
     program = programs.new.get(exact) or programs.get(exact)
     if program is None:
         program = programs.put(exact, _program(chosen, order, inputs, wanted, numbers))
-    values = [node.value for node in inputs]
     try:
-        try:
-            return program(*values)
-        except (FeedError, GuardError):  # the program for all lengths states one
-            return programs.put(exact, _compiled(chosen, order, inputs, wanted, False))(*values)
+        return program(*values)
     except GeonError as error:
+        if isinstance(error, (FeedError, GuardError)):  # the program for all lengths states one
+            program = programs.put(exact, _compiled(chosen, order, inputs, wanted, False))
+            return program(*values)
         raise _with_lines(chosen, error, order) from None
 
 
@@ -263,3 +267,7 @@ def _with_lines(chosen: Transformer, error: GeonError, order: Sequence[RecordedN
             what = f"the value of {node.call.name} at {describe(node.site)}"
             return type(own)(f"{own}\n{what} was asked for at {asked}")
     return type(error)(f"{error}\nits value was asked for at {asked}")
+
+
+LATE["read"] = read
+LATE["limit"] = limit

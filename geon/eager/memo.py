@@ -1,4 +1,8 @@
-"""Values that are found again: those of the same call on the same arguments, up to some bytes."""
+"""Values that are found again: those of the same call on the same arguments.
+
+They lie beside the first argument and die with it. Large ones are dropped, those not used for
+longest first, to stay within a number of bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,75 +12,77 @@ from weakref import ref
 
 from .nodes import RecordedNode, lock
 
-MAX_BYTES = 64 << 20  # maximum bytes of values that no array in use has
-ENTRY_BYTES = 1000  # bytes of an entry beside its value
+MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
+LARGE_BYTES = 4096  # least bytes of a value that are counted
+MAX_SMALL = 64  # maximum values beside an argument that are not counted
 
-Key = tuple[Any, ...]
-_kept: OrderedDict[Key, tuple[ref[RecordedNode], list[ref[RecordedNode]], Any]] = OrderedDict()
-_find = _kept.get
+Large = OrderedDict[tuple[int, Any], tuple["ref[RecordedNode]", "ref[RecordedNode]", int]]
 
 
-class _Budget:
-    """The bytes that values may take, and those that they take."""
+class Kept:
+    """The counted values: by the id of the first argument and the rest of the call."""
 
     most = MAX_BYTES
     taken = 0
+    large: Large = OrderedDict()
 
 
 def find(call: Any, args: tuple[RecordedNode, ...]) -> Any:
     """Return the kept value of a call on these arguments; None if there is none."""
-    key = (call, *map(id, args))
-    found = _find(key)
+    results = args[0].results if args else None
+    if results is None:
+        return None
+    key = (call, *map(id, args[1:]))
+    found = results.get(key)
     if found is None:
         return None
-    for known, arg in zip(found[1], args, strict=True):
+    for known, arg in zip(found[1], args[1:], strict=True):
         if known() is not arg:
             return None
     with lock:
-        if key in _kept:
-            _kept.move_to_end(key)
-    return found[2]
+        if (id(args[0]), key) in Kept.large:
+            Kept.large.move_to_end((id(args[0]), key))
+    return found[0]
 
 
 def keep(node: RecordedNode) -> None:
-    """Keep the value of a computed node, and drop the values least recently used.
-
-    The caller holds the lock.
-    """
-    value = node.value
-    size = value.nbytes + ENTRY_BYTES
-    if size > _Budget.most:
+    """Keep the value of a computed node; the caller holds the lock."""
+    if not node.args or not Kept.most:
         return
-    args = node.args
-    key = (node.call, *map(id, args))
-    before = _kept.pop(key, None)
-    if before is not None:
-        _Budget.taken -= before[2].nbytes + ENTRY_BYTES
-    _kept[key] = (ref(node), list(map(ref, args)), value)
-    _Budget.taken += size
-    while _Budget.taken > _Budget.most:
-        _drop()
+    first, *rest = node.args
+    size = node.value.nbytes
+    if first.results is None or (size < LARGE_BYTES and len(first.results) >= MAX_SMALL):
+        first.results = {}
+    key = (node.call, *map(id, rest))
+    first.results[key] = node.value, list(map(ref, rest))
+    if size >= LARGE_BYTES:
+        before = Kept.large.pop((id(first), key), None)
+        Kept.taken += size - (0 if before is None else before[2])
+        Kept.large[id(first), key] = ref(first), ref(node), size
+        drop(Kept.most)
 
 
-def _drop() -> None:
-    """Drop the value used longest ago, also from its node if no array shows it."""
-    _, (shown, _, value) = _kept.popitem(last=False)
-    _Budget.taken -= value.nbytes + ENTRY_BYTES
-    node = shown()
-    if node is not None and not node.shown and node.call is not None:
-        node.value = None
+def drop(most: int) -> None:
+    """Drop values until they take ``most`` bytes, also from nodes that no array shows."""
+    while Kept.taken > most and Kept.large:
+        (_, key), (known, made, size) = Kept.large.popitem(last=False)
+        Kept.taken -= size
+        first, node = known(), made()
+        if first is not None and first.results is not None:
+            first.results.pop(key, None)
+        if node is not None and not node.shown and node.call is not None:
+            node.value = None
 
 
 def kept_bytes(most: int | None = None) -> int:
     """Set the bytes of values that are kept to be found again; return the limit before.
 
-    A value that was computed is found again by the same function of the same arrays. 0 keeps none;
-    without an argument the limit stays. Values of arrays in use stay in any case.
+    A value that was computed is found again by the same function of the same arrays. 0 keeps none
+    from now on; without an argument the limit stays. Values of arrays in use stay in any case.
     """
-    before = _Budget.most
+    before = Kept.most
     if most is not None:
         with lock:
-            _Budget.most = most
-            while _Budget.taken > most:
-                _drop()
+            Kept.most = most
+            drop(most)
     return before

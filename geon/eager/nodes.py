@@ -223,28 +223,25 @@ class RecordedNode:
 
     ``value`` is its array once it is computed. ``mark`` is a ``VariableState`` for a version of a
     variable, or the reason why derivatives end here. ``depth`` counts calls from the data.
-    ``shown`` is true while an array has the node. The node of several results has no type and no
-    value; each result is a ``ResultPart`` of it.
+    ``shown`` is true while an array has the node, and ``results`` are kept values of calls on it.
+    The node of several results has no type and no value; each result is a ``ResultPart`` of it.
     """
 
     __slots__ = (
-        "__weakref__", "args", "call", "depth", "mark", "serial", "shown", "site", "type", "value",
+        "__weakref__", "args", "call", "depth", "mark", "results", "serial", "shown", "site",
+        "type", "value",
     )  # fmt: skip
 
+    mark: Any
+    results: dict[Any, Any] | None
+    Args = tuple["RecordedNode", ...]
+
     def __init__(
-        self,
-        call: Any,
-        args: tuple[RecordedNode, ...],
-        type: Any,
-        site: Site,
-        depth: int,
-        value: Any,
+        self, call: Any, args: Args, type: Any, site: Site, depth: int, value: Any
     ) -> None:
         self.call, self.args, self.type, self.site, self.depth = call, args, type, site, depth
-        self.value, self.mark, self.shown = value, None, False
+        self.value, self.mark, self.results, self.shown = value, None, None, False
         self.serial = next(_serials)
-
-    mark: Any
 
     def forget(self, mark: Any) -> None:
         """Drop the graph of a computed value."""

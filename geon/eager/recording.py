@@ -443,17 +443,19 @@ def finish(call: RecordedCall, nodes: Sequence[RecordedNode], name: str | None =
 def _binary(name: str) -> Callable[[Any, Any], Any]:
     """Return the method of an operator of arrays, which finds a known call with one look-up."""
     row: Any = PRIMITIVES[name]
-    find, two = calls.get, (tuple, 2)
+    two = (tuple, 2)
 
     def method(x: EagerArray, y: Any) -> Any:
         node, kind = x._node, y.__class__
         if kind is EagerArray and y is not x and not local.recording:
             other = y._node
-            call = find((row, two, node.type, other.type))
+            key: Any = (row, two, node.type, other.type)
+            call = calls.new.get(key) or calls.get(key)
             if call is not None and other is not node:
                 return handle(computed(call, (node, other), call.types[0], user_site(2)))
         elif kind is float and not local.recording:
-            call = find((row, two, node.type, number_key(y)))
+            key = (row, two, node.type, number_key(y))
+            call = calls.new.get(key) or calls.get(key)
             if call is not None:
                 return handle(computed(call, (node,), call.types[0], user_site(2)))
         return row(x, y)

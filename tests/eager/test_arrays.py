@@ -145,12 +145,29 @@ def test_pending_arrays_are_computed_together_and_dropped_ones_not():
 
 
 def test_a_value_is_found_again_on_the_same_arguments():
-    x = x_of()
+    x, z = x_of(), x_of()
     first = np.asarray(geon.tanh(x))
-    assert np.asarray(geon.tanh(x)) is first
-    before = eager.kept_bytes(0)
+    both = np.asarray(x * z)
+    assert np.asarray(geon.tanh(x)) is first and np.asarray(x * z) is both
+    assert np.asarray(geon.tanh(z)) is not first and np.asarray(z * x) is not both
+
+
+def test_large_values_are_dropped_that_were_not_used_for_longest():
+    x = x_of(1000)
+    before = eager.kept_bytes(30_000)  # two values of 12,000 bytes
     try:
-        assert np.asarray(geon.tanh(x)) is not first
+        first, second = (np.asarray(f(x)) for f in (geon.sin, geon.cos))
+        assert np.asarray(geon.sin(x)) is first
+        np.asarray(geon.tanh(x))
+        assert np.asarray(geon.sin(x)) is first and np.asarray(geon.cos(x)) is not second
+        middle = geon.exp(x)
+        end = middle + 1.0
+        float(end.sum())
+        node = middle._node
+        del middle
+        eager.kept_bytes(0)
+        assert node.value is None  # and computed again for what needs it
+        np.testing.assert_allclose(eager.grad(end.sum(), x), np.exp(data(1000, 3)), rtol=1e-5)
     finally:
         eager.kept_bytes(before)
 

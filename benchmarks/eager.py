@@ -64,7 +64,9 @@ def geon_work(work: str) -> Callable[[], float]:
     if work.startswith("mlp"):
         C, H, K = geon.Axis("C", 64), geon.Axis("H", 256), geon.Axis("K", 256)
         axes = [[C, H], [H], [H, K], [K], [K, O], [O]]
-        weights = [geon.Variable(a, initial_value=drawn(*s)) for a, s in zip(axes, MLP)]
+        weights = [
+            geon.Variable(a, initial_value=drawn(*s)) for a, s in zip(axes, MLP, strict=True)
+        ]
         inputs, wanted = drawn(int(work[3:]), 64), targets(int(work[3:]))
 
         def cost() -> Any:
@@ -80,7 +82,10 @@ def geon_work(work: str) -> Callable[[], float]:
         Q, R = geon.Axis("Q", 3 * WIDTH), geon.Axis("R", HEADS)
         S, V = geon.Axis("S", TIMES), geon.Axis("V", WIDTH // HEADS)
         axes = [[D, Q], [D, D.prime], [D, E], [E, D]] * LAYERS
-        weights = [geon.Variable(a, initial_value=drawn(*s)) for a, s in zip(axes, BLOCK * LAYERS)]
+        weights = [
+            geon.Variable(a, initial_value=drawn(*s))
+            for a, s in zip(axes, BLOCK * LAYERS, strict=True)
+        ]
         weights.append(geon.Variable([D, O], initial_value=drawn(WIDTH, 10)))
         inputs, wanted = drawn(BATCH, TIMES, WIDTH), targets(BATCH)
 
@@ -105,7 +110,7 @@ def geon_work(work: str) -> Callable[[], float]:
 
     def step() -> float:
         loss = cost()
-        for w, slope in zip(weights, eager.grad(loss, weights)):
+        for w, slope in zip(weights, eager.grad(loss, weights), strict=True):
             geon.assign(w, w - 0.01 * slope)
         return float(loss)
 
@@ -158,7 +163,7 @@ def torch_work(work: str) -> Callable[[], float]:
         loss = functional.cross_entropy(outputs(torch.tensor(inputs)), torch.tensor(wanted))
         slopes = torch.autograd.grad(loss, weights)
         with torch.no_grad():
-            for w, slope in zip(weights, slopes):
+            for w, slope in zip(weights, slopes, strict=True):
                 w -= 0.01 * slope
         return loss.item()
 
@@ -216,7 +221,7 @@ def jax_work(work: str) -> Callable[[], float]:
     def step() -> float:
         nonlocal weights
         loss, slopes = jax.value_and_grad(cost)(weights, jnp.asarray(inputs), jnp.asarray(wanted))
-        weights = [w - 0.01 * slope for w, slope in zip(weights, slopes)]
+        weights = [w - 0.01 * slope for w, slope in zip(weights, slopes, strict=True)]
         return float(loss)
 
     return step

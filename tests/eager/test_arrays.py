@@ -92,9 +92,7 @@ def test_numpy_arrays_take_the_axes_of_the_array_and_do_not_become_constants():
 def test_numpy_functions_that_geon_lacks_work_on_the_values():
     x = x_of()
     assert np.allclose(x, data(2, 3)) and not np.allclose(x, x + 1.0)
-    np.testing.assert_array_equal(
-        np.percentile(x, 50, axis=0), np.percentile(data(2, 3), 50, axis=0)
-    )
+    np.testing.assert_array_equal(np.histogram(x)[0], np.histogram(data(2, 3))[0])
     assert isinstance(np.sum(x, axis=C), eager.EagerArray) and np.spacing(x).shape == (2, 3)
 
 

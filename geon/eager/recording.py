@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AxisError, SymbolicError
+from ..errors import AssignError, AxisError, SymbolicError
 from ..op_graph.axes.axes import Axes, Axis
 from ..op_graph.axes.length_defaults import default_lengths
 from ..op_graph.building.elementwise_build import Elementwise
@@ -21,7 +21,7 @@ from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES, Primitive
 from ..op_graph.core.source_info import building, current, user_call, user_site
 from ..op_graph.op_graph import Leaf, Op, Tensor, Variable, VoidOp, post_order, storage_leaves
-from ..op_graph.rows.effects import doall
+from ..op_graph.rows.effects import doall, storage_of
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.transforms.clone import adopt, notes_of
 from ..op_graph.transforms.functionalize import functional, substitute
@@ -178,11 +178,11 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
             break
     else:
         if not keywords or _plain(keywords, key, nodes):
-            if not nodes:
+            if not nodes and not _has_variable(args, keywords):
                 return NotImplemented
             found = tuple(key)
             call = calls.new.get(found) or calls.get(found)
-            if call is not None and (len(nodes) == 1 or len(set(nodes)) == len(nodes)):
+            if call is not None and (len(nodes) < 2 or len(set(nodes)) == len(nodes)):
                 return finish(call, nodes, keywords.get("name"))
     if not nodes and next(arrays_in((args, keywords)), None) is None:
         return NotImplemented
@@ -191,10 +191,17 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     return record(function, args, keywords)
 
 
+def _has_variable(args: Any, keywords: Any) -> bool:
+    """Return True if an ``EagerVariable`` is among the arguments of a call."""
+    return any(isinstance(v, variables.EagerVariable) for v in arrays_in((args, keywords)))
+
+
 def _plain(value: Any, key: list[Any], nodes: list[RecordedNode]) -> bool:
     """Add an argument to a key; return False if it is no array, variable or simple value."""
     kind = value.__class__
-    if kind is EagerArray or kind is variables.EagerVariable:
+    if kind is variables.EagerVariable:
+        key.append(id(value.leaf))
+    elif kind is EagerArray:
         node = value._node
         nodes.append(node)
         key.append(node.type)
@@ -218,6 +225,8 @@ def _plain(value: Any, key: list[Any], nodes: list[RecordedNode]) -> bool:
 
 def record(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
     """Return the arrays that a function gives for arrays among its arguments."""
+    if _has_variable(args, keywords):
+        args, keywords = mapped((args, keywords), variables.leaf_of)
     near = None
     if isinstance(function, Elementwise):
         near = next((arg for arg in args if isinstance(arg, EagerArray) and len(arg.axes)), None)
@@ -310,7 +319,9 @@ def build(
         ops, structure = flatten(result)
         if structure is None:
             return result, []
-        take([op for op in post_order(ops) if isinstance(op, VoidOp)])
+        effects = [op for op in post_order(ops) if isinstance(op, VoidOp)]
+        _refuse_targets(effects)
+        take(effects)
         pure = functional(ops)
         outputs = [op for op in pure.outputs if op is not None]
         if any(op.weak for op in outputs):
@@ -369,6 +380,19 @@ def again(
             return [substitute(op, known) for op in roots]
 
     return results
+
+
+def _refuse_targets(effects: Sequence[Op]) -> None:
+    """Raise ``AssignError`` for an assignment to an array."""
+    for effect in effects:
+        target = effect.args[0] if effect.primitive.name == "assign" else None
+        leaf = None if target is None else storage_of(target)
+        if isinstance(leaf, EagerArray):
+            raise AssignError(
+                f"{user_call('assign')}: the array {leaf} (made at {leaf.line_info}) is a value "
+                "and cannot be assigned to; geon.eager.variable makes a variable w, and "
+                "geon.assign(w.leaf[at], value) changes a part of it"
+            )
 
 
 def _captured(leaf: Leaf, name: str) -> RecordedNode:

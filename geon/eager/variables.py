@@ -9,10 +9,14 @@ import numpy as np
 
 from ..errors import AxisError
 from ..op_graph.axes.axes import Axes
+from ..op_graph.building.constants import number
+from ..op_graph.evaluation.interpreter import interpret
 from ..op_graph.nodes import slot_setter
-from ..op_graph.op_graph import Leaf, Op, Tensor, put_notes
+from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, put_notes, storage_leaves
 from ..op_graph.rows.effects import assign
 from ..op_graph.rows.leaves import variable as make_variable
+from ..op_graph.transforms.functionalize import functional, substitute
+from ..op_graph.values.dtypes import UINT64
 from .arrays import EagerArray, array, data_array, same
 from .nodes import OfOps, RecordedNode, lock
 
@@ -67,7 +71,17 @@ def _first(leaf: Leaf) -> EagerArray:
     """Return the initial value of a variable."""
     given: Any = leaf.initial_value
     if isinstance(given, Tensor):
-        return array(given)
+        # As a transformer does: draws are those of the call 0, whatever was drawn before.
+        order = post_order([given])
+        zeros: dict[Op, Op] = {
+            op.args[0]: number(0, UINT64) for op in order if op.primitive.name == "random_bits"
+        }
+        (pure,) = functional([substitute(given, zeros)]).outputs
+        if pure is None or storage_leaves(pure):
+            return array(given)
+        value = interpret([pure], {}, {})[pure]
+        axes = Axes(*[a.with_length(n) for a, n in zip(leaf.axes, value.shape, strict=True)])
+        return data_array(value, axes, leaf.axes)
     lengths: Any = [axis.length for axis in leaf.axes]
     if any(not isinstance(length, int) for length in lengths):
         raise AxisError(
@@ -77,6 +91,11 @@ def _first(leaf: Leaf) -> EagerArray:
     axes = Axes(*[a.with_length(n) for a, n in zip(leaf.axes, lengths, strict=True)])
     value = 0 if given is None else np.asarray(given(axes))
     return data_array(np.array(np.broadcast_to(value, tuple(lengths)), leaf.dtype), axes, leaf.axes)
+
+
+def leaf_of(value: Any) -> Any:
+    """Return the variable of an ``EagerVariable``; any other value unchanged."""
+    return value.leaf if isinstance(value, EagerVariable) else value
 
 
 class EagerVariable(EagerArray):

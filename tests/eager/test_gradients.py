@@ -97,6 +97,26 @@ def test_versions_of_variables_are_never_stale():
         eager.grad(y, w.leaf)
 
 
+def test_variables_begin_as_in_a_transformer(numpy_transformer):
+    first = geon.Random(3).normal([C, H])
+    w = geon.Variable([C, H], initial_value=first * 2.0)
+    x_of() + geon.Random(3).normal([C])
+    np.testing.assert_array_equal(eager.array(w), numpy_transformer.get(w))
+
+
+def test_effects_take_variables_made_here_and_refuse_arrays():
+    w = eager.variable([C], initial_value=1.0)
+    geon.assign(w, w + 1.0)
+    geon.doall([geon.assign(w, w * x_of(1)[{N: 0}] * 0.0 + 3.0)])
+    np.testing.assert_array_equal(w, [3, 3, 3])
+    neon.SGD(0.5)(geon.sum(w * w), [w])
+    np.testing.assert_array_equal(w, [0, 0, 0])
+    np.testing.assert_array_equal(w.sum() + geon.max(w), 0)
+    for target in (x_of(), w[{C: 0}]):
+        with pytest.raises(geon.AssignError, match="is a value and cannot be assigned to"):
+            geon.assign(target, 1.0)
+
+
 @pytest.mark.parametrize("make", [
     lambda: neon.SGD(0.1, momentum=0.9), lambda: neon.Adam(0.1), lambda: neon.RMSProp(),
     lambda: neon.AdamW(

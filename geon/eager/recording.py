@@ -44,15 +44,24 @@ from .nodes import (
 
 PLAIN = frozenset((str, bool, int, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
+MAX_ITEMS = 64  # items of a list of data from which on it is not searched for arrays
 calls: Recent[RecordedCall] = Recent()
 interned: Recent[RecordedCall] = Recent()
 
 
 def arrays_in(value: Any) -> Iterator[EagerArray]:
     """Return an iterator over the arrays in an argument."""
-    found: list[EagerArray] = []
-    mapped(value, lambda v: found.append(v) if isinstance(v, EagerArray) else None)
-    return iter(found)
+    kind = value.__class__
+    if isinstance(value, EagerArray):
+        yield value
+    elif kind is list or isinstance(value, tuple):
+        if len(value) < MAX_ITEMS or value[0].__class__ not in (int, float):
+            for item in value:
+                yield from arrays_in(item)
+    elif kind is dict:
+        yield from arrays_in([*value.values()])
+    elif kind is slice:
+        yield from arrays_in([value.start, value.stop, value.step])
 
 
 # Keys --------------------------------------------------------------------------------------------
@@ -211,7 +220,7 @@ def _plain(value: Any, key: list[Any], nodes: list[RecordedNode]) -> bool:
         key.append((kind, value))
     elif kind is Variable:
         key.append(id(value))
-    elif kind is list or kind is tuple:
+    elif (kind is list or kind is tuple) and len(value) < MAX_ITEMS:
         key.append((kind, len(value)))
         for item in value:
             if not _plain(item, key, nodes):

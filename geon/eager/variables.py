@@ -89,7 +89,7 @@ def _first(leaf: Leaf) -> EagerArray:
             "initial value does not fix; give it an array as initial_value"
         )
     axes = Axes(*[a.with_length(n) for a, n in zip(leaf.axes, lengths, strict=True)])
-    value = 0 if given is None else np.asarray(given(axes))
+    value = np.asarray(0 if given is None else given(axes))
     return data_array(np.array(np.broadcast_to(value, tuple(lengths)), leaf.dtype), axes, leaf.axes)
 
 

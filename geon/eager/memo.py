@@ -19,7 +19,7 @@ MAX_SMALL = 64  # maximum values beside an argument that are not counted
 Large = OrderedDict[tuple[int, Any], tuple["ref[RecordedNode]", "ref[RecordedNode]", int]]
 
 
-class Kept:
+class KeptValues:
     """The counted values: by the id of the first argument and the rest of the call."""
 
     most = MAX_BYTES
@@ -40,14 +40,14 @@ def find(call: Any, args: tuple[RecordedNode, ...]) -> Any:
         if known() is not arg:
             return None
     with lock:
-        if (id(args[0]), key) in Kept.large:
-            Kept.large.move_to_end((id(args[0]), key))
+        if (id(args[0]), key) in KeptValues.large:
+            KeptValues.large.move_to_end((id(args[0]), key))
     return found[0]
 
 
 def keep(node: RecordedNode) -> None:
     """Keep the value of a computed node; the caller holds the lock."""
-    if not node.args or not Kept.most:
+    if not node.args or not KeptValues.most:
         return
     first, *rest = node.args
     size = node.value.nbytes
@@ -56,17 +56,17 @@ def keep(node: RecordedNode) -> None:
     key = (node.call, *map(id, rest))
     first.results[key] = node.value, list(map(ref, rest))
     if size >= LARGE_BYTES:
-        before = Kept.large.pop((id(first), key), None)
-        Kept.taken += size - (0 if before is None else before[2])
-        Kept.large[id(first), key] = ref(first), ref(node), size
-        drop(Kept.most)
+        before = KeptValues.large.pop((id(first), key), None)
+        KeptValues.taken += size - (0 if before is None else before[2])
+        KeptValues.large[id(first), key] = ref(first), ref(node), size
+        drop(KeptValues.most)
 
 
 def drop(most: int) -> None:
     """Drop values until they take ``most`` bytes, also from nodes that no array shows."""
-    while Kept.taken > most and Kept.large:
-        (_, key), (known, made, size) = Kept.large.popitem(last=False)
-        Kept.taken -= size
+    while KeptValues.taken > most and KeptValues.large:
+        (_, key), (known, made, size) = KeptValues.large.popitem(last=False)
+        KeptValues.taken -= size
         first, node = known(), made()
         if first is not None and first.results is not None:
             first.results.pop(key, None)
@@ -80,9 +80,9 @@ def kept_bytes(most: int | None = None) -> int:
     A value that was computed is found again by the same function of the same arrays. 0 keeps none
     from now on; without an argument the limit stays. Values of arrays in use stay in any case.
     """
-    before = Kept.most
+    before = KeptValues.most
     if most is not None:
         with lock:
-            Kept.most = most
+            KeptValues.most = most
             drop(most)
     return before

@@ -30,9 +30,10 @@ HEAD = """# Ops
 Every public function of `geon` and each class of it that programs name has a page with its
 signature, what it takes and gives, errors, and an example that was run; classes of errors are
 [listed](errors.md). [Fourier transforms](fourier.md), [distributions](distributions.md), layers,
-optimisers and training, which [networks of layers](neon.md) teaches, [ONNX files](onnx.md), and
-functions of xarray's arrays, as in [labelled data](labelled-data.md), follow after these. Axes of a
-tensor are a `geon.Axis` or its name; `x` may be a tensor, an array, a number or a nested list.
+optimisers and training, which [networks of layers](neon.md) teaches, [ONNX files](onnx.md),
+functions of xarray's arrays, as in [labelled data](labelled-data.md), and
+[eager arrays](eager.md) follow after these. Axes of a tensor are a `geon.Axis` or its name; `x` may
+be a tensor, an array, a number or a nested list.
 Every function that has `name`, `tags` and `follows` takes a name to show in messages and plans,
 tags to find the op by, and ops that are run before it.
 
@@ -373,11 +374,12 @@ def example_section(example: Example) -> list[str]:
 
 # Each with a page of its own.
 FRONTEND_BASES = ("Layer", "Optimiser", "Callback", "Activation", "Distribution")
-NAMESPACES = ("fft", "distributions", "linalg")
+NAMESPACES = ("fft", "distributions", "linalg", "eager")
 FRONTENDS = {
     "fft": "Fourier transforms",
     "distributions": "Probability distributions",
     "linalg": "Linear algebra",
+    "eager": "Eager arrays",
     "neon": "Networks of layers",
     "onnx": "ONNX files",
     "xarray": "Labelled arrays",

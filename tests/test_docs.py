@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon import distributions
+from geon import distributions, eager
 from geon.frontends import neon, onnx, xarray
 from geon.op_graph.core.primitive import PRIMITIVES
 from tests.document_blocks import blocks
@@ -90,7 +90,7 @@ def test_everything_public_is_in_the_references() -> None:
     public = {name for name in dir(geon) if not name.startswith("_")} - vars(__future__).keys()
     wanted = {name for name in public if not inspect.ismodule(getattr(geon, name))}
     assert wanted | set(PRIMITIVES) <= documented | KINDS_OF_OPS
-    for frontend in (distributions, neon, onnx, xarray):
+    for frontend in (distributions, eager, neon, onnx, xarray):
         for name in frontend.__all__:
             page = ROOT / "docs" / "ops" / f"{frontend.__name__.rpartition('.')[2]}.{name}.md"
             lines = page.read_text().splitlines()

@@ -13,7 +13,7 @@ from ..building.elementwise_build import broadcast_over
 from ..building.rebuild import with_args
 from ..building.resolve_axes import named_axes
 from ..building.weak import strengthen, without_effect
-from ..core.argument_hints import public
+from ..core.argument_hints import differentiates, public
 from ..core.source_info import user_call
 from ..op_graph import NO_AXES, Leaf, Op, Tensor, post_order
 from ..rewriting.driver import rewrite
@@ -49,6 +49,7 @@ def deriv(
     unreached: str = "raise",
 ) -> list[Tensor]: ...
 @public
+@differentiates(0, "y")
 def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str = "raise") -> Any:
     """Return the derivative of ``y`` with respect to ``x``: a tensor over x's axes, itself an op.
 
@@ -151,6 +152,7 @@ def vjp(y: TensorLike, x: Tensor, seed: TensorLike) -> Tensor: ...
 @overload
 def vjp(y: TensorLike, x: Sequence[Tensor], seed: TensorLike) -> list[Tensor]: ...
 @public
+@differentiates(0, "y")
 def vjp(y: Any, x: Any, seed: Any) -> Any:
     """Return the vector-Jacobian product: ``deriv`` of sum(seed * y), zero for an unreached x."""
     return deriv(y, x, seed=seed, unreached="zero")
@@ -165,6 +167,7 @@ def jvp(
     y: Sequence[Tensor], x: Tensor | Sequence[Tensor], tangent: TensorLike | Sequence[TensorLike]
 ) -> list[Tensor]: ...
 @public
+@differentiates(0, "y")
 def jvp(y: Any, x: Any, tangent: Any) -> Any:
     """Return the Jacobian-vector product: the directional derivative of ``y`` along ``tangent``.
 
@@ -208,6 +211,7 @@ def hvp(y: TensorLike, x: Tensor, vector: TensorLike) -> Tensor: ...
 @overload
 def hvp(y: TensorLike, x: Sequence[Tensor], vector: Sequence[TensorLike]) -> list[Tensor]: ...
 @public
+@differentiates(0, "y")
 def hvp(y: Any, x: Any, vector: Any) -> Any:
     """Return the Hessian of the scalar ``y`` in ``x`` times ``vector``: forward over reverse mode.
 

@@ -9,7 +9,7 @@ from ...errors import DerivativeError
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
 from ..building.weak import strengthen
-from ..core.argument_hints import public
+from ..core.argument_hints import differentiates, public
 from ..core.source_info import user_call
 from ..op_graph import Tensor
 from ..rows.leaves import placeholder
@@ -36,6 +36,7 @@ def jacobian(y: TensorLike, x: Tensor, *, unreached: str = "raise") -> Tensor: .
 @overload
 def jacobian(y: TensorLike, x: Sequence[Tensor], *, unreached: str = "raise") -> list[Tensor]: ...
 @public
+@differentiates(0, "y")
 def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
     """Return the derivative of every element of ``y`` with respect to every element of ``x``.
 
@@ -71,6 +72,7 @@ def hessian(y: TensorLike, x: Tensor) -> Tensor: ...
 @overload
 def hessian(y: TensorLike, x: Sequence[Tensor]) -> list[list[Tensor]]: ...
 @public
+@differentiates(0, "y")
 def hessian(y: Any, x: Any) -> Any:
     """Return the second derivatives of the scalar ``y`` with respect to the elements of ``x``.
 

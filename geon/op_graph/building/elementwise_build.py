@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ArgumentError, AxisError, DTypeError
 from ..axes.axes import Axes, Axis
 from ..axes.lengths import Length
-from ..core.argument_hints import why
+from ..core.argument_hints import Dispatch, why
 from ..core.primitive import PRIMITIVES, UFUNCS, Inferred, Primitive, require
 from ..core.source_info import describe, user_call, user_site
 from ..op_graph import (
@@ -72,6 +72,14 @@ class Elementwise(Primitive):
         ``AxisError`` for two lengths of one axis or tensors that share no axis, ``DTypeError`` for
         dtypes it does not take.
         """
+        if Dispatch.hook is not None:
+            if axes is not None or name is not None or tags or follows:
+                keywords = {"axes": axes, "name": name, "tags": tags, "follows": follows, **others}
+                found = Dispatch.hook(self, args, keywords)
+            else:
+                found = Dispatch.hook(self, args, others)
+            if found is not NotImplemented:
+                return found  # type: ignore[no-any-return]  # an array is a tensor
         if others:
             raise ArgumentError(why(self, args, others, "() takes its operands by position"))
         op = self._quick(*args)

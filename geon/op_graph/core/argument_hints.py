@@ -19,6 +19,16 @@ import numpy as np
 from ...errors import ArgumentError
 from .source_info import user_call
 
+
+class Dispatch:
+    """The function that takes calls with arguments of another kind of array; None without one.
+
+    ``hook(function, args, keywords)`` returns the result, or NotImplemented for other arguments.
+    """
+
+    hook: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Argument names of other libraries, with geon's names for them; the first name that the called
@@ -181,6 +191,10 @@ def public(function: F) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
+        if Dispatch.hook is not None:
+            found = Dispatch.hook(call, args, keywords)
+            if found is not NotImplemented:
+                return found
         for name, place in flags:
             if name in keywords or place < len(args):
                 value = keywords[name] if name in keywords else args[int(place)]
@@ -206,6 +220,19 @@ def public(function: F) -> F:
     if notes:
         call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]  # the same signature
+
+
+def differentiates(place: int, parameter: str) -> Callable[[F], F]:
+    """Mark a function that takes the graph of an argument, not its value alone, to derive it.
+
+    The argument has the position ``place`` and the name ``parameter``.
+    """
+
+    def mark(function: F) -> F:
+        function.differentiates = (place, parameter)  # type: ignore[attr-defined]  # a mark
+        return function
+
+    return mark
 
 
 def check_flag(what: str, name: str, value: Any) -> None:

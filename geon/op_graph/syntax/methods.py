@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..core.argument_hints import public
+from ..core.argument_hints import differentiates, public
 from .operators import LATE_BOUND
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class TensorMethods:
         return _built("broadcast", self, axes)
 
     @public
+    @differentiates(0, "self")
     def deriv(self, x: Any, *, seed: TensorLike | None = None, unreached: str = "raise") -> Any:
         """Return ``geon.deriv`` of the tensor with respect to ``x``."""
         return LATE_BOUND["deriv"](self, x, seed=seed, unreached=unreached)

@@ -157,8 +157,11 @@ def _counters(order: list[Op], updates: dict[Leaf, Tensor]) -> dict[Leaf, Tensor
     counters: dict[Leaf, Tensor] = {}
     for op in order:
         for counter in _counters_of(op):
-            # A counter that was assigned explicitly keeps the assigned value.
-            if isinstance(counter, Leaf) and counter not in {**counters, **updates}:
+            # A counter that was assigned explicitly keeps the assigned value, one that is fed the
+            # value of the call.
+            if not isinstance(counter, Leaf) or not counter.info.stored:
+                continue
+            if counter not in {**counters, **updates}:
                 counters[counter] = add.apply(counter, number(1, UINT64))
     return counters
 

@@ -10,7 +10,7 @@ from ....errors import ArgumentError
 from ....op_graph.autodiff.deriv import deriv
 from ....op_graph.axes.axes import Axis
 from ....op_graph.building.constants import as_tensor
-from ....op_graph.core.argument_hints import check_flag
+from ....op_graph.core.argument_hints import check_flag, differentiates, public
 from ....op_graph.core.source_info import user_call
 from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Same, Tensor, VoidOp
@@ -114,6 +114,8 @@ class Optimiser:
                 "neon.ByGlobalNorm, such as clip=neon.ByGlobalNorm(1.0)"
             )
 
+    @public
+    @differentiates(1, "cost")
     def __call__(self, cost: Tensor, parameters: Sequence[Leaf] | None = None) -> VoidOp:
         """The effect of one step against the gradient of ``cost``, a scalar.
 

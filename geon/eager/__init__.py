@@ -1,0 +1,19 @@
+"""geon.eager: arrays that are computed when they are looked at, and remember their graph.
+
+``array(data, axes)`` makes one; every function and operator of geon on arrays gives arrays.
+"""
+
+from .arrays import EagerArray, array
+from .derivatives import function, grad, graph, no_grad
+from .evaluation import sync, use
+from .memo import kept_bytes
+from .recording import install
+from .tensors import run
+from .variables import EagerVariable, variable
+
+__all__ = [
+    "EagerArray", "EagerVariable", "array", "function", "grad", "graph", "kept_bytes", "no_grad",
+    "run", "sync", "use", "variable",
+]  # fmt: skip
+
+install()

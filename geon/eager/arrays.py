@@ -1,0 +1,339 @@
+"""``EagerArray``: a tensor with a value that is computed when it is looked at."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ..errors import ArgumentError, AssignError, SymbolicError
+from ..op_graph.axes.axes import Axes, as_axes
+from ..op_graph.building.constants import fit_axes, to_array
+from ..op_graph.core.primitive import PRIMITIVES
+from ..op_graph.core.source_info import ROOT, describe, user_call, user_site
+from ..op_graph.nodes import slot_setter
+from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes
+from ..op_graph.syntax.operators import LATE_BOUND
+from ..op_graph.values.labels import by_name, dim_names
+from .memo import find
+from .nodes import (
+    ALIAS,
+    DETACHED,
+    MAX_DEPTH,
+    Recent,
+    RecordedNode,
+    Type,
+    local,
+    mapped,
+    pending,
+    type_of,
+)
+
+if TYPE_CHECKING:
+    from ..op_graph.core.source_info import Site
+
+_new = object.__new__
+LATE: dict[str, Callable[..., None]] = {}  # functions of modules above, which these fill in
+
+
+class EagerArray(Leaf):
+    """A tensor with a value: ``print``, ``float``, ``bool`` and ``np.asarray`` compute it.
+
+    Functions and operators of geon on arrays give arrays. ``axes``, ``dtype``, ``name``,
+    ``line_info``, operators and methods are those of every tensor. To derivatives and to the bodies
+    of loops it is a leaf. Read values are NumPy arrays that cannot be written; ``np.array(x)``
+    copies one.
+    """
+
+    __slots__ = ("_node",)
+
+    _node: RecordedNode
+
+    if not TYPE_CHECKING:  # the facts of a leaf, shared by all arrays
+        primitive = PRIMITIVES["placeholder"]
+        args, attrs, guards, weak, effectful = (), (), (), False, False
+        info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
+        axes = property(lambda self: self._node.type.axes, doc="Its axes, with their lengths.")
+        dtype = property(lambda self: self._node.type.dtype, doc="The dtype of its elements.")
+        _site = property(lambda self: self._node.site)
+
+    def __del__(self, pending: dict[RecordedNode, int] = pending) -> None:
+        node = self._node
+        node.shown = False
+        if node.value is None:
+            pending.pop(node, None)
+
+    # Values -------------------------------------------------------------------------------------
+
+    def _read(self) -> Any:
+        node = self._node
+        if node.value is None or local.recording:
+            LATE["read"](self)
+        return node.value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # type: ignore[override]  # tensors refuse
+        value = self._read()
+        if copy or (dtype is not None and dtype != value.dtype):
+            return np.array(value, dtype)
+        return value
+
+    def numpy(self) -> Any:
+        """Return the value as a NumPy array, which cannot be written."""
+        value = self._node.value
+        return self._read() if value is None or local.recording else value
+
+    def item(self) -> Any:
+        """Return the only element as a Python number."""
+        return self._read().item()
+
+    def tolist(self) -> Any:
+        """Return the value as a Python number or nested lists."""
+        return self._read().tolist()
+
+    def __bool__(self) -> Any:
+        return self._single("has no truth value", "geon.all(x) or geon.any(x)", bool)
+
+    def __float__(self) -> Any:
+        return self._single("is no number", "x[i] takes an element", float)
+
+    def __int__(self) -> Any:
+        return self._single("is no number", "x[i] takes an element", int)
+
+    def __index__(self) -> Any:
+        return self._single("is no index", "x[i] takes an element", lambda v: v.__index__())
+
+    def _single(self, what: str, cure: str, convert: Any) -> Any:
+        value = self._read()
+        if value.size != 1:
+            raise SymbolicError(
+                f"the array {self} (made at {self.line_info}) has {value.size} elements and "
+                f"{what} at {describe(user_site())}; {cure}"
+            )
+        return convert(value.reshape(())[()])
+
+    def __len__(self) -> Any:
+        return len(self._read())
+
+    def __iter__(self) -> Iterator[Any]:
+        if not len(self.axes):
+            raise SymbolicError(
+                f"the scalar {self} (made at {self.line_info}) cannot be iterated at "
+                f"{describe(user_site())}; float(x) is its value"
+            )
+        first = self.axes[0]
+        return iter([self[{first: k}] for k in range(len(self))])
+
+    def __format__(self, form: str) -> str:
+        if local.recording or _in_geon(2):
+            return self._label()
+        return format(str(self._read()) if len(self.axes) else self._read()[()], form)
+
+    def __str__(self) -> str:
+        return self._label() if local.recording or _in_geon(2) else str(self._read())
+
+    def __repr__(self) -> str:
+        if local.recording or _in_geon(2):
+            return f"<array {self._label()}>"
+        shown = np.array2string(self._read(), prefix="array(", separator=", ")
+        return f"array({shown}, {self.axes}, {self.dtype.name})"
+
+    def _label(self) -> str:
+        call = self._node.call
+        return f"{self.name or ('array' if call is None else call.name)}{self.axes}"
+
+    # NumPy's functions: geon's where there are such, else on the values ---------------------------
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Any, keywords: dict[str, Any]
+    ) -> Any:
+        try:
+            return super().__array_function__(function, types, args, keywords)
+        except SymbolicError:
+            if local.recording:
+                raise
+            return function(*values_of(args), **values_of(keywords))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        try:
+            return super().__array_ufunc__(ufunc, method, *inputs, **options)
+        except SymbolicError:
+            if local.recording:
+                raise
+            return getattr(ufunc, method)(*values_of(inputs), **options)
+
+    # Derivatives --------------------------------------------------------------------------------
+
+    def detach(self) -> EagerArray:
+        """Return the same values without their graph: derivatives take them as constants."""
+        return same(self, DETACHED)
+
+    def backward(self, seed: Any = None, *, retain_graph: bool = False) -> None:
+        """Add its derivative to ``grad`` of every trainable variable that it depends on.
+
+        A tensor that is no scalar needs a ``seed`` over its axes. Its graph is freed unless
+        ``retain_graph`` says that it is derived again.
+        """
+        from . import derivatives
+
+        derivatives.backward(self, seed, retain_graph)
+
+    def variables(self) -> list[Tensor]:
+        """Return the trainable variables that it depends on."""
+        from . import derivatives
+
+        return [state.leaf for state in derivatives.states_of(self)]
+
+    # Indexing: the function is not a public one ---------------------------------------------------
+
+    def __getitem__(self, at: Any) -> Any:
+        return LATE_BOUND["take"](self, at)
+
+    def __setitem__(self, at: Any, value: object) -> NoReturn:
+        raise AssignError(
+            f"{user_call('setting items')}: the array {self._label()} (made at {self.line_info}) "
+            "is a value; x = geon.update(x, value, at) is the array with that part replaced, and "
+            "geon.assign(w[at], value) changes a variable"
+        )
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        return array, (np.asarray(self), tuple(self._node.type.declared))
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return self.detach()
+
+    def __copy__(self) -> Any:
+        return self
+
+
+def _in_geon(depth: int) -> bool:
+    """Return True if geon calls, for a message; it describes the array, and does not compute it."""
+    return sys._getframe(depth).f_code.co_filename.startswith(ROOT)
+
+
+_put_node = slot_setter(EagerArray, "_node")
+
+
+def handle(node: RecordedNode) -> EagerArray:
+    """Return an array of a node; it is computed with the next value that is read."""
+    made: EagerArray = _new(EagerArray)
+    _put_node(made, node)
+    put_notes(made, None)
+    node.shown = True
+    if node.value is None:
+        pending[node] = get_ident()
+    return made
+
+
+def computed(
+    call: Any, args: tuple[RecordedNode, ...], type: Type | None, site: Site
+) -> RecordedNode:
+    """Return the node of a call."""
+    depth, known = 0, True
+    for arg in args:
+        if arg.depth > depth:
+            depth = arg.depth
+        if arg.value is None:
+            known = False
+    if depth >= MAX_DEPTH:
+        LATE["limit"](args)
+        depth = max([arg.depth for arg in args], default=0)
+    node = RecordedNode(call, args, type, site, depth + 1, find(call, args) if known else None)
+    if not local.grad:
+        node.mark = DETACHED
+    return node
+
+
+def same(x: EagerArray, mark: Any) -> EagerArray:
+    """Return an array of the same value, which derivatives take as data."""
+    node = x._node
+    made = computed(ALIAS, (node,), node.type, user_site(2))
+    made.mark = mark
+    if node.value is not None:
+        made.value = node.value
+        made.forget(mark)
+    return handle(made)
+
+
+_known: Recent[Type] = Recent()  # by declared axes, shape and dtype of NumPy arrays
+
+
+def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = None) -> EagerArray:
+    """Return an array of data over ``axes``; ``geon.eager`` describes arrays.
+
+    ``data`` are a number, a nested list, an array of any library, which is copied, or a variable or
+    other tensor of variables, whose value at this time it is. Open axes take their lengths from the
+    data. The dtype is that of the data; Python numbers are float32 or int64. Raises ``AxisError``
+    if the axes do not fit.
+    """
+    if data.__class__ is np.ndarray and dtype is None and axes is not None:
+        over = as_axes(axes)
+        kind = _known.get((over, data.shape, data.dtype))
+        if kind is not None:
+            value = np.array(data, order="C")
+            value.setflags(write=False)
+            made = handle(RecordedNode(None, (), kind, user_site(2), 0, value))
+            if name is not None:
+                made._set_name(name)
+            return made
+    if isinstance(data, Op):
+        from .tensors import lifted
+
+        made = lifted(data)
+    else:
+        given, declared = data, None if axes is None else as_axes(axes)
+        if dim_names(data) is not None and declared is not None:
+            data = by_name(data, declared.names, user_call("array"))
+        value, weak = to_array(data, dtype)
+        if weak:
+            value = value.astype("float32" if value.dtype.kind == "f" else value.dtype)
+        if dim_names(given) is not None and declared is None:
+            declared = Axes(*[_axis(str(dim)) for dim in dim_names(given) or ()])
+        fixed = fit_axes(value, declared, "array")
+        made = data_array(value, fixed, fixed if declared is None else declared, given)
+        if given.__class__ is np.ndarray and declared is not None and value.dtype == given.dtype:
+            _known.put((declared, given.shape, given.dtype), made._node.type)
+    if name is not None:
+        made._set_name(name)
+    return made
+
+
+def _axis(name: str) -> Any:
+    from ..op_graph.axes.axes import Axis
+
+    return Axis(name)
+
+
+def data_array(value: Any, axes: Axes, declared: Axes, given: Any = None) -> EagerArray:
+    """Return an array of a NumPy array, copied if it is ``given`` by the user."""
+    if value is given or value.base is not None or not value.flags.c_contiguous:
+        value = np.array(value, order="C")
+    value.setflags(write=False)
+    return handle(
+        RecordedNode(None, (), type_of(axes, declared, value.dtype), user_site(3), 0, value)
+    )
+
+
+def values_of(value: Any) -> Any:
+    """Return an argument of a NumPy function with values in the place of arrays."""
+    return mapped(value, lambda v: np.asarray(v) if isinstance(v, EagerArray) else v)
+
+
+def refuse_reading(x: EagerArray) -> NoReturn:
+    """Raise ``SymbolicError`` for a value that is read while a function is recorded."""
+    raise SymbolicError(
+        f"the value of {x._label()} (made at {x.line_info}) was read at {describe(user_site())} "
+        "while a function was recorded"
+    )
+
+
+def check_array(x: Any, what: str) -> EagerArray:
+    """Return ``x``; raise ``ArgumentError`` unless it is an array."""
+    if not isinstance(x, EagerArray):
+        raise ArgumentError(
+            f"{user_call(what)}: {x!r} is no array of geon.eager; make one with "
+            "geon.eager.array(data, axes)"
+        )
+    return x

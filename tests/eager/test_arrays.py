@@ -1,0 +1,234 @@
+"""Arrays: their values, axes, operators and methods, and the programs that compute them."""
+
+import copy
+import gc
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import geon
+from geon import eager
+from geon.eager import evaluation, nodes
+
+N, C, H = geon.Axis("N"), geon.Axis("C", 3), geon.Axis("H", 2)
+
+
+@pytest.fixture(autouse=True)
+def numpy_transformer():
+    with eager.use("numpy") as transformer:
+        yield transformer
+
+
+def data(*shape):
+    return np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
+
+
+def x_of(n=2):
+    return eager.array(data(n, 3), [N, C], name="x")
+
+
+def test_an_array_has_axes_with_lengths_and_the_facts_of_a_tensor():
+    x = x_of()
+    y = geon.tanh(x * 2.0).sum(C)
+    assert str(y.axes) == "(N:2)" and y.shape == (2,) and y.dtype == np.float32
+    assert isinstance(y, geon.Tensor) and x.name == "x" and "test_arrays.py" in y.line_info
+    np.testing.assert_allclose(y, np.tanh(data(2, 3) * 2).sum(1), rtol=1e-6)
+
+
+def test_values_convert_to_python_and_numpy():
+    x = x_of()
+    total = x.sum()
+    assert float(total) == pytest.approx(data(2, 3).sum(), rel=1e-6)
+    assert total.item() == float(total) and int(eager.array(3.7)) == 3
+    assert f"{eager.array(0.5):.2f}" == "0.50" and bool(eager.array(1.0)) and len(x) == 2
+    assert [10, 20, 30][eager.array(2)] == 30
+    assert [row.axes.names for row in x] == [("C",), ("C",)] and x.tolist() == data(2, 3).tolist()
+    assert np.array(x, "float64").dtype == np.float64
+    assert repr(eager.array([1, 2], [H])) == "array([1, 2], (H:2), int64)"
+    assert str(eager.array(2.5)) == "2.5"
+
+
+def test_read_values_cannot_be_written_and_data_are_copied():
+    given = data(2, 3)
+    x = eager.array(given, [N, C])
+    given[:] = 0
+    assert np.asarray(x).any()
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(x + 1.0)[:] = 0
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, y: x + y, lambda x, y: 1.0 - x, lambda x, y: x**2 / y, lambda x, y: abs(-x) % 2,
+    lambda x, y: x @ y.rename({"N": "M"}), lambda x, y: x[{N: 0}], lambda x, y: x[..., 1:],
+    lambda x, y: np.tanh(x) + np.sum(y, axis=C), lambda x, y: geon.where(x > y, x, 0),
+    lambda x, y: geon.concat([x, y], C), lambda x, y: x.mean(N), lambda x, y: x.max(),
+    lambda x, y: geon.top_k(x, 2, C)[0],
+    lambda x, y: geon.outer(geon.multiply, x, y.rename({"N": "M", "C": "D"})),
+    lambda x, y: geon.softmax(x, normalization_axes=C),
+    lambda x, y: geon.scan(lambda c, v: ((c + v), geon.sin(c)), y.sum(N) * 0.0, x, over=N)[1],
+    lambda x, y: geon.while_loop(lambda c: geon.all(c < 99.0), lambda c: c * 2.0, abs(x) + 1.0),
+    lambda x, y: geon.cond(x.sum() > 0, lambda: x * 2.0, lambda: y),
+    lambda x, y: geon.dot(x, geon.constant(data(3, 2), [C, H])),
+])  # fmt: skip
+def test_functions_and_operators_are_those_of_tensors(f, numpy_transformer):
+    given = data(2, 3), data(2, 3) + 1
+    places = [geon.placeholder([N, C]) for _ in given]
+    want = numpy_transformer.computation(f(*places), *places)(*given)
+    for _ in range(2):  # built, then found
+        got = f(*[eager.array(value, [N, C]) for value in given])
+        assert isinstance(got, eager.EagerArray)
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_numpy_arrays_take_the_axes_of_the_array_and_do_not_become_constants():
+    x, made = x_of(), len(evaluation.programs.new)
+    for k in range(3):
+        np.testing.assert_allclose(x * (data(2, 3) + k), data(2, 3) * (data(2, 3) + k), rtol=1e-6)
+    assert len(evaluation.programs.new) - made == 1
+
+
+def test_numpy_functions_that_geon_lacks_work_on_the_values():
+    x = x_of()
+    assert np.allclose(x, data(2, 3)) and not np.allclose(x, x + 1.0)
+    np.testing.assert_array_equal(np.histogram(x)[0], np.histogram(data(2, 3))[0])
+    assert isinstance(np.sum(x, axis=C), eager.EagerArray) and np.spacing(x).shape == (2, 3)
+
+
+def test_results_in_structures_and_effects_come_back_as_arrays():
+    values, places = geon.top_k(x_of(), 1, C)
+    assert isinstance(values, eager.EagerArray) and places.dtype == np.int64
+    assert str(places.axes) == "(N:2, C:1)"
+
+
+def test_a_loop_body_compiles_once_and_other_lengths_share_one_program():
+    def step(n):
+        return float((geon.tanh(x_of(n) * 0.37) + 0.11).sum())
+
+    step(2)
+    before = len(evaluation.programs.new)
+    assert step(2) == step(2)
+    assert len(evaluation.programs.new) == before
+    for n in (3, 4, 5):
+        want = (np.tanh(data(n, 3) * np.float32(0.37)) + np.float32(0.11)).sum()
+        assert step(n) == pytest.approx(want, rel=1e-5)
+    made = list(evaluation.programs.new.values())[before:]
+    assert len({id(program) for program in made}) == 1
+
+
+def test_a_structure_that_states_a_length_has_programs_for_each_length():
+    for n in (4, 6, 8):
+        x = x_of(n)
+        parts = geon.concat([x[{N: slice(0, n // 2)}], x[{N: slice(n // 2, n)}]], N)
+        np.testing.assert_array_equal(parts, data(n, 3))
+
+
+def test_many_numbers_of_one_line_become_arguments():
+    x, made = x_of(), len(evaluation.programs.new)
+    for k in range(40):
+        got = x * (0.5 + k / 64)
+        np.testing.assert_allclose(got, data(2, 3) * np.float32(0.5 + k / 64), rtol=1e-6)
+    assert len(evaluation.programs.new) - made < 8
+
+
+def test_pending_arrays_are_computed_together_and_dropped_ones_not():
+    x = x_of()
+    y, z = geon.sin(x), geon.cos(x)
+    gone = geon.exp(x)
+    del gone
+    float(y.sum())
+    assert z._node.value is not None and not nodes.pending
+    eager.sync()
+
+
+def test_a_value_is_found_again_on_the_same_arguments():
+    x, z = x_of(), x_of()
+    first = np.asarray(geon.tanh(x))
+    both = np.asarray(x * z)
+    assert np.asarray(geon.tanh(x)) is first and np.asarray(x * z) is both
+    assert np.asarray(geon.tanh(z)) is not first and np.asarray(z * x) is not both
+
+
+def test_large_values_are_dropped_that_were_not_used_for_longest():
+    x = x_of(1000)
+    before = eager.kept_bytes(30_000)  # two values of 12,000 bytes
+    try:
+        first, second = (np.asarray(f(x)) for f in (geon.sin, geon.cos))
+        assert np.asarray(geon.sin(x)) is first
+        np.asarray(geon.tanh(x))
+        assert np.asarray(geon.sin(x)) is first and np.asarray(geon.cos(x)) is not second
+        middle = geon.exp(x)
+        end = middle + 1.0
+        float(end.sum())
+        node = middle._node
+        del middle
+        eager.kept_bytes(0)
+        assert node.value is None  # and computed again for what needs it
+        np.testing.assert_allclose(eager.grad(end.sum(), x), np.exp(data(1000, 3)), rtol=1e-5)
+    finally:
+        eager.kept_bytes(before)
+
+
+def test_draws_differ_from_draw_to_draw_but_one_tensor_is_one_draw():
+    stream = geon.Random(5)
+    x = x_of()
+    noise = stream.normal([N, C])
+    a, b = x + noise, x - noise
+    np.testing.assert_allclose((a + b) / 2.0, data(2, 3), atol=1e-5)
+    other = x + stream.normal([N, C])
+    assert not np.allclose(other, a)
+    made = len(evaluation.programs.new)
+    drawn = [np.asarray(x + stream.normal([N, C])) for _ in range(5)]
+    assert len(evaluation.programs.new) - made <= 1
+    assert len({value.tobytes() for value in drawn}) == 5
+
+
+def test_symbolic_tensors_and_variables_meet_arrays_at_their_newest_values():
+    w = geon.Variable([C], initial_value=[1.0, 2.0, 3.0])
+    x = x_of()
+    np.testing.assert_allclose(x * geon.square(w), data(2, 3) * [1, 4, 9], rtol=1e-6)
+    eager.run(geon.assign(w, w + 1))
+    np.testing.assert_allclose(x + w, data(2, 3) + [2, 3, 4], rtol=1e-6)
+    np.testing.assert_array_equal(eager.array(geon.exp(w) * 0 + w), [2, 3, 4])
+
+
+def test_arrays_copy_and_pickle_as_values():
+    x = x_of()
+    assert copy.copy(x) is x
+    np.testing.assert_array_equal(copy.deepcopy(x), x)
+    again = pickle.loads(pickle.dumps(x))
+    assert again.axes is x.axes
+    np.testing.assert_array_equal(again, x)
+
+
+def test_a_dropped_array_frees_its_graph():
+    gc.collect()
+    before = sum(isinstance(each, nodes.RecordedNode) for each in gc.get_objects())
+    x = x_of()
+    for _ in range(50):
+        x = geon.tanh(x)
+    float(x.sum())
+    del x
+    gc.collect()
+    assert sum(isinstance(each, nodes.RecordedNode) for each in gc.get_objects()) <= before + 1
+
+
+def test_a_chain_longer_than_what_is_remembered_is_computed_in_parts(monkeypatch):
+    monkeypatch.setattr("geon.eager.arrays.MAX_DEPTH", 20)
+    monkeypatch.setattr("geon.eager.evaluation.MAX_DEPTH", 20)
+    start = x = x_of()
+    for _ in range(70):
+        x = x * 0.9
+    np.testing.assert_allclose(x, data(2, 3) * 0.9**70, rtol=1e-4)
+    with pytest.raises(geon.DerivativeError, match="more calls behind it than are remembered"):
+        eager.grad(x.sum(), start)
+
+
+def test_no_warning_says_that_an_assignment_is_unused():
+    w = eager.variable([C], initial_value=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        geon.assign(w.leaf, x_of().sum(N))
+        gc.collect()
+    np.testing.assert_allclose(w, data(2, 3).sum(0), rtol=1e-6)

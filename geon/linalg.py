@@ -5,9 +5,22 @@ over (I, J) maps values over J to values over I: ``geon.dot(a, x, J)``.
 """
 
 from .op_graph.linalg.cholesky import cholesky, cholesky_solve
+from .op_graph.linalg.composites import (
+    cond,
+    expm,
+    lstsq,
+    matrix_norm,
+    matrix_power,
+    matrix_rank,
+    pinv,
+)
 from .op_graph.linalg.lu import det, inv, slogdet, solve
+from .op_graph.linalg.orthogonal import qr
+from .op_graph.linalg.spectral import eigh, eigvalsh, svd
 from .op_graph.linalg.triangular import triangular_solve
 
 __all__ = [
-    "cholesky", "cholesky_solve", "det", "inv", "slogdet", "solve", "triangular_solve",
+    "cholesky", "cholesky_solve", "cond", "det", "eigh", "eigvalsh", "expm", "inv", "lstsq",
+    "matrix_norm", "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd",
+    "triangular_solve",
 ]  # fmt: skip

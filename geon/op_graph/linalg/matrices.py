@@ -93,6 +93,26 @@ def square_guards(what: str, x: Op, rows: str, columns: str) -> tuple[Guard, ...
     return (Guard("==", m, n, meaning),)
 
 
+def tall_guards(what: str, x: Op, rows: str, columns: str) -> tuple[Guard, ...]:
+    """Return the guards by which a matrix has as many rows as columns at least.
+
+    Raises ``AxisError`` if it has fewer.
+    """
+    has_axes(x, (rows, columns), what)
+    m, n = x.axes[rows].expression, x.axes[columns].expression
+    short = n - m
+    if isinstance(short, int) and short <= 0:
+        return ()
+    meaning = (
+        f"{user_call(what)}: the matrix over ({rows}, {columns}) in {x} (made at {x.line_info}) "
+        f"has {m} rows and {n} columns; it needs as many rows as columns: exchange the axes, which "
+        "means the transpose, or give them known lengths"
+    )
+    if isinstance(short, int):
+        raise AxisError(meaning)
+    return (Guard("<=", n, m, meaning),)
+
+
 def require_precision(what: str, args: Iterable[Op]) -> None:
     """Raise ``DTypeError`` unless all arguments have one dtype of ``PRECISIONS``."""
     found = list(args)
@@ -166,6 +186,11 @@ def fresh(axis: Axis, *taken: Axes) -> Axis:
 def renamed(x: Tensor, names: dict[str, str]) -> Tensor:
     """Return ``x`` with axes renamed at once, so that two may change places."""
     return cast_axes(x, Axes([a.named(names.get(a.name, a.name)) for a in x.axes]))
+
+
+def innermost(x: Tensor, *names: str) -> Tensor:
+    """Return ``x`` with the named axes innermost, in this order, and the others before them."""
+    return broadcast(x, Axes(x.axes.without(names), [x.axes[name] for name in names]))
 
 
 def transposed(x: Tensor, rows: str, columns: str) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,56 @@ def linear_algebra(module: str, routine: str, dtype: Any) -> Any:
     return getattr(found, f"{'s' if dtype == np.float32 else 'd'}{routine}")
 
 
-def cholesky(x: Array, out: Array) -> None:
-    """Write the lower Cholesky factors of ``x``."""
+def _write(function: Callable[[Array, Array], None], x: Array, out: Array) -> None:
+    """Call ``function(x, out)`` for all matrices, or for each if one fails, which becomes NaN."""
     try:
-        out[...] = np.linalg.cholesky(x)
+        function(x, out)
     except np.linalg.LinAlgError:
         for at in np.ndindex(x.shape[:-2]):
             try:
-                out[at] = np.linalg.cholesky(x[at])
+                function(x[at], out[at])
             except np.linalg.LinAlgError:
                 out[at] = np.nan
+
+
+def cholesky(x: Array, out: Array) -> None:
+    """Write the lower Cholesky factors of ``x``."""
+
+    def write(x: Array, out: Array) -> None:
+        out[...] = np.linalg.cholesky(x)
+
+    _write(write, x, out)
+
+
+def eigh(x: Array, out: Array) -> None:
+    """Write eigenvectors, and behind each its eigenvalue; ``x`` has columns before rows."""
+
+    def write(x: Array, out: Array) -> None:
+        values, vectors = np.linalg.eigh(x, UPLO="U")
+        out[..., :-1], out[..., -1] = vectors.swapaxes(-1, -2), values
+
+    _write(write, x, out)
+
+
+def qr(x: Array, out: Array) -> None:
+    """Write the columns of Q, and behind each the row of R; ``x`` has columns before rows."""
+    m = x.shape[-1]
+    q, r = np.linalg.qr(x.swapaxes(-1, -2))
+    out[..., :m], out[..., m:] = q.swapaxes(-1, -2), r
+
+
+def svd(x: Array, out: Array) -> None:
+    """Write left singular vectors, and behind each its singular value and the right one.
+
+    ``x`` has columns before rows.
+    """
+    m = x.shape[-1]
+
+    def write(x: Array, out: Array) -> None:
+        u, s, v = np.linalg.svd(x.swapaxes(-1, -2), full_matrices=False)
+        out[..., :m], out[..., m], out[..., m + 1 :] = u.swapaxes(-1, -2), s, v
+
+    _write(write, x, out)
 
 
 def lu(x: Array, out: Array) -> None:

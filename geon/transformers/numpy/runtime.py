@@ -18,8 +18,11 @@ from ..runtime.loop_steps import at_step as at_step
 from ..runtime.rwlock import stop_if_interrupted
 from ..runtime.value_errors import not_finite, outside, unfactorised
 from .matrices import cholesky as cholesky
+from .matrices import eigh as eigh
 from .matrices import lu as lu
 from .matrices import lu_solve as lu_solve
+from .matrices import qr as qr
+from .matrices import svd as svd
 from .matrices import triangular_solve as triangular_solve
 from .pairwise_sums import add_accumulate as add_accumulate
 from .pairwise_sums import add_reduce as add_reduce

@@ -21,7 +21,7 @@ from ....op_graph.linalg.lu import (
     diagonal_of,
     log_absolute_determinant,
 )
-from ....op_graph.linalg.matrices import MatrixAttributes
+from ....op_graph.linalg.matrices import MatrixAttributes, innermost
 from ....op_graph.nodes import carry_lines
 from ....op_graph.op_graph import ComputationOp, Op, Tensor, intern, make, post_order
 from ....op_graph.regions.parameters import result_of, tensors
@@ -43,10 +43,15 @@ last = Rules("last, of matrices")
 each_small = Rules("small matrices")
 
 SINGULAR = "singular matrix"
+UNCONVERGED = "matrix without convergence"
 INDEFINITE = "matrix that is not positive definite"
 PURPOSES[SINGULAR] = Purpose(
     "is singular: a pivot is 0",
     "check the data, add a small multiple of the identity, or take geon.linalg.pinv or lstsq",
+)
+PURPOSES[UNCONVERGED] = Purpose(
+    "has NaN or infinity in it, or LAPACK's iteration does not converge",
+    "check the data",
 )
 PURPOSES[INDEFINITE] = Purpose(
     "is not positive definite, or has NaN in it",
@@ -66,12 +71,6 @@ def checked(value: Any, failed: Tensor, purpose: str, op: Op) -> Tensor:
     return made
 
 
-def arranged(x: Op, *last: str) -> Tensor:
-    """Return ``x`` with the axes ``last`` innermost, in this order, and the others before them."""
-    kept = x.axes.without(last)
-    return broadcast(x, Axes(kept, [x.axes[name] for name in last]))  # type: ignore[arg-type]  # a tensor
-
-
 def is_innermost(x: Op, *last: str) -> bool:
     """Return True if the axes ``last`` of ``x`` are innermost, in this order."""
     return x.axes.names[-len(last) :] == last
@@ -81,9 +80,9 @@ def is_innermost(x: Op, *last: str) -> bool:
 def factorisation(op: Op) -> Op | None:
     """Move the axes of the matrix inwards, and check the result."""
     a: MatrixAttributes = op.attrs
-    x = op.args[0]
+    x: Any = op.args[0]
     if not is_innermost(x, a.rows, a.columns):
-        made: Any = make(op.primitive, (arranged(x, a.rows, a.columns),), a)
+        made: Any = make(op.primitive, (innermost(x, a.rows, a.columns),), a)
         return broadcast(made, op.axes)
     if a.certain or op.primitive.name == "lu":
         return None
@@ -94,6 +93,21 @@ def factorisation(op: Op) -> Op | None:
     else:
         failed = any_of(isnan.apply(diagonal(made, [a.columns, a.rows])), a.columns)
     return checked(made, failed, INDEFINITE, op)
+
+
+@lower.on("eigh", "qr", "svd")
+def orthogonal_factorisation(op: Op) -> Op | None:
+    """Move the axes of the matrix inwards, the columns before the rows, and check the result."""
+    a: MatrixAttributes = op.attrs
+    x: Any = op.args[0]
+    if not is_innermost(x, a.columns, a.rows):
+        made: Any = make(op.primitive, (innermost(x, a.columns, a.rows),), a)
+        return broadcast(made, op.axes)
+    if a.certain or op.primitive.name == "qr":
+        return None
+    made = make(op.primitive, op.args, a._replace(certain=True))
+    values = made[{made.axes[a.rows]: x.axes[a.rows].expression}]
+    return checked(made, any_of(isnan.apply(values), a.columns), UNCONVERGED, op)
 
 
 @lower.on("solve")
@@ -113,6 +127,7 @@ def arranged_system(op: Op, matrix: Sequence[str], old: str, new: str, either: b
 
     None if they are. With ``either`` the axes of the matrix may be in either order.
     """
+    x: Any
     x, b = op.args
     batch = [name for name in x.axes.names if name not in matrix]
     further = [name for name in b.axes.names if name not in batch and name != old]
@@ -121,7 +136,7 @@ def arranged_system(op: Op, matrix: Sequence[str], old: str, new: str, either: b
     if fits and wanted is b.axes:
         return None
     given: Any = b
-    args = (x if fits else arranged(x, *matrix), broadcast(given, wanted))
+    args = (x if fits else innermost(x, *matrix), broadcast(given, wanted))
     made: Any = make(op.primitive, args, op.attrs)
     return broadcast(made, Axes([made.axes[name] for name in op.axes.names]))
 
@@ -139,6 +154,12 @@ def lu_solve(op: Op) -> Op | None:
     a: SolveAttributes = op.attrs
     old, new = (a.columns, a.rows) if a.transposed else (a.rows, a.columns)
     return arranged_system(op, (a.rows, a.columns), old, new, False)
+
+
+@lower.on("pinv")
+def pinv(op: Op) -> Op:
+    """Return the value, from which the derivative does not follow."""
+    return op.args[1]
 
 
 @lower.on("log_determinant")

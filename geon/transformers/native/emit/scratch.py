@@ -17,6 +17,7 @@ from ...kernels.scans.sequential_scan import OrderedLoop
 from ...lowering.planning.schedule import Schedule
 from ...printing.scalars.c_expressions import C_TYPES
 from ...sizes.scratch import PerThread, Scratch, lines
+from ..library.matrices import matrix_scratch
 from ..library.prefixes import prefix_scratch
 from ..library.scattering import scatter_scratch
 from ..library.sorting import SORTS
@@ -74,6 +75,8 @@ def _of(work: Work) -> Scratch | None:
         return prefix_scratch(work.op)
     if name == "scatter":
         return scatter_scratch(work.op)
+    if work.op.primitive.kind == "matrix":
+        return matrix_scratch(work.op)
     return _of_sort(work.op) if name in SORTS else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....errors import UnavailableError
 from ....op_graph.nodes import made_at
 from ....op_graph.op_graph import Op
-from ...lowering.rules.small_matrices import MAX_SMALL_ROWS
+from ...lowering.rules.small_matrices import MAX_SMALL_ROWS, SMALL
 from ...printing.scalars import completeness
 from ..kernels.library_kernels import LIBRARY
 
@@ -15,10 +15,15 @@ def lacks(op: Op) -> list[str]:
     if op.primitive.name in completeness.REGIONS:
         return []
     if op.primitive.kind == "matrix":
+        cure = 'compute it with make_transformer("native") and feed the result'
+        name = op.primitive.name
+        if name in SMALL:
+            name = (
+                f"{name} of matrices of more than {MAX_SMALL_ROWS} rows, or of an unknown number,"
+            )
+            cure = f"give the axis of a smaller one its length, or {cure}"
         raise UnavailableError(
-            f"{op} (made at {made_at(op)}): matrices of more than {MAX_SMALL_ROWS} rows, or of an "
-            "unknown number, have no kernel on GPUs; give the axis of a smaller one its length, or "
-            'compute it with make_transformer("native") and feed the result'
+            f"{op} (made at {made_at(op)}): {name} has no kernel on GPUs; {cure}"
         )
     if op.primitive.name == "fourier_parts":
         raise UnavailableError(

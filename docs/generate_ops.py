@@ -374,10 +374,11 @@ def example_section(example: Example) -> list[str]:
 
 # Each with a page of its own.
 FRONTEND_BASES = ("Layer", "Optimiser", "Callback", "Activation", "Distribution")
-NAMESPACES = ("fft", "distributions")
+NAMESPACES = ("distributions", "fft", "linalg")
 FRONTENDS = {
     "fft": "Fourier transforms",
     "distributions": "Probability distributions",
+    "linalg": "Linear algebra",
     "neon": "Networks of layers",
     "onnx": "ONNX files",
     "xarray": "Labelled arrays",

@@ -26,6 +26,15 @@ FUNCTIONS = {
     "complex": "geon.as_complex(x, y), or x + 1j * y",
     "conjugate": "geon.conj(x)",
     "view_as_real": "geon.stack([geon.real(x), geon.imag(x)], C)",
+    **{
+        name: f"geon.linalg.{name}(x, [I, J])"
+        for name in (
+            "cholesky cond det eigh eigvalsh expm inv matrix_rank pinv qr slogdet svd"
+        ).split()
+    },
+    **{
+        name: f"geon.linalg.{name}(a, b, [I, J])" for name in ("lstsq", "solve", "triangular_solve")
+    },
     "abs": "geon.absolute(x), or abs(x)",
     "amax": "geon.max(x, A)",
     "amin": "geon.min(x, A)",
@@ -206,18 +215,7 @@ FUNCTIONS = {
 # Functions that geon lacks, with workarounds.
 _NUMPY = "compute it with NumPy from results of a computation"
 LACKING = {
-    "cholesky": "examples/gaussian_process.py does without, by a geon.scan",
-    "det": _NUMPY,
     "eig": _NUMPY,
-    "eigh": _NUMPY,
-    "inv": _NUMPY,
-    "lstsq": _NUMPY,
-    "pinv": _NUMPY,
-    "qr": _NUMPY,
-    "slogdet": _NUMPY,
-    "solve": "take geon.fixed_point, or compute it with NumPy from results of a computation",
-    "svd": _NUMPY,
-    "triangular_solve": "examples/gaussian_process.py does without, by a geon.scan",
 }
 
 _LABELS = (

@@ -46,7 +46,7 @@ SINGULAR = "singular matrix"
 UNCONVERGED = "matrix without convergence"
 INDEFINITE = "matrix that is not positive definite"
 PURPOSES[SINGULAR] = Purpose(
-    "is singular: a pivot is 0",
+    "is singular, as a pivot is 0",
     "check the data, add a small multiple of the identity, or take geon.linalg.pinv or lstsq",
 )
 PURPOSES[UNCONVERGED] = Purpose(

@@ -4,7 +4,8 @@
 
 The filter is a geon.scan over time: what is known of a state, a mean and a covariance, moves on,
 and each observation makes it more certain. How likely each observation was is the likelihood of the
-whole, and L-BFGS climbs it through the scan by the logarithms of the variances.
+whole, and L-BFGS climbs it through the scan by the logarithms of the variances. The update is by
+the Cholesky factor of the covariance of what is seen; the scan is one kernel.
 
 First 20 made walks, whose state is a place and a speed and of which places are seen: it prints the
 variances that made them and those found. Then the flow of the Nile at Aswan in 1871 to 1970, in
@@ -20,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import geon
+from geon import linalg
 from geon.frontends import neon
 
 NILE = """1120 1160 963 1210 1160 1160 813 1230 1370 1140 995 935 1110 994 1020 960 1180 799 958
@@ -30,6 +32,8 @@ NILE = """1120 1160 963 1210 1160 1160 813 1230 1370 1140 995 935 1110 994 1020 
 FLOWS = np.array([float(each) for each in NILE.split()])
 
 N, T = geon.Axis("N"), geon.Axis("T")  # series, and time
+SEEN = geon.Axis("seen", 1)  # parts of an observation
+ALSO = SEEN.prime
 VARIANCE = geon.Axis("variance", 2)  # of what is seen, and of how the last part of the state moves
 MADE = np.array([4.0, 0.01])  # of the walks
 
@@ -49,6 +53,7 @@ class Filter:
         other = self.other = state.prime
         self.move = geon.constant(move, [state, other], "float64")
         same = np.eye(len(move))
+        self.look = geon.constant(same[:1], [SEEN, state], "float64")
         self.last = geon.constant(np.diag(same[-1]), [state, other], "float64")
         y = geon.placeholder([N, T], "float64", name="y")
         self.logs = geon.Variable([VARIANCE], "float64", initial_value=np.log(first), name="logs")
@@ -75,14 +80,19 @@ class Filter:
         """What is known of the next state, and how likely the observation was, in nats."""
         mean, covariance = known
         first, other = {self.state: 0}, {self.other: 0}
-        gap = y - mean[first]
-        variance = covariance[first][other] + self.variances[{VARIANCE: 0}]
-        likely = -(geon.log(2 * np.pi * variance) + geon.square(gap) / variance) / 2
-        gain = covariance[other] / variance
-        mean = mean + geon.outer(geon.multiply, gap, gain)
-        covariance = covariance - variance * geon.outer(
-            geon.multiply, gain, gain.rename({self.state: self.other})
-        )
+        also = self.look.rename({self.state: self.other, SEEN: ALSO})
+        cross = geon.dot(self.look, covariance, self.state)  # over (seen, state')
+        same = geon.constant(np.eye(1), [SEEN, ALSO], "float64")
+        spread = geon.dot(cross, also, self.other) + self.variances[{VARIANCE: 0}] * same
+        factor = linalg.cholesky(spread, [SEEN, ALSO])
+        gap = y - geon.dot(mean, self.look, self.state)
+        white = linalg.triangular_solve(factor, gap, [SEEN, ALSO])
+        root = geon.sum(geon.log(geon.diagonal(factor, [SEEN, ALSO])))
+        likely = -geon.sum(np.log(2 * np.pi) + geon.square(white), ALSO) / 2 - root
+        gain = linalg.triangular_solve(factor, cross, [SEEN, ALSO])  # over (seen', state')
+        turned = gain.rename({self.other: self.state})
+        mean = mean + geon.dot(white, turned, ALSO)
+        covariance = covariance - geon.dot(turned, gain, ALSO)
         seen = likely, mean[first], covariance[first][other]
 
         mean = geon.dot(mean.rename({self.state: self.other}), self.move)

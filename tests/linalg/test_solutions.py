@@ -167,6 +167,15 @@ def test_large_matrices_fail_with_their_place(transformer):
             transformer.computation(y, a)(singular)
 
 
+def test_without_a_check_a_matrix_that_is_not_positive_definite_becomes_nan(transformer):
+    i, j = I.with_length(2), J.with_length(2)
+    a = geon.placeholder([B, i, j], "float64")
+    f = transformer.computation(linalg.cholesky(a, [I, J], check=False), a)
+    found = f([[[1, 0], [0, 4]], [[1, 0], [0, -1]]])
+    np.testing.assert_array_equal(found[0], [[1, 0], [0, 2]])
+    assert np.isnan(found[1, 1, 1])
+
+
 @BY_CALLS
 def test_the_determinant_of_a_singular_matrix_is_zero(transformer):
     a = geon.placeholder([I, J], "float64")

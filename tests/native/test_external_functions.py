@@ -1,12 +1,15 @@
 """External functions: a unit calls a routine of another library through a pointer set at load."""
 
 import ctypes
+import json
 import sys
 
 import numpy as np
 import pytest
 
+import geon
 from geon.errors import UnavailableError
+from geon.transformers.native.emit import record
 from geon.transformers.native.names.c_files import FileFunction
 from geon.transformers.native.names.dialect import PRELUDE
 from geon.transformers.native.names.external_names import external_link, external_name
@@ -44,3 +47,26 @@ def test_a_missing_package_is_named_with_its_install_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.linalg.cython_lapack", None)
     with pytest.raises(UnavailableError, match=r"LAPACK's dgetrf.*pip install scipy"):
         external_functions.external_address("lapack.dgetrf")
+
+
+def solving():
+    """A computation whose native program calls LAPACK and checks the result."""
+    rows, columns, batch = geon.Axis("I"), geon.Axis("J"), geon.Axis("B")
+    x = geon.placeholder([batch, rows, columns], "float64")
+    result = geon.linalg.cholesky(x, [rows, columns])
+    return geon.make_transformer("native").computation(result, x)
+
+
+def test_the_record_of_a_program_keeps_its_keys_and_the_axes_of_its_checks():
+    f = solving()
+    f(np.eye(12)[None])
+    kept = f.stages().compiled.record
+    assert kept.external == ("lapack.dpotrf",)
+    assert any(check and check[2][0][0] == "B" for check in kept.checks.values())
+    again = record.from_json(json.loads(json.dumps(record.to_json(kept))))
+    assert again == kept
+
+
+def test_a_program_that_calls_lapack_is_not_written_as_c(tmp_path):
+    with pytest.raises(UnavailableError, match=r"lapack.dpotrf.*only a Python process"):
+        solving().write_c(tmp_path)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from ..axes.axes import Axis
-from ..core.argument_hints import public
+from ..core.argument_hints import check_flag, public
 from ..core.primitive import Primitive
+from ..core.source_info import user_call
 from ..op_graph import Op, Tensor, make
 from ..rows.contraction import contract_two
 from ..rows.elementwise import add, equal, multiply, where
@@ -96,7 +97,9 @@ CHOLESKY = Primitive(
 
 
 @public
-def cholesky(x: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
+def cholesky(
+    x: TensorLike, axes: AxesLike, *, check: bool = True, **notes: Unpack[OpKeywords]
+) -> Tensor:
     """Return the lower triangular L with L Lᵀ = x, for symmetric positive definite matrices.
 
     ``axes`` are the axes of rows and columns; all others are batch axes. The result has the axes of
@@ -104,11 +107,13 @@ def cholesky(x: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tens
     x. Only the part of ``x`` on and below the diagonal is read.
 
     Raises ``LinearAlgebraError`` at a call if a matrix is not positive definite, with its place
-    along the batch axes. The derivative with respect to ``x`` is symmetric; it follows Murray,
-    Differentiation of the Cholesky decomposition, 2016.
+    along the batch axes. With ``check=False`` such a matrix gives NaN instead, which a line search
+    that may leave the domain needs. The derivative with respect to ``x`` is symmetric; it follows
+    Murray, Differentiation of the Cholesky decomposition, 2016.
     """
+    check_flag(user_call("cholesky"), "check", check)
     x, rows, columns = matrix("cholesky", x, axes)
-    made: Tensor = make(CHOLESKY, (x,), (rows.name, columns.name, False))
+    made: Tensor = make(CHOLESKY, (x,), (rows.name, columns.name, not check))
     return made
 
 

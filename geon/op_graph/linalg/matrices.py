@@ -32,7 +32,8 @@ PRECISIONS = ("float32", "float64")  # the dtypes of LAPACK that geon has
 class MatrixAttributes(NamedTuple):
     """The names of the axes of rows and columns.
 
-    ``certain`` is true in lowered programs, where a separate op checks the result.
+    If ``certain``, a matrix without factors is no error: its result is NaN. So it is in lowered
+    programs, where a separate op checks the result.
     """
 
     rows: Name

@@ -27,7 +27,24 @@ WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
 ALIKE = "rows that load much alike: tests/native/test_jam.py goes around it"
 PARTS = "parts of an operand: tests/native/test_joined_operands.py goes around it"
 
+MATRICES = "rows of matrices: tests/linalg is below, at and above 8 of them"
+LAPACK = "sizes of the memory that LAPACK works in, by its documentation"
+
+EXAMPLES = "lengths and values of a row's samples"
+
 FILES = {
+    "op_graph/linalg/cholesky.py": EXAMPLES,
+    "op_graph/linalg/composites.py": FORMULA,
+    "op_graph/linalg/lu.py": EXAMPLES,
+    "op_graph/linalg/orthogonal.py": EXAMPLES,
+    "op_graph/linalg/spectral.py": EXAMPLES,
+    "op_graph/linalg/triangular.py": EXAMPLES,
+    "transformers/native/c/linalg/batch.h": MATRICES,
+    "transformers/native/c/linalg/eigh.c": LAPACK,
+    "transformers/native/c/linalg/qr.c": LAPACK,
+    "transformers/native/c/linalg/svd.c": LAPACK,
+    "transformers/native/library/matrices.py": LAPACK,
+    "transformers/lowering/rules/small_matrices.py": MATRICES,
     "transformers/pycuda/steady.c": "driver's codes, and times; tests/cuda goes around LONG",
     "transformers/native/c/sort/few.h": "elements of a line: FEWEST_TURNED has as many",
     "transformers/native/c/sort/compare_exchanges.h": "rows that registers hold",

@@ -28,9 +28,7 @@ FUNCTIONS = {
     "view_as_real": "geon.stack([geon.real(x), geon.imag(x)], C)",
     **{
         name: f"geon.linalg.{name}(x, [I, J])"
-        for name in (
-            "cholesky cond det eigh eigvalsh expm inv matrix_rank pinv qr slogdet svd"
-        ).split()
+        for name in ("cholesky det eigh eigvalsh expm inv matrix_rank pinv qr slogdet svd").split()
     },
     **{
         name: f"geon.linalg.{name}(a, b, [I, J])" for name in ("lstsq", "solve", "triangular_solve")

@@ -111,11 +111,15 @@ WITHOUT_ROW: dict[str, str] = {
     **dict.fromkeys(("placeholder", "variable", "parameter"), FED),
     **dict.fromkeys(("assign", "beside", "doall", "sequential"), RUN_AWAY),
     **dict.fromkeys(("custom", "remat", "segmented", "stop_gradient"), MARKS),
+    **dict.fromkeys(
+        "cholesky eigh lu lu_solve qr svd triangular_solve".split(),
+        "a factorisation of matrices or a solution by one: ONNX has no operator for it",
+    ),
     "print": "an effect: ONNX has no operator that prints",
     **dict.fromkeys(
-        "converged cummax cummin cumprod erfc erfcx erfcx_derivative erfinv exp_product fixed_point"
-        " gelu_slope gelu_tanh_slope lgamma log_ndtr ndtr polygamma silu_slope"
-        " weighted_product".split(),
+        "converged cummax cummin cumprod determinant erfc erfcx erfcx_derivative erfinv exp_product"
+        " fixed_point gelu_slope gelu_tanh_slope lgamma log_determinant log_ndtr ndtr pinv"
+        " polygamma silu_slope solve weighted_product".split(),
         LOWERED,
     ),
 }

@@ -13,7 +13,6 @@ import sys
 import typing
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 DOCS = Path(__file__).parent

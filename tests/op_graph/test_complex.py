@@ -76,6 +76,17 @@ def test_python_numbers_are_weak(x, z):
     np.testing.assert_array_equal(compute(z * [1, 2j, 3, 4, 5], {z: Z}), Z * [1, 2j, 3, 4, 5])
 
 
+def test_functions_made_of_others(z):
+    for made, wanted in [
+        (geon.log2(z), np.log2(Z)),
+        (geon.log10(z), np.log10(Z)),
+        (geon.mean(z), Z.mean()),
+        (geon.squared_L2(z), np.sum(abs(Z) ** 2)),
+        (geon.roll(z, {N: 2}), np.roll(Z, 2)),
+    ]:
+        np.testing.assert_allclose(compute(made, {z: Z}), wanted, rtol=1e-14)
+
+
 def test_results_that_are_real(x, z):
     for made in (abs(z), geon.real(z), geon.imag(z), geon.angle(z), geon.variance(z, N)):
         assert made.dtype.name == "float64"
@@ -194,6 +205,7 @@ REFUSED = {
     ),
     "parts that are complex": lambda z: geon.as_complex(z, 1.0),
     "a real dtype": lambda z: geon.cast(z, "float32"),
+    "a special function": lambda z: geon.digamma(z),
 }
 
 

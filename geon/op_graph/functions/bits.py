@@ -202,6 +202,8 @@ def _mantissa_near_one(x: Tensor) -> tuple[Tensor, Tensor]:
 def log2(x: TensorLike, **notes: Unpack[Named]) -> Tensor:
     """Return the logarithm to base 2, exact for powers of 2; integers and bool give float32."""
     given = floating(as_tensor(x))
+    if kind(given.dtype) == "c":
+        return log(given) * (1 / math.log(2))
     mantissa, exponent = _mantissa_near_one(_of_float32(exact(given)))
     return _back(exponent + log(mantissa) * (1 / math.log(2)), given)
 
@@ -217,6 +219,8 @@ LOG10_2 = {
 def log10(x: TensorLike, **notes: Unpack[Named]) -> Tensor:
     """Return the logarithm to base 10; integers and bool give float32."""
     given = floating(as_tensor(x))
+    if kind(given.dtype) == "c":
+        return log(given) * (1 / math.log(10))
     mantissa, exponent = _mantissa_near_one(_of_float32(exact(given)))
     high, low = LOG10_2[name_of(mantissa.dtype)]
     rest = exponent * low + log(mantissa) * (1 / math.log(10))

@@ -401,6 +401,16 @@ def _cast_reference(op: Op, x: Array) -> Array:
     return x.astype(op.dtype)
 
 
+def _cast_infer(args: tuple[Any, ...], attrs: CastAttributes) -> Inferred:
+    source, target = args[0], named_dtype(attrs.dtype)
+    if kind(source.dtype) == "c" and kind(target) != "c":
+        raise DTypeError(
+            f"{source} {source.dtype.name} (made at {source.line_info}) is complex and cannot be "
+            f"{target.name}; take its geon.real, geon.imag or geon.absolute"
+        )
+    return source.axes, target, ()
+
+
 def infer_same(args: tuple[Any, ...], attrs: Any) -> Inferred:
     """Return the axes and dtype of the only argument, for primitives that change neither."""
     return args[0].axes, args[0].dtype, ()
@@ -414,7 +424,7 @@ CAST = Primitive(
     transpose=_cast_transpose,
     attributes=CastAttributes,
     arity=1,
-    infer=lambda args, attrs: (args[0].axes, named_dtype(attrs.dtype), ()),
+    infer=_cast_infer,
     takes_complex=True,
 )
 STOP_GRADIENT = Primitive(

@@ -60,7 +60,18 @@ def float_operands(what: str, *values: Any) -> list[Tensor]:
     """Return operands as floats of one dtype; weak ones as exact float64, to read bits of."""
     tensors = [as_tensor(value, near=_other(values, value)) for value in values]
     refuse_unshared(what, tensors)
-    return meet_together(what, [floating(tensor) for tensor in tensors])
+    return meet_together(what, [real_float(what, tensor) for tensor in tensors])
+
+
+def real_float(what: str, x: Any) -> Tensor:
+    """Return a tensor as a float; ``DTypeError`` if it is complex."""
+    found = floating(as_tensor(x))
+    if kind(found.dtype) != "f":
+        raise DTypeError(
+            f"{user_call(what)}: {found} (made at {found.line_info}) is {found.dtype.name}, and "
+            f"{what} takes real numbers; take geon.real, geon.imag or geon.absolute of it"
+        )
+    return found
 
 
 def _other(values: tuple[Any, ...], value: Any) -> Any:
@@ -79,8 +90,9 @@ def signbit(x: TensorLike, **notes: Unpack[Named]) -> Tensor:
     Axes are those of ``x``.
     """
     given = exact(as_tensor(x))
-    if kind(given.dtype) != "f":
+    if kind(given.dtype) in "bi":
         return less.apply(given, 0)
+    given = real_float("signbit", given)
     return less.apply(make_bitcast(given, FORMATS[name_of(given.dtype)].integers), 0)
 
 
@@ -124,7 +136,7 @@ def ldexp(x: TensorLike, n: TensorLike, **notes: Unpack[Named]) -> Tensor:
 
     Raises ``DTypeError`` for an ``n`` that is no integer; write ``x * 2.0 ** n`` for fractions.
     """
-    given = floating(as_tensor(x, near=n if isinstance(n, Tensor) else None))
+    given = real_float("ldexp", as_tensor(x, near=n if isinstance(n, Tensor) else None))
     n = as_tensor(n, near=given)
     if kind(n.dtype) != "i":
         raise DTypeError(
@@ -164,7 +176,7 @@ def frexp(x: TensorLike) -> tuple[Tensor, Tensor]:
     The mantissa has the dtype of ``x`` (integers and bool: float32), the exponent int32. Zeros,
     infinities and NaN have the exponent 0. The derivative of the mantissa is 2 ** -exponent.
     """
-    given = floating(as_tensor(x))
+    given = real_float("frexp", x)
     wide = _of_float32(exact(given))
     exponent = _exponent(wide)
     return _back(ldexp(wide, -exponent), given), cast(exponent, "int32")

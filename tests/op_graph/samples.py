@@ -336,6 +336,14 @@ def _others():
         "stop_gradient": [
             sample("one factor", [[A, B]], lambda x: x * geon.stop_gradient(x), differences=False)
         ],
+        "bitcast": [
+            sample(
+                "one factor",
+                [[A, B]],
+                lambda x: x * geon.bitcast(geon.bitcast(x, "int64"), "float64"),
+                differences=False,
+            )
+        ],
         "print": [sample("in between", [[A, B]], lambda x: geon.print(x * x) * x)],
         "custom": [sample("two inputs", [[A, B], [B]], product_tanh)],
         "remat": [

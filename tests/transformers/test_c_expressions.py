@@ -36,11 +36,34 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C comp
 STANDARD = "-std=gnu11 -Wall -Wextra -Werror -fPIC -shared -fwrapv -ffp-contract=off".split()
 FAST = "-O3 -march=native -fno-math-errno -fno-trapping-math -fopenmp-simd".split()
 CHECKED = "-O1 -fsanitize=undefined,float-cast-overflow".split()
-LOWERED = ("lgamma", "polygamma", "erfcx_derivative", "weighted_product")
+LOWERED = (
+    *("lgamma", "polygamma", "erfcx_derivative", "weighted_product", "gammainc", "gammaincc"),
+    *(
+        "betainc",
+        "ndtri",
+        "i0",
+        "i0e",
+        "i1",
+        "i1e",
+        "j0",
+        "j1",
+        "k0",
+        "k0e",
+        "k1",
+        "k1e",
+        "y0",
+        "y1",
+    ),
+)
+COMPLEX = ("real", "imag", "conj", "as_complex")  # of parts, before any target sees them
 ULPS = 8  # of both the NumPy function and ours
 # Slopes have a root, where two terms of this size cancel: the ulp is that of the terms.
 TERMS = {"gelu_slope": 0.25, "gelu_tanh_slope": 0.25, "silu_slope": 0.25}
-ROWS = {n: r for n, r in PRIMITIVES.items() if r.kind == "elementwise" and n not in LOWERED}
+ROWS = {
+    name: row
+    for name, row in PRIMITIVES.items()
+    if row.kind == "elementwise" and name not in (*LOWERED, *COMPLEX)
+}
 WITH_ATTRIBUTES = ("cast", "copy", "stop_gradient")
 HALVES = ("float16", "bfloat16")
 
@@ -59,6 +82,11 @@ def operand_dtypes(name, dtype):
     return [t.name for t in targets], result.name
 
 
+def as_wide(dtype, other):
+    """True of two dtypes, neither bool, whose elements have as many bits."""
+    return "bool" not in (dtype, other) and as_dtype(dtype).itemsize == as_dtype(other).itemsize
+
+
 def cases():
     """(row, operand dtypes, result dtype) of every elementwise row with every dtype it takes."""
     found = []
@@ -66,6 +94,8 @@ def cases():
         for dtype in DTYPES:
             if name == "cast":
                 found += [(name, (dtype,), target) for target in DTYPES]
+            elif name == "bitcast":
+                found += [(name, (dtype,), target) for target in DTYPES if as_wide(dtype, target)]
             elif name in ("copy", "stop_gradient"):
                 found.append((name, (dtype,), dtype))
             elif (dtype not in HALVES or name == "where") and operand_dtypes(name, dtype):
@@ -164,8 +194,8 @@ def reference(case, arrays):
     name, operands, result = case
     axis = geon.Axis("P", len(arrays[0]))
     leaves = [geon.placeholder([axis], d) for d in operands]
-    if name == "cast":
-        op = geon.cast(leaves[0], result)
+    if name in ("cast", "bitcast"):
+        op = getattr(geon, name)(leaves[0], result)
     elif name in WITH_ATTRIBUTES:
         op = (copy if name == "copy" else geon.stop_gradient)(leaves[0])
     else:

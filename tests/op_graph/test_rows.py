@@ -19,7 +19,7 @@ from .samples import NOT_DIFFERENTIABLE, SAMPLES, A, B, Sample
 C = geon.Axis("C", 2)
 OPERAND_AXES = ((A, B), (B, C), (C, A))
 ROWS = [row for row in PRIMITIVES.values() if isinstance(row, Elementwise)]
-SMOOTH = ("numeric", "any", "float")
+SMOOTH = ("numeric", "any", "float", "magnitude")
 WITH_SYMPY = [row for row in ROWS if row.sympy]
 
 

@@ -15,7 +15,7 @@ from geon.op_graph.values.dtypes import kind
 from geon.testing import assert_agrees
 from geon.testing.samples import OPERAND_AXES, ROWS, SAMPLES, Array, Sample, shape_of, values
 
-SMOOTH = [row for row in ROWS if row.rule in ("numeric", "any", "float")]
+SMOOTH = [row for row in ROWS if row.rule in ("numeric", "any", "float", "magnitude")]
 DIFFERENTIABLE = [
     sample
     for samples in SAMPLES.values()

@@ -9,7 +9,6 @@ from geon.op_graph.functions.numpy_api import BUILDS
 A, B = geon.Axis("A", 2), geon.Axis("B", 3)
 x = geon.placeholder([A, B], name="x")
 v = geon.placeholder([A], name="v")
-z = geon.placeholder([A, B], "complex64", name="z")
 
 BUILT = {
     "sum": [(lambda: np.sum(x, axis=A), lambda: geon.sum(x, A)), (lambda: np.sum(x), x.sum)],
@@ -56,12 +55,6 @@ BUILT = {
     "where": [(lambda: np.where(x > 0, x, 0.0), lambda: geon.where(x > 0, x, 0.0))],
     "clip": [(lambda: np.clip(x, 0.0, 1.0), lambda: geon.clip(x, 0.0, 1.0)),
              (lambda: np.clip(x, None, 1.0), lambda: geon.clip(x, None, 1.0))],
-    "real": [(lambda: np.real(z), lambda: geon.real(z))],
-    "imag": [(lambda: np.imag(z), lambda: geon.imag(z))],
-    "angle": [(lambda: np.angle(z), lambda: geon.angle(z))],
-    "fft.fft": [(lambda: np.fft.fft(x, axis=A), lambda: geon.fft.fft(x, A))],
-    "fft.ifft": [(lambda: np.fft.ifft(z, axis=A), lambda: geon.fft.ifft(z, A))],
-    "fft.rfft": [(lambda: np.fft.rfft(x, axis=A), lambda: geon.fft.rfft(x, A))],
     "dot": [(lambda: np.dot(x, v), lambda: x @ v)],
     "matmul": [(lambda: np.matmul(x, v), lambda: x @ v)],
 }  # fmt: skip

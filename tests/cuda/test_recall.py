@@ -113,6 +113,7 @@ class Recalled:
 
     def __init__(self, stages, record, device):
         self.request, self.linking = stages.request, stages.linking
+        self.stands_for = stages.stands_for
         self.compiled = CudaProgram(record, device)
 
 

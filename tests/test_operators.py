@@ -143,7 +143,7 @@ REFUSED = {
     "range": (lambda: range(x), "compute it"),
     "array": (lambda: np.asarray(x), "transformer.computation"),
     "reduce": (lambda: np.add.reduce(x), r"write geon.sum\(x, A\)"),
-    "unknown ufunc": (lambda: np.heaviside(x, 1), "geon has no function for it"),
+    "unknown ufunc": (lambda: np.spacing(x), "geon has no function for it"),
 }
 
 

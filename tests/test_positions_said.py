@@ -106,7 +106,7 @@ OF_BUILDING = {
         lambda: geon.dot(single * 2, sequence),
         [r"x\[\{E: 0\}\] is the element of multiply\(E:1\)"],
     ),
-    "tile": (lambda: geon.tile, [r"geon\.concat\(\[x, x\], A\)"]),
+    "append": (lambda: geon.append, [r"geon\.concat\(\[x, y\], A\)"]),
 }
 
 

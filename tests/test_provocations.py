@@ -109,9 +109,9 @@ ROWS = [
         "no dtype 'double'; it has .*; write 'float64'",
     ),
     (
-        lambda: x.cast("complex64"),
+        lambda: x.cast("string"),
         geon.DTypeError,
-        "'complex64'; it has .*; take two tensors",
+        "'string'; it has .*; give each text a number",
     ),
     (
         lambda: added(times(1460), times(100)),

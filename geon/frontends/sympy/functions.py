@@ -24,6 +24,7 @@ from ...errors import ArgumentError
 from ...op_graph.core.source_info import user_call
 from ...op_graph.rows import elementwise as basic
 from ...op_graph.rows import logic, trigonometry
+from ...op_graph.special import bessel, incomplete
 from ...op_graph.special import special_functions as special
 
 MAX_MULTIPLIED_POWER = 16  # largest integer exponent that is built from products, not by ``power``
@@ -143,6 +144,20 @@ def _polygamma(n: Any, x: Any) -> Any:
     return special.polygamma(n, x)
 
 
+def _bessel(name: str, *orders: Any) -> Callable[[Any, Any], Any]:
+    """Return a Bessel function of SymPy by geon's functions of orders 0 and 1."""
+
+    def function(n: Any, x: Any) -> Any:
+        if n not in (0, 1):
+            raise ArgumentError(
+                f"{user_call('from_sympy')}: {name} of order {n}; geon has the orders 0 and 1, so "
+                "write it in these by the recurrence of Bessel functions"
+            )
+        return orders[int(n)](x)
+
+    return function
+
+
 def _equivalent(*values: Any) -> Any:
     pairs = zip(values, values[1:], strict=False)
     return reduce(logic.logical_and, [basic.equal(x, y) for x, y in pairs])
@@ -180,6 +195,12 @@ COMPOSED: dict[Any, Callable[..., Any]] = {
     sympy.digamma: special.digamma,
     sympy.trigamma: lambda x: special.polygamma(1, x),
     sympy.polygamma: _polygamma,
+    sympy.besseli: _bessel("besseli", bessel.i0, bessel.i1),
+    sympy.besselj: _bessel("besselj", bessel.j0, bessel.j1),
+    sympy.besselk: _bessel("besselk", bessel.k0, bessel.k1),
+    sympy.bessely: _bessel("bessely", bessel.y0, bessel.y1),
+    sympy.lowergamma: lambda a, x: incomplete.gammainc(a, x) * _gamma(a),
+    sympy.uppergamma: lambda a, x: incomplete.gammaincc(a, x) * _gamma(a),
     sympy.re: lambda x: x,
     sympy.conjugate: lambda x: x,
     sympy.im: lambda x: 0 * x,

@@ -45,6 +45,7 @@ from ..rows.elementwise import (
 )
 from ..rows.integers import gcd
 from ..rows.logic import logical_and, logical_not, logical_or
+from ..rows.movement import broadcast
 from ..rows.reductions import all as all_of
 from ..rows.trigonometry import atanh, sin
 from ..values.dtypes import FLOAT64, kind
@@ -52,7 +53,7 @@ from .bits import float_operands, signbit
 from .composites import composite
 
 if TYPE_CHECKING:
-    from ..building.typing import AxesLike, Binary, Named, TensorLike
+    from ..building.typing import AxesLike, Binary, Named, OpKeywords, TensorLike
 
 LN2 = math.log(2)
 
@@ -103,14 +104,21 @@ def frac(x: TensorLike, **notes: Unpack[Named]) -> Tensor:
 
 
 @composite
-def round(x: TensorLike, decimals: int = 0, **notes: Unpack[Named]) -> Tensor:
+def round(
+    x: TensorLike,
+    decimals: int = 0,
+    *,
+    axes: AxesLike | None = None,
+    **notes: Unpack[OpKeywords],
+) -> Tensor:
     """Return ``x`` rounded to so many decimals, halves to even; the derivative is zero.
 
+    The result has the ``axes``, those of ``x`` by default.
     A negative number of ``decimals`` rounds to tens, hundreds and so on. Integers stay, unless
     ``decimals`` is negative. As in NumPy, ``x`` is scaled by a power of ten, rounded to an integer
     and scaled back: large decimals lose digits.
     """
-    x = as_tensor(x)
+    x = as_tensor(x) if axes is None else broadcast(x, axes)
     if not decimals or (decimals > 0 and kind(x.dtype) != "f"):
         return rows.round(x)
     scale = 10.0 ** abs(decimals)

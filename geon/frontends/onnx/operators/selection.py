@@ -9,6 +9,7 @@ import numpy as np
 
 import geon
 
+from ....op_graph.axes.lengths import Length
 from ...positional.elementwise import elementwise, expand
 from ...positional.indexing import gather, gather_elements
 from ...positional.movement import with_axis
@@ -65,6 +66,10 @@ def top_k(
     given = with_axis(as_array(x), at)
     line = given.dims[at]
     assert line is not None
+    if isinstance(k, Length):
+        order = geon.argsort(given.tensor, line, descending=bool(largest))
+        numbers = array(order[{line: slice(0, k)}], given.dims)
+        return gather_elements(x, numbers, at), numbers
     values, indices = geon.top_k(given.tensor, int(k), line, largest=bool(largest))
     return array(values, given.dims), array(indices, given.dims)
 

@@ -115,11 +115,16 @@ WITHOUT_ROW: dict[str, str] = {
         "cholesky eigh lu lu_solve qr svd triangular_solve".split(),
         "a factorisation of matrices or a solution by one: ONNX has no operator for it",
     ),
+    **dict.fromkeys(
+        ("bitcast", "gcd"), "bits, or a loop for each element: ONNX has no operator for it"
+    ),
+    "fourier_parts": "a Fourier transform of an open length; known lengths are products",
     "print": "an effect: ONNX has no operator that prints",
     **dict.fromkeys(
-        "converged cummax cummin cumprod determinant erfc erfcx erfcx_derivative erfinv exp_product"
-        " fixed_point gelu_slope gelu_tanh_slope lgamma log_determinant log_ndtr ndtr pinv"
-        " polygamma silu_slope solve weighted_product".split(),
+        "as_complex betainc conj converged cummax cummin cumprod determinant erfc erfcx"
+        " erfcx_derivative erfinv exp_product fixed_point fourier gammainc gammaincc gelu_slope"
+        " gelu_tanh_slope i0 i0e i1 i1e imag j0 j1 k0 k0e k1 k1e lgamma log_determinant log_ndtr"
+        " ndtr ndtri pinv polygamma real silu_slope solve weighted_product y0 y1".split(),
         LOWERED,
     ),
 }

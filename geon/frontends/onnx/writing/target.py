@@ -72,5 +72,11 @@ class OnnxExporter(Transformer):
     """Lowers computations to primitives of the exporter's table; it computes nothing."""
 
     target = Target(
-        name="onnx", rules=_rules(), arrange=_arrange, in_place={}, hidden={}, lacks=lacks
+        name="onnx",
+        rules=_rules(),
+        arrange=_arrange,
+        in_place={},
+        hidden={},
+        lacks=lacks,
+        transforms=False,
     )

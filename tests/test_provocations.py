@@ -132,7 +132,7 @@ ROWS = [
     (
         lambda: gx.compile(lambda a: a.groupby("t"))(times(3)),
         AttributeError,
-        "write geon.scatter wi",
+        "write geon.segment_mean(x, groups, axis)",
     ),
     (
         lambda: gx.compile(lambda a: xarray.where(a > 0, a, 0))(times(3)),
@@ -145,7 +145,7 @@ ROWS = [
     (lambda: w[i], geon.IndexRangeError, "geon.gather(w, i, A) takes many at once"),
     (lambda: geon.cholesky, AttributeError, "write geon.linalg.cholesky(x, [I, J])"),
     (lambda: geon.eig, AttributeError, "'eig'; geon does not have it yet: compute it with NumPy"),
-    (lambda: geon.logaddexp, AttributeError, "write geon.maximum(x, y) + geon.log1p"),
+    (lambda: geon.multi_dot, AttributeError, "write geon.contract("),
     (lambda: geon.switch, AttributeError, "write geon.case_of(index, branches)"),
     (lambda: geon.custom_vjp, AttributeError, "write geon.custom_deriv(rule), a decorator"),
     (

@@ -13,6 +13,7 @@ from geon.op_graph.rewriting.driver import RuleSet, rewrite
 ROOT = Path(geon.__file__).parent
 # The files that run rules, or copy ops, for lines of the user's, or into a computation's own table.
 DRIVERS = {
+    "eager/recording.py",
     "frontends/jax/loading.py",
     "frontends/onnx/builder.py",
     "frontends/torch/loading.py",
@@ -47,7 +48,7 @@ MAKERS = {
     "op_graph/random/streams.py",  # a draw in a loop counts its step
 }
 # NumPy's warnings are silenced in a context of each arena.
-CONTEXTS = {"op_graph/core/source_info.py", "transformers/runtime/calls.py"}
+CONTEXTS = {"eager/nodes.py", "op_graph/core/source_info.py", "transformers/runtime/calls.py"}
 
 
 def files_that(use):

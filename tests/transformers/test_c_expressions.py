@@ -83,8 +83,9 @@ def operand_dtypes(name, dtype):
 
 
 def as_wide(dtype, other):
-    """True of two dtypes, neither bool, whose elements have as many bits."""
-    return "bool" not in (dtype, other) and as_dtype(dtype).itemsize == as_dtype(other).itemsize
+    """True of two unlike dtypes, neither bool, whose elements have as many bits."""
+    unlike = dtype != other and "bool" not in (dtype, other)
+    return unlike and as_dtype(dtype).itemsize == as_dtype(other).itemsize
 
 
 def cases():
@@ -194,8 +195,10 @@ def reference(case, arrays):
     name, operands, result = case
     axis = geon.Axis("P", len(arrays[0]))
     leaves = [geon.placeholder([axis], d) for d in operands]
-    if name in ("cast", "bitcast"):
-        op = getattr(geon, name)(leaves[0], result)
+    if name == "bitcast":
+        return arrays[0].view(as_dtype(result))
+    if name == "cast":
+        op = geon.cast(leaves[0], result)
     elif name in WITH_ATTRIBUTES:
         op = (copy if name == "copy" else geon.stop_gradient)(leaves[0])
     else:

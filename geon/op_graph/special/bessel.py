@@ -29,10 +29,10 @@ def _function(kind: str, order: int, scale: int = 0) -> Any:
         size = abs(x)
         if size > 1e6 and kind == "i":
             return _far(size, order, scale) * (-1 if order and x < 0 else 1)
-        if size > 1e6 and kind == "k":
-            return mpmath.sqrt(mpmath.pi / (2 * size)) * mpmath.exp(min(scale - 1, 0) * size)
         if mpmath.isinf(x):
             return mpmath.mpf(0)
+        if size > 1e6 and kind == "k":
+            return mpmath.sqrt(mpmath.pi / (2 * size)) * mpmath.exp(min(scale - 1, 0) * size)
         value = getattr(mpmath, f"bessel{kind}")(order, x)
         return value * mpmath.exp(scale * size) if scale else value
 

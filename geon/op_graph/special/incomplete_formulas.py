@@ -433,8 +433,8 @@ def betainc(a: Any, b: Any, x: Any, ops: Any) -> Any:
     tail = _beta_tail(first, second, x, rule, ops)
     small = ops.minimum(tail.lead * tail.total, 1.0)
     value = ops.where(tail.flipped, 1.0 - small, small)
-    value = ops.where(ops.logical_or(ops.equal(x, 0.0), ops.equal(b, 0.0)), 0.0, value)
-    value = ops.where(ops.logical_or(ops.equal(x, 1.0), ops.equal(a, 0.0)), 1.0, value)
+    value = ops.where(ops.equal(b, 0.0), 0.0, ops.where(ops.equal(a, 0.0), 1.0, value))
+    value = ops.where(ops.equal(x, 0.0), 0.0, ops.where(ops.equal(x, 1.0), 1.0, value))
     return rounded(ops.where(outside, math.nan, value))
 
 

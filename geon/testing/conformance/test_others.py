@@ -102,3 +102,11 @@ def test_complex_elementwise_values(transformer: geon.Transformer, dtype: str) -
             operands.append(leaf)
         results.append(row.apply(*operands))
     assert_agrees(transformer, results, feeds, floor=1.0)
+
+
+def test_parts_and_bits(transformer: geon.Transformer) -> None:
+    x, y = geon.placeholder([A, B]), geon.placeholder([B])
+    z = geon.as_complex(x, y)
+    results = [z, geon.real(z * z), geon.imag(z * z), geon.conj(z), geon.bitcast(x, "int32")]
+    arrays = {x: np.arange(6, dtype=np.float32).reshape(2, 3) - 2, y: np.ones(3, np.float32)}
+    assert_agrees(transformer, [*results, geon.bitcast(results[-1] + 1, "float32")], arrays)

@@ -10,7 +10,8 @@ from geon.op_graph.core.primitive import PRIMITIVES
 
 N, C = geon.Axis("N"), geon.Axis("C", 3)
 # Elementwise rows of floats without a SymPy form: roundings to even, tests of representations,
-# integers, the incomplete beta function, and slopes that only derivatives of second order of others contain.
+# integers, the incomplete beta function, and slopes that only derivatives of second order of others
+# contain.
 WITHOUT = {
     "round", "isnan", "isinf", "isfinite", "gelu_tanh_slope", "left_shift", "right_shift",
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "gcd", "betainc",

@@ -218,7 +218,6 @@ def test_arrays_in_lists_and_dictionaries_are_refused_with_their_cure(holder):
 @pytest.mark.parametrize(
     "values, cure",
     [
-        ([1 + 2j], "take its .real and its .imag"),
         (np.array(["2020-01-01"], "datetime64[ns]"), r"\(dates - dates\[0\]\)"),
         (np.array([1, "a"], object), "put numbers in the place"),
         (["a"], "give each text a number"),

@@ -72,8 +72,8 @@ EXACT = frozenset(
 ULPS = {"erf": 16, "lgamma": 64, "power": 16, "sigmoid": 8, "softplus": 8}
 
 
-# Their accuracy is that of formulas over their domain, which tests/op_graph/test_special_accuracy.py states;
-# at subnormal and huge arguments it is less.
+# tests/op_graph/test_special_accuracy.py states their accuracy over their domain; at subnormal and
+# huge arguments it is less.
 OVER_A_DOMAIN = frozenset(
     "j0 j1 y0 y1 k0 k0e k1 k1e i0 i0e i1 i1e ndtri gammainc gammaincc betainc".split()
 )

@@ -12,7 +12,7 @@ import pytest
 
 import geon
 from geon.testing import assert_agrees
-from geon.testing.running import compute_samples
+from geon.testing.running import compute_samples, factorised_elsewhere
 from geon.testing.samples import SAMPLES, A, B, C, D, Sample, values
 
 
@@ -23,11 +23,8 @@ def test_values(transformer: geon.Transformer, sample: Sample) -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES["matrix"], ids=str)
 def test_values_of_matrices(transformer: geon.Transformer, sample: Sample) -> None:
-    """A target without a kernel for a factorisation says so, and what to do."""
-    try:
+    with factorised_elsewhere(sample):
         compute_samples(transformer, sample)
-    except geon.UnavailableError as error:
-        assert sample.row in ("eigh", "qr", "svd", "pinv") and "make_transformer" in str(error)
 
 
 def test_every_order_of_operand_axes(transformer: geon.Transformer) -> None:

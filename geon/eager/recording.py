@@ -169,10 +169,18 @@ class CallKey:
 def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Return the result of a public function for arrays; NotImplemented for other arguments.
 
-    A known call of plain arguments takes one look-up; its key is that of ``CallKey``.
+    A known call of plain arguments takes one look-up; its key is that of ``CallKey``. A list that
+    contains itself is left to the function to refuse.
     """
     if local.recording:
         return NotImplemented
+    try:
+        return _dispatched(function, args, keywords)
+    except RecursionError:
+        return NotImplemented
+
+
+def _dispatched(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     key: list[Any] = [function, (tuple, len(args))]
     nodes: list[RecordedNode] = []
     for value in args:

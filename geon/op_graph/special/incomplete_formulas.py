@@ -429,6 +429,7 @@ def betainc(a: Any, b: Any, x: Any, ops: Any) -> Any:
     outside = ops.logical_or(outside, ops.logical_or(a < 0.0, b < 0.0))
     outside = ops.logical_or(outside, ops.isnan(a + b + x))
     outside = ops.logical_or(outside, ops.equal(a + b, 0.0))
+    outside = ops.logical_or(outside, ops.equal(ops.minimum(a, b), math.inf))
     first, second = ops.minimum(a, HUGE), ops.minimum(b, HUGE)
     tail = _beta_tail(first, second, x, rule, ops)
     small = ops.minimum(tail.lead * tail.total, 1.0)

@@ -42,6 +42,7 @@ CALLS = {
         lambda a, b: geon.contract([x, y], over=b),
         lambda a, b: geon.contract([x, y], [b, a]),
     ],
+    "round": [lambda a, b: geon.round(x, axes=[b, a])],
     "reorder": [lambda a, b: geon.reorder(x, [b, a])],
     "broadcast": [lambda a, b: geon.broadcast(x, [b, new, a])],
     "flip": [lambda a, b: geon.flip(x, a), lambda a, b: geon.flip(x, [a, b])],

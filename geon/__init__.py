@@ -171,7 +171,6 @@ from .op_graph.rows.elementwise import (
     where,
 )
 from .op_graph.rows.indexing import gather, scatter, take_along
-from .op_graph.rows.integers import bitcast, gcd
 from .op_graph.rows.leaves import (
     Variable,
     iota,
@@ -181,10 +180,12 @@ from .op_graph.rows.leaves import (
     variable,
 )
 from .op_graph.rows.logic import (
+    bitcast,
     bitwise_and,
     bitwise_not,
     bitwise_or,
     bitwise_xor,
+    gcd,
     left_shift,
     logical_and,
     logical_not,

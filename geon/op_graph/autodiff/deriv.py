@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any, overload
 
 from ...errors import ArgumentError, AxisError, DerivativeError, DTypeError
@@ -15,7 +15,9 @@ from ..building.resolve_axes import named_axes
 from ..building.weak import strengthen, without_effect
 from ..core.argument_hints import differentiates, public
 from ..core.source_info import user_call
-from ..op_graph import NO_AXES, Leaf, Op, Tensor, post_order
+from ..op_graph import NO_AXES, Leaf, Op, RegionOp, Tensor, post_order
+from ..regions.captured_views import replace_everywhere
+from ..regions.closure import is_repeated
 from ..rewriting.driver import rewrite
 from ..rewriting.stabilise import STABLE
 from ..rows.elementwise import cast, copy
@@ -263,19 +265,32 @@ def _prepared(
     A target that is computed is replaced by a unique copy, so that no rewrite rule looks through it
     and no other op is merged with it. ``_restored`` undoes the replacement.
     """
-    pure: list[Op] = [pure_value(y) for y in ys]
-    targets: list[Op] = [v if isinstance(v, Leaf) else pure_value(v) for v in wanted]
-    known: dict[Op, Op] = {}
+    pure: list[Any] = [pure_value(y) for y in ys]
+    targets: list[Any] = [v if isinstance(v, Leaf) else pure_value(v) for v in wanted]
     marked = {op for op in targets if not isinstance(op, Leaf)}
-    if marked:
-        for op in post_order([*pure, *targets]):
-            new = with_args(op, tuple([known[arg] for arg in op.args]))
-            known[op] = copy(new, None, next(_marks)) if op in marked else new
-    roots = [known.get(op, op) for op in (*pure, *targets)]
+    roots = _marked(pure, targets, marked) if marked else [*pure, *targets]
     made: list[Any] = rewrite(roots, STABLE, {})
     images = made[len(pure) :]
     original = {m: t for m, t in zip(images, targets, strict=True) if t in marked}
     return made[: len(pure)], images, original
+
+
+def _marked(pure: Sequence[Op], targets: Sequence[Op], marked: Set[Op]) -> list[Any]:
+    """Return the ops with each one in ``marked`` replaced by a unique copy, in bodies too."""
+    order = post_order([*pure, *targets])
+    roots: list[Any] = [*pure, *targets]
+    views = [op for op in order if op in marked and is_repeated(op)]
+    if views and any(isinstance(op, RegionOp) for op in order):
+        places = {op: k for k, op in enumerate(targets, len(pure))}
+        for view in views:
+            target = roots[places.pop(view)]
+            roots = replace_everywhere(roots, {target: copy(target, None, next(_marks))})
+        order, marked = post_order(roots), {roots[k] for op, k in places.items() if op in marked}
+    known: dict[Op, Op] = {}
+    for op in order:
+        new = with_args(op, tuple([known[arg] for arg in op.args]))
+        known[op] = copy(new, None, next(_marks)) if op in marked else new
+    return [known[op] for op in roots]
 
 
 def _restored(results: Sequence[Tensor], original: dict[Op, Op]) -> list[Tensor]:

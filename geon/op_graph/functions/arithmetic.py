@@ -43,8 +43,7 @@ from ..rows.elementwise import (
     trunc,
     where,
 )
-from ..rows.integers import gcd
-from ..rows.logic import logical_and, logical_not, logical_or
+from ..rows.logic import gcd, logical_and, logical_not, logical_or
 from ..rows.movement import broadcast
 from ..rows.reductions import all as all_of
 from ..rows.trigonometry import atanh, sin

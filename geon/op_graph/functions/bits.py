@@ -31,8 +31,7 @@ from ..rows.elementwise import (
     negative,
     where,
 )
-from ..rows.integers import make_bitcast
-from ..rows.logic import bitwise_and, left_shift, logical_or, right_shift
+from ..rows.logic import bitwise_and, left_shift, logical_or, make_bitcast, right_shift
 from ..values.dtypes import FLOAT32, HALVES, kind, name_of
 from .composites import composite
 

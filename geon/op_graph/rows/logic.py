@@ -1,12 +1,24 @@
-"""Logical, bitwise and shift primitives, which have no derivative."""
+"""Logical, bitwise, shift and integer primitives, and bits read as another dtype."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
+from ...errors import DTypeError
+from ..building.constants import as_tensor
 from ..building.elementwise_build import elementwise
+from ..building.weak import exact
+from ..core.argument_hints import public
+from ..core.primitive import Inferred, Primitive, require
+from ..core.source_info import user_call
+from ..op_graph import Tensor, make
+from ..values.attribute_types import DTypeName
+from ..values.dtypes import BOOL, DTYPES, as_dtype, name_of, named_dtype
+
+if TYPE_CHECKING:
+    from ..building.typing import DTypeLike, OpKeywords, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -44,3 +56,69 @@ left_shift = elementwise("left_shift", "x shifted up by y bits; 0 for y outside 
 right_shift = elementwise("right_shift", "x shifted down by y bits, keeping the sign.",
                           _shift(np.right_shift), (None, None), arity=2, rule="integer",
                           domain=((0, 99), (0, 5)), ufunc="right_shift")  # fmt: skip
+gcd = elementwise(
+    "gcd",
+    "The greatest common divisor of the integers |x| and |y|; that with 0 is the other one.",
+    np.gcd,
+    (None, None),
+    arity=2,
+    rule="integer",
+    domain=((1, 90), (1, 90)),
+    cost="expensive",
+)
+
+
+class BitcastAttributes(NamedTuple):
+    """The dtype of the result, as wide as that of the argument."""
+
+    dtype: DTypeName
+
+
+def _infer(args: tuple[Any, ...], attrs: BitcastAttributes) -> Inferred:
+    source, target = args[0].dtype, named_dtype(attrs.dtype)
+    require(source.itemsize == target.itemsize, "bits of {} as {}", source, target)
+    require(BOOL not in (source, target), "bits of {} as {}", source, target)
+    return args[0].axes, target, ()
+
+
+BITCAST = Primitive(
+    "bitcast",
+    "elementwise",
+    "The bits of x read as another dtype of the same width.",
+    # The interpreter computes halves as float32.
+    reference=lambda op, x: np.asarray(x).astype(op.args[0].dtype, copy=False).view(op.dtype),
+    partials=(None,),
+    attributes=BitcastAttributes,
+    arity=1,
+    infer=_infer,
+)
+
+
+def make_bitcast(x: Tensor, dtype: str) -> Tensor:
+    """Return the bits of a strong tensor as a dtype of its width."""
+    if name_of(x.dtype) == dtype:
+        return x
+    made: Tensor = make(BITCAST, (x,), (dtype,), weak=False)
+    return made
+
+
+@public
+def bitcast(x: TensorLike, dtype: DTypeLike, **notes: Unpack[OpKeywords]) -> Tensor:
+    """Return the bits of ``x`` read as another ``dtype`` of the same width.
+
+    Axes are those of ``x``; Python numbers count as float64 or int64. The derivative is zero.
+    Raises ``DTypeError`` for bool and for a dtype of another width.
+    """
+    x, target = exact(as_tensor(x)), as_dtype(dtype)
+    if x.dtype.itemsize != target.itemsize or BOOL in (x.dtype, target):
+        fitting = [
+            name
+            for name in DTYPES
+            if name != "bool" and named_dtype(name).itemsize == x.dtype.itemsize
+        ]
+        cure = "geon.cast it first" if x.dtype is BOOL else f"give one of {', '.join(fitting)}"
+        raise DTypeError(
+            f"{user_call('bitcast')}: the bits of {x} {x.dtype.name} (made at {x.line_info}) "
+            f"cannot be read as {target.name}; {cure}"
+        )
+    return make_bitcast(x, target.name)

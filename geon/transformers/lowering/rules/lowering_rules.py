@@ -28,8 +28,8 @@ from ....op_graph.rows.indexing import (
     held_by_int64,
     total_dtype,
 )
-from ....op_graph.rows.integers import BITCAST
 from ....op_graph.rows.leaves import iota, length_value
+from ....op_graph.rows.logic import BITCAST
 from ....op_graph.rows.movement import _flatten, _unflatten, broadcast, flatten, reorder
 from ....op_graph.rows.reductions import ARGMAX, ARGMIN
 from ....op_graph.rows.slicing import SLICE, UPDATE

@@ -4,6 +4,9 @@ Each function takes the axes of the rows and of the columns; all other axes are 
 over (I, J) maps values over J to values over I: ``geon.dot(a, x, J)``.
 """
 
+import sys as _sys
+from typing import NoReturn as _NoReturn
+
 from .op_graph.linalg.cholesky import cholesky, cholesky_solve
 from .op_graph.linalg.composites import (
     cond,
@@ -24,3 +27,10 @@ __all__ = [
     "matrix_norm", "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd",
     "triangular_solve",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> _NoReturn:
+    from .op_graph.syntax.foreign_names import missing_function
+    from .op_graph.syntax.submodule_names import LINALG
+
+    raise missing_function(_sys.modules[__name__], name, LINALG)

@@ -1,5 +1,6 @@
 """Mistakes that new users made: what each raises and says, a row for each."""
 
+import operator
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ import geon
 from geon.frontends import neon
 from geon.frontends import xarray as gx
 from geon.frontends.neon import axis as ax
-from geon.op_graph.syntax import foreign_names
+from geon.op_graph.syntax import foreign_names, submodule_names
 
 A, N, T = geon.Axis("A", 3), geon.Axis("N"), geon.Axis("T")
 x = geon.placeholder([N, A], name="x")
@@ -148,6 +149,20 @@ ROWS = [
     (lambda: geon.multi_dot, AttributeError, "write geon.contract("),
     (lambda: geon.switch, AttributeError, "write geon.case_of(index, branches)"),
     (lambda: geon.custom_vjp, AttributeError, "write geon.custom_deriv(rule), a decorator"),
+    (lambda: geon.linalg.eigvals, AttributeError, "write geon.linalg.eigh(x, [I, J]) for a sym"),
+    (lambda: geon.linalg.norm, AttributeError, "write geon.L2_norm(x, A) of vectors"),
+    (lambda: geon.fft.fft2, AttributeError, "write geon.fft.fftn(x, [A, B])"),
+    (lambda: geon.distributions.norm, AttributeError, "write geon.distributions.Normal(loc"),
+    (
+        lambda: geon.distributions.Normal(0.0, 1.0).rvs,
+        AttributeError,
+        "'Normal' object has no attribute 'rvs'; write d.sample(geon.Random(seed), axes)",
+    ),
+    (
+        lambda: geon.distributions.Normal(0.0, 1.0).sample(3),
+        geon.ArgumentError,
+        "sample at HERE: random=3 is no stream of random numbers; make one with random = geon.R",
+    ),
     (
         lambda: neon.Dense,
         AttributeError,
@@ -201,7 +216,24 @@ def test_the_table_names_what_there_is_and_is_no_name_of_geon():
         for module, word in re.findall(r"\b(geon|neon)\.(\w+)", cure):
             if word != "frontends" and not hasattr({"geon": geon, "neon": neon}[module], word):
                 missing.append((name, word))
+    for table in (submodule_names.LINALG, submodule_names.FFT, submodule_names.DISTRIBUTIONS):
+        for name, cure in table.items():
+            for path in re.findall(r"\bgeon\.([\w.]+)", cure):
+                try:
+                    operator.attrgetter(path)(geon)
+                except AttributeError:
+                    missing.append((name, path))
     assert missing == []
+    assert not {*submodule_names.LINALG} & {*dir(geon.linalg)}
+    assert not {*submodule_names.FFT} & {*dir(geon.fft)}
+    assert not {*submodule_names.DISTRIBUTIONS} & {*dir(geon.distributions)}
+    normal = geon.distributions.Normal(0.0, 1.0)
+    assert all(
+        hasattr(normal, each)
+        for cure in submodule_names.METHODS.values()
+        for each in re.findall(r"\bd\.(\w+)", cure)
+    )
+    assert not {*submodule_names.METHODS} & {*dir(normal)}
     assert not {*foreign_names.LACKING} & {*foreign_names.FUNCTIONS, *dir(geon)}
     assert not {*foreign_names.NEON} & {*dir(neon)}
 

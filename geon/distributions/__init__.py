@@ -1,5 +1,8 @@
 """Probability distributions over named axes: densities, samples, entropies and divergences."""
 
+import sys as _sys
+from typing import NoReturn as _NoReturn
+
 from .base import Distribution
 from .bounded import Beta, TruncatedNormal, Uniform, VonMises
 from .compound import EXP, SIGMOID, SOFTPLUS, Independent, Mixture, Transform, Transformed, affine
@@ -58,3 +61,10 @@ __all__ = [
     "affine",
     "kl_divergence",
 ]
+
+
+def __getattr__(name: str) -> _NoReturn:
+    from ..op_graph.syntax.foreign_names import missing_function
+    from ..op_graph.syntax.submodule_names import DISTRIBUTIONS
+
+    raise missing_function(_sys.modules[__name__], name, DISTRIBUTIONS)

@@ -13,6 +13,8 @@ from ..op_graph.building.constants import as_tensor
 from ..op_graph.core.argument_hints import public
 from ..op_graph.core.source_info import user_call
 from ..op_graph.random.parameters import Requirement, check
+from ..op_graph.syntax.foreign_names import missing_member
+from ..op_graph.syntax.submodule_names import METHODS
 from ..op_graph.values.dtypes import as_dtype
 
 if TYPE_CHECKING:
@@ -108,6 +110,11 @@ class Distribution:
             wide = tensor if tensor.axes in (every, geon.Axes()) else geon.broadcast(tensor, every)
             object.__setattr__(self, name, wide)
 
+    if not TYPE_CHECKING:  # type checkers know the members
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise missing_member(self, name, METHODS)
+
     def _is_parameter(self, name: str) -> bool:
         """Return True for fields that are broadcast to each other."""
         return True
@@ -188,6 +195,12 @@ class Distribution:
         Draws of continuous families have derivatives with respect to the parameters, unless the
         family says otherwise.
         """
+        if not isinstance(random, geon.Random):
+            raise ArgumentError(
+                f"{user_call('sample')}: random={random!r} is no stream of random numbers; make "
+                f"one with random = geon.Random(seed), then {type(self).__name__}(...).sample("
+                "random, axes)"
+            )
         every = union(geon.Axes(axes), self.axes, self.event_axes)
         return geon.reorder(self._sample(random, every), every)
 

@@ -47,6 +47,7 @@ FILES = {
     "transformers/native/library/fourier.py": TRANSFORMS,
     "transformers/pycuda/emit/completeness.py": "an example in a message",
     "op_graph/functions/fourier.py": "prime factors of a length: it decides how far to pad",
+    "transformers/lowering/facts/position_ranges.py": CHOOSES,
     "op_graph/rows/complex_numbers.py": BITS,
     "op_graph/rows/fourier.py": "bytes of float32, and samples of generated tests",
     "op_graph/linalg/cholesky.py": EXAMPLES,

@@ -430,6 +430,16 @@ def is_below(length: int | Length, bound: int) -> bool:
     return isinstance(length, int) and length < bound
 
 
+def is_never_negative(length: int | Length) -> bool:
+    """Return True if a length is a sum of products of lengths with coefficients of at least 0."""
+    if not isinstance(length, Length):
+        return length >= 0
+    return all(
+        step >= 0 and all(isinstance(atom, str) for atom, _ in monomial)
+        for monomial, step in length.terms
+    )
+
+
 def may_equal(left: int | Length, right: int | Length) -> bool:
     """Return True if two lengths can be equal for some values of the open names."""
     return left == right or not isinstance(left - right, int)

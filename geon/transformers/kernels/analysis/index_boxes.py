@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ....op_graph.axes.affine import AffineIndex, Remainder, Size
 from ....op_graph.axes.index_map import InRange
-from ....op_graph.axes.lengths import Length, evaluate, names_of
+from ....op_graph.axes.lengths import evaluate, is_never_negative, names_of
 from ..ir.scalar_code import Clamped, Scalar, Select, indices, inner_indices, walk
 
 NOMINAL_LENGTH = (
@@ -75,7 +75,7 @@ class Facts:
         """Return True if ``size`` is provably not negative."""
         found = self.answers.get(size)
         if found is None:
-            found = any(_never_negative(size - each) for each in (0, *self.known))
+            found = any(is_never_negative(size - each) for each in (0, *self.known))
             self.answers[size] = found
         return found
 
@@ -103,9 +103,9 @@ class Facts:
             extent = atom.by if isinstance(atom, Remainder) else ranges.get(atom)
             if extent is None:
                 return None
-            if _never_negative(step):
+            if is_never_negative(step):
                 most = most + step * (extent - 1)
-            elif _never_negative(step * -1):
+            elif is_never_negative(step * -1):
                 least = least + step * (extent - 1)
             else:
                 return None
@@ -154,16 +154,6 @@ class Facts:
 def nominal_length(size: Size) -> int:
     """Return ``size`` with every open length set to ``NOMINAL_LENGTH``."""
     return int(evaluate(size, dict.fromkeys(names_of(size), NOMINAL_LENGTH)))
-
-
-def _never_negative(size: Size) -> bool:
-    """Return True if ``size`` is a sum of products of lengths, with coefficients >= 0."""
-    if not isinstance(size, Length):
-        return size >= 0
-    return all(
-        step >= 0 and all(isinstance(atom, str) for atom, _ in monomial)
-        for monomial, step in size.terms
-    )
 
 
 # Guards -------------------------------------------------------------------------------------------

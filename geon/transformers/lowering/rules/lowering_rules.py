@@ -11,7 +11,7 @@ from ....op_graph.building.rebuild import with_args
 from ....op_graph.core.primitive import PRIMITIVES
 from ....op_graph.evaluation.interpreter import COMPUTING
 from ....op_graph.nodes import carry_lines
-from ....op_graph.op_graph import ComputationOp, Op, Tensor, intern, make
+from ....op_graph.op_graph import ComputationOp, Op, Tensor, intern, make, same_ops
 from ....op_graph.regions.cases import CaseAttributes
 from ....op_graph.regions.fixed_point import as_while, converged_of
 from ....op_graph.rewriting.driver import Rules, RuleSet
@@ -36,6 +36,7 @@ from ....op_graph.rows.slicing import SLICE, UPDATE
 from ....op_graph.special import bessel_formulas, erf_formulas, gamma_formulas, incomplete_formulas
 from ....op_graph.special.formula_ops import FLOAT32_OPS, FLOAT64_OPS, GEON_OPS
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
+from ..facts.position_ranges import is_from_start, is_inside
 from . import matrix_rules
 
 lower = Rules("lower")
@@ -106,8 +107,19 @@ _through_ops(incomplete_formulas)
 _through_ops(bessel_formulas)
 
 
+def _is_checked(index: Op, axis: Axis) -> bool:
+    """Return True if positions along an axis are checked, or need no check."""
+    return index.primitive is CHECKED or is_inside(index, axis.expression)
+
+
 def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
-    """Return positions along an axis with a range check; errors refer to the lines of ``op``."""
+    """Return positions along an axis with the check that they need.
+
+    Errors refer to the lines of ``op``.
+    """
+    if _is_checked(index, axis):
+        inside: Any = index
+        return inside
     held = held_by_int64(index)
     made: Tensor = intern(
         ComputationOp, CHECKED, (held,), (axis.expression, True, None, ""), index.axes, index.dtype
@@ -116,18 +128,23 @@ def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
     return made
 
 
+@lower.on("checked")
+def needless_check(op: Op) -> Op | None:
+    """Remove the check of positions that are inside of the axis by what computes them."""
+    a = op.attrs
+    needless = len(op.args) == 1 and is_inside(op.args[0], a.length, a.from_end)
+    return op.args[0] if needless else None
+
+
 @lower.on("slice", "update")
 def positions(op: Op) -> Op | None:
     """Check run-time positions in separate kernels, before anything is written."""
     first = 1 if op.primitive is SLICE else 2
-    if all(p.primitive is CHECKED for p in op.args[first:]):
-        return None
     axes = {item[1]: axis for axis, item in zip(op.args[0].axes, op.attrs.items, strict=True)
             if item is not None and item[0] == "dyn"}  # fmt: skip
-    new = [
-        p if p.primitive is CHECKED else _checked(p, axes[first + k], op)
-        for k, p in enumerate(op.args[first:])
-    ]
+    new = [_checked(p, axes[first + k], op) for k, p in enumerate(op.args[first:])]
+    if same_ops(tuple(new), op.args[first:]):
+        return None
     row = SLICE if op.primitive is SLICE else UPDATE
     return intern(ComputationOp, row, (*op.args[:first], *new), op.attrs, op.axes, op.dtype)
 
@@ -181,7 +198,7 @@ def gather(op: Op) -> Op | None:
     x, index = op.args
     batch, _, _ = gather_plan(op, x.axes, index.axes)
     axis = x.axes[op.attrs.axis]
-    if not batch and index.primitive is CHECKED:
+    if not batch and _is_checked(index, axis):
         return None
     checked = _checked(index, axis, op)
     if not batch:
@@ -213,7 +230,7 @@ def scatter(op: Op) -> Op | None:
     x, index, value = op.args
     batch, _, _ = gather_plan(op, x.axes, index.axes)
     axis = x.axes[op.attrs.axis]
-    if not batch and index.primitive is CHECKED:
+    if not batch and _is_checked(index, axis):
         return None
     checked = _checked(index, axis, op)
     if not batch:
@@ -242,7 +259,9 @@ def _place(index: Tensor, axis: Axis, group: Axes, joined: Axis, op: Op) -> Tens
     """Return the index along an axis as a checked index along the flattened axis
     ``flattened_axis``.
     """
-    wrapped = where(less(index, 0), index + length_value(axis.expression), index)
+    wrapped: Any = index
+    if not is_from_start(index):
+        wrapped = where(less(index, 0), index + length_value(axis.expression), index)
     place: Any = None
     for each in group:
         at = wrapped if each.name == axis.name else iota(each)

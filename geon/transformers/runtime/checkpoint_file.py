@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import CheckpointError
+from ...op_graph.values.arrays import EXTENSIONS
 from .complex_arrays import as_numbers, as_parts
 from .files import path_text
 
@@ -33,6 +34,8 @@ _OURS = ("entries", "digest")
 _DTYPES = {
     "BOOL": "bool",
     "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
     "C64": "complex64",
     **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
     **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
@@ -190,8 +193,8 @@ def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
 
 def _readable(saved: dict[str, Saved]) -> dict[str, Saved]:
     """Return the entries, after registering their dtypes with NumPy."""
-    if any(entry.dtype == "bfloat16" for entry in saved.values()):
-        import ml_dtypes  # noqa: F401  # it tells NumPy of bfloat16
+    if any(entry.dtype in EXTENSIONS for entry in saved.values()):
+        import ml_dtypes  # noqa: F401  # it tells NumPy of them
     return saved
 
 

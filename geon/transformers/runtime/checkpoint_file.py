@@ -135,10 +135,11 @@ def with_file(path: str | os.PathLike[str], use: Callable[[Contents], Any]) -> A
             )
         # Opened here too: safe_open reports a file without permission as missing.
         with open(shown, "rb"), safe_open(shown, framework="numpy") as file:
-            saved = _saved_entries(shown, file)
+            stored = _stored(shown, file)
+            saved = _saved_entries(shown, file, stored)
 
             def read(key: str) -> np.ndarray[Any, Any]:
-                array = file.get_tensor(key)
+                array = stored(key)
                 return as_numbers(array) if saved[key].dtype in _COMPLEX.values() else array
 
             return use(Contents(shown, saved, read))
@@ -158,7 +159,33 @@ def with_file(path: str | os.PathLike[str], use: Callable[[Contents], Any]) -> A
         ) from error
 
 
-def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
+def _stored(shown: str, file: Any) -> Callable[[str], np.ndarray[Any, Any]]:
+    """Return a function that reads the array of a key, as it is stored.
+
+    safetensors has no float8 for NumPy, so the bytes of such an array are read here.
+    """
+    header: dict[str, Any] = {}
+
+    def stored(key: str) -> np.ndarray[Any, Any]:
+        dtype = _dtype_name(file.get_slice(key))
+        if not dtype.startswith("float8"):
+            array: np.ndarray[Any, Any] = file.get_tensor(key)
+            return array
+        with open(shown, "rb") as raw:
+            start = 8 + int.from_bytes(raw.read(8), "little")
+            if not header:
+                header.update(json.loads(raw.read(start - 8)))
+            first, end = header[key]["data_offsets"]
+            raw.seek(start + first)
+            content = bytearray(raw.read(end - first))
+        return np.frombuffer(content, np.dtype(dtype)).reshape(header[key]["shape"])
+
+    return stored
+
+
+def _saved_entries(
+    shown: str, file: Any, stored: Callable[[str], np.ndarray[Any, Any]]
+) -> dict[str, Saved]:
     """Return the entries in the header, checked against the metadata and the digest."""
     metadata = file.metadata() or {}
     if metadata.get("format") != CHECKPOINT_FORMAT:
@@ -186,7 +213,7 @@ def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
     _readable(saved)
     if version == "1" and "digest" not in metadata:  # older files have no digest
         return saved
-    if version == "1" or metadata.get("digest") != digest(saved, file.get_tensor):
+    if version == "1" or metadata.get("digest") != digest(saved, stored):
         raise _damaged(shown, "its digest is not that of what it holds")
     return saved
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import ArgumentError, DTypeError
-from ..values.dtypes import is_float8
+from .source_info import user_call
 
 if TYPE_CHECKING:
     from ..axes.axes import Axes
@@ -225,10 +225,11 @@ def refuse_float8(args: Sequence[Any], what: str) -> None:
     """Raise ``DTypeError`` if an argument of ``what`` is float8."""
     for arg in args:
         dtype = getattr(arg, "dtype", None)
-        if dtype is not None and dtype.itemsize == 1 and is_float8(dtype):
+        if dtype is not None and dtype.itemsize == 1 and dtype.name.startswith("float8"):
             raise DTypeError(
-                f"{what} takes no float8 numbers, which are only stored, and {arg} (made at "
-                f'{arg.line_info}) is {dtype.name}; compute on geon.cast(x, "float32")'
+                f"{user_call(what)}: it takes no float8 numbers, which are only stored, and "
+                f"{arg} (made at {arg.line_info}) is {dtype.name}; compute on "
+                'geon.cast(x, "float32")'
             )
 
 

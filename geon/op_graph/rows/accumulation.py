@@ -16,7 +16,7 @@ from .leaves import placeholder
 
 def floating(x: Tensor) -> Tensor:
     """Return ``x``, cast to float32 if it has an integer dtype or bool; float8 raises."""
-    refuse_float8((x,), "this function")
+    refuse_float8((x,), "call")
     return x if is_continuous(x.dtype) else in_dtype(x, FLOAT32)
 
 

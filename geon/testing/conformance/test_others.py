@@ -204,3 +204,12 @@ def test_float8_in_loops_and_branches(transformer: geon.Transformer) -> None:
     either = geon.cond(geon.any(x.cast("float32") > 2), lambda: x, lambda: geon.flip(x, B))
     array = np.array([[1, 2.5, 3], [0.1, 0.2, 0.3]]).astype(as_dtype(x.dtype))
     assert_agrees(transformer, [total, parts, either], {x: array}, exact=True)
+
+
+def test_float8_is_checked(transformer: geon.Transformer) -> None:
+    x = geon.placeholder([A])
+    for dtype, wrong in (("float8_e4m3fn", 500.0), ("float8_e5m2", 1e5), ("float8_e5m2", np.nan)):
+        f = transformer.computation(geon.cast(x, dtype), x, check="nan")
+        np.testing.assert_array_equal(f([1.0, 448.0]).astype(np.float32), [1, 448])
+        with pytest.raises(geon.NonFiniteError):
+            f([1.0, wrong])

@@ -387,8 +387,8 @@ def make(
     if found is not None:
         return found
     assert row.infer is not None
-    if not row.takes_complex:
-        row.refuse_complex(args)
+    if not (row.takes_complex and row.takes_float8):
+        row.refuse_dtypes(args)
     if attrs:
         attrs = row.named(attrs)
     axes, dtype, inferred = row.infer(args, attrs)

@@ -18,6 +18,7 @@ from ..op_graph.rows.effects import without_follows
 from ..op_graph.rows.leaves import placeholder
 from ..op_graph.transforms.clone import adopt, bind_lengths, bound_guards, notes_of
 from ..op_graph.transforms.functionalize import functional
+from ..op_graph.values.dtypes import EXTENSIONS
 from .binding.memory_option import bytes_given, refuse_open
 from .binding.open_lengths import named_lengths, open_names, refuse_ungiven
 from .binding.result_tree import flatten_results
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from ..op_graph.building.typing import Lengths
     from ..op_graph.transforms.functionalize import Functional
 
-RESERVED = frozenset("allocate initialize save restore get set np rt bfloat16 math types".split())
+RESERVED = frozenset(
+    [*"allocate initialize save restore get set np rt math types".split(), *EXTENSIONS]
+)
 
 
 class Request:

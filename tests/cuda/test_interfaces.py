@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.values.dtypes import DTYPES
+from geon.op_graph.values.dtypes import DTYPES, FLOAT8S
 from geon.transformers.pycuda.runtime import host
 
 from .devices import transformer_on
@@ -168,6 +168,19 @@ def test_bfloat16_goes_by_dlpack(on_cpu):
     assert on_cpu.device.copied == copied
     assert again.dtype == y.dtype
     np.testing.assert_array_equal(np.asarray(again).astype(float), given.astype(float) * 4)
+
+
+@pytest.mark.parametrize("dtype", FLOAT8S)
+def test_float8_goes_by_dlpack(on_cpu, dtype):
+    y = geon.placeholder([N, C], dtype, name="y")
+    f = on_cpu.computation(geon.flip(y, C), y, on_device=True)
+    given = np.arange(6).reshape(2, 3).astype(y.dtype)
+    first = f(given)
+    assert not hasattr(first, "__cuda_array_interface__")
+    copied = on_cpu.device.copied
+    again = f(Packed(first))
+    assert on_cpu.device.copied == copied and again.dtype == y.dtype
+    np.testing.assert_array_equal(np.asarray(again).view(np.uint8), given.view(np.uint8))
 
 
 def test_results_are_shown_by_the_array_interface(transformer):

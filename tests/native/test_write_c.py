@@ -13,6 +13,7 @@ import pytest
 
 import geon
 from geon.op_graph.axes.lengths import evaluate
+from geon.op_graph.values.dtypes import FLOAT8S, as_dtype
 from geon.transformers.native.standalone.arena_layout import SAMPLE_LENGTH, layout_statements
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.runtime.arena import place
@@ -103,6 +104,24 @@ def test_fixed_lengths(tmp_path, monkeypatch, compiler):
     assert "struct fixed_state" not in header and not (tmp_path / "fixed.bin").exists()
     program = CProgram(tmp_path, data, expected[0], name="fixed", compiler=command)
     assert check(program, expected) == ("", b"")
+
+
+def test_float8_is_printed(transformer, tmp_path, capfd):
+    x = geon.placeholder([geon.Axis("bits", 256)], "uint8", name="x")
+    small = [geon.bitcast(x, dtype) for dtype in FLOAT8S]
+    f = transformer.computation([geon.print(each, "number") for each in small], x)
+    data = (np.arange(256, dtype=np.uint8),)
+    expected = outcome(f, data)
+    capfd.readouterr()
+    f.write_c(tmp_path, name="small")
+    assert "uint8_t *result" in " ".join((tmp_path / "small.h").read_text().split())
+    printed, _ = check(CProgram(tmp_path, data, expected[0], name="small"), expected)
+    texts = [text.strip(" []\n").split() for text in printed.split("number =")[1:]]
+    found = {tuple(np.array(text, np.float64).round(9)) for text in texts}
+    for dtype in FLOAT8S:
+        wide = data[0].view(as_dtype(dtype)).astype(np.float64)
+        near = [np.allclose(each, wide, rtol=1e-4, equal_nan=True) for each in found]
+        assert sum(near) == 1
 
 
 # Training -------------------------------------------------------------------------------------

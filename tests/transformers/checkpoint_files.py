@@ -14,6 +14,7 @@ from geon.transformers.runtime.checkpoint_selection import Choice
 
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
+    " float8_e4m3fn float8_e5m2"
 ).split()
 
 
@@ -27,7 +28,7 @@ def entry(key="w", axes=(("C", 2), ("N", 3)), dtype="float32", automatic=False, 
 
 
 def as_dtype(name):
-    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    return np.dtype(getattr(ml_dtypes, name, name))
 
 
 def values(shape=(2, 3), dtype="float32", first=0):

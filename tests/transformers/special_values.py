@@ -3,12 +3,14 @@
 import ml_dtypes
 import numpy as np
 
-from geon.op_graph.values.dtypes import DTYPES, FLOATS, as_dtype
+from geon.op_graph.values.dtypes import DTYPES, FLOAT8S, FLOATS, as_dtype
 
 
 def special_values(name):
     """An array of a dtype: ends of the range, both zeros, NaN, infinities, subnormals, halves."""
     dtype = as_dtype(name)
+    if name in FLOAT8S:
+        return np.arange(256, dtype=np.uint8).view(dtype)
     if name == "bool":
         return np.array([False, True])
     if name not in FLOATS:
@@ -25,7 +27,7 @@ def special_values(name):
 def assert_equal_bits(got, expected, what):
     """Hold two arrays equal: shape, dtype, and bits but for those of a NaN."""
     assert got.shape == expected.shape and got.dtype == expected.dtype, what
-    if got.dtype.name in FLOATS:
+    if got.dtype.name in (*FLOATS, *FLOAT8S):
         nan = np.isnan(got) & np.isnan(expected)
         got, expected = (np.where(nan, np.zeros((), a.dtype), a) for a in (got, expected))
     same = np.frombuffer(got.tobytes(), np.uint8) == np.frombuffer(expected.tobytes(), np.uint8)

@@ -12,7 +12,7 @@ import geon
 from geon.op_graph.core.primitive import PRIMITIVES
 from geon.op_graph.evaluation.interpreter import interpret
 from geon.op_graph.rows.elementwise import copy
-from geon.op_graph.values.dtypes import DTYPES, FLOATS, as_dtype, resolve
+from geon.op_graph.values.dtypes import DTYPES, FLOAT8S, FLOATS, as_dtype, resolve
 from geon.testing.cases import for_each
 from geon.transformers.native.names.dialect import PRELUDE
 from geon.transformers.native.toolchain.compilers import find_toolchain
@@ -65,7 +65,8 @@ ROWS = {
     if row.kind == "elementwise" and name not in (*LOWERED, *COMPLEX)
 }
 WITH_ATTRIBUTES = ("cast", "copy", "stop_gradient")
-HALVES = ("float16", "bfloat16")
+NARROW = ("float16", "bfloat16", *FLOAT8S)  # they are kept as bits
+STORED = (*DTYPES, *FLOAT8S)
 
 
 def operand_dtypes(name, dtype):
@@ -92,14 +93,14 @@ def cases():
     """(row, operand dtypes, result dtype) of every elementwise row with every dtype it takes."""
     found = []
     for name in ROWS:
-        for dtype in DTYPES:
+        for dtype in STORED:
             if name == "cast":
-                found += [(name, (dtype,), target) for target in DTYPES]
+                found += [(name, (dtype,), target) for target in STORED]
             elif name == "bitcast":
-                found += [(name, (dtype,), target) for target in DTYPES if as_wide(dtype, target)]
+                found += [(name, (dtype,), target) for target in STORED if as_wide(dtype, target)]
             elif name in ("copy", "stop_gradient"):
                 found.append((name, (dtype,), dtype))
-            elif (dtype not in HALVES or name == "where") and operand_dtypes(name, dtype):
+            elif (dtype not in NARROW or name == "where") and operand_dtypes(name, dtype):
                 operands, result = operand_dtypes(name, dtype)
                 found.append((name, tuple(operands), result))
     return found
@@ -253,7 +254,7 @@ def test_values_are_those_of_the_reference(library, name, capfd):
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", STORED)
 def test_literals_are_exact(dtype, tmp_path):
     values = np.concatenate(
         [special_values(dtype), random_values(dtype, 500, np.random.default_rng(3))]

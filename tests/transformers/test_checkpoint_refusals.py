@@ -204,12 +204,12 @@ def test_another_form(tmp_path, change, words):
 def test_a_dtype_that_geon_does_not_have(tmp_path):
     save(tmp_path / "run", [entry(dtype="int8")], [values(dtype="int8")])
     header, data = header_of(tmp_path / "run")
-    header["w"]["dtype"] = "F8_E4M3"
+    header["w"]["dtype"] = "F8_E8M0"
     write_header(tmp_path / "run", header, data)
-    refused(tmp_path / "run", [entry(dtype="int8")], "damaged", "'w'", "F8_E4M3")
+    refused(tmp_path / "run", [entry(dtype="int8")], "damaged", "'w'", "F8_E8M0")
     del header["__metadata__"]
     write_header(tmp_path / "run", header, data)
-    refused(tmp_path / "run", [entry(dtype="int8")], "'w'", "dtype F8_E4M3", "int8")
+    refused(tmp_path / "run", [entry(dtype="int8")], "'w'", "dtype F8_E8M0", "int8")
 
 
 # Damage ------------------------------------------------------------------------------------------

@@ -364,6 +364,28 @@ def test_names_never_break_out_of_the_text(tmp_path, name):
         m.computation_1([1])
 
 
+def test_a_float8_program_uses_ml_dtypes(tmp_path):
+    x = geon.placeholder(axes=C3, dtype="float64", name="x")
+    v = geon.Variable(axes=C3, dtype="float8_e5m2", initial_value=[1, 2, 3], name="v")
+    small = geon.cast(x, "float8_e4m3fn")
+    with geon.NumPyTransformer() as t:
+        results = [small, geon.cast(v, "float32") * x, geon.assign(v, geon.cast(x, v.dtype))]
+        f = t.computation(results, x, name="f")
+        data = [0.5, 1 + 2.0**-4 + 2.0**-40, 1000.0]
+        expected = f(data)[:2]
+        t.write(tmp_path / "m.py")
+        after = t.get(v)
+    path = str(tmp_path / "file")
+    source = f"""
+        show(*m.f({data})[:2])
+        m.save({path!r})
+        m.restore({path!r})
+        show(m.get("v"))
+    """
+    found = alone(tmp_path / "m.py", source, blocked=("geon", "cachetools", "sympy"))
+    assert found == shown(*expected, after)
+
+
 def test_a_bfloat16_program_uses_ml_dtypes(tmp_path):
     x = geon.placeholder(axes=C3, dtype="bfloat16", name="x")
     v = geon.Variable(axes=C3, dtype="bfloat16", initial_value=[1, 2, 3], name="v")

@@ -18,6 +18,7 @@ from ...errors import ArgumentError
 from ...op_graph.core.argument_hints import public
 from ...op_graph.core.source_info import user_call
 from ...op_graph.op_graph import Leaf
+from ...op_graph.values.dtypes import EXTENSIONS
 from ...transformers.base import Transformer
 from ..base.graph_function import FunctionDescription, GraphFunction
 
@@ -103,8 +104,8 @@ def _aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def _shared(array: np.ndarray[Any, Any]) -> Any:
-    """Return an array of JAX on the same memory; NumPy exports no bfloat16, which is copied."""
-    known = array.dtype.kind != "V" and array.dtype.name != "bfloat16"
+    """Return an array of JAX on the same memory; dtypes of ml_dtypes are copied."""
+    known = array.dtype.kind != "V" and array.dtype.name not in EXTENSIONS
     return jnp.from_dlpack(array) if known else jnp.asarray(array)
 
 

@@ -12,11 +12,10 @@ from ...errors import ArgumentError, FeedError
 from ...op_graph.core.argument_hints import public
 from ...op_graph.core.source_info import user_call
 from ...op_graph.op_graph import Leaf
-from ...op_graph.values.dtypes import named_dtype
+from ...op_graph.values.dtypes import is_continuous
 from ...transformers.base import Transformer
 from ..base.graph_function import FunctionDescription, GraphFunction
-
-BFLOAT16 = named_dtype("bfloat16")  # NumPy and PyTorch exchange it as int16
+from .numbers import shared_array, shared_tensor, torch_dtype
 
 
 @public
@@ -25,9 +24,9 @@ def function(results: Any, *inputs: Leaf, transformer: Transformer | None = None
 
     ``results`` is a tensor of geon or a structure of these, or a computation of a transformer,
     whose placeholders are the first inputs. Inputs are placeholders, and variables that are to be
-    given at each call. All other trainable variables become parameters of the module, and variables
-    that are not trainable its buffers; they begin with the values of ``transformer``. Dimensions
-    are in the order of axes; open axes have any length.
+    given at each call. All other trainable variables become parameters of the module. Variables
+    that are not trainable, or have no derivative, become its buffers. Both begin with the values of
+    ``transformer``. Dimensions are in the order of axes; open axes have any length.
 
     Calls have derivatives of any order, by PyTorch's autograd, and ``torch.vmap`` adds an axis.
     Tensors are in CPU memory, which neither direction copies. Raises ``ArgumentError`` for results
@@ -58,8 +57,8 @@ class FunctionModule(torch.nn.Module):
             self._add(name, leaf)
 
     def _add(self, name: str, leaf: Leaf) -> None:
-        value = _tensor(np.array(self.transformer.get(leaf)))
-        if leaf.trainable and value.is_floating_point():
+        value = shared_tensor(np.array(self.transformer.get(leaf)))
+        if leaf.trainable and value.is_floating_point() and is_continuous(leaf.dtype):
             self.register_parameter(name, torch.nn.Parameter(value))
         else:
             self.register_buffer(name, value)
@@ -79,13 +78,13 @@ class FunctionModule(torch.nn.Module):
     def store(self) -> None:
         """Write the parameters and buffers into the variables of the transformer."""
         for name, leaf in self.variables.items():
-            self.transformer.set(leaf, _array(getattr(self, name)))
+            self.transformer.set(leaf, shared_array(getattr(self, name)))
 
     def load(self) -> None:
         """Read the parameters and buffers from the variables of the transformer."""
         with torch.no_grad():
             for name, leaf in self.variables.items():
-                getattr(self, name).copy_(_tensor(np.array(self.transformer.get(leaf))))
+                getattr(self, name).copy_(shared_tensor(np.array(self.transformer.get(leaf))))
 
 
 def _arranged(names: Sequence[str | None], inputs: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -104,7 +103,7 @@ def _arranged(names: Sequence[str | None], inputs: Sequence[Any], named: dict[st
 
 def _fitting(value: Any, leaf: Leaf, described: FunctionDescription) -> torch.Tensor:
     """Return a value as a tensor of the dtype of ``leaf``, in CPU memory; numbers are converted."""
-    wanted = _torch_dtype(leaf.dtype)
+    wanted = torch_dtype(leaf.dtype)
     if not isinstance(value, torch.Tensor):
         return torch.as_tensor(value, dtype=wanted)
     if value.dtype != wanted:
@@ -118,36 +117,13 @@ def _fitting(value: Any, leaf: Leaf, described: FunctionDescription) -> torch.Te
     return value
 
 
-def _torch_dtype(dtype: Any) -> torch.dtype:
-    if dtype == BFLOAT16:
-        return torch.bfloat16
-    return torch.from_numpy(np.empty(0, dtype)).dtype
-
-
-def _array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return the memory of a tensor as an array, without a copy."""
-    plain = tensor.detach()
-    if plain.dtype == torch.bfloat16:
-        return plain.view(torch.int16).numpy().view(BFLOAT16)
-    found: np.ndarray[Any, Any] = plain.numpy()
-    return found
-
-
-def _tensor(array: Any) -> torch.Tensor:
-    """Return the memory of an array as a tensor, without a copy."""
-    array = np.asarray(array)
-    if array.dtype == BFLOAT16:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
-
-
 class _Call(torch.autograd.Function):
     """A call of a graph; its backward pass is a call of the derived graph."""
 
     @staticmethod
     def forward(graph: GraphFunction, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the results, on memory that NumPy allocated."""
-        return tuple(map(_tensor, graph([_array(tensor) for tensor in tensors])))
+        return tuple(map(shared_tensor, graph([shared_array(tensor) for tensor in tensors])))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:

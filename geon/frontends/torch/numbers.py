@@ -12,7 +12,10 @@ import torch
 
 from ...errors import DTypeError
 from ...op_graph.axes.lengths import Length
-from ...op_graph.values.dtypes import ALL_DTYPES
+from ...op_graph.values.dtypes import ALL_DTYPES, EXTENSIONS, named_dtype
+
+# Integers by which NumPy and PyTorch exchange the other dtypes, by their bytes.
+WORDS = {1: (np.int8, torch.int8), 2: (np.int16, torch.int16)}
 
 
 def dtype_of(dtype: torch.dtype, what: str) -> np.dtype[Any]:
@@ -25,11 +28,36 @@ def dtype_of(dtype: torch.dtype, what: str) -> np.dtype[Any]:
 
 def array_of(tensor: torch.Tensor, what: str) -> np.ndarray[Any, Any]:
     """Return a copy of a tensor's elements."""
-    dtype = dtype_of(tensor.dtype, what)
-    plain = tensor.detach().cpu().contiguous()
-    if dtype.name == "bfloat16":  # NumPy has no such dtype of its own
-        return plain.view(torch.int16).numpy().view(dtype).copy()
-    return np.array(plain.numpy())
+    dtype_of(tensor.dtype, what)
+    return np.array(shared_array(tensor.cpu().contiguous()))
+
+
+def shared_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Return the memory of a CPU tensor as an array, without a copy."""
+    plain = tensor.detach()
+    name = str(plain.dtype).removeprefix("torch.")
+    if name in EXTENSIONS:  # PyTorch gives NumPy only the dtypes that NumPy has of its own
+        words = plain.view(WORDS[plain.dtype.itemsize][1]).numpy()
+        return words.view(named_dtype(name))
+    found: np.ndarray[Any, Any] = plain.numpy()
+    return found
+
+
+def shared_tensor(array: Any) -> torch.Tensor:
+    """Return the memory of an array as a tensor, without a copy."""
+    array = np.asarray(array)
+    if array.dtype.name in EXTENSIONS:
+        words = torch.from_numpy(array.view(WORDS[array.dtype.itemsize][0]))
+        return words.view(torch_dtype(array.dtype))
+    return torch.from_numpy(array)
+
+
+def torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:
+    """Return PyTorch's dtype for one of NumPy or ml_dtypes."""
+    if dtype.name in EXTENSIONS:
+        found: torch.dtype = getattr(torch, dtype.name)
+        return found
+    return torch.from_numpy(np.empty(0, dtype)).dtype
 
 
 def _as_float(length: Any) -> Any:

@@ -18,7 +18,7 @@ from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.source_info import current, describe, user_call, user_site
 from ..op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, make
 from ..syntax.operators import is_function
-from ..values.arrays import RAGGED, array_of, is_array, misfit, refuse_kind
+from ..values.arrays import RAGGED, array_of, is_array, misfit, refuse_kind, rounded
 from ..values.attribute_types import Content, DTypeName, Flag, Frozen, SomeAxes
 from ..values.dtypes import (
     BOOL,
@@ -99,7 +99,7 @@ def number(value: Number, dtype: DType, weak: bool = False) -> Tensor:
     array = np.asarray(value)
     if array.dtype == object:  # an integer beyond 64 bits, of a float or complex dtype
         array = np.asarray(float(value))  # type: ignore[arg-type]  # no complex number is an object
-    made = array_constant(array.astype(stored_dtype(dtype, weak)), NO_AXES, weak)
+    made = array_constant(rounded(array, stored_dtype(dtype, weak)), NO_AXES, weak)
     if shared and not (isinstance(value, float) and math.isnan(value)):
         if len(_numbers) >= MAX_CACHED_NUMBERS:
             _numbers.clear()
@@ -340,7 +340,7 @@ def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
             f"an array of {array.dtype} cannot be {dtype.name}; take its .real and its .imag"
         )
     with np.errstate(all="ignore"):
-        made = array.astype(dtype)
+        made = rounded(array, dtype)
     if kind(dtype) in "fc" and array.dtype != made.dtype and not np.isfinite(made).all():
         lost = ~np.isfinite(made) & np.isfinite(array.astype(exact_dtype(dtype)))
         if lost.any():

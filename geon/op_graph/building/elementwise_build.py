@@ -24,7 +24,7 @@ from ..op_graph import (
     lookup,
     make,
 )
-from ..values.dtypes import DType, Resolution, is_number, number_dtype, resolve
+from ..values.dtypes import DType, Resolution, is_float8, is_number, number_dtype, resolve
 from ..values.labels import dim_names
 from .constants import as_tensor, number
 from .resolve_axes import named_axes
@@ -129,6 +129,8 @@ class Elementwise(Primitive):
         """Return the result dtype for operands of ``dtype``; void if these need conversion."""
         if dtype.kind == "c" and not self.takes_complex:
             return VOID_DTYPE
+        if is_float8(dtype) and not self.takes_float8:
+            return VOID_DTYPE
         try:
             targets, out, _ = resolve(self.rule, ((dtype, False),) * self.arity)
         except DTypeError:
@@ -175,8 +177,7 @@ class Elementwise(Primitive):
         return axes, dtype, guards
 
     def _resolve(self, args: Sequence[Any]) -> Resolution:
-        if not self.takes_complex:
-            self.refuse_complex(args)
+        self.refuse_dtypes(args)
         described = tuple(
             (arg.dtype, arg.weak) if isinstance(arg, Tensor) else (number_dtype(arg), True)
             for arg in args

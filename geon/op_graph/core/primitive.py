@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import ArgumentError, DTypeError
+from .source_info import user_call
 
 if TYPE_CHECKING:
     from ..axes.axes import Axes
@@ -46,8 +47,8 @@ def require(condition: bool, what: str, *shown: object) -> None:
 # instructions (expensive); or a kernel of its own, which is never recomputed (kernel).
 COSTS = ("cheap", "slow", "once", "expensive", "kernel")
 
-# Kinds of primitives that take complex numbers unless a row says otherwise: they move elements.
-COMPLEX_KINDS = ("leaf", "movement", "indexing", "effect", "region", "part", "call")
+# Kinds of primitives that take every dtype unless a row says otherwise: they move elements.
+MOVING_KINDS = ("leaf", "movement", "indexing", "effect", "region", "part", "call")
 
 # The result of inference: axes, dtype, and the guards on open lengths.
 Inferred = tuple["Axes", "DType", tuple["Guard", ...]]
@@ -120,8 +121,9 @@ class Primitive:
 
     ``carriers`` are the positions of the arguments whose dtype the result has: None means all, -1
     the last one. Other arguments are conditions and indices. The result is weak if all carriers
-    are. ``takes_complex`` is true if arguments may be complex; without a value it follows from the
-    kind. ``own`` is true if the primitive is defined in geon itself.
+    are. ``takes_complex`` is true if arguments may be complex, and ``takes_float8`` if they may
+    be float8; without a value they follow from the kind. ``own`` is true if the primitive is
+    defined in geon itself.
     """
 
     name: str
@@ -155,6 +157,7 @@ class Primitive:
     batched_together: tuple[int, ...] | None = ()
     samples: Callable[[], Iterable[tuple[str, Sequence[Any], Callable[..., Any]]]] | None = None
     takes_complex: bool | None = None
+    takes_float8: bool | None = None
     own: bool = field(init=False, default=True)
 
     def __post_init__(self) -> None:
@@ -163,8 +166,9 @@ class Primitive:
             frame = frame.f_back
         maker = frame.f_globals.get("__name__", "")
         object.__setattr__(self, "own", maker.partition(".")[0] == "geon")
-        if self.takes_complex is None:
-            object.__setattr__(self, "takes_complex", self.kind in COMPLEX_KINDS)
+        for takes in ("takes_complex", "takes_float8"):
+            if getattr(self, takes) is None:
+                object.__setattr__(self, takes, self.kind in MOVING_KINDS)
         if self.kind not in KINDS:
             raise ValueError(f"row {self.name!r}: no kind {self.kind!r} among {KINDS}")
         if self.cost not in COSTS:
@@ -179,8 +183,10 @@ class Primitive:
         """Return attributes as the named tuple ``attributes``; TypeError for another number."""
         return self.attributes._make(attrs) if type(attrs) is tuple else attrs
 
-    def refuse_complex(self, args: Sequence[Any]) -> None:
-        """Raise ``DTypeError`` for a complex argument if the primitive takes none."""
+    def refuse_dtypes(self, args: Sequence[Any]) -> None:
+        """Raise ``DTypeError`` for a complex or float8 argument if the primitive takes none."""
+        if not self.takes_float8:
+            refuse_float8(args, self.name)
         for arg in args if not self.takes_complex else ():
             if isinstance(arg, complex) or getattr(getattr(arg, "dtype", None), "kind", "") == "c":
                 shown = (
@@ -213,6 +219,18 @@ class Primitive:
         """True if the primitive has a derivative rule."""
         rules = (self.partials, self.transpose, self.linearise, self.vjp)
         return any(rule is not None for rule in rules)
+
+
+def refuse_float8(args: Sequence[Any], what: str) -> None:
+    """Raise ``DTypeError`` if an argument of ``what`` is float8."""
+    for arg in args:
+        dtype = getattr(arg, "dtype", None)
+        if dtype is not None and dtype.itemsize == 1 and dtype.name.startswith("float8"):
+            raise DTypeError(
+                f"{user_call(what)}: it takes no float8 numbers, which are only stored, and "
+                f"{arg} (made at {arg.line_info}) is {dtype.name}; compute on "
+                'geon.cast(x, "float32")'
+            )
 
 
 PRIMITIVES: dict[str, Primitive] = {}

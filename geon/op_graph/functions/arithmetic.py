@@ -12,6 +12,7 @@ import numpy as np
 
 from ..building.constants import as_tensor, number
 from ..building.weak import exact, in_dtype, like
+from ..core.primitive import refuse_float8
 from ..op_graph import Tensor
 from ..rows import elementwise as rows
 from ..rows.accumulation import floating
@@ -202,6 +203,7 @@ def nan_to_num(
     bool stay.
     """
     x = as_tensor(x)
+    refuse_float8((x,), "nan_to_num")
     if kind(x.dtype) != "f":
         return x
     largest = _largest(x)
@@ -265,6 +267,7 @@ def exp2(x: TensorLike, **notes: Unpack[Named]) -> Tensor:
 def float_power(x: TensorLike, y: TensorLike, **notes: Unpack[Named]) -> Tensor:
     """Return ``x`` to the power ``y`` in float64, whatever their dtypes."""
     given = as_tensor(x, near=y), as_tensor(y, near=x)
+    refuse_float8(given, "float_power")
     return power(*[in_dtype(cast(each, FLOAT64), FLOAT64) for each in given])
 
 

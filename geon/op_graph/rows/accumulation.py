@@ -7,6 +7,7 @@ functions.
 from __future__ import annotations
 
 from ..building.weak import in_dtype
+from ..core.primitive import refuse_float8
 from ..op_graph import Op, Tensor
 from ..values.dtypes import FLOAT32, DType, accumulator, is_continuous
 from .elementwise import add, cast
@@ -14,7 +15,8 @@ from .leaves import placeholder
 
 
 def floating(x: Tensor) -> Tensor:
-    """Return ``x``, cast to float32 if it has an integer dtype or bool."""
+    """Return ``x``, cast to float32 if it has an integer dtype or bool; float8 raises."""
+    refuse_float8((x,), "call")
     return x if is_continuous(x.dtype) else in_dtype(x, FLOAT32)
 
 

@@ -145,7 +145,7 @@ def as_complex(real: TensorLike, imag: TensorLike = 0.0, **notes: Unpack[OpKeywo
     parts = [x if is_number(x) else as_tensor(x) for x in (real, imag)]
     refuse_unshared("as_complex", parts)
     for x in parts:
-        AS_COMPLEX.refuse_complex([x])
+        AS_COMPLEX.refuse_dtypes([x])
     if all(map(is_number, parts)):
         both: list[Any] = parts
         return as_tensor(complex(*both))

@@ -27,6 +27,7 @@ from ..core.primitive import Inferred, Primitive
 from ..core.source_info import Site, user_call
 from ..op_graph import Op, Tensor, make
 from ..syntax.operators import LATE_BOUND
+from ..values.arrays import rounded
 from ..values.attribute_types import Count, DTypeName, Flag, Layout
 from ..values.dtypes import as_dtype, is_continuous, kind, named_dtype
 from .logic import logical_and
@@ -309,6 +310,7 @@ where = elementwise(
     carriers=(1, 2),
     picks=True,
     takes_complex=True,
+    takes_float8=True,
 )
 isnan = elementwise(
     "isnan",
@@ -398,7 +400,7 @@ def _cast_reference(op: Op, x: Array) -> Array:
         inside = np.where((wide > info.min) & (wide < float(info.max)), wide, 0).astype(op.dtype)
         high = np.where(wide >= float(info.max), info.max, inside).astype(op.dtype)
         return np.where(wide <= info.min, info.min, high).astype(op.dtype)
-    return x.astype(op.dtype)
+    return rounded(x, op.dtype)
 
 
 def _cast_infer(args: tuple[Any, ...], attrs: CastAttributes) -> Inferred:
@@ -426,6 +428,7 @@ CAST = Primitive(
     arity=1,
     infer=_cast_infer,
     takes_complex=True,
+    takes_float8=True,
 )
 STOP_GRADIENT = Primitive(
     "stop_gradient",
@@ -438,6 +441,7 @@ STOP_GRADIENT = Primitive(
     infer=infer_same,
     picks=True,
     takes_complex=True,
+    takes_float8=True,
 )
 COPY = Primitive(
     "copy",
@@ -450,6 +454,7 @@ COPY = Primitive(
     infer=infer_same,
     picks=True,
     takes_complex=True,
+    takes_float8=True,
 )
 
 
@@ -468,7 +473,7 @@ def cast(x: TensorLike, dtype: DTypeLike, **notes: Unpack[OpKeywords]) -> Tensor
             f"{user_call('cast')}: {source} (made at {source.line_info}) is complex and cannot be "
             f"{target.name}; take its geon.real, geon.imag or geon.absolute"
         )
-    if source.weak and is_continuous(target):
+    if source.weak and kind(target) in "fc":
         with suppress(DTypeError):  # the number is too large; the cast below gives infinity
             return strengthen(source, target)
     made: Tensor = make(CAST, (source,), (target.name, False), weak=False)

@@ -44,6 +44,7 @@ from ..values.dtypes import (
     UINT64,
     DType,
     accumulator,
+    is_float8,
     is_number,
     kind,
     name_of,
@@ -313,6 +314,12 @@ def _scatter_infer(args: tuple[Any, ...], attrs: ScatterAttributes) -> Inferred:
         raise DTypeError(
             f"scatter with mode={attrs.mode!r} takes no complex numbers, and {x} (made at "
             f"{x.line_info}) is complex; take mode='add' or 'set', or scatter real tensors"
+        )
+    if is_float8(x.dtype) and attrs.mode != "set":
+        raise DTypeError(
+            f"scatter with mode={attrs.mode!r} takes no float8 numbers, which are only stored, and "
+            f"{x} (made at {x.line_info}) is {x.dtype.name}; take mode='set', or scatter into "
+            'geon.cast(x, "float32")'
         )
     return x.axes, x.dtype, guards
 

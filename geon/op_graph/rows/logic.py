@@ -15,7 +15,7 @@ from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import user_call
 from ..op_graph import Tensor, make
 from ..values.attribute_types import DTypeName
-from ..values.dtypes import BOOL, DTYPES, as_dtype, name_of, named_dtype
+from ..values.dtypes import BOOL, DTYPES, FLOAT8S, as_dtype, name_of, named_dtype
 
 if TYPE_CHECKING:
     from ..building.typing import DTypeLike, OpKeywords, TensorLike
@@ -91,6 +91,7 @@ BITCAST = Primitive(
     attributes=BitcastAttributes,
     arity=1,
     infer=_infer,
+    takes_float8=True,
 )
 
 
@@ -113,7 +114,7 @@ def bitcast(x: TensorLike, dtype: DTypeLike, **notes: Unpack[OpKeywords]) -> Ten
     if x.dtype.itemsize != target.itemsize or BOOL in (x.dtype, target):
         fitting = [
             name
-            for name in DTYPES
+            for name in (*DTYPES, *FLOAT8S)
             if name != "bool" and named_dtype(name).itemsize == x.dtype.itemsize
         ]
         cure = "geon.cast it first" if x.dtype is BOOL else f"give one of {', '.join(fitting)}"

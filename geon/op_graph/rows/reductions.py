@@ -20,7 +20,7 @@ from ..building.constants import as_tensor, number
 from ..building.resolve_axes import has_axes, named_axes, own_axis
 from ..building.weak import exact, in_dtype
 from ..core.argument_hints import public
-from ..core.primitive import Inferred, Primitive
+from ..core.primitive import Inferred, Primitive, refuse_float8
 from ..core.source_info import user_call
 from ..op_graph import Guard, Op, Tensor, make
 from ..values.attribute_types import Names
@@ -322,6 +322,7 @@ def reduce(
     """
     x = as_tensor(x)
     if row in (ANY, ALL):
+        refuse_float8((x,), what or row.name)
         x = cast(x, BOOL)
     elif row in (MAX, MIN, FIRST_MAX) and kind(x.dtype) == "b":
         raise DTypeError(

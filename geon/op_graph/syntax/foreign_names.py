@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # Functions of other libraries, used as geon.NAME.
 FUNCTIONS = {
     **{name: f'"{name}", a string' for name in ("bool", "bfloat16", "float16", "float32")},
+    **{name: f'"{name}", a string' for name in ("float8_e4m3fn", "float8_e5m2")},
     **{name: f'"{name}", a string' for name in ("float64", "int8", "int16", "int32", "int64")},
     **{name: f'"{name}", a string' for name in ("uint8", "uint16", "uint32", "uint64")},
     **{name: f'"{name}", a string' for name in ("complex64", "complex128")},

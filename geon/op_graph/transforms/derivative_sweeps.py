@@ -26,6 +26,7 @@ from ..values.dtypes import (
     DType,
     complex_dtype,
     is_continuous,
+    is_float8,
     kind,
     name_of,
     number_dtype,
@@ -91,7 +92,9 @@ def _cotangents_of_region(
     if op.primitive.vjp is None:
         raise _missing(op)
     assert op.primitive.outcomes is not None
-    count = len(op.primitive.outcomes(op.attrs))
+    outcomes = op.primitive.outcomes(op.attrs)
+    count = len(outcomes)
+    _refuse_float8(op, [arg.dtype for arg in op.args if arg in on_path], outcomes)
     wanted = [arg in on_path and is_continuous(arg.dtype) for arg in op.args]
     every = op.primitive.vjp([given.get(k) for k in range(count)], op, wanted)
     for arg, part in zip(op.args, every, strict=True):
@@ -102,6 +105,8 @@ def _cotangents_of_region(
 def _cotangents(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tensor]]:
     """Yield the cotangents of the arguments on the path, from the cotangent ``g`` of the result."""
     row = op.primitive
+    if row is CAST and op.args[0] in on_path:
+        _refuse_float8(op.args[0], [op.args[0].dtype])
     narrow = round_total(g, op.dtype)
     every = row.vjp(narrow, op) if row.vjp is not None else None
     for i, arg in enumerate(op.args):
@@ -210,6 +215,20 @@ def _missing(op: Op) -> DerivativeError:
     )
 
 
+def _refuse_float8(op: Op, dtypes: Iterable[DType], outcomes: Any = ()) -> None:
+    """Raise ``DerivativeError`` if a derivative goes through float8 values of ``op``.
+
+    ``outcomes`` are the axes and dtypes of the results of a region.
+    """
+    for dtype in (*dtypes, *(dtype for _, dtype in outcomes)):
+        if is_float8(dtype):
+            raise DerivativeError(
+                f"a derivative goes through {op} (made at {op.line_info}), where values are "
+                f"{dtype.name}, which has no derivative; to take the rounding as the identity, "
+                "write x + geon.stop_gradient(rounded - x), with rounded cast back to x.dtype"
+            )
+
+
 def zeros(x: Op) -> Tensor:
     """Return 0 over the axes of ``x``, in its dtype."""
     return broadcast(strengthen(as_tensor(0), x.dtype), x.axes)
@@ -231,7 +250,11 @@ def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Te
         for op in order:
             if op in needed and isinstance(op, RegionOp) and any(a in found for a in op.args):
                 current.site = with_remark(op._site, f"tangent of {op.primitive.name}")
+                assert op.primitive.outcomes is not None
+                _refuse_float8(op, (), op.primitive.outcomes(op.attrs))
                 regions[op] = _tangents_of_region(op, found)
+            if op in needed and op.primitive is CAST and op.args[0] in found:
+                _refuse_float8(op, [op.dtype])
             if op in found or op not in needed or not is_continuous(op.dtype):
                 continue
             if op.args and op.args[0] in regions:

@@ -15,6 +15,8 @@ import numpy as np
 from ...errors import AxisError, DTypeError, FeedError
 
 Array = np.ndarray[Any, Any]
+# Dtypes that NumPy has from ml_dtypes, by the names that they have there.
+EXTENSIONS = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 Refusal = type[AxisError] | type[DTypeError] | type[FeedError]
 HOST_DLPACK_DEVICES = (
     1,
@@ -139,7 +141,7 @@ def refuse_kind(array: Array, what: str, wanted: Any, error: Refusal) -> None:
     kind = array.dtype.kind
     if kind == "c" and (wanted is None or np.dtype(wanted).kind == "c"):
         return
-    if kind not in CURES and not (kind == "V" and array.dtype.itemsize != 2):
+    if kind not in CURES and (kind != "V" or array.dtype.name in EXTENSIONS):
         return
     cure = CURES.get(kind, "take the numbers out of it")
     found, needed = "", "its values must be numbers" if wanted is None else f"it needs {wanted}"
@@ -200,3 +202,19 @@ def misfit(names: Sequence[str], dims: Sequence[Any], shape: Sequence[int]) -> s
     fits = sorted(shape) == sorted(dims) if all(isinstance(n, int) for n in dims) else False
     cure = "transpose the data" if fits else "give data of these lengths"
     return f"{'; '.join(wrong)}; {cure}, dimensions in the order of the axes"
+
+
+def rounded(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Return ``array`` in ``dtype``, as NumPy converts it, but rounded once.
+
+    ml_dtypes rounds float64 to float32 and then to float8. Rounding to odd first makes the second
+    rounding that of the exact value (Boldo and Melquiond, "When double rounding is odd", 2005).
+    """
+    if dtype.itemsize > 1 or array.dtype != np.float64 or not dtype.name.startswith("float8"):
+        return array.astype(dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = np.asarray(array.astype(np.float32))
+        error = np.abs(near.astype(np.float64)) - np.abs(array)
+        less, inexact = np.asarray(error > 0), np.asarray((error > 0) | (error < 0))
+        odd: Array = near.view(np.uint32) - less.astype(np.uint32) | inexact.astype(np.uint32)
+        return odd.view(np.float32).astype(dtype)

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError
+from .arrays import EXTENSIONS as EXTENSIONS
+from .arrays import rounded
 
 DType = np.dtype[Any]
 
@@ -35,8 +37,10 @@ UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 HALVES = ("float16", "bfloat16")
 FLOATS = (*HALVES, "float32", "float64")
 COMPLEXES = ("complex64", "complex128")
+# Dtypes of storage: they are moved and cast, and nothing is computed on them.
+FLOAT8S = ("float8_e4m3fn", "float8_e5m2")
 DTYPES = ("bool", *SIGNED, *UNSIGNED, *FLOATS)
-ALL_DTYPES = (*DTYPES, *COMPLEXES)
+ALL_DTYPES = (*DTYPES, *FLOAT8S, *COMPLEXES)
 
 _PART: dict[DType, DType] = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
 DEFAULTS = {"b": BOOL, "i": INT64, "f": FLOAT32, "c": COMPLEX64}
@@ -62,13 +66,13 @@ FAMILIAR = {
 def named_dtype(name: str) -> DType:
     """Return the dtype of that name; raise ``DTypeError`` if there is none.
 
-    bfloat16 comes from ml_dtypes.
+    bfloat16 and the float8 dtypes come from ml_dtypes.
     """
-    if name == "bfloat16":
+    if name in EXTENSIONS:
         import ml_dtypes
 
-        wide: DType = np.dtype(ml_dtypes.bfloat16)
-        return wide
+        extension: DType = np.dtype(getattr(ml_dtypes, name))
+        return extension
     if name not in ALL_DTYPES:
         if name in FAMILIAR:
             known = ", ".join(ALL_DTYPES)
@@ -103,7 +107,7 @@ def name_of(dtype: DType) -> str:
 @cache
 def kind(dtype: DType) -> str:
     """Return ``b`` (bool), ``i`` (integer of either sign), ``f`` (float) or ``c`` (complex)."""
-    if dtype.name in FLOATS:
+    if dtype.name in FLOATS or dtype.name in FLOAT8S:
         return "f"
     if dtype.kind == "c":
         return "c"
@@ -112,8 +116,16 @@ def kind(dtype: DType) -> str:
 
 @cache
 def is_continuous(dtype: DType) -> bool:
-    """Return True for the dtypes of values that have derivatives: floats and complex numbers."""
-    return kind(dtype) in "fc"
+    """Return True for the dtypes of values that have derivatives: complex numbers, and floats
+    other than float8.
+    """
+    return kind(dtype) in "fc" and not is_float8(dtype)
+
+
+@cache
+def is_float8(dtype: DType) -> bool:
+    """Return True for the float8 dtypes, which are only stored, moved and cast."""
+    return dtype.name in FLOAT8S
 
 
 @cache
@@ -135,10 +147,15 @@ def promote(left: DType, right: DType) -> DType:
     Of two floats, the wider one; float16 with bfloat16 gives float32. Of an integer and a float,
     the float. Of a float and a complex dtype, the complex one of the wider precision. Of a signed
     and an unsigned integer, the next wider signed one. uint64 with a signed integer has none and
-    raises ``DTypeError``.
+    raises ``DTypeError``, and so does float8 with any other dtype.
     """
     if left is right:
         return left
+    if is_float8(left) or is_float8(right):
+        raise DTypeError(
+            f"{left.name} and {right.name} have no common dtype, because float8 is only stored; "
+            "geon.cast one of them"
+        )
     kinds = kind(left), kind(right)
     if "c" in kinds:
         return complex_dtype(promote(_part(left), _part(right)))
@@ -240,8 +257,8 @@ def check_number(value: Number, dtype: DType, cure: str = OPERAND) -> None:
         dtype = real_dtype(dtype)
         try:
             with np.errstate(over="ignore"):
-                narrowed = float(np.asarray(value, np.float64).astype(dtype))
-            overflows = math.isinf(narrowed) and not math.isinf(value)
+                narrowed = float(rounded(np.asarray(value, np.float64), dtype))
+            overflows = not (math.isfinite(narrowed) or narrowed == value or math.isnan(value))
         except OverflowError:
             overflows = True
         if overflows:
@@ -299,7 +316,7 @@ def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
     common = common_dtype(args)
     if rule in ("numeric", "magnitude") and common is BOOL:
         common = INT64
-    elif rule == "float" and not is_continuous(common):
+    elif rule == "float" and kind(common) not in "fc":
         common = FLOAT32
     elif rule in ("integer", "bits"):
         if kind(common) in "fc" or (rule == "integer" and common is BOOL):

@@ -15,7 +15,7 @@ from ...op_graph.building.constants import constant_value
 from ...op_graph.core.traversal import is_bound
 from ...op_graph.op_graph import NO_AXES, Leaf, Op
 from ...op_graph.values.attribute_types import Frozen
-from ...op_graph.values.dtypes import name_of
+from ...op_graph.values.dtypes import EXTENSIONS, name_of
 from ..lowering.facts.value_sizes import bytes_of
 from ..lowering.planning.plan import Home, Plan
 from .index_maps import view_text
@@ -34,7 +34,7 @@ def length_text(length: int | Length) -> str:
 def dtype_text(dtype: Any) -> str:
     """Return a dtype as Python."""
     name = name_of(dtype)
-    return name if name == "bfloat16" else f"np.{name}"
+    return name if name in EXTENSIONS else f"np.{name}"
 
 
 class ArrayOperands:

@@ -12,6 +12,7 @@ from ...op_graph.axes.lengths import Length
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Leaf, Op
 from ...op_graph.values.attribute_types import Frozen
+from ...op_graph.values.dtypes import EXTENSIONS
 from ..kernels.ir.nest import Region
 from ..lowering.facts.value_sizes import bytes_of
 from ..lowering.planning.plan import Plan
@@ -35,8 +36,12 @@ def emit(
     variables = [name for name in leaves.values() if name.startswith("v")]
     lines: list[Line] = [("import numpy as np", None), (_RUNTIME, None)]
     written = [*work.bind, *work.run, *work.carve_lines()]
-    if any("bfloat16" in text for text in [*work.globals, *(text for text, _ in written)]):
-        lines.append(("from ml_dtypes import bfloat16", None))
+    texts = [*work.globals, *(text for text, _ in written)]
+    lines += [
+        (f"from ml_dtypes import {name}", None)
+        for name in EXTENSIONS
+        if any(name in text for text in texts)
+    ]
     named = [(f"{name} = {text}", None) for text, name in work.globals.items()]
     lines += [("", None), *named, *([("", None)] if named else []), *_sizes(plan), ("", None)]
     work.scopes["L"] = "bind"  # views of an input or a result need lengths in each call

@@ -11,7 +11,7 @@ from ...op_graph.rows.fourier import FourierPartsAttributes
 from ...op_graph.rows.indexing import COMBINING, ScatterAttributes
 from ...op_graph.rows.reductions import positions
 from ...op_graph.rows.sort_and_cumulative import RUNNING, RunningAttributes
-from ...op_graph.values.dtypes import kind, name_of
+from ...op_graph.values.dtypes import is_float8, kind, name_of
 from ..kernels.nests.inlining import inspected_values
 from ..lowering.fusion.kernel import Kernel
 from .arrays import ArrayOperands, dtype_text, length_text
@@ -61,6 +61,8 @@ def _cast(work: ArrayOperands, op: Op) -> list[str]:
         return [f"rt.to_integer({x}, {out})"]
     if kind(op.dtype) == "b":
         return [f"np.not_equal({x}, {work.scalar(0, op.args[0].dtype)}, out={out})"]
+    if is_float8(op.dtype) and name_of(op.args[0].dtype) == "float64":
+        return [f"rt.to_float8({x}, {out})"]
     return [f"np.copyto({out}, {x}, casting='unsafe')"]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import GeonError, SizeError
 from ...op_graph.random.philox import random_bits as random_bits
+from ...op_graph.values.arrays import rounded
 from ..runtime.loop_steps import at_step as at_step
 from ..runtime.rwlock import stop_if_interrupted
 from ..runtime.value_errors import not_finite, outside, unfactorised
@@ -104,7 +105,9 @@ def put_carries(carries: Sequence[Array], results: Sequence[Array | None]) -> No
 def view(x: Array, starts: Sequence[int], steps: Sequence[int], shape: tuple[int, ...]) -> Array:
     """Return the view of ``x`` from the element at ``starts`` on, with these strides in bytes."""
     first = x[tuple([slice(start, None) for start in starts])]
-    return np.lib.stride_tricks.as_strided(first, shape, steps)
+    # as_strided knows no float8.
+    plain = first.view(np.uint8) if first.dtype.itemsize == 1 else first
+    return np.lib.stride_tricks.as_strided(plain, shape, steps).view(first.dtype)
 
 
 def grid(shape: tuple[int, ...]) -> tuple[Array, ...]:
@@ -147,6 +150,12 @@ def to_integer(x: Array, out: Array) -> None:
         target[...] = wide.astype(out.dtype)
         target[high] = info.max
         target[low] = info.min
+
+
+def to_float8(x: Array, out: Array) -> None:
+    """Round float64 to float8 once."""
+    for target, block in _blocks(out, x):
+        target[...] = rounded(block, out.dtype)
 
 
 def sigmoid(x: Array, out: Array) -> None:

@@ -21,6 +21,7 @@ from ...op_graph.axes.lengths import Length
 from ...op_graph.op_graph import Leaf, Tensor
 from ...op_graph.syntax.operators import is_function
 from ...op_graph.values.attribute_types import Frozen
+from ...op_graph.values.dtypes import EXTENSIONS
 from ...op_graph.values.tree import SINGLE, Structure
 from ...version import __version__
 from ..base import Transformer
@@ -145,12 +146,12 @@ class _StandaloneWriter:
         self.first_values()
         self.constant_table()
         body = "\n".join(self.lines)
-        uses_bfloat16 = "bfloat16" in body
-        needs = "NumPy, safetensors and ml_dtypes" if uses_bfloat16 else "NumPy and safetensors"
+        extensions = [name for name in EXTENSIONS if name in body]
+        needs = "NumPy, safetensors and ml_dtypes" if extensions else "NumPy and safetensors"
         listed = "\n".join(f"    {name}" for name in self.named) or "    none"
         header = HEADER.format(version=__version__, needs=needs, computations=listed)
-        if uses_bfloat16:
-            header += "from ml_dtypes import bfloat16\n"
+        if extensions:
+            header += f"from ml_dtypes import {', '.join(extensions)}\n"
         lengths = {name: n for name, n in default_lengths().items() if repr(name) in body}
         functions = "\n".join(
             f"    {name!r}: _function_{k}()," for k, name in enumerate(self.named)

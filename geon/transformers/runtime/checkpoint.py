@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import CheckpointError, FeedError
+from ...op_graph.values.arrays import EXTENSIONS
 from .checkpoint_file import (
     RESERVED_KEY,
     Contents,
@@ -139,12 +140,12 @@ def _checked_value(shown: str, entry: CheckpointEntry, array: np.ndarray) -> np.
 
 
 def _dtype(name: str) -> np.dtype[Any]:
-    """Return the dtype of this name; NumPy itself lacks bfloat16."""
-    if name != "bfloat16":
+    """Return the dtype of this name; NumPy itself lacks bfloat16 and float8."""
+    if name not in EXTENSIONS:
         return np.dtype(name)
     import ml_dtypes
 
-    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
     return dtype
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import CheckpointError
+from ...op_graph.values.arrays import EXTENSIONS
 from .complex_arrays import as_numbers, as_parts
 from .files import path_text
 
@@ -33,6 +34,8 @@ _OURS = ("entries", "digest")
 _DTYPES = {
     "BOOL": "bool",
     "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
     "C64": "complex64",
     **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
     **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
@@ -132,10 +135,11 @@ def with_file(path: str | os.PathLike[str], use: Callable[[Contents], Any]) -> A
             )
         # Opened here too: safe_open reports a file without permission as missing.
         with open(shown, "rb"), safe_open(shown, framework="numpy") as file:
-            saved = _saved_entries(shown, file)
+            stored = _stored(shown, file)
+            saved = _saved_entries(shown, file, stored)
 
             def read(key: str) -> np.ndarray[Any, Any]:
-                array = file.get_tensor(key)
+                array = stored(key)
                 return as_numbers(array) if saved[key].dtype in _COMPLEX.values() else array
 
             return use(Contents(shown, saved, read))
@@ -155,7 +159,33 @@ def with_file(path: str | os.PathLike[str], use: Callable[[Contents], Any]) -> A
         ) from error
 
 
-def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
+def _stored(shown: str, file: Any) -> Callable[[str], np.ndarray[Any, Any]]:
+    """Return a function that reads the array of a key, as it is stored.
+
+    safetensors has no float8 for NumPy, so the bytes of such an array are read here.
+    """
+    header: dict[str, Any] = {}
+
+    def stored(key: str) -> np.ndarray[Any, Any]:
+        dtype = _dtype_name(file.get_slice(key))
+        if not dtype.startswith("float8"):
+            array: np.ndarray[Any, Any] = file.get_tensor(key)
+            return array
+        with open(shown, "rb") as raw:
+            start = 8 + int.from_bytes(raw.read(8), "little")
+            if not header:
+                header.update(json.loads(raw.read(start - 8)))
+            first, end = header[key]["data_offsets"]
+            raw.seek(start + first)
+            content = bytearray(raw.read(end - first))
+        return np.frombuffer(content, np.dtype(dtype)).reshape(header[key]["shape"])
+
+    return stored
+
+
+def _saved_entries(
+    shown: str, file: Any, stored: Callable[[str], np.ndarray[Any, Any]]
+) -> dict[str, Saved]:
     """Return the entries in the header, checked against the metadata and the digest."""
     metadata = file.metadata() or {}
     if metadata.get("format") != CHECKPOINT_FORMAT:
@@ -183,15 +213,15 @@ def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
     _readable(saved)
     if version == "1" and "digest" not in metadata:  # older files have no digest
         return saved
-    if version == "1" or metadata.get("digest") != digest(saved, file.get_tensor):
+    if version == "1" or metadata.get("digest") != digest(saved, stored):
         raise _damaged(shown, "its digest is not that of what it holds")
     return saved
 
 
 def _readable(saved: dict[str, Saved]) -> dict[str, Saved]:
     """Return the entries, after registering their dtypes with NumPy."""
-    if any(entry.dtype == "bfloat16" for entry in saved.values()):
-        import ml_dtypes  # noqa: F401  # it tells NumPy of bfloat16
+    if any(entry.dtype in EXTENSIONS for entry in saved.values()):
+        import ml_dtypes  # noqa: F401  # it tells NumPy of them
     return saved
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FeedError
-from ...op_graph.values.arrays import array_of, misfit, refuse_kind
+from ...op_graph.values.arrays import array_of, misfit, refuse_kind, rounded
 from ...op_graph.values.labels import by_name
 from .memory import Memory
 
@@ -27,7 +27,7 @@ def scalar_range(dtype: np.dtype[Any]) -> tuple[tuple[type, ...], float, float]:
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return (int,), int(info.min), int(info.max)
-    if dtype.kind == "f":
+    if dtype.kind == "f" and dtype.isbuiltin == 1:  # NumPy has no finfo of other floats
         # Half a unit past the largest finite value still rounds to it.
         return (float, int), -float(np.finfo(dtype).max), float(np.finfo(dtype).max)
     return (), 0, -1
@@ -118,7 +118,7 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
         cure = "compare them with something" if _kind(dtype) == 0 else "round and convert them"
         raise FeedError(f"{label} was given {given.dtype} values; it needs {dtype}: {cure} first")
     with np.errstate(all="ignore"):
-        made: Array = given.astype(dtype)
+        made = rounded(given, dtype)
     if _kind(dtype) == 1 and given.size and _kind(given.dtype) == 1:
         _within(int(given.min()), int(given.max()), dtype, label)
     elif _kind(dtype) >= 2 and given.dtype.itemsize >= dtype.itemsize:

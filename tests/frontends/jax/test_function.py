@@ -147,6 +147,17 @@ def test_halves():
     np.testing.assert_array_equal(jax.grad(lambda a: f(a).sum())(a), 2 * a)
 
 
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_float8(name):
+    x = geon.placeholder([N], name, name="x")
+    f = function([x, x.cast("float32") * 2], x)
+    given = jnp.array([0.3, -1.0, 7.0, 100.0]).astype(name)
+    same, twice = f(given)
+    assert same.dtype == given.dtype
+    np.testing.assert_array_equal(same.astype("float32"), given.astype("float32"))
+    np.testing.assert_array_equal(twice, given.astype("float32") * 2)
+
+
 X = geon.placeholder([C], name="x")
 UNKNOWN = geon.iota(geon.Axis("Q"))
 REFUSED = {

@@ -238,6 +238,7 @@ def test_what_is_refused_leaves_the_file(tmp_path):
         r"the results run assign\(v\(\)\) \(made at .*an effect.*save_training": [assign],
         r"advances the counter noise.calls\(\) \(made at .*save_training": drawn,
         r"depend on the placeholder y\(N\) \(made at .*save\(path, results, \[..., y\]\)": x + y,
+        r"cast\(N\) \(made at .*is float8_e5m2, and most operators": x.cast("float8_e5m2"),
         r"depend on print\(N\) \(made at .*no operator that prints": geon.print(x),
     }
     for message, results in refused.items():

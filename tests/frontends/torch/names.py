@@ -160,7 +160,10 @@ REASONS: dict[str, str] = {
         """_unsafe_masked_index _unsafe_masked_index_put_accumulate""".split(),
         "reads outside of a tensor where a mask is false; geon checks positions",
     ),
-    **dict.fromkeys("torch._scaled_mm torch._scaled_mm_v2".split(), "there are no float8 dtypes"),
+    **dict.fromkeys(
+        "torch._scaled_mm torch._scaled_mm_v2".split(),
+        "float8 is only stored: `geon.cast` both to float32, and `geon.dot`",
+    ),
     **dict.fromkeys(
         "unique unique_consecutive".split(),
         "the length of the result depends on the data: `geon.unique` has a bound and a count",

@@ -8,7 +8,7 @@ import geon
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: run make test-frameworks")
 
 from geon.frontends.base.graph_function import GraphFunction  # noqa: E402
-from geon.frontends.torch import function  # noqa: E402
+from geon.frontends.torch import function, load  # noqa: E402
 
 N, C, H = geon.Axis("N"), geon.Axis("C", 3), geon.Axis("H", 2)
 
@@ -156,6 +156,34 @@ def test_halves():
     assert made.dtype == torch.bfloat16
     torch.testing.assert_close(made, a * a)
     torch.testing.assert_close(a.grad, 2 * a.detach())
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_float8(name):
+    dtype = getattr(torch, name)
+    w = geon.Variable([N], name, initial_value=np.arange(4), name="w")
+    x = geon.placeholder([N], name, name="x")
+    given = torch.tensor([0.3, -1.0, 7.0, 100.0]).to(dtype)
+    f = function([x, x.cast("float32") * w.cast("float32")], x)
+    same, product = f(given)
+    assert same.dtype == dtype and [*dict(f.named_buffers())] == ["w"]
+    torch.testing.assert_close(same.float(), given.float())
+    torch.testing.assert_close(product, given.float() * torch.arange(4.0))
+
+    class Stored(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("w", torch.arange(6.0).reshape(2, 3).to(dtype))
+
+        def forward(self, x):
+            return x @ self.w.to(torch.float32), x.to(dtype)
+
+    data = torch.tensor([[0.3, 2.0], [5.0, -1.1]])
+    model = load(torch.export.export(Stored(), (data,)))
+    found = [*model.computation(geon.NumPyTransformer())(data.numpy()).values()]
+    np.testing.assert_allclose(found[0], Stored()(data)[0], rtol=1e-6)
+    assert found[1].dtype.name == name
+    np.testing.assert_array_equal(found[1].astype("float32"), data.to(dtype).float())
 
 
 def test_views_that_are_not_contiguous_are_right():

@@ -16,7 +16,8 @@ from ....errors import ArgumentError
 from ....op_graph.axes.length_defaults import default_lengths
 from ....op_graph.core.argument_hints import public
 from ....op_graph.nodes import made_at
-from ....op_graph.op_graph import Leaf, Op, VoidOp, deep_order
+from ....op_graph.op_graph import Leaf, Op, Tensor, VoidOp, deep_order
+from ....op_graph.values.dtypes import FLOAT8S
 from ....op_graph.values.tree import SINGLE, Structure, is_mapping, structure_of
 from ....transformers.base import Transformer, make_transformer
 from ....transformers.runtime.files import path_text
@@ -54,8 +55,9 @@ def save(
     have more than a gibibyte. The model is checked by ``onnx.checker`` before it has its name.
 
     Raises ``ArgumentError`` for results with effects, among them the counters of random streams,
-    and for a placeholder that is not among ``inputs``, ``AxisError`` for a length that nothing
-    gives, and ``IncompleteError`` for a primitive without a row in the exporter's table.
+    for float8 values, and for a placeholder that is not among ``inputs``, ``AxisError`` for a
+    length that nothing gives, and ``IncompleteError`` for a primitive without a row in the
+    exporter's table.
     """
     f, values = _lowered("save", results, inputs, transformer, specialize, name)
     draws = [op for op in deep_order(f.program.roots) if op.primitive.name == "random_bits"]
@@ -174,7 +176,7 @@ def _places(results: Any) -> list[tuple[str, Any]]:
 
 
 def _refuse(what: str, results: list[Op], inputs: tuple[Any, ...]) -> None:
-    """Raise ``ArgumentError`` for effects that a model cannot have, and for missing inputs."""
+    """Raise ``ArgumentError`` for effects and dtypes that no model has, and for missing inputs."""
     fed = set(map(id, inputs))
     for op in deep_order(results):
         place = f"{op} (made at {made_at(op)})"
@@ -183,6 +185,12 @@ def _refuse(what: str, results: list[Op], inputs: tuple[Any, ...]) -> None:
             raise ArgumentError(
                 f"{what}: the results depend on {place}, and ONNX has no operator that prints; "
                 "leave it out, or save the value that is printed as a result"
+            )
+        if isinstance(op, Tensor) and op.dtype.name in FLOAT8S:
+            raise ArgumentError(
+                f"{what}: {place} is {op.dtype.name}, and most operators of ONNX take no float8; "
+                'write the values that geon.cast(x, "float32") has, or their bytes, '
+                'geon.bitcast(x, "uint8")'
             )
         if name == "assign" and what == "save":
             raise ArgumentError(

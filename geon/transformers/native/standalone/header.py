@@ -14,7 +14,7 @@ HEAD = """\
 /* {title}
  *
  * Written by geon {version}. Arrays are contiguous, in the order of their axes, the last one the
- * fastest. Halves are their bits, a float16 or bfloat16 as the comment says.
+ * fastest. Halves and float8 are their bits, of the dtype that the comment says.
  */
 #ifndef {guard}_H
 #define {guard}_H

@@ -151,7 +151,7 @@ SHOWN = """\
         break;
     }}
 """
-HALF_KINDS = {"float16": "h", "bfloat16": "t"}
+NARROW_KINDS = {"float16": "h", "bfloat16": "t", "float8_e4m3fn": "e", "float8_e5m2": "m"}
 
 
 def renamed(text: str, name: str) -> str:
@@ -345,7 +345,7 @@ class SourceText:
             name=self.name,
             number=number,
             label=quoted(each.label),
-            kind=HALF_KINDS.get(dtype) or _kind(dtype, kind(each.dtype)),
+            kind=NARROW_KINDS.get(dtype) or _kind(dtype, kind(each.dtype)),
             bytes=each.dtype.itemsize,
             rank=len(lengths),
             lengths=", ".join(lengths) or "0",

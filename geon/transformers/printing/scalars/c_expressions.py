@@ -2,8 +2,9 @@
 
 An expression takes identifiers or literals; the caller parenthesises it inside another one. It is
 equal, bit for bit, to the primitive's NumPy reference, except for the functions in ``elementary``,
-which state their own error bounds. float16 and bfloat16 are bits, which only ``cast``, ``copy``,
-``where`` and ``stop_gradient`` take; everything else computes on them as float32, by lowering.
+which state their own error bounds. float16, bfloat16 and float8 are bits, which only ``cast``,
+``copy``, ``where`` and ``stop_gradient`` take; everything else computes on halves as float32, by
+lowering.
 
 Compilers vectorise the expressions if operands are local variables. A bool in memory should be read
 as ``_Bool x = bytes[i] != 0``, with ``bytes`` a ``const uint8_t *``: gcc 12 vectorises no load of
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import UnavailableError
+from ....op_graph.values.arrays import rounded
 from ....op_graph.values.dtypes import named_dtype
 from .c_types import C_TYPES, INTEGERS, SIGNED, SUFFIXES
 
@@ -38,6 +40,13 @@ __all__ = [
 ]
 
 HALVES = ("float16", "bfloat16")
+BIT_MASKS = {
+    "float16": "0x7fff",
+    "bfloat16": "0x7fff",
+    "float8_e4m3fn": "0x7f",
+    "float8_e5m2": "0x7f",
+}
+NARROW = tuple(BIT_MASKS)  # floats that are kept as bits, with the mask of all but the sign
 FLOATS = ("float32", "float64")
 WIDE = ("int64", "uint64")
 NUMBERS = INTEGERS + FLOATS
@@ -193,7 +202,7 @@ def accepts(name: str, dtype: str) -> bool:
     """
     if name in ("where", "cast", "bitcast", "copy", "stop_gradient"):
         return dtype in C_TYPES
-    if dtype in HALVES:
+    if dtype in NARROW:
         return False
     return name in COMPARISONS or name in LOGICAL or name == "logical_not" or name in _rows(dtype)
 
@@ -283,16 +292,16 @@ def cast(source: str, target: str, x: str) -> str:
     if source == target:
         return x
     if target == "bool":
-        return f"({x} & 0x7fff) != 0" if source in HALVES else f"{x} != 0"
+        return f"({x} & {BIT_MASKS[source]}) != 0" if source in NARROW else f"{x} != 0"
     if source == "bool" and target not in INTEGERS:
         return f"{x} ? {literal(1, target)} : {literal(0, target)}"
     helper = _cast_helper(source, target)
     if helper is None:
         return f"({C_TYPES[target]}){x}"
-    if source in HALVES:
+    if source in NARROW:
         return cast("float32", target, f"{helper}({x})")
-    # As in ml_dtypes and NumPy: all casts but float64 to float16 round to float32 first.
-    if target in HALVES and source != "float32" and (source, target) != EXACT_HALF:
+    # As in ml_dtypes and NumPy: casts to bfloat16, and those of integers, round to float32 first.
+    if target in NARROW and source != "float32" and not _is_exact(source, target):
         x = cast(source, "float32", x)
     return f"{helper}({x})"
 
@@ -302,13 +311,15 @@ def cast_calls(source: str, target: str) -> tuple[str, ...]:
     helper = _cast_helper(source, target)
     if helper is None:
         return ()
-    if source in HALVES:
+    if source in NARROW:
         return (*cast_calls("float32", target), helper)
-    return (helper, *cast_calls(source, "float32")) if target in HALVES else (helper,)
+    if target in NARROW and not _is_exact(source, target):
+        return (helper, *cast_calls(source, "float32"))
+    return (helper,)
 
 
 def bitcast(source: str, target: str, x: str) -> str:
-    """Return the bits of ``x`` of dtype ``source`` as ``target``; halves are bits already."""
+    """Return the bits of ``x`` of dtype ``source`` as ``target``; narrow floats are bits."""
     read, write = _bitcast_helpers(source, target)
     bits = f"{read}({x})" if read else x
     if write:
@@ -328,18 +339,20 @@ def rounding(half: str) -> str:
     return f"geon_rounded_to_{SUFFIXES[half]}"
 
 
-EXACT_HALF = ("float64", "float16")
+def _is_exact(source: str, target: str) -> bool:
+    """Return True if a helper rounds float64 to a narrow float directly."""
+    return source == "float64" and target in NARROW and target != "bfloat16"
 
 
 def _cast_helper(source: str, target: str) -> str | None:
     """Return the helper function of a cast; None if C's own cast suffices."""
     if source == target or target == "bool" or (source == "bool" and target not in INTEGERS):
         return None
-    if source in HALVES:
+    if source in NARROW:
         return f"geon_{SUFFIXES[source]}_to_f32"
-    if (source, target) == EXACT_HALF:
-        return "geon_f64_to_half"
-    if target in HALVES:
+    if _is_exact(source, target):
+        return f"geon_f64_to_{SUFFIXES[target]}"
+    if target in NARROW:
         return f"geon_f32_to_{SUFFIXES[target]}"
     if source in WIDE and target in FLOATS:
         return f"geon_{SUFFIXES[source]}_to_{SUFFIXES[target]}"
@@ -369,12 +382,15 @@ def combine_expression(mode: str, dtype: str, operands: Sequence[str], wraps: bo
 
 
 def literal(value: object, dtype: str) -> str:
-    """Return the exact C literal of a number, which ``dtype`` must represent; halves as bits."""
-    number = np.asarray(value).astype(named_dtype(dtype))[()]
+    """Return the exact C literal of a number, which ``dtype`` must represent; narrow floats as
+    bits.
+    """
+    number = rounded(np.asarray(value), named_dtype(dtype))[()]
     if dtype == "bool":
         return "1" if number else "0"
-    if dtype in HALVES:
-        return f"0x{int(number.view(np.uint16)):04x}"
+    if dtype in NARROW:
+        bits = np.asarray(number).tobytes()[::-1]
+        return f"0x{bits.hex()}"
     if dtype in FLOATS:
         return _float_literal(number, "f" if dtype == "float32" else "")
     return _integer_literal(int(number), dtype)

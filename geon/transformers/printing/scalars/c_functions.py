@@ -68,15 +68,15 @@ GEON_INLINE float geon_rounded_to_half(float x)
 """
 # Rounding to odd first makes the second rounding equal to that of the exact value (Boldo and
 # Melquiond, "When double rounding is odd", 2005).
-_F64_TO_HALF = """\
-GEON_INLINE geon_half geon_f64_to_half(double x)
-{
+_F64_TO_NARROW = """\
+GEON_INLINE {type} geon_f64_to_{suffix}(double x)
+{{
     float near = (float)x;
     double error = fabs((double)near) - fabs(x);
     uint32_t bits = geon_bits_f32(near);
     bits = (bits - (error > 0)) | ((error > 0) | (error < 0));
-    return geon_f32_to_half(geon_of_bits_f32(bits));
-}
+    return geon_f32_to_{suffix}(geon_of_bits_f32(bits));
+}}
 """
 _BFLOAT_TO_F32 = """\
 GEON_INLINE float geon_bfloat_to_f32(geon_bfloat b)
@@ -98,6 +98,78 @@ GEON_INLINE float geon_rounded_to_bfloat(float x)
     return geon_of_bits_f32((x != x ? bits | 0x400000 : rounded) & 0xffff0000);
 }
 """
+
+# The float8 formats -------------------------------------------------------------------------------
+
+# As for halves, multiplying by a power of two converts the exponent, and an addition rounds a
+# subnormal number. All NaN become the one of ml_dtypes, with their sign.
+_FLOAT8_TO_F32 = """\
+GEON_INLINE float geon_{suffix}_to_f32(uint8_t b)
+{{
+    int32_t wide = (int8_t)b;
+    float moved = geon_of_bits_f32((uint32_t)wide << {shift} & {mask}) * {scale};
+    uint32_t bits = geon_bits_f32(moved), sign = bits & 0x80000000;
+    float size = fabsf(moved);
+    bits = size >= {infinite} ? sign | 0x7f800000 : bits;
+    return geon_of_bits_f32(size >= {nan} ? sign | 0x7fc00000 : bits);
+}}
+"""
+_F32_TO_FLOAT8 = """\
+GEON_INLINE uint8_t geon_f32_to_{suffix}(float x)
+{{
+    uint32_t bits = geon_bits_f32(x), rest = bits & 0x7fffffff;
+    float size = geon_of_bits_f32(rest);
+    uint32_t normal = (rest - {least_bits} + {half} + (rest >> {shift} & 1)) >> {shift};
+    uint32_t small = geon_bits_f32(size + {magic}) - geon_bits_f32({magic});
+    uint32_t found = size < {least} ? small : normal;
+    found = size {beyond} ? {overflow} : found;
+    found = x != x ? {nan_bits} : found;
+    return (uint8_t)((bits >> 24 & 0x80) | found);
+}}
+"""
+_FLOAT8S = {
+    "float8_e4m3fn": {
+        "shift": "20",
+        "mask": "0x87f00000",
+        "scale": "0x1p120f",
+        "infinite": "INFINITY",
+        "nan": "480.0f",
+        "least": "0x1p-6f",
+        "least_bits": "0x3c000000",  # the difference of the exponents' biases
+        "half": "0x7ffff",
+        "magic": "0x1p14f",  # the distance of floats from here on is the smallest float8
+        "beyond": "> 464.0f",
+        "overflow": "0x7f",
+        "nan_bits": "0x7f",
+    },
+    "float8_e5m2": {
+        "shift": "21",
+        "mask": "0x8fe00000",
+        "scale": "0x1p112f",
+        "infinite": "0x1p16f",
+        "nan": "0x1.4p16f",
+        "least": "0x1p-14f",
+        "least_bits": "0x38000000",
+        "half": "0xfffff",
+        "magic": "0x1p7f",
+        "beyond": ">= 61440.0f",
+        "overflow": "0x7c",
+        "nan_bits": "0x7e",
+    },
+}
+
+
+def _float8_functions() -> dict[str, str]:
+    made: dict[str, str] = {}
+    for name, words in _FLOAT8S.items():
+        suffix = SUFFIXES[name]
+        made[f"geon_{suffix}_to_f32"] = _FLOAT8_TO_F32.format(suffix=suffix, **words)
+        made[f"geon_f32_to_{suffix}"] = _F32_TO_FLOAT8.format(suffix=suffix, **words)
+    for name in ("float16", *_FLOAT8S):
+        words = {"suffix": SUFFIXES[name], "type": C_TYPES[name]}
+        made[f"geon_f64_to_{SUFFIXES[name]}"] = _F64_TO_NARROW.format(**words)
+    return made
+
 
 # Floats to integers: clamped to the range, 0 for NaN ----------------------------------------------
 
@@ -397,11 +469,11 @@ GEON_INLINE uint64_t geon_random_u64(uint64_t seed, uint64_t draw, uint64_t call
 FUNCTIONS: dict[str, str] = {
     "geon_half_to_f32": _HALF_TO_F32,
     "geon_f32_to_half": _F32_TO_HALF,
-    "geon_f64_to_half": _F64_TO_HALF,
     "geon_bfloat_to_f32": _BFLOAT_TO_F32,
     "geon_f32_to_bfloat": _F32_TO_BFLOAT,
     "geon_rounded_to_half": _ROUNDED_TO_HALF,
     "geon_rounded_to_bfloat": _ROUNDED_TO_BFLOAT,
+    **_float8_functions(),
     **_integer_functions(),
     **_float_functions(),
     **_wide_functions(),

@@ -7,6 +7,8 @@ C_TYPES: dict[str, str] = {
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for bits in (8, 16, 32, 64) for sign in ("", "u")},
     "float16": "geon_half",
     "bfloat16": "geon_bfloat",
+    "float8_e4m3fn": "uint8_t",
+    "float8_e5m2": "uint8_t",
     "float32": "float",
     "float64": "double",
 }
@@ -18,6 +20,8 @@ SUFFIXES: dict[str, str] = {
     },
     "float16": "half",
     "bfloat16": "bfloat",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
     "float32": "f32",
     "float64": "f64",
 }

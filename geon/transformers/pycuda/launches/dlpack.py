@@ -24,6 +24,8 @@ WORDS = {
     **{name: (1, named_dtype(name).itemsize * 8) for name in UNSIGNED},
     "float16": (2, 16),
     "bfloat16": (4, 16),
+    "float8_e4m3fn": (10, 8),
+    "float8_e5m2": (12, 8),
     "float32": (2, 32),
     "float64": (2, 64),
 }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import DeviceMemoryError, FeedError
-from ....op_graph.values.dtypes import name_of
+from ....op_graph.values.dtypes import EXTENSIONS, name_of
 from ...runtime.dims import Room
 from . import dlpack
 from .device import Array, Device
@@ -77,8 +77,9 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        if name_of(self.dtype) == "bfloat16":
-            raise AttributeError("CUDA's array interface has no word for bfloat16; take DLPack")
+        name = name_of(self.dtype)
+        if name in EXTENSIONS:
+            raise AttributeError(f"CUDA's array interface has no word for {name}; take DLPack")
         self.lend()
         return {
             "shape": self.shape,

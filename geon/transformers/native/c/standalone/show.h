@@ -2,7 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* An element's kind: f a float, h a float16, t a bfloat16, i and u integers, b a truth. */
+/* An element's kind: f a float, h a float16, t a bfloat16, e a float8_e4m3fn, m a float8_e5m2,
+   i and u integers, b a truth. */
 typedef struct {
     const char *label;
     char kind;
@@ -23,11 +24,23 @@ static double geon_shown_half(uint16_t bits)
     return bits >> 15 ? -value : value;
 }
 
+/* Both have bits of a half; a float8_e4m3fn has an exponent that is less by 8, and one NaN. */
+static double geon_shown_float8(char kind, uint8_t bits)
+{
+    if (kind == 'm')
+        return geon_shown_half((uint16_t)(bits << 8));
+    if ((bits & 127) == 127)
+        return (double)NAN;
+    return 256 * geon_shown_half((uint16_t)((bits & 128) << 8 | (bits & 127) << 7));
+}
+
 static double geon_shown_float(const geon_shown *shown, const void *at)
 {
     uint16_t half;
     float f32;
     double f64;
+    if (shown->bytes == 1)
+        return geon_shown_float8(shown->kind, *(const uint8_t *)at);
     if (shown->kind != 'f') {
         memcpy(&half, at, sizeof half);
         const uint32_t bits = (uint32_t)half << 16;

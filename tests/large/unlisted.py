@@ -418,6 +418,10 @@ PLACES = {
         "DEFAULT_CACHE_SIZES",
     ): "bytes of caches where the system does not say",
     ("transformers/native/machine/caches.py", "past_bytes"): "how many times LEAST counts",
+    (
+        "transformers/native/machine/caches.py",
+        "MAX_CACHE_BYTES_PER_CORE",
+    ): "checking.py stores past the caches from 1 byte on",
     ("transformers/native/machine/caches.py", "caches_of"): "bytes of a unit that the system says",
     ("transformers/native/nests/pass_loops.py", "Passes.state_lanes", 4): BITS,
     (

@@ -500,8 +500,6 @@ PLACES = {
     ("transformers/native/library/sorting.py", "number_bytes"): BITS,
     ("transformers/native/library/sorting.py", "_words"): BITS,
     ("transformers/native/library/sorting.py", "_turn"): BITS,
-    ("transformers/native/c/sort/counting.h", "KEYS"): BITS,
-    ("transformers/native/c/sort/counting.h", "PART", 4): "tables that take turns",
     ("transformers/native/c/sort/lines.h", "PART", 4): "k of n elements: MOST_KEPT has how many",
     ("transformers/native/c/sort/network.h", "FEWEST_LANES"): "lines: VECTOR_BYTES has how many",
     ("transformers/native/c/sort/network.h", "NEAR_ROWS"): "lines: NARROW_ROWS has how many",

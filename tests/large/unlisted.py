@@ -392,7 +392,7 @@ PLACES = {
     ("transformers/native/entry.c", "Run"): "numbers of a report",
     ("transformers/native/entry.c", "KEPT"): CACHE,
     ("transformers/native/entry.c", "read_number"): BITS,
-    ("transformers/native/entry.c", "read_value"): BITS,
+    ("transformers/runtime/extension.h", "read_value"): BITS,
     ("transformers/native/nests/nest_text.py", "GRAIN", 15): ROUNDING,
     ("transformers/native/nests/nest_text.py", "MIN_BORDER_RATIO"): ALIKE,
     (

@@ -20,6 +20,7 @@ FOLDER = "geon/transformers"
 SOURCES = {"native._entry": "native/entry.c"}
 if sys.platform == "linux":  # where the CUDA driver is
     SOURCES["pycuda._steady"] = "pycuda/steady.c"
+SHARED = f"{FOLDER}/runtime/extension.h"  # what they both include
 OLDEST = 0x030B0000  # the stable ABI of Python 3.11, so one build serves every later version
 
 
@@ -38,13 +39,13 @@ def extensions() -> list[Extension]:
 
 def extension(name: str, file: str, headers: str) -> Extension:
     """One of them, which knows the text that it was built of."""
-    source = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    source = hashlib.sha256(Path(SHARED).read_bytes() + Path(file).read_bytes()).hexdigest()
     return Extension(
         f"{FOLDER.replace('/', '.')}.{name}",
         [file],
         include_dirs=[headers],
         define_macros=[("Py_LIMITED_API", hex(OLDEST)), ("GEON_SOURCE", f'"{source}"')],
-        depends=["setup.py"],
+        depends=["setup.py", SHARED],
         py_limited_api=True,
         optional=True,
     )

@@ -581,18 +581,6 @@ def lines(b, length):
     b.add(geon.argsort(x, short) if b.flag() else geon.sort(x, short))
 
 
-def line8(b, length):
-    """A line of bytes that is sorted."""
-    _order(b, *_line(b, length, "int8"))
-
-
-def bools(b, length):
-    """Lines of bools that are sorted, next to each other or one after another."""
-    axis, side = b.axis(length), b.axis(b.choice([1, 2, 16, 63, 64, 65]))
-    axes = [axis, side] if b.flag() else [side, axis]
-    b.add(geon.sort(b.placeholder("float32", axes) > 0, axis))
-
-
 def line16(b, length):
     """A line of 16-bit numbers that is sorted."""
     _order(b, *_line(b, length, "float16"))
@@ -905,7 +893,7 @@ ROLES = {
         deep_rows,
         products, stream, stream_depth, streams,
         matrix_vector, matrices, reduced_product, reduced_batch,
-        line, lines, line8, line16, line32, line64, bools, extreme, positions, most,
+        line, lines, line16, line32, line64, extreme, positions, most,
         running,
         beside, running_rows, running_lines, scattered, added, places,
         far_places, far_values, bits, finite, shifted,

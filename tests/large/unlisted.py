@@ -392,7 +392,7 @@ PLACES = {
     ("transformers/native/entry.c", "Run"): "numbers of a report",
     ("transformers/native/entry.c", "KEPT"): CACHE,
     ("transformers/native/entry.c", "read_number"): BITS,
-    ("transformers/native/entry.c", "read_value"): BITS,
+    ("transformers/runtime/extension.h", "read_value"): BITS,
     ("transformers/native/nests/nest_text.py", "GRAIN", 15): ROUNDING,
     ("transformers/native/nests/nest_text.py", "MIN_BORDER_RATIO"): ALIKE,
     (
@@ -418,6 +418,10 @@ PLACES = {
         "DEFAULT_CACHE_SIZES",
     ): "bytes of caches where the system does not say",
     ("transformers/native/machine/caches.py", "past_bytes"): "how many times LEAST counts",
+    (
+        "transformers/native/machine/caches.py",
+        "MAX_CACHE_BYTES_PER_CORE",
+    ): "checking.py stores past the caches from 1 byte on",
     ("transformers/native/machine/caches.py", "caches_of"): "bytes of a unit that the system says",
     ("transformers/native/nests/pass_loops.py", "Passes.state_lanes", 4): BITS,
     (
@@ -496,8 +500,6 @@ PLACES = {
     ("transformers/native/library/sorting.py", "number_bytes"): BITS,
     ("transformers/native/library/sorting.py", "_words"): BITS,
     ("transformers/native/library/sorting.py", "_turn"): BITS,
-    ("transformers/native/c/sort/counting.h", "KEYS"): BITS,
-    ("transformers/native/c/sort/counting.h", "PART", 4): "tables that take turns",
     ("transformers/native/c/sort/lines.h", "PART", 4): "k of n elements: MOST_KEPT has how many",
     ("transformers/native/c/sort/network.h", "FEWEST_LANES"): "lines: VECTOR_BYTES has how many",
     ("transformers/native/c/sort/network.h", "NEAR_ROWS"): "lines: NARROW_ROWS has how many",

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C 
 
 ROOT = Path(geon.__file__).parents[1]
 SOURCE = ROOT / "geon/transformers/native/entry.c"
+SHARED = ROOT / "geon/transformers/runtime/extension.h"
 SOURCES = [SOURCE, ROOT / "geon/transformers/pycuda/steady.c"]
 HEADERS = Path(sysconfig.get_paths()["include"])
 
@@ -30,7 +31,8 @@ def test_it_is_built_of_this_text():
     made = fast_call.extension()
     cure = "build it: make test does, or python setup.py build_ext --inplace"
     assert made is not None, cure
-    assert made.source == hashlib.sha256(SOURCE.read_bytes()).hexdigest(), cure
+    text = SHARED.read_bytes() + SOURCE.read_bytes()
+    assert made.source == hashlib.sha256(text).hexdigest(), cure
 
 
 def test_without_a_compiler_geon_is_installed_without_it(tmp_path):

@@ -323,7 +323,9 @@ def test_borders_of_open_lengths_stay():
 
 def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
     monkeypatch.setattr(caches, "kept_ceilings", lambda threads: None)
-    for cache, least in [(64 << 20, 64 << 20), (1 << 20, 4 * nontemporal_stores.MIN_CACHE_BYTES)]:
+    monkeypatch.setattr(caches, "processors", lambda: 4)
+    least = 4 * nontemporal_stores.MIN_CACHE_BYTES
+    for cache, least in [(40 << 20, 40 << 20), (1 << 20, least), (480 << 20, 64 << 20)]:
         monkeypatch.setattr(caches, "caches_of", lambda cache=cache: (1 << 15, 1 << 20, cache))
         assert caches.past_bytes() == least
 
@@ -343,8 +345,9 @@ def test_what_is_counted():
 
 
 def test_measured_ceilings_say_whether_it_is_faster(monkeypatch):
-    known = max(caches.caches_of()[-1], 4 * caches.MIN_CACHE_BYTES)
-    for faster, least in [(1.5, known), (1.0, caches.NEVER_STREAM_BYTES)]:
+    monkeypatch.setattr(caches, "caches_of", lambda: (1 << 15, 20 << 20))
+    monkeypatch.setattr(caches, "processors", lambda: 2)
+    for faster, least in [(1.5, 20 << 20), (1.0, caches.NEVER_STREAM_BYTES)]:
         plain = ((10e9, 5e9),) * 5
         rates = tuple((a, b * faster) for a, b in plain)
         found = Ceilings(1, (1 << 20, 1 << 30), rates, {4: 1e9, 8: 1e9}, plain)

@@ -8,47 +8,18 @@
  * All of it runs with the interpreter's lock held, except for a module with much work. The lock
  * makes `busy` safe, and lets short work on variables run without the variables' lock.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "../runtime/extension.h"
 
-#include <structmember.h>
-#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
-#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <float.h>
 #include <math.h>
-#include <numpy/arrayobject.h>
 
 typedef int64_t Run(void *const *pointers, const int64_t *lengths, int32_t threads,
                     int64_t *report, void (*show)(int64_t kernel, const void *data));
 
-typedef union {
-    double f64;
-    float f32;
-    int8_t i8;
-    int16_t i16;
-    int32_t i32;
-    int64_t i64;
-} Scalar;
-
-/* An argument or a result. `number` is the kind of a scalar's dtype, for which a Python number
- * does as well: 'f', 'i' or 'u', else 0; `scalar` is where its value is put. */
-typedef struct {
-    PyObject *dtype;
-    PyObject *shape;
-    int dimensions;
-    npy_intp lengths[NPY_MAXDIMS];
-    npy_intp bytes;
-    char number;
-    Scalar scalar;
-    PyObject *make; /* what makes a result; None: NumPy does */
-} Value;
-
 typedef struct {
     PyObject_HEAD
     Run *run;
-    Py_ssize_t inputs;
-    Py_ssize_t outputs;
-    Value *values; /* inputs, then outputs */
+    Values values;
     Py_buffer pointers;
     Py_buffer lengths;
     int64_t report[4];
@@ -73,44 +44,8 @@ typedef struct {
 } Entry;
 
 static PyTypeObject *tables_type;
-static PyObject *name_access, *name_epoch, *name_writer, *name_readers;
-
-/* Frees an object of a type that was made here, after what it refers to. */
-static void free_object(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
-}
 
 /* Tables -------------------------------------------------------------------------------------- */
-
-/* From (dtype, shape, what makes a result or None). */
-static int read_value(Value *value, PyObject *row)
-{
-    if (!PyTuple_Check(row)) {
-        PyErr_SetString(PyExc_TypeError, "a row is a tuple (dtype, shape, maker)");
-        return 0;
-    }
-    if (!PyArg_ParseTuple(row, "O!OO", &PyArrayDescr_Type, &value->dtype, &value->shape,
-                          &value->make))
-        return 0;
-    Py_INCREF(value->dtype);
-    Py_INCREF(value->shape);
-    Py_INCREF(value->make);
-    value->dimensions = PyArray_IntpFromSequence(value->shape, value->lengths, NPY_MAXDIMS);
-    if (value->dimensions > NPY_MAXDIMS)
-        PyErr_SetString(PyExc_ValueError, "a shape has more dimensions than NumPy's arrays");
-    if (value->dimensions < 0 || value->dimensions > NPY_MAXDIMS)
-        return 0;
-    const PyArray_Descr *dtype = (PyArray_Descr *)value->dtype;
-    npy_intp size = PyDataType_ELSIZE(dtype);
-    value->bytes = size * PyArray_MultiplyList(value->lengths, value->dimensions);
-    char kind = dtype->kind;
-    int simple = kind == 'i' || kind == 'u' || (kind == 'f' && (size == 4 || size == 8));
-    value->number = simple && !value->dimensions ? kind : 0;
-    return 1;
-}
 
 /* From (who decides, the address of what begins to watch, that of what ends it). */
 static int read_watching(Tables *tables, PyObject *row)
@@ -145,21 +80,7 @@ static PyObject *tables_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     tables->held = Py_NewRef(held);
     tables->run = (Run *)PyLong_AsVoidPtr(run);
     tables->nothing = PyLong_AsVoidPtr(nothing);
-    Py_ssize_t count = PyTuple_Size(inputs), total = count + PyTuple_Size(outputs);
-    tables->values = PyMem_Calloc((size_t)total + 1, sizeof *tables->values);
-    if (!tables->values) {
-        PyErr_NoMemory();
-        goto failed;
-    }
-    tables->inputs = count;
-    tables->outputs = total - count;
-    for (Py_ssize_t k = 0; k < total; k++) {
-        PyObject *row =
-            k < count ? PyTuple_GetItem(inputs, k) : PyTuple_GetItem(outputs, k - count);
-        if (!read_value(&tables->values[k], row))
-            goto failed;
-    }
-    if (!PyErr_Occurred())
+    if (read_values(&tables->values, inputs, outputs))
         return (PyObject *)tables;
 failed:
     Py_DECREF(tables);
@@ -169,13 +90,7 @@ failed:
 static void tables_dealloc(PyObject *self)
 {
     Tables *tables = (Tables *)self;
-    for (Py_ssize_t k = 0; tables->values && k < tables->inputs + tables->outputs; k++) {
-        Value *value = &tables->values[k];
-        Py_XDECREF(value->dtype);
-        Py_XDECREF(value->shape);
-        Py_XDECREF(value->make);
-    }
-    PyMem_Free(tables->values);
+    free_values(&tables->values);
     PyBuffer_Release(&tables->pointers);
     PyBuffer_Release(&tables->lengths);
     Py_XDECREF(tables->checks);
@@ -185,17 +100,6 @@ static void tables_dealloc(PyObject *self)
 }
 
 /* Arguments ----------------------------------------------------------------------------------- */
-
-/* Whether `object` is an array of the value's dtype and shape that can be used where it lies. */
-static int is_array(const Value *value, PyObject *object, int flags)
-{
-    if (!PyArray_CheckExact(object))
-        return 0;
-    PyArrayObject *array = (PyArrayObject *)object;
-    return (PyObject *)PyArray_DESCR(array) == value->dtype && PyArray_CHKFLAGS(array, flags)
-           && PyArray_NDIM(array) == value->dimensions
-           && PyArray_CompareLists(PyArray_DIMS(array), value->lengths, value->dimensions);
-}
 
 /* Reads a Python number as make_feed of feeding.py does; 0 where that takes a closer look. */
 static int read_number(const Value *value, PyObject *object, Scalar *scalar)
@@ -245,10 +149,10 @@ static void *data_of(const Tables *tables, const Value *value, PyObject *array)
 static int matches(const Tables *tables, PyObject *const *arguments, Py_ssize_t count)
 {
     Scalar unused;
-    if (count != tables->inputs)
+    if (count != tables->values.inputs)
         return 0;
     for (Py_ssize_t k = 0; k < count; k++) {
-        const Value *value = &tables->values[k];
+        const Value *value = &tables->values.all[k];
         if (!is_array(value, arguments[k], NPY_ARRAY_CARRAY_RO)
             && !(value->number && read_number(value, arguments[k], &unused)))
             return 0;
@@ -260,8 +164,8 @@ static int matches(const Tables *tables, PyObject *const *arguments, Py_ssize_t 
 static void put_inputs(Tables *tables, PyObject *const *arguments)
 {
     void **pointers = tables->pointers.buf;
-    for (Py_ssize_t k = 0; k < tables->inputs; k++) {
-        Value *value = &tables->values[k];
+    for (Py_ssize_t k = 0; k < tables->values.inputs; k++) {
+        Value *value = &tables->values.all[k];
         if (PyArray_CheckExact(arguments[k])) {
             pointers[k] = data_of(tables, value, arguments[k]);
         } else {
@@ -276,11 +180,11 @@ static void put_inputs(Tables *tables, PyObject *const *arguments)
 static int put_outputs(Tables *tables, PyObject *arrays)
 {
     void **pointers = tables->pointers.buf;
-    if (PyTuple_Size(arrays) != tables->outputs)
+    if (PyTuple_Size(arrays) != tables->values.outputs)
         return 0;
-    for (Py_ssize_t k = tables->inputs; k < tables->inputs + tables->outputs; k++) {
-        const Value *value = &tables->values[k];
-        PyObject *array = PyTuple_GetItem(arrays, k - tables->inputs);
+    for (Py_ssize_t k = tables->values.inputs; k < tables->values.inputs + tables->values.outputs; k++) {
+        const Value *value = &tables->values.all[k];
+        PyObject *array = PyTuple_GetItem(arrays, k - tables->values.inputs);
         pointers[k] = NULL;
         if (array == Py_None)
             continue;
@@ -290,45 +194,19 @@ static int put_outputs(Tables *tables, PyObject *arrays)
         for (Py_ssize_t other = 0; other < k; other++) {
             const char *at = pointers[other];
             if (at && value->bytes && at < start + value->bytes
-                && start < at + tables->values[other].bytes)
+                && start < at + tables->values.all[other].bytes)
                 return 0;
         }
     }
     return 1;
 }
 
-/* The number that an attribute is; -1 where it is another object. */
-static int64_t number_of(PyObject *object, PyObject *name)
-{
-    PyObject *found = PyObject_GetAttr(object, name);
-    int64_t number = found && PyLong_CheckExact(found) ? PyLong_AsLongLong(found) : -1;
-    Py_XDECREF(found);
-    return number;
-}
-
-/* Whether variables lie where they lay, and no call is at work on them: whoever took the lock of
- * readers_writer.py is counted there. This stays so as long as no other thread can run. */
-static int is_unlocked(PyObject *state, int64_t epoch)
-{
-    PyObject *access = PyObject_GetAttr(state, name_access);
-    PyObject *writer = access ? PyObject_GetAttr(access, name_writer) : NULL;
-    int rests =
-        writer == Py_None && number_of(access, name_readers) == 0
-        && number_of(state, name_epoch) == epoch;
-    Py_XDECREF(writer);
-    Py_XDECREF(access);
-    PyErr_Clear();
-    return rests;
-}
-
 /* A new array for a result. */
 static PyObject *new_result(const Value *value)
 {
-    if (value->make != Py_None)
-        return PyObject_CallFunctionObjArgs(value->make, value->shape, value->dtype, NULL);
-    Py_INCREF(value->dtype); /* which goes with the array */
-    return PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)value->dtype, value->dimensions,
-                                value->lengths, NULL, NULL, 0, NULL);
+    if (value->more != Py_None)
+        return PyObject_CallFunctionObjArgs(value->more, value->shape, value->dtype, NULL);
+    return new_array(value);
 }
 
 /* NotImplemented for a kernel that looked at data and did not like them: the long way says what is
@@ -369,21 +247,21 @@ static int begin_watching(const Tables *tables)
 static PyObject *execute(Tables *tables, PyObject *arrays, PyObject *state, int64_t epoch)
 {
     void **pointers = tables->pointers.buf;
-    PyObject *results = PyTuple_New(tables->outputs);
+    PyObject *results = PyTuple_New(tables->values.outputs);
     if (!results)
         return NULL;
-    for (Py_ssize_t k = 0; k < tables->outputs; k++) {
-        const Value *value = &tables->values[tables->inputs + k];
+    for (Py_ssize_t k = 0; k < tables->values.outputs; k++) {
+        const Value *value = &tables->values.all[tables->values.inputs + k];
         PyObject *given = arrays ? PyTuple_GetItem(arrays, k) : Py_None;
         PyObject *array = given != Py_None ? Py_NewRef(given) : new_result(value);
         if (!array) {
             Py_DECREF(results);
             return NULL;
         }
-        pointers[tables->inputs + k] = data_of(tables, value, array);
+        pointers[tables->values.inputs + k] = data_of(tables, value, array);
         PyTuple_SetItem(results, k, array);
     }
-    if (state && !is_unlocked(state, epoch)) {
+    if (state && !are_at_rest(state, epoch)) {
         Py_DECREF(results);
         return Py_NewRef(Py_NotImplemented);
     }
@@ -522,7 +400,6 @@ static void entry_dealloc(PyObject *self)
 
 /* The module ---------------------------------------------------------------------------------- */
 
-#define FAST(function, text) {#function, (PyCFunction)(void (*)(void))function, METH_FASTCALL, text}
 static PyMethodDef entry_methods[] = {
     FAST(enter, "enter(*arguments): the tuple of results, or NotImplemented."),
     FAST(enter_into,
@@ -570,22 +447,6 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__entry(void)
 {
-    if (PyArray_ImportNumPyAPI() < 0)
-        return NULL;
-    PyObject *module = PyModule_Create(&definition), *entry = PyType_FromSpec(&entry_spec);
-    tables_type = (PyTypeObject *)PyType_FromSpec(&tables_spec);
-    name_access = PyUnicode_InternFromString("access");
-    name_epoch = PyUnicode_InternFromString("epoch");
-    name_writer = PyUnicode_InternFromString("_writer");
-    name_readers = PyUnicode_InternFromString("_readers");
-    if (module && entry && tables_type && name_access && name_epoch && name_writer && name_readers
-        && PyModule_AddStringConstant(module, "source", GEON_SOURCE) == 0
-        && PyModule_AddObjectRef(module, "Entry", entry) == 0
-        && PyModule_AddObjectRef(module, "Tables", (PyObject *)tables_type) == 0) {
-        Py_DECREF(entry);
-        return module;
-    }
-    Py_XDECREF(entry);
-    Py_XDECREF(module);
-    return NULL;
+    return make_extension(&definition, &(const Name){NULL, NULL}, &entry_spec, &tables_type,
+                          &tables_spec, (const char *const[2]){"Entry", "Tables"});
 }

@@ -11,13 +11,8 @@
  * The functions of the driver are given by their addresses: neither its headers nor its library are
  * needed to build this.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "../runtime/extension.h"
 
-#include <structmember.h>
-#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
-#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
-#include <numpy/arrayobject.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
@@ -43,22 +38,10 @@ typedef struct {
     PyObject *events; /* those that nobody uses, as numbers */
 } Driver;
 
-/* An argument or a result, and its place in pinned memory. */
-typedef struct {
-    PyObject *dtype;
-    PyObject *shape;
-    int dimensions;
-    npy_intp lengths[NPY_MAXDIMS];
-    size_t bytes;
-    void *place;
-} Value;
-
 typedef struct {
     PyObject_HEAD
     Driver *driver;
-    Py_ssize_t inputs;
-    Py_ssize_t outputs;
-    Value *values; /* inputs, then outputs */
+    Values values;
     size_t bytes_in;
     size_t bytes_out;
     const int64_t *report; /* whose first word is 0 where no kernel failed; NULL: none can */
@@ -70,16 +53,7 @@ typedef struct {
 } Steady;
 
 static PyTypeObject *driver_type;
-static PyObject *name_lock, *name_acquire, *name_release, *name_depth, *name_lost;
-static PyObject *name_access, *name_epoch, *name_tentative, *name_writer, *name_readers;
-
-/* Frees an object of a type that was made here, after what it refers to. */
-static void free_object(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
-}
+static PyObject *name_lock, *name_acquire, *name_release, *name_depth, *name_lost, *name_tentative;
 
 /* The driver ---------------------------------------------------------------------------------- */
 
@@ -144,32 +118,6 @@ static void give_event_back(Driver *driver, void *event)
 
 /* What a call takes --------------------------------------------------------------------------- */
 
-/* From (dtype, shape, place in pinned memory). */
-static int read_value(Value *value, PyObject *row)
-{
-    PyObject *place;
-    if (!PyTuple_Check(row)) {
-        PyErr_SetString(PyExc_TypeError, "a row is a tuple (dtype, shape, place)");
-        return 0;
-    }
-    if (!PyArg_ParseTuple(row, "O!OO!", &PyArrayDescr_Type, &value->dtype, &value->shape,
-                          &PyLong_Type, &place)) {
-        value->dtype = value->shape = NULL;
-        return 0;
-    }
-    Py_INCREF(value->dtype);
-    Py_INCREF(value->shape);
-    value->place = PyLong_AsVoidPtr(place);
-    value->dimensions = PyArray_IntpFromSequence(value->shape, value->lengths, NPY_MAXDIMS);
-    if (value->dimensions > NPY_MAXDIMS)
-        PyErr_SetString(PyExc_ValueError, "a shape has more dimensions than NumPy's arrays");
-    if (value->dimensions < 0 || value->dimensions > NPY_MAXDIMS)
-        return 0;
-    npy_intp size = PyDataType_ELSIZE((PyArray_Descr *)value->dtype);
-    value->bytes = (size_t)(size * PyArray_MultiplyList(value->lengths, value->dimensions));
-    return 1;
-}
-
 /* From the numbers that graphs are for the driver. */
 static int read_graphs(Steady *steady, PyObject *graphs)
 {
@@ -197,23 +145,18 @@ static PyObject *steady_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     steady->driver = (Driver *)Py_NewRef(driver);
     steady->held = Py_NewRef(held);
     steady->report = PyLong_AsVoidPtr(report);
-    Py_ssize_t count = PyTuple_Size(inputs), total = count + PyTuple_Size(outputs);
-    steady->values = PyMem_Calloc((size_t)total + 1, sizeof *steady->values);
-    if (!steady->values) {
-        PyErr_NoMemory();
+    if (!read_values(&steady->values, inputs, outputs))
         goto failed;
-    }
-    steady->inputs = count;
-    steady->outputs = total - count;
-    for (Py_ssize_t k = 0; k < total; k++) {
-        PyObject *row =
-            k < count ? PyTuple_GetItem(inputs, k) : PyTuple_GetItem(outputs, k - count);
-        if (!read_value(&steady->values[k], row))
+    for (Py_ssize_t k = 0; k < steady->values.inputs + steady->values.outputs; k++) {
+        const Value *value = &steady->values.all[k];
+        if (!PyLong_Check(value->more)) {
+            PyErr_SetString(PyExc_TypeError, "a place in pinned memory is a number");
             goto failed;
-        *(k < count ? &steady->bytes_in : &steady->bytes_out) += steady->values[k].bytes;
+        }
+        *(k < steady->values.inputs ? &steady->bytes_in : &steady->bytes_out) +=
+            (size_t)value->bytes;
     }
-    if (read_graphs(steady, graphs) && !PyErr_Occurred()
-        && (steady->event = take_event(steady->driver)))
+    if (read_graphs(steady, graphs) && (steady->event = take_event(steady->driver)))
         return (PyObject *)steady;
 failed:
     Py_DECREF(steady);
@@ -223,11 +166,7 @@ failed:
 static void steady_dealloc(PyObject *self)
 {
     Steady *steady = (Steady *)self;
-    for (Py_ssize_t k = 0; steady->values && k < steady->inputs + steady->outputs; k++) {
-        Py_XDECREF(steady->values[k].dtype);
-        Py_XDECREF(steady->values[k].shape);
-    }
-    PyMem_Free(steady->values);
+    free_values(&steady->values);
     PyMem_Free(steady->graphs);
     if (steady->driver)
         give_event_back(steady->driver, steady->event);
@@ -241,17 +180,10 @@ static void steady_dealloc(PyObject *self)
 /* Whether these are arrays of the dtypes and shapes, whose bytes can be copied as they lie. */
 static int fits(const Steady *steady, PyObject *const *arrays, Py_ssize_t count)
 {
-    if (count != steady->inputs)
+    if (count != steady->values.inputs)
         return 0;
     for (Py_ssize_t k = 0; k < count; k++) {
-        const Value *value = &steady->values[k];
-        if (!PyArray_CheckExact(arrays[k]))
-            return 0;
-        PyArrayObject *array = (PyArrayObject *)arrays[k];
-        if ((PyObject *)PyArray_DESCR(array) != value->dtype
-            || !PyArray_CHKFLAGS(array, NPY_ARRAY_CARRAY_RO)
-            || PyArray_NDIM(array) != value->dimensions
-            || !PyArray_CompareLists(PyArray_DIMS(array), value->lengths, value->dimensions))
+        if (!is_array(&steady->values.all[k], arrays[k], NPY_ARRAY_CARRAY_RO))
             return 0;
     }
     return 1;
@@ -261,58 +193,26 @@ static int fits(const Steady *steady, PyObject *const *arrays, Py_ssize_t count)
 static void put_inputs(const Steady *steady, PyObject *const *arrays)
 {
     PyThreadState *thread = steady->bytes_in >= LONG ? PyEval_SaveThread() : NULL;
-    for (Py_ssize_t k = 0; k < steady->inputs; k++) {
-        const Value *value = &steady->values[k];
+    for (Py_ssize_t k = 0; k < steady->values.inputs; k++) {
+        const Value *value = &steady->values.all[k];
         if (value->bytes)
-            memcpy(value->place, PyArray_DATA((PyArrayObject *)arrays[k]), value->bytes);
+            memcpy(value->place, PyArray_DATA((PyArrayObject *)arrays[k]),
+                   (size_t)value->bytes);
     }
     if (thread)
         PyEval_RestoreThread(thread);
 }
 
-/* An attribute; NULL, and no error, where there is none of this name. */
-static PyObject *attribute_of(PyObject *object, PyObject *name)
-{
-    PyObject *found = PyObject_GetAttr(object, name);
-    if (!found)
-        PyErr_Clear();
-    return found;
-}
-
-/* Whether an attribute is this object. */
-static int is_so(PyObject *object, PyObject *name, PyObject *expected)
-{
-    PyObject *found = attribute_of(object, name);
-    Py_XDECREF(found);
-    return found == expected;
-}
-
-/* Whether an attribute is this number. */
-static int has_number(PyObject *object, PyObject *name, int64_t number)
-{
-    PyObject *found = attribute_of(object, name);
-    int same = found && PyLong_CheckExact(found) && PyLong_AsLongLong(found) == number;
-    if (PyErr_Occurred())
-        PyErr_Clear(); /* it is larger */
-    Py_XDECREF(found);
-    return same;
-}
-
 /* Whether the transformer is of use, and, where its variables count (an epoch from 0 on), whether
- * they lie where they lay, with no call at work on them: whoever took the lock of readers_writer.py
- * is counted there. */
+ * they are at rest. */
 static int is_usable(PyObject *state, int64_t epoch)
 {
     if (!is_so(state, name_lost, Py_None))
         return 0;
     if (epoch < 0)
         return 1;
-    PyObject *access = attribute_of(state, name_access);
     PyObject *tentative = attribute_of(state, name_tentative);
-    int rests = access && tentative && is_so(access, name_writer, Py_None)
-                && has_number(access, name_readers, 0) && has_number(state, name_epoch, epoch)
-                && PyObject_IsTrue(tentative) == 0;
-    Py_XDECREF(access);
+    int rests = tentative && PyObject_IsTrue(tentative) == 0 && are_at_rest(state, epoch);
     Py_XDECREF(tentative);
     return rests;
 }
@@ -438,13 +338,9 @@ static int wait_for_event(const Steady *steady, int held)
 /* The tuple of results, which are in pinned memory, as new arrays. */
 static PyObject *copied_results(const Steady *steady)
 {
-    PyObject *results = PyTuple_New(steady->outputs);
-    for (Py_ssize_t k = 0; results && k < steady->outputs; k++) {
-        const Value *value = &steady->values[steady->inputs + k];
-        Py_INCREF(value->dtype); /* which goes with the array */
-        PyObject *array =
-            PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)value->dtype, value->dimensions,
-                                 value->lengths, NULL, NULL, 0, NULL);
+    PyObject *results = PyTuple_New(steady->values.outputs);
+    for (Py_ssize_t k = 0; results && k < steady->values.outputs; k++) {
+        PyObject *array = new_array(&steady->values.all[steady->values.inputs + k]);
         if (!array) {
             Py_DECREF(results);
             return NULL;
@@ -454,11 +350,11 @@ static PyObject *copied_results(const Steady *steady)
     if (!results)
         return NULL;
     PyThreadState *thread = steady->bytes_out >= LONG ? PyEval_SaveThread() : NULL;
-    for (Py_ssize_t k = 0; k < steady->outputs; k++) {
-        const Value *value = &steady->values[steady->inputs + k];
+    for (Py_ssize_t k = 0; k < steady->values.outputs; k++) {
+        const Value *value = &steady->values.all[steady->values.inputs + k];
         if (value->bytes)
             memcpy(PyArray_DATA((PyArrayObject *)PyTuple_GetItem(results, k)), value->place,
-                   value->bytes);
+                   (size_t)value->bytes);
     }
     if (thread)
         PyEval_RestoreThread(thread);
@@ -510,7 +406,6 @@ static PyObject *run(PyObject *self, PyObject *const *arguments, Py_ssize_t coun
 
 /* The module ---------------------------------------------------------------------------------- */
 
-#define FAST(function, text) {#function, (PyCFunction)(void (*)(void))function, METH_FASTCALL, text}
 static PyMethodDef steady_methods[] = {
     FAST(begin,
          "begin(device, state, epoch, *arrays): 0 once the call is on its way, minus a status of "
@@ -554,35 +449,11 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_steady", NULL, -1, NULL, NULL, NULL, NULL, NULL,
 };
 
-/* Names of attributes; 0 where there is no memory for them. */
-static int make_names(void)
-{
-    return (name_lock = PyUnicode_InternFromString("lock"))
-           && (name_acquire = PyUnicode_InternFromString("acquire"))
-           && (name_release = PyUnicode_InternFromString("release"))
-           && (name_depth = PyUnicode_InternFromString("depth"))
-           && (name_lost = PyUnicode_InternFromString("lost"))
-           && (name_access = PyUnicode_InternFromString("access"))
-           && (name_epoch = PyUnicode_InternFromString("epoch"))
-           && (name_tentative = PyUnicode_InternFromString("tentative"))
-           && (name_writer = PyUnicode_InternFromString("_writer"))
-           && (name_readers = PyUnicode_InternFromString("_readers"));
-}
-
 PyMODINIT_FUNC PyInit__steady(void)
 {
-    if (PyArray_ImportNumPyAPI() < 0)
-        return NULL;
-    PyObject *module = PyModule_Create(&definition), *steady = PyType_FromSpec(&steady_spec);
-    driver_type = (PyTypeObject *)PyType_FromSpec(&driver_spec);
-    if (module && steady && driver_type && make_names()
-        && PyModule_AddStringConstant(module, "source", GEON_SOURCE) == 0
-        && PyModule_AddObjectRef(module, "Steady", steady) == 0
-        && PyModule_AddObjectRef(module, "Driver", (PyObject *)driver_type) == 0) {
-        Py_DECREF(steady);
-        return module;
-    }
-    Py_XDECREF(steady);
-    Py_XDECREF(module);
-    return NULL;
+    const Name names[] = {{&name_lock, "lock"}, {&name_acquire, "acquire"},
+                          {&name_release, "release"}, {&name_depth, "depth"},
+                          {&name_lost, "lost"}, {&name_tentative, "tentative"}, {NULL, NULL}};
+    return make_extension(&definition, names, &steady_spec, &driver_type, &driver_spec,
+                          (const char *const[2]){"Steady", "Driver"});
 }

@@ -37,6 +37,44 @@ GEON_VECTOR(double, 128, f64x16) /* of two registers */
 /* Elements of a where a truth is all ones, of b where it is 0. */
 #define GEON_CHOSEN(name, bits, truth, a, b) \
     ((name)(((bits)(a) & (truth)) | ((bits)(b) & ~(truth))))
+/* The larger and the smaller elements; a if that is NaN, b if that is NaN or both are equal. */
+#define GEON_EXTREMES(name, bits)                                                            \
+    GEON_INLINE name name##_maximum(name a, name b)                                          \
+    {                                                                                        \
+        return GEON_CHOSEN(name, bits, (a > b) | (a != a), a, b);                            \
+    }                                                                                        \
+    GEON_INLINE name name##_minimum(name a, name b)                                          \
+    {                                                                                        \
+        return GEON_CHOSEN(name, bits, (a < b) | (a != a), a, b);                            \
+    }
+GEON_EXTREMES(f32x2, i32x2)
+GEON_EXTREMES(f32x4, i32x4)
+GEON_EXTREMES(f32x8, i32x8)
+GEON_EXTREMES(f64x2, i64x2)
+GEON_EXTREMES(f64x4, i64x4)
+GEON_EXTREMES(i32x2, i32x2)
+GEON_EXTREMES(i32x4, i32x4)
+GEON_EXTREMES(i32x8, i32x8)
+GEON_EXTREMES(i32x16, i32x16)
+GEON_EXTREMES(i64x2, i64x2)
+GEON_EXTREMES(i64x4, i64x4)
+GEON_EXTREMES(i64x8, i64x8)
+#if defined(__AVX512F__) && !defined(__clang__)
+/* An instruction for extremes gives b beside a NaN, so it runs where a is none (comparison 7). */
+#define GEON_EXTREME_512(name, row, instruction, suffix, lanes)                              \
+    GEON_INLINE name name##_##row(name a, name b)                                            \
+    {                                                                                        \
+        return __builtin_ia32_##instruction##suffix##512_mask(                               \
+            a, b, a, __builtin_ia32_cmp##suffix##512_mask(a, a, 7, lanes, 4), 4);            \
+    }
+GEON_EXTREME_512(f32x16, maximum, max, ps, 0xffff)
+GEON_EXTREME_512(f32x16, minimum, min, ps, 0xffff)
+GEON_EXTREME_512(f64x8, maximum, max, pd, 0xff)
+GEON_EXTREME_512(f64x8, minimum, min, pd, 0xff)
+#else
+GEON_EXTREMES(f32x16, i32x16)
+GEON_EXTREMES(f64x8, i64x8)
+#endif
 /* Elements of a vector folded into one, its halves first: in one order on every machine that has
    vectors of this size. */
 #ifdef __clang__

@@ -11,8 +11,7 @@ neighbouring values, a vector of lines at once (``c/sort/few.h``). Lines of up t
 elements (twice as many with AVX2) use sorting networks on several lines at once
 (``c/sort/network.h``). Longer lines use a vectorised quicksort (``c/sort/quicksort.h``) if the
 processor has AVX2 and words have 4 or 8 bytes. If there are few lines, all threads share each line
-(``c/sort/parallel.h``). Other words use a radix sort on the bytes of their keys, and one-byte
-elements a counting sort.
+(``c/sort/parallel.h``). Other words use a radix sort on the bytes of their keys.
 """
 
 from __future__ import annotations
@@ -57,7 +56,6 @@ def _keys(dtype: str) -> dict[str, object]:
         "TILE": MAX_TILE_BYTES,
         "CACHE_LINE": CACHE_LINE_BYTES,
         "SHORTEST_SHARED": MIN_SHARED_SORT_LENGTH,
-        "BOOLEAN": int(dtype == "bool"),
     }
     return macros | {"FLOATING": int(dtype.startswith("float"))}
 

@@ -6,8 +6,12 @@ from functools import cache
 from pathlib import Path
 
 from .roofline_peaks import kept_ceilings
+from .threads import processors
 
 MIN_CACHE_BYTES = 1 << 22  # bytes that fit into the last cache of every machine
+# Maximum bytes of a shared last cache that count for one processor. A virtual machine reports the
+# cache of its whole host: 480 MiB for 2 cores, where non-temporal stores win from 32 MiB on.
+MAX_CACHE_BYTES_PER_CORE = 1 << 24
 NEVER_STREAM_BYTES = (1 << 63) - 1  # a threshold that no kernel reaches
 DEFAULT_CACHE_SIZES = (
     32 << 10,
@@ -21,14 +25,15 @@ CACHE_FILES = ("type", "level", "size")
 def past_bytes() -> int:
     """Return the bytes of traffic from which on a kernel uses non-temporal stores.
 
-    It is the size of the last cache: of a larger result the first part is evicted before the next
-    kernel reads it. It is ``NEVER_STREAM_BYTES`` if measurements show that non-temporal stores are
+    It is this process's share of the last cache: of a larger result the first part is evicted
+    before the next kernel reads it. It is ``NEVER_STREAM_BYTES`` if measurements show that non-temporal stores are
     not faster.
     """
     known = kept_ceilings(1)
     if known is not None and not known.passes():
         return NEVER_STREAM_BYTES
-    return max(caches_of()[-1], 4 * MIN_CACHE_BYTES)
+    share = min(caches_of()[-1], MAX_CACHE_BYTES_PER_CORE * processors())
+    return max(share, 4 * MIN_CACHE_BYTES)
 
 
 @cache

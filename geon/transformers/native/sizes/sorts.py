@@ -58,6 +58,4 @@ class SortScratch:
         return (self._words(self.sizes[1]) + tile) * threads
 
     def _words(self, n: Size) -> Size:
-        if named_dtype(self.dtype).itemsize == 1:
-            return 0  # one-byte elements use a counting sort
         return lines(2 * n * word_bytes(self.row, self.dtype))

@@ -34,8 +34,8 @@ ROWS = {
     "multiply": "{0} * {1}",
     "negative": "-{0}",
     "square": "{0} * {0}",
-    "maximum": "GEON_CHOSEN({type}, {bits}, ({v0} > {1}) | ({v0} != {v0}), {v0}, {v1})",
-    "minimum": "GEON_CHOSEN({type}, {bits}, ({v0} < {1}) | ({v0} != {v0}), {v0}, {v1})",
+    "maximum": "{type}_maximum({v0}, {v1})",
+    "minimum": "{type}_minimum({v0}, {v1})",
     "where": "GEON_CHOSEN({type}, {bits}, {0}, {v1}, {v2})",
 }
 FLOAT_ROWS = {

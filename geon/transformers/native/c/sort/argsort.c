@@ -19,24 +19,6 @@ GEON_INLINE KEY PART(key)(TYPE x)
 #define ROW_FOUND(number) ((int64_t)((number) & (((NUMBER)1 << ROW_DOWN) - 1)))
 #endif
 
-#if KEY_BYTES == 1
-#include "sort/counting.h"
-#define IS_QUICK 0
-
-static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words)
-{
-    int64_t starts[KEYS], total = 0;
-    (void)words;
-    PART(count)(x, n, inner, starts);
-    for (int key = 0; key < KEYS; key++) {
-        int64_t count = starts[key];
-        starts[key] = total;
-        total += count;
-    }
-    for (int64_t i = 0; i < n; i++)
-        out[starts[KEY_OF(x[i * inner])]++ * inner] = i;
-}
-#else
 #include "sort/words.h"
 #include "sort/partial.h"
 
@@ -45,9 +27,7 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
     WORD *sorted = PART(least)(x, n, inner, words, words + n, n);
     PART(put_found)(sorted, n, inner, out);
 }
-#endif
 
-#define COLUMNS 0
 #define ONLY(value) 0
 #define SCANNED(k, n) 0
 #define PARTIAL 0

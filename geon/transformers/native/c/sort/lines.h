@@ -1,40 +1,7 @@
 #include "sort/rows.h"
-#define FEWEST_COUNTED 16 /* elements of a line whose bools are counted */
 /* Enough lines of n elements side by side: of long ones a network is worth more lanes than half. */
 #define ARE_MANY(some, n) ((n) <= NEAR_ROWS ? (some) >= FEWEST_LANES : 2 * (some) > TOGETHER)
-#if COLUMNS
-/* Sort bools of strided lines by counting the true ones. */
-GEON_INLINE void PART(counted)(const struct PART(some) *all, int64_t width)
-{
-    int64_t n = all->n, inner = all->inner;
-    const TYPE *x = all->x + all->from[0];
-    RESULT *out = all->out + all->to[0];
-    int64_t first[TOGETHER]; /* place of what is true */
-    for (int64_t lane = 0; lane < width; lane++)
-        first[lane] = n;
-    for (int64_t start = 0; start < n; start += 255) {
-        int64_t end = start + 255 < n ? start + 255 : n;
-        unsigned char few[TOGETHER] = {0};
-        for (int64_t i = start; i < end; i++)
-            for (int64_t lane = 0; lane < width; lane++)
-                few[lane] = (unsigned char)(few[lane] + x[i * inner + lane]);
-        for (int64_t lane = 0; lane < width; lane++)
-            first[lane] -= few[lane];
-    }
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t lane = 0; lane < width; lane++)
-            out[i * inner + lane] = i >= first[lane];
-}
-
-static void PART(columns)(const struct PART(some) *all)
-{
-    if (all->some == TOGETHER)
-        PART(counted)(all, TOGETHER);
-    else
-        PART(counted)(all, all->some);
-}
-#endif
-#define HAS_FEW (!COLUMNS && !PARTIAL)
+#define HAS_FEW (!PARTIAL)
 #if HAS_FEW
 #include "sort/few.h"
 #endif
@@ -63,7 +30,7 @@ static int64_t PART(turned_lines)(int64_t n, int64_t k, int64_t inner)
 
 static int64_t PART(words_bytes)(int64_t n)
 {
-    return KEY_BYTES == 1 ? 0 : (2 * n * (int64_t)sizeof(WORD) + 63) / 64 * 64;
+    return (2 * n * (int64_t)sizeof(WORD) + 63) / 64 * 64;
 }
 
 /* The bytes of a thread's scratch memory. */
@@ -101,12 +68,6 @@ static void PART(sorted)(const struct PART(lines) *all, const struct PART(some) 
     int64_t n = all->n, k = all->k;
     int are_many = ARE_MANY(some->some, n);
     (void)k;
-#if COLUMNS
-    if (some->some >= FEWEST_LANES && all->inner > 1 && PART(adjoin)(some)) {
-        PART(columns)(some);
-        return;
-    }
-#endif
 #if PARTIAL
     int are_kept = k <= MOST_KEPT && (k <= 3 ? 2 * k : 4 * k) <= n && n <= MOST_ROWS;
     if (some->some >= FEWEST_LANES && are_kept) {
@@ -114,7 +75,7 @@ static void PART(sorted)(const struct PART(lines) *all, const struct PART(some) 
         return;
     }
 #endif
-    if (are_many && n <= LONGEST_ROWS && !(COLUMNS && n >= FEWEST_COUNTED)) {
+    if (are_many && n <= LONGEST_ROWS) {
         PART(together)(some);
     } else if (some->some > 1 && all->turned > 1 && PART(adjoin)(some)) {
         PART(turned)(all, some, words);

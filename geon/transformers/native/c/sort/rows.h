@@ -13,7 +13,7 @@
 
 /* Lines that are worked on at once: long ones are brought side by side by whole lines of the cache,
    which have at least as many elements as rows have words. */
-#define MOST_LINES (COLUMNS ? TOGETHER : CACHE_LINE / KEY_BYTES)
+#define MOST_LINES (CACHE_LINE / KEY_BYTES)
 
 /* Lines that begin `from` elements after x and `to` after out, whose elements are `inner` apart. */
 struct PART(some) {

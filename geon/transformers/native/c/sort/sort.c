@@ -14,27 +14,6 @@ static const KEY PART(top) = (KEY)1 << (8 * KEY_BYTES - 1);
 #define ROW_FOUND(key) ((TYPE)((key) ^ (IS_SIGNED ? PART(top) : 0)))
 #endif
 
-#if KEY_BYTES == 1
-#include "sort/counting.h"
-#define IS_QUICK 0
-
-static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD *words)
-{
-    int64_t counts[KEYS];
-    (void)words;
-    PART(count)(x, n, inner, counts);
-    for (int64_t key = 0; key < KEYS; key++) {
-        TYPE value = ROW_FOUND((KEY)key);
-        if (inner == 1) {
-            __builtin_memset(out, (unsigned char)value, (size_t)counts[key]);
-            out += counts[key];
-        } else {
-            for (int64_t i = 0; i < counts[key]; i++, out += inner)
-                *out = value;
-        }
-    }
-}
-#else
 #include "sort/words.h"
 
 static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD *keys)
@@ -59,9 +38,7 @@ static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD 
         out[(before + i) * inner] = OF_BITS(signs[i]);
 #endif
 }
-#endif
 
-#define COLUMNS BOOLEAN
 #define ONLY(value) value
 #define SCANNED(k, n) 0
 #define PARTIAL 0

@@ -21,30 +21,6 @@ GEON_INLINE KEY PART(key)(TYPE x)
 #define ROW_FOUND(number) ((int64_t)((number) & (((NUMBER)1 << ROW_DOWN) - 1)))
 #endif
 
-#if KEY_BYTES == 1
-#include "sort/counting.h"
-#define IS_QUICK 0
-
-static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words,
-                       int64_t k)
-{
-    int64_t starts[KEYS], total = 0;
-    (void)words;
-    PART(count)(x, n, inner, starts);
-    for (int i = 0; i < KEYS; i++) {
-        int key = LARGEST ? KEYS - 1 - i : i;
-        int64_t count = starts[key];
-        starts[key] = total;
-        total += count;
-    }
-    int64_t nowhere; /* for what is not among them, which no branch could guess */
-    for (int64_t i = 0; i < n; i++) {
-        int64_t place = starts[KEY_OF(x[i * inner])]++;
-        int64_t *to = place < k ? out + place * inner : &nowhere;
-        *to = i;
-    }
-}
-#else
 #include "sort/words.h"
 #include "sort/partial.h"
 
@@ -82,9 +58,7 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
     }
     PART(put_found)(sorted, k, inner, out);
 }
-#endif
 
-#define COLUMNS 0
 #define ONLY(value) 0
 #define PARTIAL 1
 #define LENGTH k

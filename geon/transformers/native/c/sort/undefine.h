@@ -42,7 +42,6 @@
 #undef LONGEST_RUN
 #undef KEY_AT
 #undef WORD_AT
-#undef KEYS
 #undef MOST_CHUNKS
 #undef MOST_PIECES
 #undef SAMPLES_OF_PIECE
@@ -55,7 +54,6 @@
 #undef IS_LATER
 #undef MOST_LINES
 #undef MOST_KEPT
-#undef FEWEST_COUNTED
 #undef ARE_MANY
 #undef LONGEST_BLOCK
 #undef WORD_OF
@@ -63,7 +61,6 @@
 #undef ROW_NUMBER
 #undef ROW_FOUND
 #undef SIGNS
-#undef COLUMNS
 #undef ONLY
 #undef SCANNED
 #undef PARTIAL

@@ -106,6 +106,22 @@ def test_fixed_lengths(tmp_path, monkeypatch, compiler):
     assert check(program, expected) == ("", b"")
 
 
+def test_complex_numbers_are_printed(transformer, tmp_path, capfd):
+    z = geon.placeholder([geon.Axis("N", 2)], "complex64", name="z")
+    total = geon.sum(geon.cast(z, "complex128"))
+    shown = geon.print(z * 2, "double"), geon.print(total, "sum")
+    f = transformer.computation([geon.real(each) for each in shown], z)
+    data = (np.array([1 - 2j, 0.25j], np.complex64),)
+    f(*data)
+    shown = capfd.readouterr().out
+    assert "double = [2.-4.j  0.+0.5j]" in shown and "sum = (1-1.75j)" in shown
+    expected = outcome(f, data)
+    capfd.readouterr()
+    f.write_c(tmp_path, name="waves")
+    printed, _ = check(CProgram(tmp_path, data, expected[0], name="waves"), expected)
+    assert "double = [2-4j 0+0.5j]" in printed and "sum = 1-1.75j" in printed
+
+
 def test_float8_is_printed(transformer, tmp_path, capfd):
     x = geon.placeholder([geon.Axis("bits", 256)], "uint8", name="x")
     small = [geon.bitcast(x, dtype) for dtype in FLOAT8S]

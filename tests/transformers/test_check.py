@@ -52,6 +52,25 @@ def test_data_that_are_not_finite(transformer):
         f([np.nan, 0, 0])
 
 
+def test_both_parts_of_complex_values_are_checked(transformer):
+    z = geon.placeholder(C3, "complex128", name="z")
+    mask = geon.where(geon.real(z) > 2, complex(-np.inf, 0), z)
+    results = [geon.log(z), geon.imag(geon.log(z)), geon.exp(z), z * z, geon.prod(z), mask]
+    place = here(-1)
+    f = checked(transformer, results, z)
+    assert np.isinf(f([1, 1j, 3])[-1]).sum() == 1  # an infinity that was written
+    for data, message in [
+        ([1, 0, 1], r"log\(C:3\) made at .*\(complex log\).*the first is -inf"),
+        ([800, 1, 1], r"exp\(C:3\) made at .*\(complex exp\).*the first is inf"),
+        ([complex(0, 1e200), 1, 1], r"\(complex multiply\)"),
+        ([complex(1, np.nan), 1, 1], r"placeholder z\(C:3\) .* was fed 1 of 3 values.*\+nanj"),
+        ([complex(np.inf, 1), 1, 1], r"placeholder z\(C:3\) .* was fed 1 of 3 values.*inf"),
+    ]:
+        with pytest.raises(NonFiniteError, match=message) as caught:
+            f(data)
+        assert place in str(caught.value)
+
+
 def test_without_check_nothing_is_raised(transformer):
     x = geon.placeholder(axes=C3)
     f = transformer.computation(geon.log(x), x)

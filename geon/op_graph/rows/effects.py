@@ -23,7 +23,7 @@ from ..op_graph import (
     make,
 )
 from ..values.attribute_types import Flag, Text
-from ..values.dtypes import is_number
+from ..values.dtypes import DType, complex_dtype, is_number
 from .elementwise import infer_same
 from .movement import FLIP, broadcast, flip
 from .slicing import SLICE, forwards
@@ -39,9 +39,13 @@ class SequentialAttributes(NamedTuple):
 
 
 class PrintAttributes(NamedTuple):
-    """The text that is printed before the value."""
+    """The text that is printed before the value.
+
+    ``pairs`` if the last axis has the parts of complex numbers.
+    """
 
     label: Text
+    pairs: Flag
 
 
 def _assign_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
@@ -106,7 +110,6 @@ PRINT = Primitive(
     infer=infer_same,
     acts=True,
     raises=True,
-    takes_complex=False,
 )
 
 
@@ -252,5 +255,11 @@ def print(x: TensorLike, label: str | None = None, **notes: Unpack[OpKeywords]) 
     """
     x = as_tensor(x)
     shown = str(x) if label is None else label
-    made: Tensor = make(PRINT, (x,), (shown,))
+    made: Tensor = make(PRINT, (x,), (shown, False))
     return made
+
+
+def printed_form(op: Op) -> tuple[tuple[Any, ...], DType]:
+    """Return the lengths and the dtype under which the value of a print is shown."""
+    lengths = op.axes.lengths
+    return (lengths[:-1], complex_dtype(op.dtype)) if op.attrs.pairs else (lengths, op.dtype)

@@ -74,6 +74,20 @@ def _absolute_slope(out: Tensor, x: Tensor) -> Tensor:
     return made
 
 
+def _log1p(x: Array) -> Array:
+    """Return log(1 + x); that of complex numbers with the digits that NumPy's loses near 0."""
+    if x.dtype.kind != "c":
+        return np.asarray(np.log1p(x))
+    wide = x.astype(np.clongdouble)
+    a, b = wide.real, wide.imag
+    size = np.hypot(1 + a, b)
+    near = (size > 0.5) & (size < 2)
+    made = np.empty_like(wide)
+    made.real = np.where(near, 0.5 * np.log1p(np.where(near, a * (2 + a) + b * b, 0)), np.log(size))
+    made.imag = np.arctan2(b, 1 + a)
+    return made.astype(x.dtype)
+
+
 def _sigmoid(x: Array) -> Array:
     small = np.exp(-np.abs(x))
     return np.asarray(np.where(x > 0, 1, small) / (1 + small))
@@ -220,6 +234,7 @@ expm1 = elementwise(
     rule="float",
     sympy="exp(x) - 1",
     cost="expensive",
+    takes_complex=True,
 )
 log = elementwise(
     "log",
@@ -235,12 +250,13 @@ log = elementwise(
 log1p = elementwise(
     "log1p",
     "log(1 + x), exact near 0.",
-    np.log1p,
+    _log1p,
     (lambda out, x: 1 / (1 + x),),
     rule="float",
     sympy="log(1 + x)",
     domain=((-0.5, 2.0),),
     cost="expensive",
+    takes_complex=True,
 )
 sigmoid = elementwise(
     "sigmoid",

@@ -202,6 +202,7 @@ PROD = Primitive(
     arity=1,
     infer=reducing("prod", summed_dtype),
     reducer=reducers.PROD,
+    takes_complex=True,
 )
 MAX = Primitive(
     "max",

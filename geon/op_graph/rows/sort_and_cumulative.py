@@ -226,6 +226,7 @@ CUMPROD = Primitive(
     arity=1,
     infer=_along,
     cost="kernel",
+    takes_complex=True,
 )
 CUMMAX = Primitive(
     "cummax",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ...op_graph.axes.lengths import Length, product
 from ...op_graph.op_graph import Op
 from ...op_graph.random.streams import RandomBitsAttributes
+from ...op_graph.rows.effects import printed_form
 from ...op_graph.rows.fourier import FourierPartsAttributes
 from ...op_graph.rows.indexing import COMBINING, ScatterAttributes
 from ...op_graph.rows.reductions import positions
@@ -260,7 +261,8 @@ def _random_bits(work: ArrayOperands, op: Op) -> list[str]:
 
 
 def _print(work: ArrayOperands, op: Op) -> list[str]:
-    return [f"rt.show({op.attrs.label!r}, {work.operand(op.args[0])})"]
+    dtype = f", {printed_form(op)[1].name!r}" if op.attrs.pairs else ""
+    return [f"rt.show({op.attrs.label!r}, {work.operand(op.args[0])}{dtype})"]
 
 
 def _checked(work: ArrayOperands, op: Op) -> list[str]:

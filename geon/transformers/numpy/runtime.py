@@ -278,6 +278,7 @@ def _at(kernel: int, error: GeonError) -> GeonError:
     return error
 
 
-def show(label: str, x: Array) -> None:
-    """Print a value as ``geon.print`` specifies."""
-    print(f"{label} = {x}")
+def show(label: str, x: Array, dtype: str | None = None) -> None:
+    """Print a value as ``geon.print`` specifies; ``dtype`` is that of pairs along the last axis."""
+    shown = x if dtype is None else np.ascontiguousarray(x).view(dtype)[..., 0]
+    print(f"{label} = {shown}")

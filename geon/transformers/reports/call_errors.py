@@ -118,10 +118,11 @@ def not_finite(ops: Iterable[Op], stages: CompileStages, fed: Sequence[Any]) -> 
     leaves = stages.request.placeholders
     inputs = stages.linking.inputs[: len(leaves)]
     for leaf, inner, value in zip(leaves, inputs, fed[: len(leaves)], strict=True):
-        if inner not in below or kind(leaf.dtype) != "f":
+        if inner not in below or kind(leaf.dtype) not in "fc":
             continue
+        wide = np.float64 if kind(leaf.dtype) == "f" else np.complex128
         with suppress(TypeError, ValueError):
-            finite = np.isfinite(np.asarray(value, np.float64))
+            finite = np.isfinite(np.asarray(value, wide))
             if not finite.all():
                 first = np.asarray(value)[~finite][0]
                 return (

@@ -21,6 +21,7 @@ from ....op_graph.rows.elementwise import (
     divide,
     equal,
     exp,
+    expm1,
     greater,
     greater_equal,
     isfinite,
@@ -60,7 +61,7 @@ PARTS: dict[str, Rule] = {}
 ZERO, ONE = as_tensor(0.0), as_tensor(1.0)
 
 
-def _on(*names: str) -> Callable[[Rule], Rule]:
+def on(*names: str) -> Callable[[Rule], Rule]:
     """Register the decorated rule for primitives."""
 
     def register(rule: Rule) -> Rule:
@@ -89,13 +90,14 @@ def _ratio(x: Part, y: Tensor) -> Part:
     return None if x is None else divide.apply(x, y)
 
 
-def _dense(op: Op, x: Parts) -> tuple[Tensor, Tensor]:
+def dense(op: Op, x: Parts) -> tuple[Tensor, Tensor]:
     """Return both parts of an argument of ``op`` as tensors."""
     zero = number(0, real_dtype(op.args[0].dtype))
     return tuple([zero if part is None else part for part in x])  # type: ignore[return-value]  # 2
 
 
-def _times(x: Parts, y: Parts) -> Parts:
+def multiplied(x: Parts, y: Parts) -> Parts:
+    """Return the parts of a product."""
     (a, b), (c, d) = x, y
     return (
         _difference(_product(a, c), _product(b, d)),
@@ -106,42 +108,42 @@ def _times(x: Parts, y: Parts) -> Parts:
 # Arithmetic ---------------------------------------------------------------------------------------
 
 
-@_on("add")
+@on("add")
 def _add(op: Op, args: Sequence[Parts]) -> Parts:
     (a, b), (c, d) = args
     return _sum(a, c), _sum(b, d)
 
 
-@_on("subtract")
+@on("subtract")
 def _subtract(op: Op, args: Sequence[Parts]) -> Parts:
     (a, b), (c, d) = args
     return _difference(a, c), _difference(b, d)
 
 
-@_on("negative")
+@on("negative")
 def _negative(op: Op, args: Sequence[Parts]) -> Parts:
     return _difference(None, args[0][0]), _difference(None, args[0][1])
 
 
-@_on("multiply")
+@on("multiply")
 def _multiply(op: Op, args: Sequence[Parts]) -> Parts:
-    return _times(*args)
+    return multiplied(*args)
 
 
-@_on("square")
+@on("square")
 def _square(op: Op, args: Sequence[Parts]) -> Parts:
     a, b = args[0]
     if a is None or b is None:
-        return _times((a, b), (a, b))
+        return multiplied((a, b), (a, b))
     return multiply.apply(subtract.apply(a, b), add.apply(a, b)), 2 * multiply.apply(a, b)
 
 
-@_on("divide")
+@on("divide")
 def _divide(op: Op, args: Sequence[Parts]) -> Parts:
     return _quotient(args[0], args[1])
 
 
-@_on("reciprocal")
+@on("reciprocal")
 def _reciprocal(op: Op, args: Sequence[Parts]) -> Parts:
     return _quotient((number(1, real_dtype(op.dtype)), None), args[0])
 
@@ -173,7 +175,7 @@ def _chosen(condition: Tensor, x: Part, y: Part) -> Part:
     return where.apply(condition, 0 if x is None else x, 0 if y is None else y)
 
 
-@_on("power")
+@on("power")
 def _power(op: Op, args: Sequence[Parts]) -> Parts:
     base, exponent = args
     value = scalar_value(op.args[1])
@@ -182,10 +184,10 @@ def _power(op: Op, args: Sequence[Parts]) -> Parts:
         one: Parts = (number(1, real_dtype(op.dtype)), None)
         made = _repeated(base, abs(times)) if times else one
         return _quotient(one, made) if times < 0 else made
-    x, y = _dense(op, base), _dense(op, exponent)
+    x, y = dense(op, base), dense(op, exponent)
     zero = logical_and.apply(equal.apply(x[0], 0), equal.apply(x[1], 0))
     safe = where.apply(zero, 1, x[0]), x[1]
-    re, im = _exponential(*_times(exponent, _logarithm(*safe)))
+    re, im = _exponential(*multiplied(exponent, _logarithm(*safe)))
     nothing = logical_and.apply(equal.apply(y[0], 0), equal.apply(y[1], 0))
     at_zero = where.apply(nothing, 1, where.apply(greater.apply(y[0], 0), 0, float("nan")))
     at_zero = cast(at_zero, real_dtype(op.dtype))
@@ -200,11 +202,11 @@ def _repeated(x: Parts, times: int) -> Parts:
             factors.append(x)
         times //= 2
         if times:
-            x = _times(x, x)
-    return reduce(_times, factors)
+            x = multiplied(x, x)
+    return reduce(multiplied, factors)
 
 
-@_on("dot")
+@on("dot")
 def _dot(op: Op, args: Sequence[Parts]) -> Parts:
     (a, b), (c, d) = args
 
@@ -223,43 +225,43 @@ def _dot(op: Op, args: Sequence[Parts]) -> Parts:
 # Parts and sizes ----------------------------------------------------------------------------------
 
 
-@_on("iota")
+@on("iota")
 def _iota(op: Op, args: Sequence[Parts]) -> Parts:
     return iota(op.attrs.axis, real_dtype(op.dtype)), None
 
 
-@_on("cast")
+@on("cast")
 def _cast(op: Op, args: Sequence[Parts]) -> Parts:
     dtype = real_dtype(op.dtype)
     re, im = (None if part is None else cast(part, dtype) for part in args[0])
     return re, im
 
 
-@_on("as_complex")
+@on("as_complex")
 def _as_complex(op: Op, args: Sequence[Parts]) -> Parts:
     return args[0][0], args[1][0]
 
 
-@_on("conj")
+@on("conj")
 def _conj(op: Op, args: Sequence[Parts]) -> Parts:
     return args[0][0], _difference(None, args[0][1])
 
 
-@_on("real")
+@on("real")
 def _real(op: Op, args: Sequence[Parts]) -> Parts:
-    return _dense(op, args[0])[0], None
+    return dense(op, args[0])[0], None
 
 
-@_on("imag")
+@on("imag")
 def _imag(op: Op, args: Sequence[Parts]) -> Parts:
-    return _dense(op, args[0])[1], None
+    return dense(op, args[0])[1], None
 
 
-@_on("absolute")
+@on("absolute")
 def _absolute(op: Op, args: Sequence[Parts]) -> Parts:
     a, b = args[0]
     if a is None or b is None:
-        only = _dense(op, args[0])[0] if b is None else b
+        only = dense(op, args[0])[0] if b is None else b
         return absolute(only), None
     return _modulus(a, b), None
 
@@ -280,37 +282,37 @@ def _scaled(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 # Comparisons --------------------------------------------------------------------------------------
 
 
-@_on("equal")
+@on("equal")
 def _equal(op: Op, args: Sequence[Parts]) -> Parts:
-    (a, b), (c, d) = (_dense(op, x) for x in args)
+    (a, b), (c, d) = (dense(op, x) for x in args)
     return logical_and.apply(equal.apply(a, c), equal.apply(b, d)), None
 
 
-@_on("not_equal")
+@on("not_equal")
 def _not_equal(op: Op, args: Sequence[Parts]) -> Parts:
-    (a, b), (c, d) = (_dense(op, x) for x in args)
+    (a, b), (c, d) = (dense(op, x) for x in args)
     return logical_or.apply(not_equal.apply(a, c), not_equal.apply(b, d)), None
 
 
-@_on("isnan")
+@on("isnan")
 def _isnan(op: Op, args: Sequence[Parts]) -> Parts:
-    return reduce(logical_or.apply, map(isnan.apply, _dense(op, args[0]))), None
+    return reduce(logical_or.apply, map(isnan.apply, dense(op, args[0]))), None
 
 
-@_on("isinf")
+@on("isinf")
 def _isinf(op: Op, args: Sequence[Parts]) -> Parts:
-    return reduce(logical_or.apply, map(isinf.apply, _dense(op, args[0]))), None
+    return reduce(logical_or.apply, map(isinf.apply, dense(op, args[0]))), None
 
 
-@_on("isfinite")
+@on("isfinite")
 def _isfinite(op: Op, args: Sequence[Parts]) -> Parts:
-    return reduce(logical_and.apply, map(isfinite.apply, _dense(op, args[0]))), None
+    return reduce(logical_and.apply, map(isfinite.apply, dense(op, args[0]))), None
 
 
 # Elementary functions -----------------------------------------------------------------------------
 
 
-@_on("exp")
+@on("exp")
 def _exp(op: Op, args: Sequence[Parts]) -> Parts:
     return _exponential(*args[0])
 
@@ -326,25 +328,49 @@ def _exponential(a: Part, b: Part) -> Parts:
     return multiply.apply(size, cos(b)), multiply.apply(size, sin(b))
 
 
-@_on("log")
+@on("expm1")
+def _expm1(op: Op, args: Sequence[Parts]) -> Parts:
+    # e^a cos b - 1 = (e^a - 1) cos b - 2 sin²(b / 2), which does not cancel near 0.
+    a, b = dense(op, args[0])
+    turned = 2 * square(sin(0.5 * b))
+    return (
+        subtract.apply(multiply.apply(expm1(a), cos(b)), turned),
+        multiply.apply(exp(a), sin(b)),
+    )
+
+
+@on("log")
 def _log(op: Op, args: Sequence[Parts]) -> Parts:
-    return _logarithm(*_dense(op, args[0]))
+    return _logarithm(*dense(op, args[0]))
 
 
-def _logarithm(a: Tensor, b: Tensor) -> Parts:
-    """Return log |z| and the angle of z; near |z| = 1 from |z|² - 1, which does not cancel."""
+@on("log1p")
+def _log1p(op: Op, args: Sequence[Parts]) -> Parts:
+    a, b = dense(op, args[0])
+    return _logarithm(1 + a, b, a)
+
+
+def _logarithm(a: Tensor, b: Tensor, above: Tensor | None = None) -> Parts:
+    """Return log |z| and the angle of z; near |z| = 1 from |z|² - 1, which does not cancel.
+
+    ``above`` is a - 1 where a is the rounded sum.
+    """
     large, ratio = _scaled(a, b)
     small = multiply.apply(large, ratio)
     near = logical_and.apply(greater.apply(large, 0.5), less.apply(large, 2))
     held = where.apply(near, large, 1)
-    close = 0.5 * log1p(add.apply((held - 1) * (held + 1), square(where.apply(near, small, 0))))
+    beyond = (held - 1) * (held + 1)
+    if above is not None:
+        flat = logical_and.apply(near, greater_equal.apply(absolute(a), absolute(b)))
+        beyond = where.apply(flat, multiply.apply(above, above + 2), beyond)
+    close = 0.5 * log1p(add.apply(beyond, square(where.apply(near, small, 0))))
     far = log(large) + 0.5 * log1p(square(ratio))
     return where.apply(near, close, far), atan2.apply(b, a)
 
 
-@_on("sqrt")
+@on("sqrt")
 def _sqrt(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = _dense(op, args[0])
+    a, b = dense(op, args[0])
     part = sqrt(0.5 * absolute(a) + 0.5 * _modulus(a, b))
     nothing = equal.apply(part, 0)
     other = where.apply(nothing, 0, divide.apply(b, 2 * where.apply(nothing, 1, part)))
@@ -356,38 +382,38 @@ def _sqrt(op: Op, args: Sequence[Parts]) -> Parts:
     )
 
 
-@_on("sin")
+@on("sin")
 def _sin(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = _dense(op, args[0])
+    a, b = dense(op, args[0])
     return multiply.apply(sin(a), cosh(b)), multiply.apply(cos(a), sinh(b))
 
 
-@_on("cos")
+@on("cos")
 def _cos(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = _dense(op, args[0])
+    a, b = dense(op, args[0])
     return multiply.apply(cos(a), cosh(b)), negative.apply(multiply.apply(sin(a), sinh(b)))
 
 
-@_on("sinh")
+@on("sinh")
 def _sinh(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = _dense(op, args[0])
+    a, b = dense(op, args[0])
     return multiply.apply(sinh(a), cos(b)), multiply.apply(cosh(a), sin(b))
 
 
-@_on("cosh")
+@on("cosh")
 def _cosh(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = _dense(op, args[0])
+    a, b = dense(op, args[0])
     return multiply.apply(cosh(a), cos(b)), multiply.apply(sinh(a), sin(b))
 
 
-@_on("tanh")
+@on("tanh")
 def _tanh(op: Op, args: Sequence[Parts]) -> Parts:
-    return _hyperbolic_tangent(*_dense(op, args[0]))
+    return _hyperbolic_tangent(*dense(op, args[0]))
 
 
-@_on("tan")
+@on("tan")
 def _tan(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = _dense(op, args[0])
+    a, b = dense(op, args[0])
     re, im = _hyperbolic_tangent(negative.apply(b), a)  # tan z = -i tanh(iz)
     return im, negative.apply(re)
 

@@ -18,7 +18,7 @@ from ....op_graph.building.rebuild import carry, with_args, with_bodies
 from ....op_graph.building.weak import strengthen
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.region_body import Body
-from ....op_graph.core.source_info import building, current
+from ....op_graph.core.source_info import Site, building, current, with_remark
 from ....op_graph.op_graph import (
     Leaf,
     Op,
@@ -31,14 +31,17 @@ from ....op_graph.op_graph import (
 )
 from ....op_graph.regions.parameters import PARAMETER, parameter, result_of
 from ....op_graph.rows.concatenation import stack
+from ....op_graph.rows.effects import PRINT, PrintAttributes
 from ....op_graph.rows.fourier import FOURIER, FOURIER_PARTS
 from ....op_graph.rows.movement import broadcast
 from ....op_graph.rows.slicing import _slice
 from ....op_graph.transforms.functionalize import Functional
 from ....op_graph.values.dtypes import real_dtype
 from .complex_arithmetic import PARTS, Part
+from .complex_products import PRODUCTS
 from .fourier_products import as_products
 
+RULES = PARTS | PRODUCTS
 # No user's axis has this name.
 PART_AXIS = Axis("re*im", 2)
 
@@ -116,6 +119,9 @@ class _Split:
             self.whole[op] = result_of(self.real[op.args[0]], op.attrs.number, op._site)
         elif op.primitive is CONSTANT:
             self.parts[op] = _constant_parts(op)
+        elif op.primitive is PRINT:
+            pairs = (self.joined(op.args[0]),), PrintAttributes(op.attrs.label, True)
+            self.whole[op] = carry(op, make(PRINT, *pairs))
         elif op.primitive is FOURIER:
             self.put_transform(op)
         else:
@@ -123,11 +129,13 @@ class _Split:
 
     def put_parts(self, op: Op) -> None:
         """Rewrite an op by the rule of its primitive, else as the same op of each part."""
-        rule = PARTS.get(op.primitive.name)
+        rule = RULES.get(op.primitive.name)
         if rule is None:
             found = self.each(op, 0), self.each(op, 1)
         else:
-            found = rule(op, [self.pair(arg) for arg in op.args])
+            given = [self.pair(arg) for arg in op.args]
+            current.site = _site_of_parts(op)
+            found = rule(op, given)
         if is_complex(op):
             self.parts[op] = found
         else:
@@ -169,7 +177,7 @@ class _Split:
         """Return the tensor of both parts of a complex op."""
         found = self.whole.get(op)
         if found is None:
-            current.site = op._site
+            current.site = _site_of_parts(op)
             both = [self.part(op, k) for k in (0, 1)]
             found = self.whole[op] = carry(op, stack(both, PART_AXIS, len(op.axes)))
         return found
@@ -209,6 +217,13 @@ class _Split:
             self.add(op)
         given, made = (tuple(map(self.value, ops)) for ops in (body.parameters, body.results))
         return Body(given, made)
+
+
+def _site_of_parts(op: Op) -> Site:
+    """Return the site of the parts of a complex op, with a remark that names its primitive."""
+    before = op._site[2]
+    what = f"complex {op.primitive.name}"
+    return with_remark(op._site, f"{before}, {what}" if before else what)
 
 
 def _constant_parts(op: Op) -> tuple[Part, Part]:

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from ....op_graph.op_graph import deep_order
+from ....op_graph.rows.effects import printed_form
 from ....op_graph.values.dtypes import name_of
 from ...linking import Linking
 from ...lowering.facts.value_sizes import bytes_of
@@ -87,7 +88,7 @@ def record_of(plan: Plan, module: CModule, path: Path, suffix: str = "") -> Reco
         tuple([bytes_of(op) for op in outputs]),
         tuple([(op.axes.lengths, op.dtype) for op in outputs]),
         {
-            number: Shown(kernel.op.attrs.label, kernel.op.axes.lengths, kernel.op.dtype)
+            number: Shown(kernel.op.attrs.label, *printed_form(kernel.op))
             for number, kernel in kernels
             if kernel.op.primitive.name == "print"
         },

@@ -12,6 +12,7 @@ import numpy as np
 from ....op_graph.building.constants import constant_value
 from ....op_graph.nodes import shown_name
 from ....op_graph.op_graph import Op
+from ....op_graph.rows.effects import printed_form
 from ....op_graph.values.attribute_types import Frozen
 from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Call, Region
@@ -277,7 +278,7 @@ class _CudaModuleWriter:
         if kernel.op.primitive.name == "print":
             value = self.pointer(place_of(plan, plan.schedule.base[kernel.op]))
             op = kernel.op
-            return [Show(number, op.attrs.label, value, op.axes.lengths, op.dtype)]
+            return [Show(number, op.attrs.label, value, *printed_form(op))]
         return self.steps(self.parts(scope, position))
 
     def parts(self, scope: LaunchScope, position: int) -> list[Part]:

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 /* An element's kind: f a float, h a float16, t a bfloat16, e a float8_e4m3fn, m a float8_e5m2,
-   i and u integers, b a truth. */
+   c a complex number of two floats, i and u integers, b a truth. */
 typedef struct {
     const char *label;
     char kind;
@@ -60,7 +60,15 @@ static void geon_show_element(const geon_shown *shown, const void *at)
     /* Little-endian: the first bytes of a wider integer. */
     uint64_t bits = 0;
     const int digits = shown->kind != 'f' ? 5 : shown->bytes == 4 ? 9 : 17;
+    const geon_shown part = {shown->label, 'f', shown->bytes / 2, 0};
     switch (shown->kind) {
+    case 'c':
+        geon_show_element(&part, at);
+        at = (const char *)at + part.bytes;
+        fputs(signbit(geon_shown_float(&part, at)) ? "" : "+", stdout);
+        geon_show_element(&part, at);
+        putchar('j');
+        return;
     case 'b': fputs(*(const uint8_t *)at ? "True" : "False", stdout); return;
     case 'i':
     case 'u':

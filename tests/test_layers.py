@@ -25,12 +25,12 @@ ORDER = {
     "geon.transformers": """
         sizes native.sizes runtime
         kernels.ir kernels.analysis kernels.nests kernels.products kernels.scans kernels.costs
-        kernels
+        kernels loops
         lowering.facts lowering.rules lowering.fusion lowering.planning
         printing.scalars printing.elementary printing.nests
         loading cache binding . labelled reports numpy
         native.names native.toolchain native.library native.machine native.runtime native.vectors
-        native.products native.nests native.emit native.standalone native.reports native
+        native.products native.trees native.nests native.emit native.standalone native.reports native
         pycuda.launches pycuda.kernels pycuda.products pycuda.emit pycuda.runtime pycuda.reports
         pycuda
     """,
@@ -132,6 +132,7 @@ SHARED = [
 # The way of a program: kernels are data, which lowering makes and printing writes.
 BELOW = ["geon.errors", "geon.op_graph*", "geon.transformers.sizes*"]
 ALLOWED["geon.transformers.kernels"] = BELOW
+ALLOWED["geon.transformers.loops"] = [*BELOW, "geon.transformers.kernels*"]
 ALLOWED["geon.transformers.lowering"] = [
     *BELOW,
     "geon.transformers.kernels*",
@@ -142,6 +143,7 @@ for target in TARGETS:
     ALLOWED[f"geon.transformers.{target}"] = [
         *SHARED,
         "geon.transformers.kernels*",
+        "geon.transformers.loops*",
         "geon.transformers.lowering*",
         "geon.transformers.printing*",
         "geon.transformers.runtime*",
@@ -261,6 +263,7 @@ LATER = {
     ),
     ("geon.transformers.numpy.transformer", "geon.transformers.numpy.standalone_module"),
     ("geon.transformers.native.transformer", "geon.transformers.native.reports.c_function"),
+    ("geon.transformers.native.transformer", "geon.transformers.native.reports.loop_trees"),
     ("geon.transformers.native.transformer", "geon.transformers.native.reports.profile"),
     ("geon.transformers.native.transformer", "geon.transformers.native.runtime.sanitizing"),
     (

@@ -9,8 +9,10 @@ from typing import Any
 import geon
 from geon.transformers.base import Transformer
 from geon.transformers.linking import Linking
+from geon.transformers.lowering.fusion.kernel import Kernel
 from geon.transformers.lowering.planning.plan import Plan
 from geon.transformers.native.emit.module_text import make_module
+from geon.transformers.native.reports.loop_trees import tree_lines
 from geon.transformers.native.target import TARGET
 from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_module
 from geon.transformers.pycuda.transformer import CudaTransformer
@@ -34,6 +36,10 @@ class Native(Transformer):
     def threads(self) -> int:
         """How many threads a call may use."""
         return 2
+
+    def loop_trees(self, plan: Plan, kernel: Kernel) -> list[str]:
+        """The lines of a kernel's loop trees."""
+        return tree_lines(plan, kernel, VECTOR_BYTES)
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The C text of a plan, its kernels in one unit, without the units that are files."""

@@ -15,18 +15,24 @@ from tests.tiers import scaled
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 SEEDS = scaled(60)
-TAKEN = "const int64_t first_row = "  # what text has that takes rows together
+TAKEN = "GEON_KEPT(t"  # text of jammed rows: values that they share stay in registers
 
 
-def one_by_one(nest, vector_bytes):
-    """No rows are taken together."""
+def no_tree(*args, **options):
+    """No nest runs as a tree, and no rows are taken together."""
+
+
+def jammed_body(source):
+    """The text of the first loop over vectors of several rows."""
+    begin = source.rindex("for (int64_t", 0, source.index(TAKEN))
+    return source[begin : source.index("}", begin)]
 
 
 def test_rows_taken_together_have_the_bits_of_single_ones(monkeypatch):
     cases = [JammedRows(seed) for seed in range(SEEDS)]
     found, taken = results_of(cases, 1, TAKEN)
     divided, _ = results_of(cases, 3, TAKEN)
-    monkeypatch.setattr(nest_text, "choose_jam", one_by_one)
+    monkeypatch.setattr(nest_text, "tree_of", no_tree)
     plain, none = results_of(cases, 1, TAKEN)
     assert sum(taken) >= SEEDS // 6
     assert not any(none)
@@ -78,8 +84,8 @@ def test_what_is_stored_past_the_caches(monkeypatch, side, past):
 
 @pytest.mark.parametrize("rows", [0, 1, 3, 4, 5, 64, 67, 301])
 @pytest.mark.parametrize("past", [None, 64])
-def test_rows_that_share_parameters_alone_pass_by_the_caches_one_by_one(monkeypatch, rows, past):
-    """Memory is the limit of large ones, whatever is loaded once."""
+def test_rows_that_share_parameters_alone_pass_by_the_caches(monkeypatch, rows, past):
+    """Vectors of all rows lie at multiples of a register's bytes."""
     if past is not None:
         monkeypatch.setattr(bound_program, "past_bytes", lambda: past)
     n, c = Axis("N"), Axis("C", 80)
@@ -90,9 +96,7 @@ def test_rows_that_share_parameters_alone_pass_by_the_caches_one_by_one(monkeypa
     given = [random.normal(size=shape).astype("float32") for shape in ((rows, 80), *[80] * 6)]
     with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
         made = native.computation(y, x, *parameters)
-        assert TAKEN in made.source and "turns = !past && " in made.source
-        together = made.source[made.source.index(TAKEN) :]
-        assert "near_" not in together[: together.index("} else {")]
+        assert "GEON_PUT(" in jammed_body(made.source)
         wanted = numpy.computation(y, x, *parameters)(*given)
         np.testing.assert_allclose(made(*given), wanted, rtol=1e-5, atol=1e-5)
 
@@ -112,14 +116,14 @@ def test_special_values_are_what_they_are_in_single_rows(monkeypatch):
     for value in special:
         given[0].reshape(-1)[random.integers(0, given[0].size, 40)] = value
     found = []
-    for decide in (nest_text.choose_jam, one_by_one):
-        monkeypatch.setattr(nest_text, "choose_jam", decide)
+    for decide in (nest_text.tree_of, no_tree):
+        monkeypatch.setattr(nest_text, "tree_of", decide)
         monkeypatch.setattr(programs, "_programs", None)
         together = Together()
         made = together.transformer().computation(y, x, f, one)
         together.add(made)
         together.compile()
-        assert (TAKEN in made.source) == (decide is not one_by_one)
+        assert (TAKEN in made.source) == (decide is not no_tree)
         found.append([each for value in special for each in made(*given, np.float32(value))])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_array_equal(ours, theirs)  # NaN where there is NaN
@@ -147,11 +151,10 @@ def test_what_a_row_knows_is_computed_before_its_vectors():
     y = (((x - a) * b + d) * e - f) * (a + e) * geon.exp(row)
     with geon.NativeTransformer(threads=1) as native:
         source = native.computation(y, x, row, a, b, d, e, f).source
-    begin = source.index(TAKEN)
-    first = source.index("GEON_AT(", begin)
-    assert source[begin:first].count("geon_exp_f32(") == 4  # rows
-    inside = source[first:]
-    assert "geon_exp" not in inside[: inside.index("}")]
+    vectors = source.index(jammed_body(source))
+    row = source.rindex("for (int64_t", 0, vectors)
+    assert source[row:vectors].count(" = geon_exp_f32(") == 4  # rows
+    assert "geon_exp" not in jammed_body(source)
 
 
 def test_a_variable_is_updated_in_place():
@@ -197,7 +200,6 @@ def test_each_load_is_there_once():
     """Of nine weights and four places under nine each, nine and eighteen are left."""
     y, x, f = depthwise(34, 32)
     with geon.NativeTransformer(threads=1) as native:
-        source = native.computation(y, x, f).source
-    body = source[source.index(TAKEN) :]
-    body = body[: body.index("}")]
-    assert body.count("GEON_AT(") == 9 + 3 * 6 + 4  # those loads, and stores
+        body = jammed_body(native.computation(y, x, f).source)
+    stores = body.count("GEON_PUT(") + body.count(" GEON_AT(") - body.count("= GEON_AT(")
+    assert (body.count("= GEON_AT("), stores) == (9 + 3 * 6, 4)

@@ -25,6 +25,10 @@ def no_vectors(nest, vector_bytes):
     """No text is of vectors."""
 
 
+def no_tree(*args, **options):
+    """No nest runs as a tree."""
+
+
 def alike(ours, theirs, case):
     """The bits of plain text, or where sums go along vectors its values."""
     if not case.sums_along:
@@ -39,7 +43,7 @@ def test_vectors_have_what_plain_text_has(monkeypatch):
     found, vectors = results_of(cases, 1, VECTORS)
     divided, _ = results_of(cases, 3, VECTORS)
     monkeypatch.setattr(nest_text, "choose_vectors", no_vectors)
-    monkeypatch.setattr(nest_text, "choose_jam", no_vectors)
+    monkeypatch.setattr(nest_text, "tree_of", no_tree)
     plain, none = results_of(cases, 1, VECTORS)
     assert sum(vectors) >= SEEDS // 2
     assert not any(none)
@@ -201,8 +205,10 @@ def test_special_values_are_what_they_are_in_plain_text(monkeypatch):
         for array in given:
             array.reshape(-1)[generator.integers(0, array.size, 60)] = value
     found = []
-    for decide in (nest_text.choose_vectors, no_vectors):
+    both = (nest_text.choose_vectors, nest_text.tree_of)
+    for decide, tree_of in (both, (no_vectors, no_tree)):
         monkeypatch.setattr(nest_text, "choose_vectors", decide)
+        monkeypatch.setattr(nest_text, "tree_of", tree_of)
         monkeypatch.setattr(programs, "_programs", None)
         with geon.NativeTransformer(threads=1) as native:
             f = native.computation(results, x, y, one)

@@ -106,6 +106,7 @@ def _schedule(stages: CompileStages, threads: int) -> str:
         )
         lines += [f"    not with {stored_in[each.other]}: {each}" for each in kernel.apart
                   if each.other in stored_in]  # fmt: skip
+        lines += [f"    {line}" for line in stages.compiler.loop_trees(stages.plan, kernel)]
     return "\n".join([*lines, *ending])
 
 

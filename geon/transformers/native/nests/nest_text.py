@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest
@@ -13,19 +12,16 @@ from ..library.copy_operand import fill_function
 from ..names.dialect import array_strips
 from ..names.loop_lines import indent
 from ..names.naming import NAME, KernelNames, NativeFunction
+from ..trees.tree_choice import piece_options, tree_of
+from ..trees.tree_text import tree_text
 from ..vectors.lanes import VectorLanes, Vectors
-from ..vectors.nontemporal_stores import Passing, may_pass, stored_bytes
+from ..vectors.nontemporal_stores import Passing
 from ..vectors.transpose_tiles import TILE_LANES
-from ..vectors.unroll_jam import choose_jam, print_jam
 from ..vectors.vector_scalar_code import VectorScalars
 from ..vectors.vectorisable import choose_vectors
 from .random_buffer import words_function
 from .row_loops import NestByRows
 from .task_text import printed_passes
-
-MIN_BORDER_RATIO = (
-    8  # a piece that stores less than 1/8 of the largest one is not unrolled and jammed
-)
 
 # Return the number of loop iterations of one task. Below 2**17 statements there is one task, since
 # waking a thread takes longer. Otherwise there are about sixteen tasks for load balance. A task has
@@ -64,12 +60,11 @@ def function_text(
         return short_text(work, work.short, names, vector_bytes, name, passing)
     if work.pieces:
         return pieces_text(work, names, vector_bytes, name, passing)
-    printed = printed_nest(work, names, vector_bytes)
     if work.fill is None:
-        return nest_text(printed, names, name, vector_bytes, passing)
+        return form_text(work, names, vector_bytes, name, passing)
     out, old = names.operand(work.fill.operand), names.operand(work.fill.source)
     size = names.length(work.operands[work.fill.operand].axes.size)
-    part = nest_text(printed, names, f"{name}_part", vector_bytes, passing)
+    part = form_text(work, names, vector_bytes, f"{name}_part", passing)
     copy = ""
     if out != old:
         copy = f"    geon_fill(threads, {out}, {old}, ({size}) * (int64_t)sizeof *{out});\n"
@@ -79,17 +74,29 @@ def function_text(
     return f"{part}{head}\n{{\n{copy}    {name}_part({call});\n}}\n"
 
 
-def printed_nest(
-    work: Nest, names: KernelNames, vector_bytes: int, *, jams: bool = True
-) -> PrintedNest:
-    """Return the statements of a nest, with vector functions if the instruction set has them.
+def form_text(
+    work: Nest,
+    names: KernelNames,
+    vector_bytes: int,
+    name: str,
+    passing: Passing | None,
+    *,
+    jams: bool = True,
+) -> str:
+    """Return the C functions of a nest without variants, copies and pieces.
 
     If ``jams``, rows are unrolled and jammed where that pays off.
     """
-    jam, found = (
-        choose_jam(work, vector_bytes) if jams else None,
-        choose_vectors(work, vector_bytes),
-    )
+    tree = tree_of(work, vector_bytes, passing, jams=jams)
+    if tree is not None:
+        sizes = None if passing is None else (passing.stored, passing.touched)
+        return tree_text(tree, names, name, sizes)
+    return nest_text(printed_nest(work, names, vector_bytes), names, name, vector_bytes, passing)
+
+
+def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
+    """Return the statements of a nest, with vector functions if the instruction set has them."""
+    found = choose_vectors(work, vector_bytes)
     if found is None:
         names.plain = True
         printed = print_nest(work, names, array_strips(vector_bytes))
@@ -97,8 +104,6 @@ def printed_nest(
         printed = print_vectors(work, names, found)
     if any(made.windows for made in printed_passes(printed)):
         names.needs(words_function())
-    if jam is not None:
-        printed.jammed = print_jam(work, jam, names)
     return printed
 
 
@@ -119,16 +124,11 @@ def pieces_text(
 ) -> str:
     """Return the C functions of a nest that is split into pieces if lengths allow it."""
 
-    most = max(nominal_length(stored_bytes(piece)) for piece in work.pieces)
-
     def text(piece: Nest, called: str) -> str:
         if piece.short is not None:
             return short_text(piece, piece.short, names, vector_bytes, called, None)
-        border = nominal_length(stored_bytes(piece)) * MIN_BORDER_RATIO < most
-        printed = printed_nest(piece, names, vector_bytes, jams=not border)
-        # The unsplit nest serves short lengths only, so it needs no non-temporal stores.
-        much = piece is not work and passing is not None and may_pass(piece, passing.stored)
-        return nest_text(printed, names, called, vector_bytes, passing if much else None)
+        passes, jams = piece_options(work, piece, passing)
+        return form_text(piece, names, vector_bytes, called, passes, jams=jams)
 
     called = dict(names.called)
     for piece in (work, *work.pieces):
@@ -161,7 +161,7 @@ def short_text(
     noted = dict(names.called)
     for each in (work, *work.pieces, short):
         # Emit it once for its parameters alone.
-        nest_text(printed_nest(each, names, vector_bytes), names, name, vector_bytes)
+        form_text(each, names, vector_bytes, name, None)
     names.called = noted
     longer = replace(work, short=None, shortness=())
     parts = [

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
 from ...printing.nests.parameters import Parameter
-from ...printing.nests.pass_text import PrintedPass, PrintedTurns
+from ...printing.nests.pass_text import PrintedPass
 from ...printing.nests.scalar_statements import MAX_LANES
 from ..names.loop_lines import indent
 from ..vectors.nontemporal_stores import Past
@@ -23,7 +23,6 @@ from ..vectors.transpose_tiles import (
 from .gather_prefetch import asked_ahead
 from .multiple_hint import masked_count
 from .shared_reduction import SharedNest
-from .unroll_jam_text import rows_together
 
 MAX_SPLIT_ROWS = 8  # maximum rows that are processed one by one, each divided along its pass
 MIN_SPLIT_ROW_ELEMENTS = 1 << 16  # minimum iterations of a row's pass for which that pays off
@@ -68,7 +67,7 @@ class NestByRows(SharedNest):
             *([] if cut is None else [f"const int64_t stretch = {self.stretch(cut)};"]),
             f"const int64_t rows = {' * '.join(counts)};",
             f"const int64_t work = {inner};",
-            *self.rows_of_task(),
+            "const int64_t grain = geon_grain(rows, work);",
             "const int64_t parts = rows > 0 ? (rows + grain - 1) / grain : 0;",
             *self.launch(task, {name: name for name in self.divisors()}),
         ]
@@ -80,35 +79,8 @@ class NestByRows(SharedNest):
 
     def row_loop(self, row: list[str]) -> list[str]:
         """Return the loop over the rows of a task; ``row`` has one row's statements."""
-        indices, jam = self.row_indices(), self.jam()
-        if jam is None:
-            head = "for (int64_t row = begin; row < end; row++) {"
-            return [head, *indent([*indices, *row]), "}"]
-        turns, some, last = jam.turns, rows_together(self.passes, jam), self.nest.rows[-1]
-        fits = f"row + {turns} <= end && {last.name} + {turns} <= {self.passes.extent(last)}"
-        if jam.divide and (jam.overlap or not self.passes.past.used):
-            head = f"for (int64_t row = begin; row < end; row += {turns}) {{"
-            return [head, *indent([*indices, *some]), "}"]
-        if self.passes.past.used and not jam.overlap:
-            fits = f"!past && {fits}"  # non-temporal stores mean that memory is the bottleneck
-        return [
-            "for (int64_t row = begin, turns; row < end; row += turns) {",
-            *indent([*indices, f"turns = {fits} ? {turns} : 1;", f"if (turns == {turns}) {{"]),
-            *indent([*indent(some), "} else {", *indent(row), "}"]),
-            "}",
-        ]
-
-    def jam(self) -> PrintedTurns | None:
-        """Return the jammed rows, or None if single rows are divided."""
-        return self.nest.jammed if self.cut() is None else None
-
-    def rows_of_task(self) -> list[str]:
-        """Return the statements that compute the rows of a task, ``grain``."""
-        jam, grain = self.jam(), "geon_grain(rows, work)"
-        if jam is None or not jam.divide:
-            return [f"const int64_t grain = {grain};"]
-        turns = jam.turns
-        return [f"const int64_t grain = ({grain} + {turns - 1}) / {turns} * {turns};"]
+        head = "for (int64_t row = begin; row < end; row++) {"
+        return [head, *indent([*self.row_indices(), *row]), "}"]
 
     def rows_ahead(self) -> list[str]:
         """Return the prefetches of gathered rows that later rows will read."""

@@ -1,15 +1,14 @@
-"""Emit the tasks of a loop nest: argument structs, functions, launches and row arrays."""
+"""Emit the tasks of a loop nest: their invariants, random buffers and row arrays."""
 
 from __future__ import annotations
 
 from ....op_graph.axes.affine import Size
 from ...kernels.ir.nest import Nest, RowArray
-from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import PrintedArray, PrintedNest, PrintedPass
 from ...printing.nests.scalar_statements import HIDDEN
 from ...sizes.scratch import lines
-from ..names.loop_lines import indent
 from ..names.naming import KernelNames
+from ..trees.tasks import Tasks
 from ..vectors.nontemporal_stores import Passing
 from .pass_loops import Passes
 from .random_buffer import declare_buffers
@@ -37,7 +36,7 @@ def printed_passes(nest: PrintedNest) -> list[PrintedPass]:
     return [line for line in lines if isinstance(line, PrintedPass)]
 
 
-class NestTasks:
+class NestTasks(Tasks):
     """The tasks of one nest; ``name`` is the function that divides the work."""
 
     def __init__(
@@ -48,7 +47,8 @@ class NestTasks:
         vector_bytes: int,
         passing: Passing | None,
     ) -> None:
-        self.nest, self.names, self.name, self.passing = nest, names, name, passing
+        super().__init__(names, name)
+        self.nest, self.passing = nest, passing
         self.passes, self.lanes = Passes(nest, names, vector_bytes), vector_bytes // 4
         loops = [*nest.rows, *(loop for made in printed_passes(nest) for loop in made.loops)]
         for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
@@ -72,39 +72,6 @@ class NestTasks:
         """Return the declarations of the random buffers of a block's passes."""
         passes = [line for line in lines if isinstance(line, PrintedPass)]
         return declare_buffers([window for made in passes for window in made.windows])
-
-    def function(self, name: str, body: list[str], extra: list[Parameter]) -> list[str]:
-        """Return a task function that unpacks the kernel's and ``extra`` parameters."""
-        unpacked = []
-        for p in [*self.names.parameters, *extra]:
-            const = "" if p.pointer else "const "
-            unpacked.append(f"{const}{p.declared()} = a->{p.name};")
-        return [
-            f"static void {name}(void *argument, int64_t task)",
-            "{",
-            *indent([f"const struct {name} *a = argument;", *unpacked, *body]),
-            "}",
-        ]
-
-    def structure(self, name: str, extra: list[Parameter]) -> list[str]:
-        fields = [f"{p.declared(restrict=False)};" for p in [*self.names.parameters, *extra]]
-        return [f"struct {name} {{", *indent(fields), "};"]
-
-    def launch(self, name: str, extra: dict[str, str]) -> list[str]:
-        """Return the statements that run a task function on the thread pool."""
-        values = [p.name for p in self.names.parameters]
-        fields = [f".{v} = {v}" for v in values] + [f".{k} = {v}" for k, v in extra.items()]
-        return [
-            f"struct {name} a = {{{', '.join(fields)}}};",
-            f"geon_pool_run({name}, &a, parts, threads);",
-        ]
-
-    def head(self) -> str:
-        declared = self.names.declared()
-        return f"static void {self.name}(int32_t threads{', ' if declared else ''}{declared})"
-
-    def whole(self, parts: list[list[str]]) -> str:
-        return "\n".join(line.rstrip() for part in parts for line in part) + "\n"
 
     def buffers(self) -> list[str]:
         """Return the declarations of row arrays.

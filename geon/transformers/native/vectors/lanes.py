@@ -18,8 +18,12 @@ class Vectors:
     """Vector types of ``count`` elements of ``itemsize`` bytes, along the loops ``variables``."""
 
     def __init__(self, count: int, itemsize: int, variables: Sequence[str]) -> None:
-        self.count, self.variables = count, variables
+        self.count, self.itemsize, self.variables = count, itemsize, variables
         self.word = f"int{8 * itemsize}_t"  # element type of a mask
+
+    def of(self, count: int) -> Vectors:
+        """Return the types of vectors of ``count`` elements along the same loops."""
+        return Vectors(count, self.itemsize, self.variables)
 
     def type(self, ctype: str) -> str:
         """Return the type of vectors of ``ctype``."""

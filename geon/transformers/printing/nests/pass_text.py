@@ -255,28 +255,6 @@ class PrintedArray:
     itemsize: int
 
 
-@dataclass(frozen=True, slots=True)
-class PrintedTurns:
-    """Unroll-and-jam: ``turns`` iterations of row loop ``outer`` as one pass ``made``.
-
-    It replaces the pass ``number``; its statements process vectors of ``lanes`` elements. ``known``
-    are the statements before all vectors, invariant in them. ``divide`` is True if ``turns``
-    divides the extent, so that no iteration remains. ``filled`` is True if no element remains after
-    full vectors. ``overlap`` is True if the loads of iterations overlap; otherwise they share loads
-    that are equal in all rows.
-    """
-
-    made: PrintedPass
-    known: StatementBlock
-    number: int
-    outer: Loop
-    turns: int
-    lanes: int
-    divide: bool
-    filled: bool
-    overlap: bool
-
-
 @dataclass(slots=True)
 class PrintedNest:
     """The blocks of a nest.
@@ -286,7 +264,7 @@ class PrintedNest:
     ``over`` is the representation of lanes. ``inside`` is the number of last row loops that run
     inside each block of lanes. ``apart`` is True if reduced loads are strided along lanes; ``far``
     if they have larger strides along passes than along rows. ``hides`` is True if strides are
-    hidden from the compiler. ``jammed`` is the unroll-and-jam of the innermost row loop, if any.
+    hidden from the compiler.
     """
 
     rows: tuple[Loop, ...]
@@ -300,7 +278,6 @@ class PrintedNest:
     apart: bool = False
     far: bool = False
     hides: bool = False
-    jammed: PrintedTurns | None = None
 
     @property
     def passes(self) -> list[PrintedPass]:

@@ -1,0 +1,1 @@
+"""Loop trees: schedules of kernels as data, with the transformations and rules that shape them."""

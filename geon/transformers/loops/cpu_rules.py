@@ -1,0 +1,296 @@
+"""Rules that schedule trees for CPUs, in the order in which they are applied.
+
+A rule looks once at each loop that it may concern. It names the reason of the form that it gives a
+loop; a transformation that is refused is recorded with its reason and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ...op_graph.axes.affine import AffineIndex, Size
+from ...op_graph.axes.lengths import is_multiple, product
+from ..kernels.ir.nest import Nest, Store
+from ..kernels.ir.scalar_code import Load, Scalar
+from ..kernels.ir.scalar_code import walk as walk_scalars
+from . import transformations as shape
+from .access import is_straight
+from .from_nest import from_nest
+from .tree import (
+    IllegalScheduleError,
+    Kind,
+    LoopNode,
+    Role,
+    Tree,
+    Write,
+    find,
+    loops_of,
+    replaced,
+    require,
+    values_of,
+    walk,
+)
+
+JAM_FACTORS = (4, 5, 3, 2)  # unroll factors, the first that divides all; registers hold their sums
+MIN_LOADED_VECTORS = 6  # minimum vector loads per element: with fewer, memory is the bottleneck
+MAX_LOAD_SHARE = 0.75  # maximum ratio of loads after and before sharing
+MAX_JAM_NODES = 256  # maximum nodes per element: code size grows with nodes times unroll factor
+MIN_JAM_POSITIONS = 64  # minimum iterations of the two innermost row loops, for enough work
+MIN_ROW_VECTORS = 4  # minimum vectors of a row, so that the remainder is a small part of it
+MIN_PARALLEL_ROWS = 16  # rows that occupy all threads
+MIN_SPLIT_VECTORS = 4096  # minimum vectors of a row for which it is divided among tasks
+STRETCH_VECTORS = 1024  # vectors of a part of a row: long enough for the hardware prefetcher
+
+
+@dataclass(frozen=True, slots=True)
+class VectorWidth:
+    """Vectors of a kernel: bytes of a register, and bytes of each element."""
+
+    vector_bytes: int
+    itemsize: int
+
+    @property
+    def count(self) -> int:
+        """Return the number of elements of a vector."""
+        return self.vector_bytes // self.itemsize
+
+
+class ScheduleRule(NamedTuple):
+    """A rule: the loops that it looks at, and the transformation of the tree at one of them."""
+
+    name: str
+    sites: Callable[[Tree], Iterator[str]]
+    apply: Callable[[Tree, str, VectorWidth], Tree]
+
+
+def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True) -> Tree:
+    """Return the tree of a nest, scheduled for a CPU with such vectors."""
+    tree = from_nest(nest)
+    for rule in RULES:
+        if rule.apply is not jammed or jams:
+            tree = applied(rule, tree, vectors)
+    return tree
+
+
+def applied(rule: ScheduleRule, tree: Tree, vectors: VectorWidth) -> Tree:
+    """Return the tree after a rule; what was refused is recorded."""
+    for name in list(rule.sites(tree)):
+        try:
+            tree = rule.apply(tree, name, vectors)
+        except IllegalScheduleError as refusal:
+            tree = replace(tree, refusals=(*tree.refusals, f"{rule.name}: {refusal}"))
+    return tree
+
+
+# Vectors ------------------------------------------------------------------------------------------
+
+
+def innermost(tree: Tree) -> Iterator[str]:
+    """Yield the loops that hold straight code."""
+    for loop in loops_of(tree.body):
+        if is_straight(loop.body) and loop.kind is Kind.MAIN:
+            yield loop.variable
+
+
+def lanes_of(size: Size | None, count: int) -> int:
+    """Return the vector length for a loop, 0 if it is too short.
+
+    A half-length vector that fills the loop is better than a full one with a remainder.
+    """
+    if size is None:
+        return 0
+    fitting = [n for n in (count, count // 2) if n > 1 and is_multiple(size, n)]
+    if fitting:
+        return fitting[0]
+    long = not isinstance(size, int) or size >= MIN_ROW_VECTORS * count
+    return count if long else 0
+
+
+def vectorised(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Compute the elements of a loop by vectors, and the rest of a known length by shorter ones."""
+    loop, _ = find(tree, name)
+    lanes = lanes_of(loop.size, vectors.count)
+    require(lanes > 0, f"{name} has fewer than {MIN_ROW_VECTORS} vectors")
+    reason = f"{lanes} elements of {vectors.itemsize} bytes fill a register"
+    while lanes > 1:
+        made = shape.split(tree, name, lanes, Kind.LANES)
+        tree = shape.set_role(made.tree, made.inner, Role.VECTOR, reason)
+        tree = shape.set_kind(tree, name, Kind.VECTORS)
+        if made.rest is None:
+            break
+        name, rest = made.rest, find(tree, made.rest)[0].size
+        if not isinstance(rest, int):
+            break
+        while lanes > rest:
+            lanes //= 2
+        reason = f"{rest} elements fill no register of the main loop"
+    return tree
+
+
+def single(tree: Tree) -> Iterator[str]:
+    """Yield the loops with one iteration."""
+    for loop in loops_of(tree.body):
+        if loop.size == 1 and loop.role is Role.SERIAL:
+            yield loop.variable
+
+
+def removed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Replace a loop with one iteration by its body."""
+    return shape.unrolled(tree, name)
+
+
+# Unroll and jam -----------------------------------------------------------------------------------
+
+
+def around_innermost(tree: Tree) -> Iterator[str]:
+    """Yield the loops around loops over vectors."""
+    for loop in loops_of(tree.body):
+        inner = [each for each in loop.body if isinstance(each, LoopNode)]
+        if any(isinstance(x, LoopNode) and x.role is Role.VECTOR for y in inner for x in y.body):
+            yield loop.variable
+
+
+def jammed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Compute neighbouring rows together where they share most of their loads.
+
+    Windows of neighbouring positions overlap, and rows share parameters. Common loads then stay in
+    registers.
+    """
+    loop, above = find(tree, name)
+    size, places = loop.size, product([each.size or 1 for each in (*above[-1:], loop)])
+    enough = not isinstance(places, int) or places >= MIN_JAM_POSITIONS
+    require(enough, f"there are fewer than {MIN_JAM_POSITIONS} rows around {name}")
+    assert size is not None
+    by = next((n for n in JAM_FACTORS if is_multiple(size, n)), JAM_FACTORS[0])
+    require(not isinstance(size, int) or size >= by, f"{name} has fewer than {by} iterations")
+    nodes = list(walk_scalars(*longest(loop)))
+    require(len(nodes) <= MAX_JAM_NODES, f"an element has more than {MAX_JAM_NODES} nodes")
+    lanes = {each.variable for each in loops_of(loop.body) if each.role is Role.VECTOR}
+    loads = [x for x in nodes if isinstance(x, Load) and any(x.offset.step(v) for v in lanes)]
+    require(len(loads) >= MIN_LOADED_VECTORS, f"an element loads {len(loads)} vectors only")
+    shared = {shifted(load, name, turn) for load in loads for turn in range(by)}
+    few = len(shared) <= MAX_LOAD_SHARE * by * len(loads)
+    require(few, f"{by} rows of {name} load {len(shared)} vectors, not fewer")
+    reason = f"{by} rows load {len(shared)} vectors instead of {by * len(loads)}"
+    tree = shape.jam(tree, name, by, reason)
+    for each in loops_of(tree.body):
+        if each.kind is Kind.COPIES and is_straight(each.body):  # a few elements without vectors
+            tree = shape.set_role(tree, each.variable, Role.SERIAL)
+    return tree
+
+
+def shifted(load: Load, name: str, turn: int) -> tuple[int, AffineIndex]:
+    """Return the operand and the offset of a load after ``turn`` iterations of a loop."""
+    return load.operand, load.offset + load.offset.step(name) * turn
+
+
+def longest(loop: LoopNode) -> Sequence[Scalar]:
+    """Return the values of the statement with the most nodes in vectors inside of a loop."""
+    inner = [each for each, above in walk(loop.body) if above and above[-1].role is Role.VECTOR]
+    values = [values_of(each) for each in inner]
+    return max(values, key=lambda each: len(list(walk_scalars(*each))))
+
+
+# Tasks --------------------------------------------------------------------------------------------
+
+
+def with_rests(tree: Tree) -> Iterator[str]:
+    """Yield the loops that hold rows, and behind them rows that fill no block."""
+    for loop in reversed(loops_of(tree.body)):
+        if any(is_rows(each) and each.kind is Kind.REST for each in loop.body):  # type: ignore[union-attr]
+            yield loop.variable
+
+
+def is_rows(statement: object) -> bool:
+    """Return True if a statement is a loop over rows: around other loops, and not over vectors."""
+    if not isinstance(statement, LoopNode) or statement.role is not Role.SERIAL:
+        return False
+    inner = [each for each in statement.body if isinstance(each, LoopNode)]
+    rows = any(each.kind is not Kind.COPIES or not is_straight(each.body) for each in inner)
+    return rows and statement.kind is not Kind.VECTORS
+
+
+def distributed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Give the rows that fill no block loops of their own, so that all rows can be tasks."""
+    return shape.distribute(tree, name)[0]
+
+
+def outermost(tree: Tree) -> Iterator[str]:
+    """Yield the outermost loops."""
+    for each in tree.body:
+        if isinstance(each, LoopNode):
+            yield each.variable
+
+
+def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Divide the rows among tasks, and also the elements of a few long rows."""
+    loop, _ = find(tree, name)
+    if loop.role is not Role.SERIAL or (loop.kind is Kind.REST and is_straight(loop.body)):
+        return tree  # a few elements are no work for a task
+    while is_rows(loop) and len(loop.body) == 1 and is_rows(loop.body[0]):
+        (inner,) = loop.body
+        assert isinstance(inner, LoopNode)
+        tree = shape.collapse(tree, name, inner.variable)
+        loop, _ = find(tree, name)
+    rows, body = loop.size, loop.body
+    if is_rows(loop) and isinstance(rows, int) and rows < MIN_PARALLEL_ROWS and len(body) == 1:
+        (row,) = body
+        assert isinstance(row, LoopNode)
+        long = not isinstance(row.size, int) or row.size >= MIN_SPLIT_VECTORS
+        if long and row.role is Role.SERIAL:
+            made = shape.split(tree, row.variable, STRETCH_VECTORS, short=True)
+            tree = shape.collapse(made.tree, name, row.variable)
+    return shape.set_role(tree, name, Role.TASK, "iterations store elements of their own")
+
+
+RULES = (
+    ScheduleRule("vectors", innermost, vectorised),
+    ScheduleRule("jam", around_innermost, jammed),
+    ScheduleRule("single iterations", single, removed),
+    ScheduleRule("distribute", with_rests, distributed),
+    ScheduleRule("tasks", outermost, as_tasks),
+)
+
+
+# Non-temporal stores ------------------------------------------------------------------------------
+
+
+def streamed(tree: Tree, operands: frozenset[int], vectors: VectorWidth) -> Tree:
+    """Mark the stores to ``operands`` that may pass by the caches: those of whole registers.
+
+    All of an operand's vectors lie at multiples of a register's bytes if its memory does, and the
+    open lengths in their offsets are such multiples, which a call checks.
+    """
+    found = {k for k in operands if all(may_stream(*put, vectors) for put in puts(tree, k))}
+    if not found:
+        return tree
+
+    def marked(loop: LoopNode) -> tuple[LoopNode]:
+        body = [
+            replace(each, streamed=frozenset(found)) if isinstance(each, Write) else each
+            for each in loop.body
+        ]
+        return (replace(loop, body=tuple(body)),)
+
+    for loop in loops_of(tree.body):
+        if loop.role is Role.VECTOR:
+            tree = replaced(tree, loop.variable, marked)
+    return tree
+
+
+def puts(tree: Tree, operand: int) -> Iterator[tuple[Store, LoopNode]]:
+    """Yield the stores of vectors to an operand, each with the loop over its lanes."""
+    for each, above in walk(tree.body):
+        if isinstance(each, Write) and above and above[-1].role is Role.VECTOR:
+            for store in each.stores:
+                if isinstance(store, Store) and store.operand == operand:
+                    yield store, above[-1]
+
+
+def may_stream(store: Store, lane: LoopNode, vectors: VectorWidth) -> bool:
+    """Return True if a store writes whole registers, at multiples of their bytes."""
+    steps = [step for atom, step in store.offset.terms.items() if atom != lane.variable]
+    known = [step for step in (*steps, store.offset.constant) if isinstance(step, int)]
+    return lane.size == vectors.count and all(step % vectors.count == 0 for step in known)

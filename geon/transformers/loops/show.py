@@ -1,0 +1,123 @@
+"""Trees as text for people: one line for each loop, statement and choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...op_graph.axes.affine import AffineIndex
+from ...op_graph.axes.index_map import InRange
+from ...op_graph.values.dtypes import name_of
+from ..kernels.ir.nest import Keep, Store
+from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar, Select
+from .access import used_buffers
+from .tree import (
+    Body,
+    CachePrefetch,
+    Choose,
+    Combine,
+    Fold,
+    Kind,
+    LoopNode,
+    Role,
+    Statement,
+    Tree,
+    Write,
+)
+
+MAX_VALUE_CHARACTERS = 60  # characters of a value's expression; longer ones are cut
+
+
+def show(tree: Tree) -> str:
+    """Return the buffers, statements and refused transformations of a tree as text."""
+    lines = [
+        f"buffer b{number}: {buffer.size} {name_of(buffer.dtype)} in {buffer.space.value}"
+        for number, buffer in enumerate(tree.buffers)
+        if number in used_buffers(tree.body)
+    ]
+    lines += _lines(tree.body)
+    lines += [f"not {refusal}" for refusal in tree.refusals]
+    return "\n".join(lines)
+
+
+def _lines(body: Body) -> Iterator[str]:
+    for each in body:
+        if isinstance(each, LoopNode):
+            yield _head(each)
+            yield from ("    " + line for line in _lines(each.body))
+        elif isinstance(each, Choose):
+            yield f"if {_guards(each.guards)}:"
+            yield from ("    " + line for line in _lines(each.then))
+            if each.otherwise:
+                yield "else:"
+                yield from ("    " + line for line in _lines(each.otherwise))
+        else:
+            yield from _statement(each)
+
+
+def _head(loop: LoopNode) -> str:
+    role = "for" if loop.role is Role.SERIAL else loop.role.value
+    kind = "" if loop.kind is Kind.MAIN else f" ({loop.kind.value})"
+    reason = f"  -- {loop.reason}" if loop.reason else ""
+    return f"{role} {loop.variable} < {loop.extent}{kind}:{reason}"
+
+
+def _statement(each: Statement) -> Iterator[str]:
+    if isinstance(each, Write):
+        for store in each.stores:
+            past = ", past the caches" if _is_streamed(store, each) else ""
+            yield f"{_target(store)} = {value_text(store.value)}{past}"
+    elif isinstance(each, Fold):
+        values = ", ".join(map(value_text, each.elements))
+        yield f"{_places(each.into, each.offset)} {_verb(each)} {values}"
+    elif isinstance(each, Combine):
+        of = ", ".join(f"b{number}[{each.start} ...]" for number in each.of)
+        yield f"{_places(each.into, each.offset)} {_verb(each)} {each.count} lanes of {of}"
+    elif isinstance(each, CachePrefetch):
+        yield f"prefetch x{each.operand}[{each.offset}]"
+
+
+def _is_streamed(store: Store | Keep, write: Write) -> bool:
+    return isinstance(store, Store) and store.operand in write.streamed
+
+
+def _verb(each: Fold | Combine) -> str:
+    folded = each.reducer.folds
+    name = "its reducer" if folded is None else folded.name
+    return f"with {name} of" if isinstance(each, Fold) else f"with {name} of the"
+
+
+def _places(numbers: tuple[int, ...], offset: AffineIndex) -> str:
+    return ", ".join(f"b{number}[{offset}]" for number in numbers)
+
+
+def _target(store: Store | Keep) -> str:
+    if isinstance(store, Store):
+        return f"x{store.operand}[{store.offset}]"
+    return f"b{store.number}[{store.offset}]"
+
+
+def _guards(guards: tuple[InRange, ...]) -> str:
+    return " and ".join(f"{g.low} <= {g.index} < {g.high}" for g in guards)
+
+
+def value_text(value: Scalar) -> str:
+    """Return the expression of a value, cut where it is long."""
+    text = _value(value, 4)
+    return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:MAX_VALUE_CHARACTERS]}..."
+
+
+def _value(value: Scalar, depth: int) -> str:
+    if isinstance(value, Load):
+        return f"x{value.operand}[{value.offset}]"
+    if isinstance(value, Kept):
+        return f"b{value.number}[{value.offset}]"
+    if isinstance(value, Number):
+        return str(value.value)
+    if depth == 0:
+        return "..."
+    if isinstance(value, Apply):
+        return f"{value.row.name}({', '.join(_value(arg, depth - 1) for arg in value.args)})"
+    if isinstance(value, Select):
+        sides = [_value(side, depth - 1) for side in (value.value, value.other)]
+        return f"{sides[0]} if {_guards(value.guards)} else {sides[1]}"
+    return type(value).__name__.lower()

@@ -1,0 +1,387 @@
+"""Transformations of loops: pure functions from tree to tree that keep what is computed.
+
+Each checks that it may, and raises ``IllegalScheduleError`` with the reason otherwise. A body that
+is copied gets loops of its own and copies of the buffers that are private to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...op_graph.axes.affine import AffineIndex, Size, divide, variable
+from ...op_graph.axes.index_map import InRange
+from ..kernels.ir.nest import Keep
+from ..kernels.ir.scalar_code import Kept, ScalarNode
+from .access import is_straight, most, private, require_independent, used_buffers
+from .simplify import simplified
+from .tree import (
+    Body,
+    Choose,
+    Combine,
+    Fold,
+    Kind,
+    LoopNode,
+    Role,
+    Space,
+    Statement,
+    Substitution,
+    Tree,
+    Write,
+    constant,
+    find,
+    fresh,
+    least,
+    loops_of,
+    replaced,
+    require,
+    variables,
+    walk,
+)
+
+
+class Split(NamedTuple):
+    """A tree with a loop split: the variables of the loop in each block and of the rest."""
+
+    tree: Tree
+    inner: str
+    rest: str | None
+
+
+def split(tree: Tree, name: str, by: int, kind: Kind = Kind.BLOCK, *, short: bool = False) -> Split:
+    """Split a loop into blocks of ``by`` iterations; it then counts the blocks.
+
+    What fills no block is a loop of kind REST behind it, or, if ``short``, a shorter last block.
+    """
+    loop, _ = find(tree, name)
+    require_serial(loop)
+    inner, outer = fresh(tree, name), variable(name)
+    body = Substitution(tree.code, {name: outer * by + variable(inner)}).body(loop.body)
+    block = LoopNode(inner, constant(by), body, kind=kind)
+    size = loop.size
+    require(size is not None, f"the length of {name} changes with other loops")
+    assert size is not None
+    blocks: Size = size // by
+    left = size - blocks * by
+    if short and left != 0:
+        blocks = (size + (by - 1)) // by
+        behind_outer = constant(size) - outer * by
+        block = replace(block, extent=least([constant(by), behind_outer]))
+    require(blocks != 0, f"{name} has fewer than {by} iterations")
+    main = replace(loop, extent=constant(blocks), body=(block,))
+    if short or left == 0:
+        return Split(replaced(tree, name, lambda _: (main,)), inner, None)
+    rest = fresh(tree, name, [inner])
+    env = {name: variable(rest) + blocks * by}
+    copy, tree = copied(tree, loop.body, private(tree, name), env, [inner, rest])
+    behind = LoopNode(rest, constant(left), copy, kind=Kind.REST)
+    return Split(replaced(tree, name, lambda _: (main, behind)), inner, rest)
+
+
+def require_serial(*loops: LoopNode) -> None:
+    """Raise ``IllegalScheduleError`` if a loop has a role: roles are given last."""
+    for loop in loops:
+        require(loop.role is Role.SERIAL, f"{loop.variable} is {loop.role.value} already")
+
+
+def copied(
+    tree: Tree,
+    body: Body,
+    own: Sequence[int],
+    env: dict[str, AffineIndex],
+    taken: Sequence[str] = (),
+) -> tuple[Body, Tree]:
+    """Return a copy of statements with ``env`` replaced, and the tree with its further buffers.
+
+    Its loops have fresh variables, and the buffers ``own`` are copied.
+    """
+    env, used = dict(env), list(taken)
+    for loop in loops_of(body):
+        name = fresh(tree, loop.variable, used)
+        env[loop.variable] = variable(name)
+        used.append(name)
+    numbers = {number: len(tree.buffers) + k for k, number in enumerate(own)}
+    more = [tree.buffers[number] for number in own]
+    tree = replace(tree, buffers=(*tree.buffers, *more))
+    return Substitution(tree.code, env, numbers).body(body), tree
+
+
+def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
+    """Set the role of a loop, with the ``reason``.
+
+    Iterations of tasks and vectors must be independent. A vector holds straight code. It and an
+    unrolled loop have a known length; what is private to them gets an element per iteration.
+    """
+    loop, _ = find(tree, name)
+    if role in (Role.VECTOR, Role.UNROLLED):
+        require(isinstance(loop.size, int), f"{name} has no known length")
+    if role is Role.VECTOR:
+        require(is_straight(loop.body), f"{name} has loops inside")
+    if role in (Role.TASK, Role.VECTOR):
+        require_independent(tree, name)
+    elif role is Role.UNROLLED and len(loop.body) > 1:
+        require_independent(tree, name, folds=True)
+    if role in (Role.VECTOR, Role.UNROLLED):
+        own = private(tree, name)
+        tree = expand(tree, name, own) if own else tree
+    if role is Role.TASK:
+        own = private(tree, name)
+        shared = used_buffers(loop.body) - {*own}
+        far = all(tree.buffers[each].space is Space.SCRATCH for each in shared)
+        require(far, f"tasks of {name} share values in memory of their own")
+    return replaced(tree, name, lambda loop: (replace(loop, role=role, reason=reason),))
+
+
+def set_kind(tree: Tree, name: str, kind: Kind) -> Tree:
+    """Set the kind of a loop."""
+    return replaced(tree, name, lambda loop: (replace(loop, kind=kind),))
+
+
+def collapse(tree: Tree, outer: str, inner: str) -> Tree:
+    """Join two perfectly nested loops into the outer one."""
+    loop, _ = find(tree, outer)
+    nested, _ = find(tree, inner)
+    require_serial(loop, nested)
+    require(loop.body == (nested,), f"{inner} is not all that is in {outer}")
+    require(loop.size is not None and nested.size is not None, "a length changes with other loops")
+    assert loop.size is not None and nested.size is not None
+    count = nested.size
+    index, rest = divide(variable(outer), count)
+    body = Substitution(tree.code, {outer: index, inner: rest}).body(nested.body)
+    joined = replace(loop, extent=constant(loop.size * count), body=body)
+    return replaced(tree, outer, lambda _: (joined,))
+
+
+def reorder(tree: Tree, outer: str, inner: str) -> Tree:
+    """Swap two perfectly nested loops."""
+    loop, _ = find(tree, outer)
+    nested, _ = find(tree, inner)
+    require_serial(loop, nested)
+    require(loop.body == (nested,), f"{inner} is not all that is in {outer}")
+    require(outer not in variables(nested.extent), f"the length of {inner} changes with {outer}")
+    require_independent(tree, outer, folds=True)
+    require_independent(tree, inner, folds=True)
+    swapped = replace(nested, body=(replace(loop, body=nested.body),))
+    return replaced(tree, outer, lambda _: (swapped,))
+
+
+def expand(tree: Tree, name: str, numbers: Sequence[int], space: Space | None = None) -> Tree:
+    """Give private buffers of a loop an element for each iteration, the innermost dimension."""
+    loop, _ = find(tree, name)
+    own = private(tree, name)
+    require(all(each in own for each in numbers), f"a buffer is not private to {name}")
+    size = most(loop.extent)
+    require(size is not None, f"{name} has no greatest length")
+    assert size is not None
+    at = variable(name)
+
+    def widened(offset: AffineIndex) -> AffineIndex:
+        return offset * size + at
+
+    def changed(statement: Statement) -> Statement:
+        if isinstance(statement, Write):
+            stores = [
+                replace(store, offset=widened(store.offset))
+                if isinstance(store, Keep) and store.number in numbers
+                else store
+                for store in statement.stores
+            ]
+            return replace(statement, stores=tuple(stores))
+        if isinstance(statement, Fold) and set(statement.into) & set(numbers):
+            return replace(statement, offset=widened(statement.offset))
+        return statement
+
+    combined = [
+        each
+        for each, _ in walk(loop.body)
+        if isinstance(each, Combine) and {*each.into, *each.of} & set(numbers)
+    ]
+    require(not combined, "states in lanes are adjacent")
+    loads = _KeptOffsets(tree, frozenset(numbers), widened)
+    body = _mapped(loads.body(loop.body), changed)
+    buffers = [
+        replace(buffer, size=buffer.size * size, space=space or buffer.space)
+        if number in numbers
+        else buffer
+        for number, buffer in enumerate(tree.buffers)
+    ]
+    tree = replaced(tree, name, lambda loop: (replace(loop, body=body),))
+    return replace(tree, buffers=tuple(buffers))
+
+
+class _KeptOffsets(Substitution):
+    """Changes the offsets of loads from some buffers."""
+
+    def __init__(
+        self, tree: Tree, numbers: frozenset[int], change: Callable[[AffineIndex], AffineIndex]
+    ) -> None:
+        super().__init__(tree.code, {})
+        self.changed, self.change = numbers, change
+
+    def index(self, index: AffineIndex) -> AffineIndex:
+        """Return an index; only computed positions in it can change."""
+        if all(isinstance(atom, str) for atom in index.terms):
+            return index
+        return super().index(index)
+
+    def node(self, node: ScalarNode) -> ScalarNode:
+        """Return a node; loads from the buffers have changed offsets."""
+        if isinstance(node, Kept) and node.number in self.changed:
+            return self.code(Kept, node.number, self.change(self.index(node.offset)), node.dtype)
+        found: ScalarNode = super().node(node)
+        return found
+
+
+def _mapped(body: Body, change: Callable[[Statement], Statement]) -> Body:
+    """Return statements with each one that is no loop and no choice changed."""
+    found: list[Statement] = []
+    for each in body:
+        if isinstance(each, LoopNode):
+            found.append(replace(each, body=_mapped(each.body, change)))
+        elif isinstance(each, Choose):
+            sides = _mapped(each.then, change), _mapped(each.otherwise, change)
+            found.append(Choose(each.guards, *sides))
+        else:
+            found.append(change(each))
+    return tuple(found)
+
+
+def distribute(tree: Tree, name: str) -> tuple[Tree, list[str]]:
+    """Split a loop into one loop for each statement of its body.
+
+    Return the tree and the variables of the loops. What was private gets an element for each
+    iteration.
+    """
+    loop, _ = find(tree, name)
+    require_serial(loop, *tasks_in(loop.body))
+    require_independent(tree, name)
+    if len(loop.body) == 1:
+        return tree, [name]
+    tree = _shared_by_iterations(tree, name)
+    loop, _ = find(tree, name)
+    found: list[LoopNode] = []
+    for each in loop.body:
+        own = fresh(tree, name, [other.variable for other in found]) if found else name
+        body = Substitution(tree.code, {name: variable(own)}).body((each,))
+        found.append(replace(loop, variable=own, body=body))
+    return replaced(tree, name, lambda _: tuple(found)), [each.variable for each in found]
+
+
+def tasks_in(body: Body) -> list[LoopNode]:
+    """Return the loops inside of a body whose iterations are tasks."""
+    return [loop for loop in loops_of(body) if loop.role is Role.TASK]
+
+
+def _shared_by_iterations(tree: Tree, name: str) -> Tree:
+    """Expand the buffers that are private to a loop."""
+    own = private(tree, name)
+    return expand(tree, name, own, Space.STACK) if own else tree
+
+
+def sink(tree: Tree, name: str) -> tuple[Tree, list[str]]:
+    """Move a loop into all loops inside of it, so that it is the innermost one around vectors.
+
+    Return the tree and the variables of the copies of the loop.
+    """
+    loop, _ = find(tree, name)
+    inner = [each for each in loops_of(loop.body) if each.role is not Role.VECTOR]
+    require_serial(loop, *inner)
+    require(
+        not any(name in variables(each.extent) for each in inner),
+        f"the length of a loop inside changes with {name}",
+    )
+    require(
+        not any(isinstance(each, (Choose, Combine)) for each, _ in walk(loop.body)),
+        f"{name} has choices or combined lanes inside",
+    )
+    require_independent(tree, name)
+    tree = _shared_by_iterations(tree, name)
+    loop, _ = find(tree, name)
+    names: list[str] = []
+
+    def around(statements: list[Statement]) -> LoopNode:
+        own = fresh(tree, name, names) if names else name
+        names.append(own)
+        body = tuple(statements)
+        if own != name:
+            body = Substitution(tree.code, {name: variable(own)}).body(body)
+        return replace(loop, variable=own, body=body)
+
+    def sunk(body: Body) -> Body:
+        found: list[Statement] = []
+        straight: list[Statement] = []
+        for each in body:
+            if not isinstance(each, LoopNode) or each.role is Role.VECTOR:
+                straight.append(each)
+                continue
+            if straight:
+                found.append(around(straight))
+                straight = []
+            found.append(replace(each, body=sunk(each.body)))
+        if straight:
+            found.append(around(straight))
+        return tuple(found)
+
+    return replaced(tree, name, lambda loop: sunk(loop.body)), names
+
+
+def unroll(tree: Tree, name: str, by: int, reason: str = "") -> Tree:
+    """Compute ``by`` iterations of a loop together."""
+    made = split(tree, name, by, Kind.COPIES)
+    return set_role(made.tree, made.inner, Role.UNROLLED, reason)
+
+
+def unrolled(tree: Tree, name: str) -> Tree:
+    """Replace a loop of known length by copies of its body."""
+    loop, _ = find(tree, name)
+    size = loop.size
+    require(isinstance(size, int), f"{name} has no known length")
+    assert isinstance(size, int)
+    if size == 1:
+        body = Substitution(tree.code, {name: AffineIndex()}).body(loop.body)
+        return replaced(tree, name, lambda _: body)
+    own, found, taken = private(tree, name), list[Statement](), list[str]()
+    for k in range(size):
+        copy, tree = copied(tree, loop.body, own, {name: constant(k)}, taken)
+        taken += [each.variable for each in loops_of(copy)]
+        found += copy
+    return simplified(replaced(tree, name, lambda _: tuple(found)))
+
+
+def jam(tree: Tree, name: str, by: int, reason: str = "") -> Tree:
+    """Compute ``by`` iterations of a loop together in each of the innermost loops inside."""
+    made = split(tree, name, by, Kind.COPIES)
+    tree, names = sink(made.tree, made.inner)
+    for each in names:
+        tree = set_role(tree, each, Role.UNROLLED, reason)
+    return tree
+
+
+def partition(tree: Tree, name: str, points: Sequence[int]) -> Tree:
+    """Split a loop at ``points`` into loops that follow each other, and decide guards in each."""
+    loop, _ = find(tree, name)
+    require_serial(loop)
+    size = loop.size
+    require(isinstance(size, int), f"{name} has no known length")
+    assert isinstance(size, int)
+    ends = [0, *sorted({point for point in points if 0 < point < size}), size]
+    own, found, taken = private(tree, name), list[LoopNode](), list[str]()
+    for low, high in zip(ends, ends[1:], strict=False):
+        if low == 0:
+            found.append(replace(loop, extent=constant(high)))
+            continue
+        piece = fresh(tree, name, taken)
+        taken.append(piece)
+        copy, tree = copied(tree, loop.body, own, {name: variable(piece) + low}, taken)
+        taken += [each.variable for each in loops_of(copy)]
+        found.append(replace(loop, variable=piece, extent=constant(high - low), body=copy))
+    return simplified(replaced(tree, name, lambda _: tuple(found)))
+
+
+def specialise(tree: Tree, guards: tuple[InRange, ...], change: Callable[[Tree], Tree]) -> Tree:
+    """Add a second form of a tree, made by ``change``, which runs where ``guards`` hold."""
+    require(not any(variables(guard.index) for guard in guards), "guards are of lengths alone")
+    copy, wider = copied(tree, tree.body, range(len(tree.buffers)), {})
+    made = change(replace(wider, body=copy))
+    return replace(made, body=(Choose(guards, made.body, tree.body),))

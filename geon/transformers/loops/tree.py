@@ -1,0 +1,437 @@
+"""Loop trees: the loops, statements and buffers of a kernel as frozen data.
+
+Every loop counts from 0 in steps of one. Where a loop begins and how far its iterations are apart
+is part of the indices inside of it. Memory is that of the kernel's operands, which ``Load`` and
+``Store`` access, and private buffers, which ``Kept`` and ``Keep`` access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from ...op_graph.axes.affine import (
+    AffineIndex,
+    Quotient,
+    Remainder,
+    Size,
+    divide,
+    variable,
+)
+from ...op_graph.axes.index_map import InRange
+from ...op_graph.op_graph import Op
+from ...op_graph.rows.reducers import Reducer
+from ...op_graph.values.dtypes import DType
+from ..kernels.ir.nest import Keep, Store
+from ..kernels.ir.scalar_code import (
+    NODES,
+    Apply,
+    Clamped,
+    IndexNumber,
+    Kept,
+    Load,
+    RandomBits,
+    Scalar,
+    ScalarBuilder,
+    Select,
+    Wrapped,
+    indices,
+    inner_indices,
+)
+from ..kernels.ir.scalar_code import walk as walk_scalars
+
+
+class Role(Enum):
+    """How the iterations of a loop run."""
+
+    SERIAL = "serial"  # one after another
+    TASK = "task"  # in any order, on any thread
+    VECTOR = "vector"  # each statement for all iterations at once, as one vector
+    UNROLLED = "unrolled"  # each statement for all iterations before the next statement
+
+
+class Kind(Enum):
+    """Origin of a loop, by which rules recognise it."""
+
+    MAIN = "main"  # a loop of the nest, or its whole blocks
+    VECTORS = "vectors"  # the whole vectors of a row
+    REST = "rest"  # the iterations that fill no block
+    LANES = "lanes"  # the elements of a vector
+    COPIES = "copies"  # the iterations of a block that run together
+    BLOCK = "block"  # the iterations of a block of a sum, or of a tile
+
+
+class Space(Enum):
+    """Memory of a private buffer."""
+
+    REGISTER = "register"
+    STACK = "stack"
+    SCRATCH = "scratch"  # shared by all tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """An atom of a loop's extent: the least of some indices."""
+
+    of: tuple[AffineIndex, ...]
+
+    def __str__(self) -> str:
+        return f"min({', '.join(map(str, self.of))})"
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateBuffer:
+    """A private buffer of ``size`` elements."""
+
+    dtype: DType
+    size: Size
+    space: Space = Space.REGISTER
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LoopNode:
+    """A loop over ``variable`` from 0 up to ``extent``, with the ``reason`` of its form.
+
+    Variables are unique in a tree.
+    """
+
+    variable: str
+    extent: AffineIndex
+    body: tuple[Statement, ...]
+    role: Role = Role.SERIAL
+    kind: Kind = Kind.MAIN
+    reason: str = ""
+
+    @property
+    def size(self) -> Size | None:
+        """Return the number of iterations if it depends on no other loop, else None."""
+        return None if self.extent.terms else self.extent.constant
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Write:
+    """Stores to operands and buffers; all values are computed before the first store.
+
+    ``streamed`` are the operands whose stores pass by the caches in calls that write much memory.
+    """
+
+    stores: tuple[Store | Keep, ...]
+    streamed: frozenset[int] = frozenset()
+    accessed: Any = field(init=False, default=None)  # cache of ``accesses``
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fold:
+    """Add an element to a reducer's state, which is at ``offset`` of the buffers ``into``.
+
+    ``position`` is the element's position where the reducer needs it. If ``merges``, ``elements``
+    are another state, which is combined with this one.
+    """
+
+    reducer: Reducer
+    into: tuple[int, ...]
+    offset: AffineIndex
+    elements: tuple[Scalar, ...]
+    position: Scalar | None = None
+    merges: bool = False
+    accessed: Any = field(init=False, default=None)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Combine:
+    """Combine ``count`` adjacent states, from ``start`` of the buffers ``of`` on, by halves.
+
+    The result is combined with the state at ``offset`` of the buffers ``into``.
+    """
+
+    reducer: Reducer
+    into: tuple[int, ...]
+    offset: AffineIndex
+    of: tuple[int, ...]
+    start: AffineIndex
+    count: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CachePrefetch:
+    """Prefetch the cache line at ``offset`` of an operand; ``stores`` if it will be written."""
+
+    operand: int
+    offset: AffineIndex
+    stores: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Choose:
+    """Run ``then`` if all ``guards`` hold, else ``otherwise``."""
+
+    guards: tuple[InRange, ...]
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...]
+
+
+Statement = LoopNode | Write | Fold | Combine | CachePrefetch | Choose
+Body = tuple[Statement, ...]
+Offset = tuple[str, int, AffineIndex]  # "operand" or "buffer", its number, an index into it
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tree:
+    """The statements of a kernel.
+
+    ``buffers`` are its private buffers, by number. ``code`` interns its scalar code. ``refusals``
+    are the transformations that were tried in vain, each with the reason.
+    """
+
+    body: Body
+    operands: tuple[Op, ...]
+    buffers: tuple[PrivateBuffer, ...]
+    code: ScalarBuilder
+    refusals: tuple[str, ...] = ()
+
+
+class IllegalScheduleError(Exception):
+    """A transformation would change what a tree computes; the message is the reason."""
+
+
+def require(truth: bool, reason: str) -> None:
+    """Raise ``IllegalScheduleError`` unless a condition of a transformation holds."""
+    if not truth:
+        raise IllegalScheduleError(reason)
+
+
+# Walks --------------------------------------------------------------------------------------------
+
+
+def walk(
+    body: Body, above: tuple[LoopNode, ...] = ()
+) -> Iterator[tuple[Any, tuple[LoopNode, ...]]]:
+    """Yield each statement in order with the loops around it, outermost first."""
+    for each in body:
+        yield each, above
+        if isinstance(each, LoopNode):
+            yield from walk(each.body, (*above, each))
+        elif isinstance(each, Choose):
+            yield from walk(each.then, above)
+            yield from walk(each.otherwise, above)
+
+
+def loops_of(body: Body) -> list[LoopNode]:
+    """Return all loops, outer ones first."""
+    return [each for each, _ in walk(body) if isinstance(each, LoopNode)]
+
+
+def find(tree: Tree, name: str) -> tuple[LoopNode, tuple[LoopNode, ...]]:
+    """Return the loop over a variable and the loops around it."""
+    for each, above in walk(tree.body):
+        if isinstance(each, LoopNode) and each.variable == name:
+            return each, above
+    raise IllegalScheduleError(f"the tree has no loop over {name}")
+
+
+def replaced(
+    tree: Tree, name: str, change: Callable[[LoopNode], Body], buffers: Sequence[PrivateBuffer] = ()
+) -> Tree:
+    """Return the tree with the loop over a variable replaced, and with further ``buffers``."""
+
+    def body(statements: Body) -> Body:
+        found: list[Statement] = []
+        for each in statements:
+            if isinstance(each, Choose):
+                each = replace(each, then=body(each.then), otherwise=body(each.otherwise))
+            if not isinstance(each, LoopNode):
+                found.append(each)
+            elif each.variable == name:
+                found += change(each)
+            else:
+                found.append(replace(each, body=body(each.body)))
+        return tuple(found)
+
+    return replace(tree, body=body(tree.body), buffers=(*tree.buffers, *buffers))
+
+
+def values_of(statement: Statement) -> tuple[Scalar, ...]:
+    """Return the scalar code of a statement."""
+    if isinstance(statement, Write):
+        return tuple([store.value for store in statement.stores])
+    if isinstance(statement, Fold):
+        position = () if statement.position is None else (statement.position,)
+        return (*statement.elements, *position)
+    return ()
+
+
+def fresh(tree: Tree, stem: str, taken: Sequence[str] = ()) -> str:
+    """Return a variable that no loop of the tree has; ``taken`` are others that are in use."""
+    used = {loop.variable for loop in loops_of(tree.body)} | set(taken)
+    stem = stem.rstrip("0123456789").rstrip("_")
+    return next(name for k in range(len(used) + 1) if (name := f"{stem}_{k}") not in used)
+
+
+# Indices and substitution -------------------------------------------------------------------------
+
+
+def variables(index: AffineIndex) -> set[str]:
+    """Return the loop variables that an index changes with, also inside its atoms."""
+    found: set[str] = set()
+    for atom in index.terms:
+        if isinstance(atom, str):
+            found.add(atom)
+        elif isinstance(atom, Least):
+            found |= set().union(*map(variables, atom.of))
+        elif isinstance(atom, NODES):
+            found |= variables_of(atom)
+        else:
+            found |= set().union(*map(variables, inner_indices(atom)))
+    return found
+
+
+def variables_of(*values: Scalar) -> set[str]:
+    """Return the loop variables that values change with by the indices in them."""
+    found: set[str] = set()
+    for node in walk_scalars(*values):
+        for index in indices(node):  # the walk also visits the nodes that are atoms
+            direct = [atom for atom in index.terms if not isinstance(atom, NODES)]
+            found |= variables(AffineIndex([(atom, 1) for atom in direct]))
+    return found
+
+
+class Substitution:
+    """Replaces variables by indices, and private buffers by others, in statements."""
+
+    def __init__(
+        self,
+        code: ScalarBuilder,
+        env: Mapping[str, AffineIndex],
+        buffers: Mapping[int, int] | None = None,
+    ) -> None:
+        self.code, self.env, self.buffers = code, env, buffers or {}
+        self.known: dict[int, Any] = {}
+
+    def index(self, index: AffineIndex) -> AffineIndex:
+        """Return an index with variables replaced."""
+        if all(isinstance(atom, str) and atom not in self.env for atom in index.terms):
+            return index
+        found = AffineIndex((), index.constant)
+        for atom, step in index.terms.items():
+            found = found + self.atom(atom) * step
+        return found
+
+    def atom(self, atom: Any) -> AffineIndex:
+        """Return an atom with variables replaced, as an index."""
+        if isinstance(atom, str):
+            return self.env.get(atom, variable(atom))
+        if isinstance(atom, Least):
+            return least([self.index(each) for each in atom.of])
+        if isinstance(atom, Quotient):
+            return divide(self.index(atom.of), atom.by)[0]
+        if isinstance(atom, Remainder):
+            return divide(self.index(atom.of), atom.by)[1]
+        if isinstance(atom, Clamped):
+            return variable(Clamped(self.index(atom.of), self.guards(atom.guards)))
+        return variable(self.value(atom))
+
+    def guards(self, guards: tuple[InRange, ...]) -> tuple[InRange, ...]:
+        """Return guards with variables replaced."""
+        return tuple([replace(guard, index=self.index(guard.index)) for guard in guards])
+
+    def value(self, value: Any) -> Any:
+        """Return scalar code with variables and buffers replaced."""
+        for node in walk_scalars(value, known=self.known):
+            self.known[id(node)] = self.node(node)
+        return self.known[id(value)]
+
+    def node(self, node: Any) -> Any:
+        """Return a node whose children have been replaced: itself where nothing in it is."""
+        known, code = self.known, self.code
+        if isinstance(node, Apply):
+            args = tuple([known[id(each)] for each in node.args])
+            same = all(map(is_same, args, node.args))
+            return node if same else code(Apply, node.row, args, node.attrs, node.dtype)
+        if isinstance(node, (Load, Kept)):
+            number = node.operand if isinstance(node, Load) else node.number
+            if isinstance(node, Kept):
+                number = self.buffers.get(number, number)
+            offset = self.index(node.offset)
+            same = offset is node.offset and (isinstance(node, Load) or number == node.number)
+            return node if same else code(type(node), number, offset, node.dtype)
+        if isinstance(node, IndexNumber):
+            index = self.index(node.index)
+            return node if index is node.index else code(IndexNumber, index, node.dtype)
+        if isinstance(node, Select):
+            sides = known[id(node.value)], known[id(node.other)]
+            return code(Select, self.guards(node.guards), *sides)
+        if isinstance(node, Wrapped):
+            return code(Wrapped, known[id(node.position)], node.length)
+        if isinstance(node, RandomBits):
+            stream = [known[id(each)] for each in (node.seed, node.draw, node.call)]
+            position = self.index(node.position)
+            return code(RandomBits, *stream, position, node.size, node.dtype)
+        return node
+
+    def body(self, statements: Body) -> Body:
+        """Return statements with variables, also of loops in them, and buffers replaced."""
+        return tuple([self.statement(each) for each in statements])
+
+    def statement(self, each: Any) -> Any:
+        """Return a statement with variables and buffers replaced."""
+        if isinstance(each, LoopNode):
+            name = self.atom(each.variable)
+            renamed = next(atom for atom in name.terms if isinstance(atom, str))
+            body, extent = self.body(each.body), self.index(each.extent)
+            return replace(each, variable=renamed, extent=extent, body=body)
+        if isinstance(each, Write):
+            stores = tuple([self.store(store) for store in each.stores])
+            return each if all(map(is_same, stores, each.stores)) else replace(each, stores=stores)
+        if isinstance(each, Fold):
+            elements = tuple([self.value(element) for element in each.elements])
+            position = None if each.position is None else self.value(each.position)
+            offset, into = self.index(each.offset), self.numbers(each.into)
+            return replace(each, into=into, offset=offset, elements=elements, position=position)
+        if isinstance(each, Combine):
+            into, of = self.numbers(each.into), self.numbers(each.of)
+            offset, start = self.index(each.offset), self.index(each.start)
+            return replace(each, into=into, of=of, offset=offset, start=start)
+        if isinstance(each, CachePrefetch):
+            return replace(each, offset=self.index(each.offset))
+        sides = self.body(each.then), self.body(each.otherwise)
+        return Choose(self.guards(each.guards), *sides)
+
+    def store(self, store: Store | Keep) -> Store | Keep:
+        """Return a store with variables and buffers replaced."""
+        offset, value = self.index(store.offset), self.value(store.value)
+        if isinstance(store, Store):
+            same = offset is store.offset and value is store.value
+            return store if same else Store(store.operand, offset, value, store.dtype)
+        return Keep(self.buffers.get(store.number, store.number), offset, value)
+
+    def numbers(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the numbers of buffers after replacement."""
+        return tuple([self.buffers.get(number, number) for number in numbers])
+
+
+def is_same(one: object, other: object) -> bool:
+    """Return True if two objects are one."""
+    return one is other
+
+
+def least(options: Sequence[AffineIndex]) -> AffineIndex:
+    """Return the least of some indices, without those that others are known to be below."""
+    kept: list[AffineIndex] = []
+    for each in options:
+        if any(is_known_above(each, other) for other in kept):
+            continue
+        kept = [other for other in kept if not is_known_above(other, each)] + [each]
+    return kept[0] if len(kept) == 1 else variable(Least(tuple(kept)))
+
+
+def is_known_above(index: AffineIndex, other: AffineIndex) -> bool:
+    """Return True if an index is at least ``other`` by a constant difference."""
+    gap = index - other
+    return not gap.terms and isinstance(gap.constant, int) and gap.constant >= 0
+
+
+def constant(size: Size) -> AffineIndex:
+    """Return a size as an index."""
+    return AffineIndex((), size)

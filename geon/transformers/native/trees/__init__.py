@@ -1,0 +1,1 @@
+"""Emit loop trees as C: statements of any vector width, and tasks."""

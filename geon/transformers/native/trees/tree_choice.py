@@ -1,0 +1,108 @@
+"""Choose the nests that run as loop trees: passes that only store, as vectors along their loops."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ...kernels.analysis.index_boxes import nominal_length
+from ...kernels.ir.nest import Nest, Pass
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...loops.cpu_rules import VectorWidth, lanes_of, may_stream, puts, schedule, streamed
+from ...loops.tree import Kind, LoopNode, Role, Tree, loops_of
+from ..vectors.nontemporal_stores import Passing, may_pass, stored_bytes
+from ..vectors.vector_ops import is_number
+from ..vectors.vectorisable import adjoin, have_vectors
+
+# A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
+MIN_BORDER_RATIO = 8
+
+
+@lru_cache(maxsize=128)
+def tree_of(
+    nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
+) -> Tree | None:
+    """Return the scheduled tree of a nest, or None if the nest has another form.
+
+    Every long pass stores vectors along its last loop. Rows that are not jammed must fill whole
+    vectors: compilers do the rests of others better.
+    """
+    if nest.across is not None or nest.flat or nest.arrays or nest.ending or not nest.passes:
+        return None
+    if not all(isinstance(step, Pass) and only_stores(step) for step in nest.steps):
+        return None
+    itemsize = nest.passes[0].stores[0].dtype.itemsize
+    if vector_bytes % itemsize or vector_bytes == itemsize:
+        return None
+    vectors = VectorWidth(vector_bytes, itemsize)
+    long = [x for x in nest.passes if lanes_of(x.loops[-1].extent, vectors.count)]
+    if not all(are_vectors(step, itemsize) for step in long):
+        return None
+    tree = schedule(nest, vectors, jams=jams)
+    loops = loops_of(tree.body)
+    if not any(loop.role is Role.VECTOR for loop in loops):
+        return None
+    jammed = any(loop.role is Role.UNROLLED for loop in loops)
+    if not jammed and any(loop.kind is Kind.REST or is_short(loop, vectors) for loop in loops):
+        return None
+    return tree if passing is None else with_streams(tree, passing, vectors)
+
+
+def piece_options(work: Nest, piece: Nest, passing: Passing | None) -> tuple[Passing | None, bool]:
+    """Return the non-temporal stores of a piece of a nest, and True if its rows may be jammed.
+
+    The unsplit nest serves short lengths only, so it needs no non-temporal stores.
+    """
+    largest = max(nominal_length(stored_bytes(each)) for each in work.pieces)
+    border = nominal_length(stored_bytes(piece)) * MIN_BORDER_RATIO < largest
+    much = piece is not work and passing is not None and may_pass(piece, passing.stored)
+    return passing if much else None, not border
+
+
+def trees_of(work: Nest, vector_bytes: int, passing: Passing | None) -> list[Tree | None]:
+    """Return the tree of each piece of a nest, None for pieces that have another form."""
+    if work.short is not None and not work.shortness:
+        return [None]
+    if not work.pieces:
+        return [tree_of(work, vector_bytes, passing)]
+    found: list[Tree | None] = []
+    for piece in work.pieces:
+        passes, jams = piece_options(work, piece, passing)
+        tree = None if piece.short is not None else tree_of(piece, vector_bytes, passes, jams=jams)
+        found.append(tree)
+    return found
+
+
+def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | None:
+    """Return the tree with stores that pass by the caches.
+
+    Return None if the kernel is known to be large and some of its vectors lie across lines.
+    """
+    found = streamed(tree, passing.operands, vectors)
+    large = isinstance(passing.stored, int)
+    stores = [put for k in passing.operands for put in puts(tree, k)]
+    across = not all(may_stream(store, lane, vectors) for store, lane in stores)
+    return None if large and across else found
+
+
+def is_short(loop: LoopNode, vectors: VectorWidth) -> bool:
+    """Return True if a loop over lanes fills half of a register only, or runs scalars."""
+    half = loop.role is Role.VECTOR and loop.size != vectors.count
+    return half or (
+        loop.role is Role.SERIAL and not any(isinstance(x, LoopNode) for x in loop.body)
+    )
+
+
+def only_stores(step: Pass) -> bool:
+    """Return True if a pass has loops and only stores."""
+    return bool(step.loops and step.stores) and not step.reductions and not step.keeps
+
+
+def are_vectors(step: Pass, itemsize: int) -> bool:
+    """Return True if a pass can store vectors of elements of ``itemsize`` bytes."""
+    inner = step.loops[-1].name
+    nodes = list(walk_scalars(*[store.value for store in step.stores]))
+    return (
+        have_vectors(nodes, inner, itemsize)
+        and adjoin(step.stores, inner, itemsize)
+        and all(is_number(store.value.dtype, itemsize) for store in step.stores)
+    )

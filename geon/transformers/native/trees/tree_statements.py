@@ -1,0 +1,285 @@
+"""Emit the statements of a loop tree as C: vectors where a loop is one, scalars elsewhere.
+
+A value is computed in the innermost loop that it changes with. Statements of unrolled copies are
+interleaved, and a value that copies share is computed once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+from ....op_graph.axes.affine import AffineIndex, variable
+from ....op_graph.values.dtypes import name_of
+from ...kernels.ir.nest import Store
+from ...kernels.ir.scalar_code import (
+    NODES,
+    Apply,
+    Contracted,
+    Kept,
+    Load,
+    Reduced,
+    Running,
+    Scalar,
+    indices,
+    inner_indices,
+    operands_of,
+)
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...loops.access import is_straight
+from ...loops.tree import (
+    Body,
+    Choose,
+    Least,
+    LoopNode,
+    Role,
+    Statement,
+    Substitution,
+    Tree,
+    Write,
+    constant,
+    loops_of,
+    values_of,
+    variables,
+    walk,
+)
+from ...printing.nests.scalar_statements import DIRECT
+from ...printing.nests.statement_blocks import StatementBlock
+from ...printing.scalars.c_types import C_TYPES
+from ..names.loop_lines import for_loop, indent, stepped_loop
+from ..names.naming import KernelNames
+from ..vectors.lanes import Vectors
+from ..vectors.vector_scalar_code import VectorScalars
+
+HERE = 1 << 30  # depth of values that are computed where they are used
+
+
+class TreeDepths:
+    """Depths of values: the number of printed loops around the innermost one they change with."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, int] = {}
+        self.known: dict[int, int] = {}
+
+    def value(self, value: Scalar) -> int:
+        """Return the depth at which a value is computed."""
+        for node in walk_scalars(value, known=self.known):
+            below = [self.known[id(part)] for part in operands_of(node)]
+            below += [self.index(index) for index in indices(node)]
+            if isinstance(node, (Kept, Reduced, Running, Contracted)):
+                below.append(HERE)
+            self.known[id(node)] = max(below, default=0)
+        return self.known[id(value)]
+
+    def index(self, index: AffineIndex) -> int:
+        """Return the depth at which an index is computed."""
+        return max([self.atom(atom) for atom in index.terms], default=0)
+
+    def atom(self, atom: Hashable) -> int:
+        """Return the depth at which an atom of an index is computed."""
+        if isinstance(atom, NODES):
+            return self.value(atom)
+        if isinstance(atom, str):
+            return self.variables.get(atom, 0)
+        inner = atom.of if isinstance(atom, Least) else inner_indices(atom)
+        return max([self.index(each) for each in inner], default=0)
+
+
+class TreeScalars(VectorScalars):
+    """Emits scalar code in a tree; loop variables of vectors count as 0."""
+
+    def __init__(self, names: KernelNames, depths: Any, vectors: Vectors) -> None:
+        super().__init__(names, depths, vectors, by_lanes=False)
+        self.registers: set[Hashable] = set()  # values that compilers would load or compute again
+        self.scales: dict[Hashable, int] = {}  # steps of the C loops over variables, where not 1
+
+    def index(self, block: StatementBlock, index: AffineIndex) -> str:
+        """Return an index as C, of the first element of a vector."""
+        lanes = self.vectors.variables
+        if any(atom in lanes or atom in self.scales for atom in index.terms):
+            terms = [
+                (atom, step // self.scales.get(atom, 1))
+                for atom, step in index.terms.items()
+                if atom not in lanes
+            ]
+            index = AffineIndex(terms, index.constant)
+        return super().index(block, index)
+
+    def atom(self, block: StatementBlock, atom: Hashable) -> str:
+        """Return the text of an atom of an index."""
+        if not isinstance(atom, Least):
+            return super().atom(block, atom)
+        first, second = (self.index(block, each) for each in atom.of)
+        return f"({first} < {second} ? {first} : {second})"
+
+    def let(self, block: StatementBlock, key: Hashable, ctype: str, text: str) -> str:
+        """Emit ``text`` once in ``block`` and return its name."""
+        is_vector = text in self.texts
+        name = super().let(block, key, ctype, text)
+        if is_vector and key in self.registers:
+            block.lines[-1] = block.lines[-1].removeprefix("const ")
+            block.lines.append(f"GEON_KEPT({name})")
+        return name
+
+
+class TreeStatements:
+    """Emits the loops and statements of a tree for one C function."""
+
+    def __init__(self, tree: Tree, names: KernelNames, vectors: Vectors) -> None:
+        self.tree, self.names, self.vectors = tree, names, vectors
+        self.depths = TreeDepths()
+        self.scalars = TreeScalars(names, self.depths, vectors)
+
+    def body(self, body: Body, block: StatementBlock) -> None:
+        """Emit statements into a block."""
+        for each in body:
+            if isinstance(each, LoopNode):
+                self.loop(each, block)
+            elif isinstance(each, Choose):
+                self.choose(each, block)
+            else:
+                self.straight((each,), [{}], block)
+
+    def loop(self, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit a loop: as statements if it is a vector or unrolled."""
+        if loop.role is Role.VECTOR or (loop.role is Role.UNROLLED and is_unrolled(loop)):
+            for statement, copies, lanes in straight_copies(loop, [{}]):
+                self.scalars.vectors = self.vectors.of(lanes)
+                self.straight((statement,), copies, block)
+            return
+        by = next((x.size for x in loops_of(loop.body) if x.role is Role.VECTOR), None)
+        if isinstance(by, int) and counts_elements(loop, by):
+            self.blocks(loop, by, block)
+        else:
+            self.serial(loop, block, "0", self.scalars.index(block, loop.extent))
+
+    def serial(self, loop: LoopNode, block: StatementBlock, low: str, high: str) -> None:
+        """Emit a C loop between bounds."""
+        inner = StatementBlock(block)
+        self.depths.variables[loop.variable] = inner.depth
+        self.body(loop.body, inner)
+        block.lines += for_loop(loop.variable, low, high, list(map(str, inner.lines)))
+
+    def blocks(self, loop: LoopNode, by: int, block: StatementBlock) -> None:
+        """Emit a C loop over vectors of ``by`` elements, which counts elements."""
+        inner = StatementBlock(block)
+        self.depths.variables[loop.variable] = inner.depth
+        self.scalars.scales[loop.variable] = by
+        self.body(loop.body, inner)
+        end = self.scalars.index(block, loop.extent * by)
+        lines = list(map(str, inner.lines))
+        block.lines += stepped_loop(loop.variable, by, lines, "0", end)
+
+    def choose(self, choose: Choose, block: StatementBlock) -> None:
+        """Emit a choice between statements."""
+        conditions = [text for guard in choose.guards for text in self.scalars.guard(block, guard)]
+        lines = []
+        for head, body in ((f"if ({' && '.join(conditions)}) {{", choose.then),
+                           ("} else {", choose.otherwise)):  # fmt: skip
+            inner = StatementBlock(block)
+            inner.depth = block.depth  # values of the loop around belong to this block
+            self.body(body, inner)
+            lines += [head, *indent(list(map(str, inner.lines)))]
+        block.lines += [*lines, "}"]
+
+    def straight(
+        self, statements: Body, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
+    ) -> None:
+        """Emit statements without loops, each value of all copies before the next value."""
+        for each in statements:
+            assert isinstance(each, Write), "trees with folds are not emitted"
+            made = [Substitution(self.tree.code, env) for env in copies]
+            writes = [change.statement(each) for change in made]
+            if len(copies) > 1:
+                self.scalars.registers.update(kept_values(writes))
+            for node in walk_scalars(*values_of(each)):
+                if not isinstance(node, DIRECT):
+                    for change in made:
+                        self.scalars.value(block, change.known.get(id(node), node))
+            for write in writes:
+                block.lines += [self.store(store, write, block) for store in write.stores]
+
+    def store(self, store: Store, write: Write, block: StatementBlock) -> str:
+        """Return the statement that stores a value, past the caches if it may."""
+        scalars, ctype = self.scalars, C_TYPES[name_of(store.dtype)]
+        value = scalars.value(block, store.value)
+        place = f"{self.names.operand(store.operand)}[{scalars.index(block, store.offset)}]"
+        if all(store.offset.step(lane) == 0 for lane in scalars.vectors.variables):
+            return f"{place} = {value};"
+        value, vector = scalars.put(ctype, value)
+        if store.operand in write.streamed:
+            return f"GEON_PUT({vector}, passes, {place}, {value});"
+        return f"GEON_AT({vector}, {place}) = {value};"
+
+
+def counts_elements(loop: LoopNode, by: int) -> bool:
+    """Return True if a loop is over vectors, and all indices in it are multiples of ``by``."""
+    inner = loops_of(loop.body)
+    if not any(each.role is Role.VECTOR for each in inner) or loop.extent.terms:
+        return False
+    if not all(each.role in (Role.VECTOR, Role.UNROLLED) for each in inner):
+        return False
+    steps = [index.step(loop.variable) for index in indices_in(loop.body)]
+    nested = [atom for index in indices_in(loop.body) for atom in index.terms]
+    return all(isinstance(step, int) and step % by == 0 for step in steps) and all(
+        isinstance(atom, str) or loop.variable not in variables(variable(atom)) for atom in nested
+    )
+
+
+def indices_in(body: Body) -> Iterator[AffineIndex]:
+    """Yield the indices of the stores and values in statements."""
+    for each, _ in walk(body):
+        for store in each.stores if isinstance(each, Write) else ():
+            yield store.offset
+        for node in walk_scalars(*values_of(each)):
+            yield from indices(node)
+
+
+def is_unrolled(loop: LoopNode) -> bool:
+    """Return True if an unrolled loop holds straight code, vectors or other such loops."""
+    return all(
+        is_straight((each,))
+        or (isinstance(each, LoopNode) and each.role in (Role.VECTOR, Role.UNROLLED)
+            and is_unrolled(each))
+        for each in loop.body
+    )  # fmt: skip
+
+
+Copies = list[dict[str, AffineIndex]]  # indices of unrolled loops in each copy of a statement
+
+
+def straight_copies(
+    loop: LoopNode, copies: Copies, lanes: int = 1
+) -> Iterator[tuple[Statement, Copies, int]]:
+    """Yield the statements inside of unrolled loops and vectors, in order, with their copies.
+
+    The last entry is the number of elements of a vector.
+    """
+    assert isinstance(loop.size, int)
+    if loop.role is Role.VECTOR:
+        lanes = loop.size
+    else:
+        turns = [{loop.variable: constant(turn)} for turn in range(loop.size)]
+        copies = [{**copy, **turn} for copy in copies for turn in turns]
+    for each in loop.body:
+        if isinstance(each, LoopNode):
+            yield from straight_copies(each, copies, lanes)
+        else:
+            yield each, copies, lanes
+
+
+def kept_values(writes: Sequence[Write]) -> Iterator[Scalar]:
+    """Yield the values of copies that stay in registers: shared loads, and sums of sums.
+
+    gcc loads a vector again for each use, as long as memory holds it, and computes sums when they
+    are stored, so that all terms wait in registers.
+    """
+    nodes = list(walk_scalars(*[value for write in writes for value in values_of(write)]))
+    applied = [node for node in nodes if isinstance(node, Apply)]
+    users = Counter([id(arg) for node in applied for arg in node.args])
+    for node in nodes:
+        again = isinstance(node, Load) and users[id(node)] > 1
+        summed = isinstance(node, Apply) and any(isinstance(arg, Apply) for arg in node.args)
+        if name_of(node.dtype) != "bool" and (again or summed):
+            yield node

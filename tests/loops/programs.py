@@ -1,0 +1,86 @@
+"""Small random programs for loop trees: lengths around the factors of transformations."""
+
+import numpy as np
+
+import geon
+from geon import Axis, Window
+
+LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18)
+FEW = (1, 2, 3, 4, 5)
+
+
+class Program:
+    """Some results over a few axes, which may be open."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+        self.lengths = {"N": self.one(FEW), "M": self.one(LENGTHS), "C": self.one(LENGTHS)}
+        self.axes = {
+            name: Axis(name, None if self.random.integers(4) == 0 else length)
+            for name, length in self.lengths.items()
+        }
+        self.dtype = self.one(("float32", "float64", "int32"))
+        self.leaves = []
+        kinds = (maps, windows, rows, columns, normalised, positions, joins, filled, transposed)
+        self.kind = self.one(kinds)
+        self.results = self.kind(self)
+
+    def one(self, choices):
+        return choices[int(self.random.integers(len(choices)))]
+
+    def leaf(self, names="NMC"):
+        return self.made([self.axes[name] for name in names])
+
+    def made(self, axes):
+        """A placeholder over axes."""
+        self.leaves.append(geon.placeholder(axes, self.dtype))
+        return self.leaves[-1]
+
+
+def maps(p):
+    x, y, z = p.leaf(), p.leaf("C"), p.leaf("NM")
+    return [geon.maximum(x * y - z, 0) + y, x - z * 2]
+
+
+def windows(p):
+    r = Axis("R", p.one((1, 2, 3)))
+    pad = p.one(((0, 0), (1, 1), (0, 2)))
+    if p.lengths["M"] + sum(pad) < r.length:
+        return maps(p)
+    x, f = p.leaf(), p.made([r, p.axes["C"]])
+    return [geon.convolution(x, f, {"M": Window(r, pad=pad)}, [])]
+
+
+def rows(p):
+    x = p.leaf()
+    return [geon.sum(x * p.leaf("C"), "C"), geon.max(x, "C") - geon.min(x, "C")]
+
+
+def columns(p):
+    x = p.leaf()
+    return [geon.sum(x, ["N", "M"]), geon.sum(x * x, "M")]
+
+
+def normalised(p):
+    x = geon.cast(p.leaf(), "float64")
+    return [(x - geon.mean(x, "C")) / (1 + geon.sum(geon.exp(x - geon.max(x, "C")), "C"))]
+
+
+def positions(p):
+    x = p.leaf()
+    return [geon.argmax(x, "C"), geon.argmin(x, "M")]
+
+
+def joins(p):
+    x = p.leaf()
+    return [geon.pad(x, {"M": (2, 1), "C": (3, 0)}) * 2]
+
+
+def filled(p):
+    x = p.leaf()
+    return [geon.flip(x, "C") - geon.sum(x)]
+
+
+def transposed(p):
+    x = p.leaf()
+    return [geon.reorder(x * 2, [p.axes[name] for name in "CNM"]) + p.leaf("CNM")]

@@ -1,0 +1,35 @@
+"""Transformations of loop trees: any sequence of them computes what the nest does."""
+
+import numpy as np
+
+from geon.testing.cases import for_each
+from tests.kernels.transformer import KernelsTransformer
+from tests.loops.programs import Program
+from tests.loops.trees import compare, memory_of, nests_of
+from tests.tiers import scaled
+
+MOVES = 6  # transformations of a tree one after another
+TRIES = 4  # sequences for each nest
+
+
+def check(seed, moves, done):
+    """Compute the nests of a program as trees."""
+    program = Program(seed)
+    random = np.random.default_rng(seed)
+    with KernelsTransformer() as transformer:
+        for nest in nests_of(transformer.computation(program.results, *program.leaves)):
+            memory = memory_of(nest, program.lengths, random)
+            for _ in range(TRIES if moves else 1):
+                compare(nest, memory, program.lengths, random, moves, done)
+
+
+@for_each("seed", range(40))
+def test_naive_trees_compute_what_nests_do(seed):
+    check(seed, 0, {})
+
+
+def test_transformed_trees_compute_what_nests_do():
+    done = {}
+    for seed in range(1000, 1000 + scaled(60)):
+        check(seed, MOVES, done)
+    assert all(count[0] for count in done.values()), done  # each was done, not only refused

@@ -1,0 +1,59 @@
+"""A transformer that computes nests as trees: naive ones, or after random transformations."""
+
+import dataclasses
+
+import numpy as np
+
+from geon.op_graph.axes.lengths import evaluate
+from geon.transformers.kernels.ir.nest import Nest
+from geon.transformers.loops.from_nest import from_nest
+from geon.transformers.loops.show import show
+from geon.transformers.loops.tree import IllegalScheduleError
+from tests.kernels import running
+
+from .interpreter import run_tree
+from .moves import move
+
+
+def nests_of(f):
+    """The nests of a computation, with their pieces."""
+    for kernel in f.stages().schedule.kernels:
+        if isinstance(kernel.work, Nest):
+            yield from (kernel.work, *kernel.work.pieces)
+
+
+def compare(nest, memory, lengths, random, moves, done):
+    """Compute a nest as a tree after random moves, against the nest itself."""
+    wanted = [np.array(each) for each in memory]
+    running.run(dataclasses.replace(nest, pieces=(), short=None, holds=()), wanted, lengths)
+    found = [np.array(each) for each in memory]
+    fill = nest.fill
+    if fill is not None and len(found[fill.operand]):
+        found[fill.operand][:] = found[fill.source]
+    tree, steps = from_nest(nest), []
+    for _ in range(moves):
+        name, made = move(tree, random)
+        tries = done.setdefault(name, [0, 0])
+        try:
+            after = made(tree)
+        except IllegalScheduleError:
+            tries[1] += 1
+            continue
+        tries[0] += 1
+        tree = after
+        steps.append(name)
+    run_tree(tree, found, lengths, random)
+    for ours, theirs in zip(found, wanted, strict=True):
+        if ours.dtype.kind == "f":
+            np.testing.assert_allclose(ours, theirs, 1e-4, 1e-4, err_msg=f"{steps}\n{show(tree)}")
+        else:
+            np.testing.assert_array_equal(ours, theirs, err_msg=f"{steps}\n{show(tree)}")
+
+
+def memory_of(nest, lengths, random):
+    """An array of small numbers for each operand."""
+    found = []
+    for op in nest.operands:
+        numbers = random.normal(size=evaluate(op.axes.size, lengths)) * 3
+        found.append(numbers.astype(op.dtype))
+    return found

@@ -122,7 +122,6 @@ CONSTANTS = (
     _native(
         "vectors/transpose_tiles", "TILE_ROW_BYTES", "across", each=(1 / 2, 1, 2, 4, 8), many=9
     ),
-    _native("vectors/transpose_tiles", "MAX_ROW_FIRST_LANES", "across"),
     _native("vectors/transpose_tiles", "TRANSPOSE_SQUARE_SIDE", "across", many=9),
     _native("vectors/transpose_tiles", "MIN_TRANSPOSED_LINE_BYTES", "across", each=(4, 8), many=9),
     _native(

@@ -201,19 +201,6 @@ def test_what_adjoins_along_lanes_is_turned_and_read_along_the_stores():
 
 
 @pytest.mark.parametrize(
-    ("lanes", "turns", "walks"),
-    [(512, 512, True), (513, 1000, False), (512, 511, False), (29, 257, True), (29, 256, False)],
-)
-def test_a_few_lanes_come_before_the_next_turns(lanes, turns, walks):
-    n, c = geon.Axis("N", turns), geon.Axis("C", lanes)
-    x = geon.placeholder([n, c])
-    text = Native().computation(geon.reorder(x, [c, n]), x).source
-    assert ("const int64_t stretch = 128;" in text) == walks
-    wide = turns if turns <= 256 else 128
-    assert f"float tile1[64][{wide + 8}];" in text
-
-
-@pytest.mark.parametrize(
     ("columns", "flat"),
     [
         (2, True),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....op_graph.axes.lengths import product
-from ..analysis.index_boxes import Facts, IndexBox, nominal_length
+from ..analysis.index_boxes import Facts, IndexBox
 from ..analysis.index_uses import Uses, computes, divides_rows
 from ..ir.nest import Fused, Nest, Pass, Store
 from ..ir.scalar_code import Apply, Select, walk
@@ -65,7 +65,6 @@ class NestMaker(NestBuilder):
         nest = self.row_nest()
         if self.reductions and self.take_apart(Uses.of(nest)):
             self.items = [replace(i, inner=self.space.divided(i.inner)) for i in self.items]
-            self.go_along(Uses.of(self.row_nest()))
             nest = self.row_nest()
         return nest
 
@@ -149,26 +148,6 @@ class NestMaker(NestBuilder):
         names = dict.fromkeys(n for item in self.items for n in item.inner)
         order = [n for n in self.space.extents if n in names or n in (self.rows or ())]
         return self.space.divide([n for n in order if n not in self.blocks], uses)
-
-    def go_along(self, uses: Uses) -> None:
-        """Reorder the loops of reductions over digits to follow the memory layout of the operand.
-
-        A sum may add its terms in any order. Passes that also store keep the order of the stores.
-        """
-        stored = {item.level for item in self.items if not item.reduces and item.inner}
-        self.items = [
-            item if item.level in stored else replace(item, inner=self.along(item.inner, uses))
-            for item in self.items
-        ]
-
-    def along(self, inner: tuple[str, ...], uses: Uses) -> tuple[str, ...]:
-        """Order loops by decreasing stride of the first load that uses all of them."""
-        names = {self.space.name((n,)): n for n in inner}
-        for offset in uses.offsets:
-            steps = {names[atom]: step for atom, step in offset.terms.items() if atom in names}
-            if len(steps) == len(inner):
-                return tuple(sorted(inner, key=lambda n: -abs(nominal_length(steps[n]))))
-        return inner
 
     def map_nest(self) -> Nest:
         """Return one pass over all axes: a single loop if memory allows, else with row loops."""

@@ -17,8 +17,6 @@ from ..vectors.transpose_tiles import (
     TILE_LANES,
     lanes_of_tile,
     patterns,
-    walks_along,
-    width,
 )
 from .gather_prefetch import asked_ahead
 from .multiple_hint import masked_count
@@ -142,9 +140,6 @@ class NestByRows(SharedNest):
         Only a pass without reductions can be divided anywhere.
         """
         nest, lines = self.nest, self.nest.row.lines
-        walked = self.walked()
-        if walked is not None:
-            return walked.loops[0]
         loops = [*nest.rows, *([] if nest.lanes is None else [nest.lanes])]
         extents = [loop.extent for loop in loops if isinstance(loop.extent, int)]
         if len(lines) != 1 or len(extents) < len(loops):
@@ -159,18 +154,8 @@ class NestByRows(SharedNest):
         long = not isinstance(extent, int) or extent >= MIN_SPLIT_ROW_ELEMENTS
         return made.loops[0] if long else None
 
-    def walked(self) -> PrintedPass | None:
-        """Return the nest's only pass if its tiles are processed along its loop."""
-        (first, *rest), lanes = self.nest.row.lines or [None], self.nest.lanes
-        if rest or lanes is None or self.nest.arrays or not isinstance(first, PrintedPass):
-            return None
-        return first if walks_along(first, lanes.extent) else None
-
     def stretch(self, cut: Loop) -> str:
         """Return the iterations of the divided loop in one part, in whole tiles, as C."""
-        walked = self.walked()
-        if walked is not None:
-            return str(width(walked))
         return (
             f"(({self.passes.extent(cut)}) / {MIN_PARALLEL_ROWS * TILE_LANES} + 1) * {TILE_LANES}"
         )
@@ -232,8 +217,8 @@ class NestByRows(SharedNest):
         nest = self.nest
         outside = len(nest.rows) - (nest.inside if nest.lanes is not None else 0)
         number, lines = "row", []
-        cut, walks = self.cut(), self.walked() is not None
-        if cut is not None and not walks:
+        cut = self.cut()
+        if cut is not None:
             lines = self.stretch_of_row(cut, number)
             number = "whole_row"
         found, rest = self.indices(nest.rows[outside:], number, outside == 0 and nest.lanes is None)
@@ -241,7 +226,7 @@ class NestByRows(SharedNest):
         if nest.lanes is not None:
             size = self.passes.extent(nest.lanes)
             blocks = f"(({size} + block - 1) / block)"
-            first = f"({rest} % {blocks})" if outside or walks else rest
+            first = f"({rest} % {blocks})" if outside else rest
             lines.append(f"const int64_t first_lane = {first} * block;")
             left = f"({size}) - first_lane"
             count = masked_count(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
@@ -249,12 +234,9 @@ class NestByRows(SharedNest):
             if few and self.open_row() is None:
                 count = size  # one block of known size: its sums stay in registers
             lines.append(f"const int64_t lanes = {count};")
-            if outside or walks:
+            if outside:
                 lines.append(f"const int64_t outer = {rest} / {blocks};")
                 rest = "outer"
-        if cut is not None and walks:
-            lines += self.stretch_of_row(cut, rest, last=outside == 0)
-            rest = "whole_row"
         more, _ = self.indices(nest.rows[:outside], rest, True)
         return [*lines, *more]
 
@@ -266,22 +248,16 @@ class NestByRows(SharedNest):
         flat = [made.loops[-1] for made in self.nest.passes if made.crosses and made.flat]
         return next((row for row in flat if not isinstance(row.extent, int)), None)
 
-    def stretch_of_row(self, cut: Loop, number: str, last: bool = False) -> list[str]:
-        """Return the statements that compute the bounds of part ``number``.
-
-        They also compute the row's number, unless the parts are the ``last`` (outermost) digit.
-        """
+    def stretch_of_row(self, cut: Loop, number: str) -> list[str]:
+        """Return the statements that compute the bounds of part ``number`` and the row's number."""
         size = self.passes.extent(cut)
         end = f"first_turn + stretch < {size} ? first_turn + stretch : {size}"
-        if last:
-            first = [f"const int64_t first_turn = {number} * stretch;"]
-        else:
-            first = [
-                f"const int64_t stretches = (({size}) + stretch - 1) / stretch;",
-                f"const int64_t first_turn = {number} % stretches * stretch;",
-                f"const int64_t whole_row = {number} / stretches;",
-            ]
-        return [*first, f"const int64_t last_turn = {end};"]
+        return [
+            f"const int64_t stretches = (({size}) + stretch - 1) / stretch;",
+            f"const int64_t first_turn = {number} % stretches * stretch;",
+            f"const int64_t whole_row = {number} / stretches;",
+            f"const int64_t last_turn = {end};",
+        ]
 
     def indices(self, loops: Sequence[Loop], rest: str, last: bool) -> tuple[list[str], str]:
         """Decompose the number ``rest`` into an index for each loop.

@@ -12,9 +12,6 @@ from ..names.naming import KernelNames
 
 TILE_LANES = 64  # lanes of a transpose tile
 TILE_ROW_BYTES = 512  # bytes of a row of a tile, so that most cache lines are stored as a whole
-MAX_ROW_FIRST_LANES = (
-    512  # maximum lanes for which all lanes of some iterations come before the next ones
-)
 TILE_PADDING_ELEMENTS = 8  # elements of padding between the rows of a tile
 COLLAPSED_TILE_ELEMENTS = 1024  # elements of a tile of short adjacent rows
 REGISTER_BLOCK_BYTES = 32  # bytes of a row in a block of registers
@@ -43,20 +40,6 @@ def lanes_of_tile(made: PrintedPass) -> int:
         if made.flat
         else TILE_LANES
     )
-
-
-def walks_along(made: PrintedPass, lanes: Size) -> bool:
-    """Return True if few lanes are processed for some iterations before the next iterations.
-
-    Short rows are then read contiguously, and a single column of tiles can still be divided into
-    tasks.
-    """
-    if not made.crosses or len(made.loops) != 1:
-        return False
-    turns = made.loops[0].extent
-    if not isinstance(turns, int) or not isinstance(lanes, int):
-        return False
-    return turns > width(made) and lanes <= min(turns, MAX_ROW_FIRST_LANES)
 
 
 def tiles(start: str, size: str, low: str, high: str, body: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import ref
 
 import numpy as np
 
@@ -14,15 +15,18 @@ from ..op_graph.axes.axes import Axes, as_axes
 from ..op_graph.building.constants import fit_axes, to_array
 from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import ROOT, describe, user_call, user_site
-from ..op_graph.nodes import slot_setter
+from ..op_graph.nodes import Node, slot_setter
 from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.labels import by_name, dim_names
-from .memo import find
+from .evaluation import limit, read
+from .memo import find, put
 from .nodes import (
     ALIAS,
     DETACHED,
     MAX_DEPTH,
+    Args,
+    CallResult,
     Recent,
     RecordedNode,
     Type,
@@ -36,7 +40,6 @@ if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
 
 _new = object.__new__
-LATE: dict[str, Callable[..., None]] = {}  # functions of modules above, which these fill in
 
 
 class EagerArray(Leaf):
@@ -58,40 +61,35 @@ class EagerArray(Leaf):
         info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
         axes = property(lambda self: self._node.type.axes, doc="Its axes, with their lengths.")
         dtype = property(lambda self: self._node.type.dtype, doc="The dtype of its elements.")
-        _site = property(lambda self: self._node.site)
 
     def __del__(self, pending: dict[RecordedNode, int] = pending) -> None:
         node = self._node
-        node.shown = False
-        if node.value is None:
+        node.shown -= 1
+        if node.value is None and not node.shown:
             pending.pop(node, None)
 
     # Values -------------------------------------------------------------------------------------
 
-    def _read(self) -> Any:
+    def numpy(self) -> Any:
+        """Return the value as a NumPy array, which cannot be written."""
         node = self._node
-        if node.value is None or local.recording:
-            LATE["read"](self)
-        return node.value
+        if local.recording:
+            refuse_reading(self)
+        return read(node) if node.value is None else node.value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # type: ignore[override]  # tensors refuse
-        value = self._read()
+        value = self.numpy()
         if copy or (dtype is not None and dtype != value.dtype):
             return np.array(value, dtype)
         return value
 
-    def numpy(self) -> Any:
-        """Return the value as a NumPy array, which cannot be written."""
-        value = self._node.value
-        return self._read() if value is None or local.recording else value
-
     def item(self) -> Any:
         """Return the only element as a Python number."""
-        return self._read().item()
+        return self.numpy().item()
 
     def tolist(self) -> Any:
         """Return the value as a Python number or nested lists."""
-        return self._read().tolist()
+        return self.numpy().tolist()
 
     def __bool__(self) -> Any:
         return self._single("has no truth value", "geon.all(x) or geon.any(x)", bool)
@@ -106,7 +104,7 @@ class EagerArray(Leaf):
         return self._single("is no index", "x[i] takes an element", lambda v: v.__index__())
 
     def _single(self, what: str, cure: str, convert: Any) -> Any:
-        value = self._read()
+        value = self.numpy()
         if value.size != 1:
             raise SymbolicError(
                 f"the array {self} (made at {self.line_info}) has {value.size} elements and "
@@ -115,7 +113,7 @@ class EagerArray(Leaf):
         return convert(value.reshape(())[()])
 
     def __len__(self) -> Any:
-        return len(self._read())
+        return len(self.numpy())
 
     def __iter__(self) -> Iterator[Any]:
         if not len(self.axes):
@@ -129,20 +127,20 @@ class EagerArray(Leaf):
     def __format__(self, form: str) -> str:
         if local.recording or _in_geon(2):
             return self._label()
-        return format(str(self._read()) if len(self.axes) else self._read()[()], form)
+        return format(str(self.numpy()) if len(self.axes) else self.numpy()[()], form)
 
     def __str__(self) -> str:
-        return self._label() if local.recording or _in_geon(2) else str(self._read())
+        return self._label() if local.recording or _in_geon(2) else str(self.numpy())
 
     def __repr__(self) -> str:
         if local.recording or _in_geon(2):
             return f"<array {self._label()}>"
-        shown = np.array2string(self._read(), prefix="array(", separator=", ")
+        shown = np.array2string(self.numpy(), prefix="array(", separator=", ")
         return f"array({shown}, {self.axes}, {self.dtype.name})"
 
     def _label(self) -> str:
-        call = self._node.call
-        return f"{self.name or ('array' if call is None else call.name)}{self.axes}"
+        result = self._node.result
+        return f"{self.name or ('array' if result is None else result.call.name)}{self.axes}"
 
     # NumPy's functions: geon's where there are such, else on the values ---------------------------
 
@@ -213,48 +211,57 @@ def _in_geon(depth: int) -> bool:
     return sys._getframe(depth).f_code.co_filename.startswith(ROOT)
 
 
-_put_node = slot_setter(EagerArray, "_node")
+_put_node, _put_site = slot_setter(EagerArray, "_node"), slot_setter(Node, "_site")
 
 
-def handle(node: RecordedNode) -> EagerArray:
-    """Return an array of a node; it is computed with the next value that is read."""
+def handle(node: RecordedNode, site: Site) -> EagerArray:
+    """Return an array of a node, made at a line; the next read of a value computes it."""
     made: EagerArray = _new(EagerArray)
     _put_node(made, node)
+    _put_site(made, site)
     put_notes(made, None)
-    node.shown = True
+    node.shown += 1
     if node.value is None:
         pending[node] = get_ident()
     return made
 
 
-def computed(
-    call: Any, args: tuple[RecordedNode, ...], type: Type | None, site: Site
-) -> RecordedNode:
-    """Return the node of a call."""
-    depth, known = 0, True
+def computed(result: CallResult, args: Args, site: Site) -> RecordedNode:
+    """Return the node of a result of a call: that of an equal call if there is one."""
+    mark = None if local.grad else DETACHED
+    if not args:
+        return RecordedNode(result, args, result.type, site, None, 1, mark)
+    first, depth = args[0], 0
     for arg in args:
         if arg.depth > depth:
             depth = arg.depth
-        if arg.value is None:
-            known = False
     if depth >= MAX_DEPTH:
-        LATE["limit"](args)
-        depth = max([arg.depth for arg in args], default=0)
-    node = RecordedNode(call, args, type, site, depth + 1, find(call, args) if known else None)
-    if not local.grad:
-        node.mark = DETACHED
+        limit(args)
+        depth = max([arg.depth for arg in args])
+    key = result if len(args) == 1 else (result, *[arg.serial for arg in args[1:]])
+    value = None
+    if first.uses is not None:
+        found = find(first, key)
+        if found is not None:
+            node, value = found[0](), found[1]
+            if node is not None and node.mark is mark is None:
+                return node
+    node = RecordedNode(result, args, result.type, site, value, depth + 1, mark)
+    if mark is None:
+        if first.uses is None:
+            first.uses = key, (ref(node), value)
+        else:
+            put(first, key, (ref(node), value))
     return node
 
 
 def same(x: EagerArray, mark: Any) -> EagerArray:
     """Return an array of the same value, which derivatives take as data."""
-    node = x._node
-    made = computed(ALIAS, (node,), node.type, user_site(2))
-    made.mark = mark
+    node, site = x._node, user_site(2)
+    made = RecordedNode(ALIAS, (node,), node.type, site, node.value, node.depth + 1, mark)
     if node.value is not None:
-        made.value = node.value
         made.forget(mark)
-    return handle(made)
+    return handle(made, site)
 
 
 _known: Recent[Type] = Recent()  # by declared axes, shape and dtype of NumPy arrays
@@ -274,7 +281,8 @@ def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = 
         if kind is not None:
             value = np.array(data, order="C")
             value.setflags(write=False)
-            made = handle(RecordedNode(None, (), kind, user_site(2), 0, value))
+            site = user_site(2)
+            made = handle(RecordedNode(None, (), kind, site, value, 0, None), site)
             if name is not None:
                 made._set_name(name)
             return made
@@ -311,9 +319,8 @@ def data_array(value: Any, axes: Axes, declared: Axes, given: Any = None) -> Eag
     if value is given or value.base is not None or not value.flags.c_contiguous:
         value = np.array(value, order="C")
     value.setflags(write=False)
-    return handle(
-        RecordedNode(None, (), type_of(axes, declared, value.dtype), user_site(3), 0, value)
-    )
+    kind, site = type_of(axes, declared, value.dtype), user_site(3)
+    return handle(RecordedNode(None, (), kind, site, value, 0, None), site)
 
 
 def values_of(value: Any) -> Any:

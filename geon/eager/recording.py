@@ -6,13 +6,14 @@ arguments. Further calls of the kind find it in a table.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ..errors import AssignError, AxisError, SymbolicError
+from ..errors import AssignError, AxisError, GeonError, SymbolicError
 from ..op_graph.axes.axes import Axes, Axis
 from ..op_graph.axes.length_defaults import default_lengths
 from ..op_graph.building.elementwise_build import Elementwise
@@ -20,7 +21,7 @@ from ..op_graph.building.unused_effects import take
 from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES, Primitive
 from ..op_graph.core.source_info import building, current, user_call, user_site
-from ..op_graph.op_graph import Leaf, Op, Tensor, Variable, VoidOp, post_order, storage_leaves
+from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, post_order, storage_leaves
 from ..op_graph.rows.effects import doall, storage_of
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.transforms.clone import adopt, notes_of
@@ -28,12 +29,12 @@ from ..op_graph.transforms.functionalize import functional, substitute
 from . import variables
 from .arrays import EagerArray, computed, data_array, handle
 from .nodes import (
+    CallResult,
     OfOps,
     Place,
     Recent,
     RecordedCall,
     RecordedNode,
-    ResultPart,
     Type,
     filled,
     local,
@@ -42,42 +43,19 @@ from .nodes import (
     type_of,
 )
 
-PLAIN = frozenset((str, bool, int, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
+PLAIN = frozenset((str, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
+NUMBERS = frozenset((float, int))
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
-MAX_ITEMS = 64  # items of a list of data from which on it is not searched for arrays
+MAX_ITEMS = 64  # items of a list of numbers from which on it is not searched for arrays
+LATE: dict[str, Callable[..., Any]] = {}  # functions of modules above, which these fill in
 calls: Recent[RecordedCall] = Recent()
 interned: Recent[RecordedCall] = Recent()
-
-
-def arrays_in(value: Any) -> Iterator[EagerArray]:
-    """Return an iterator over the arrays in an argument."""
-    kind = value.__class__
-    if isinstance(value, EagerArray):
-        yield value
-    elif kind is list or isinstance(value, tuple):
-        if len(value) < MAX_ITEMS or value[0].__class__ not in (int, float):
-            for item in value:
-                yield from arrays_in(item)
-    elif kind is dict:
-        yield from arrays_in([*value.values()])
-    elif kind is slice:
-        yield from arrays_in([value.start, value.stop, value.step])
-
-
-# Keys --------------------------------------------------------------------------------------------
-
-
-def number_key(value: float) -> tuple[Any, ...]:
-    """Return the part of a key for a float; 0.0 and -0.0 differ."""
-    return (float, value) if value else (float, str(value))
-
-
 _drawn: OfOps[bool] = OfOps()
 
 
-def is_drawn(op: Op) -> bool:
-    """Return True if a symbolic tensor depends on a random draw."""
-    if isinstance(op, Leaf) or not op.args:
+def is_drawn(op: Any) -> bool:
+    """Return True for a symbolic tensor that depends on a random draw."""
+    if not isinstance(op, Tensor) or not op.args:
         return False
     found = _drawn.get(op)
     if found is None:
@@ -86,81 +64,83 @@ def is_drawn(op: Op) -> bool:
     return found
 
 
-class CallKey:
-    """The arrays of a call's arguments, in order, and the key of everything else about it.
+class Arguments:
+    """The arguments of a call: the nodes of its arrays, and a key of everything else about it.
 
-    ``generic`` is the key without lengths. ``known`` is False if the call must be built each time.
-    ``replaced`` are arguments that became arrays, by their id. ``held`` are objects that the key
-    has the id of. NumPy arrays of the shape of the array ``near`` take its axes.
+    ``numbers`` has the nodes by number. ``key`` has the type of each at its first place and its
+    number at others. ``known`` is False if the call must be built each time. ``held`` are objects
+    that the key has the id of, ``data`` are NumPy arrays. ``stored`` is true if there are arrays of
+    variables among the arguments.
     """
 
-    def __init__(self, given: Any = (), near: EagerArray | None = None) -> None:
-        self.given, self.near, self.known = given, near, True
-        self.arrays: list[EagerArray] = []
+    __slots__ = ("data", "held", "key", "known", "numbers", "stored")
+
+    def __init__(self, args: Any, keywords: Mapping[str, Any] | None = None) -> None:
+        self.numbers: dict[RecordedNode, int] = {}
         self.key: list[Any] = []
-        self.generic: list[Any] = []
         self.held: list[Any] = []
-        self.replaced: dict[int, EagerArray] = {}
-        self.visit(given)
+        self.data: list[Any] = []
+        self.known, self.stored = True, False
+        self.visit(args)
+        if keywords:
+            self.visit(keywords)
 
     def visit(self, value: Any) -> None:
         """Add an argument."""
-        kind = value.__class__
-        if isinstance(value, EagerArray):
-            self.add(value)
-        elif isinstance(value, Tensor) and is_drawn(value):
-            from . import tensors
-
-            kinds = [array._node.type for array in arrays_in(self.given)]
-            self.replace(value, tensors.lifted(value, kinds))
-        elif isinstance(value, Op):
-            self.held.append(value)
-            self.note(id(value))
-        elif kind is float:
-            self.note(number_key(value))
-        elif kind in PLAIN:
-            self.note((kind, value))
+        kind, key = value.__class__, self.key
+        if kind is EagerArray:
+            node = value._node
+            if node in self.numbers:
+                key.append(self.numbers[node])
+            else:
+                self.numbers[node] = len(self.numbers)
+                key.append(node.type)
         elif kind is list or isinstance(value, tuple):
-            self.note((kind, len(value)))
-            for item in value:
-                self.visit(item)
+            key.append((kind, len(value)))
+            if len(value) > MAX_ITEMS and value[0].__class__ in NUMBERS:
+                self.known = False
+            else:
+                for item in value:
+                    self.visit(item)
+        elif kind in PLAIN:
+            key.append(value)
+        elif kind in NUMBERS or kind is bool:  # 0.0 and -0.0 differ
+            key.append((kind, value or str(value)))
+        elif isinstance(value, Op):
+            self.stored = self.stored or kind is variables.EagerVariable
+            leaf = variables.leaf_of(value)
+            self.held.append(leaf)
+            key.append(id(leaf))
         elif kind is dict:
             self.visit([*value, *value.values()])
         elif kind is slice:
-            self.visit([slice, value.start, value.stop, value.step])
+            self.visit((slice, value.start, value.stop, value.step))
         elif isinstance(value, np.generic):
-            self.note((value.dtype, value.tobytes()))
-        elif self.near is not None and kind is np.ndarray and value.shape == self.near.shape:
-            declared = self.near._node.type.declared
-            self.replace(value, data_array(value, self.near.axes, declared, value))
+            key.append((value.dtype, value.tobytes()))
+        elif kind is np.ndarray:
+            self.data.append(value)
+            self.known = False
         elif hasattr(kind.__call__, "differentiates"):  # an optimiser, by its settings
-            settings = [(k, v) for k, v in vars(value).items() if v.__class__ in (*PLAIN, float)]
+            settings = [
+                v for v in vars(value).items() if v[1].__class__ in (*PLAIN, bool, *NUMBERS)
+            ]
             self.held.append(value)
-            self.note((id(value), str(settings)))
+            key.append((id(value), str(settings)))
         elif kind.__hash__ is None or (callable(value) and not isinstance(value, Primitive)):
             self.known = False  # a function may read anything
         else:
-            self.note(value)
+            key.append(value)
 
-    def note(self, part: Any) -> None:
-        """Add a part of the key that is no array."""
-        self.key.append(part)
-        self.generic.append(part)
+    def generic(self) -> tuple[Any, ...]:
+        """Return the key without lengths."""
+        return tuple([EagerArray if part.__class__ is Type else part for part in self.key])
 
-    def add(self, array: EagerArray) -> None:
-        """Add an array: its type, or its first position."""
-        for place, known in enumerate(self.arrays):
-            if known is array:
-                return self.note(place)
-        self.arrays.append(array)
-        self.key.append(array._node.type)
-        self.generic.append(EagerArray)
 
-    def replace(self, value: Any, array: EagerArray) -> None:
-        """Add an array in the place of another value."""
-        self.replaced[id(value)] = array
-        self.held.append(value)
-        self.add(array)
+def arrays_in(value: Any) -> Iterator[EagerArray]:
+    """Return an iterator over the arrays in an argument."""
+    found: list[EagerArray] = []
+    mapped(value, lambda v: found.append(v) if isinstance(v, EagerArray) else None)
+    return iter(found)
 
 
 # Calls -------------------------------------------------------------------------------------------
@@ -169,106 +149,75 @@ class CallKey:
 def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Return the result of a public function for arrays; NotImplemented for other arguments.
 
-    A known call of plain arguments takes one look-up; its key is that of ``CallKey``. A list that
-    contains itself is left to the function to refuse.
+    A list that contains itself is left to the function to refuse.
     """
     if local.recording:
         return NotImplemented
     try:
-        return _dispatched(function, args, keywords)
+        found = Arguments(args, keywords)
     except RecursionError:
         return NotImplemented
-
-
-def _dispatched(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    key: list[Any] = [function, (tuple, len(args))]
-    nodes: list[RecordedNode] = []
-    for value in args:
-        kind = value.__class__
-        if kind is EagerArray:
-            node = value._node
-            nodes.append(node)
-            key.append(node.type)
-        elif kind is Variable:
-            key.append(id(value))
-        elif not _plain(value, key, nodes):
-            break
-    else:
-        if not keywords or _plain(keywords, key, nodes):
-            if not nodes and not _has_variable(args, keywords):
-                return NotImplemented
-            found = tuple(key)
-            call = calls.new.get(found) or calls.get(found)
-            if call is not None and (len(nodes) < 2 or len(set(nodes)) == len(nodes)):
-                return finish(call, nodes, keywords.get("name"))
-    if not nodes and next(arrays_in((args, keywords)), None) is None:
+    if not found.numbers and not found.stored:
         return NotImplemented
+    call = calls.get((function, *found.key)) if found.known else None
+    if call is not None:
+        return finish(call, [*found.numbers], keywords.get("name"))
     if not is_ours(function) and not hasattr(function, "differentiates"):
         return NotImplemented
-    return record(function, args, keywords)
+    return record(function, args, keywords, found)
 
 
-def _has_variable(args: Any, keywords: Any) -> bool:
-    """Return True if an ``EagerVariable`` is among the arguments of a call."""
-    return any(isinstance(v, variables.EagerVariable) for v in arrays_in((args, keywords)))
-
-
-def _plain(value: Any, key: list[Any], nodes: list[RecordedNode]) -> bool:
-    """Add an argument to a key; return False if it is no array, variable or simple value."""
-    kind = value.__class__
-    if kind is variables.EagerVariable:
-        key.append(id(value.leaf))
-    elif kind is EagerArray:
-        node = value._node
-        nodes.append(node)
-        key.append(node.type)
-    elif kind is float:
-        key.append(number_key(value))
-    elif kind in PLAIN:
-        key.append((kind, value))
-    elif kind is Variable:
-        key.append(id(value))
-    elif (kind is list or kind is tuple) and len(value) < MAX_ITEMS:
-        key.append((kind, len(value)))
-        for item in value:
-            if not _plain(item, key, nodes):
-                return False
-    elif kind is dict:
-        return _plain([*value, *value.values()], key, nodes)
-    else:
-        return False
-    return True
-
-
-def record(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+def record(
+    function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any], found: Arguments
+) -> Any:
     """Return the arrays that a function gives for arrays among its arguments."""
-    if _has_variable(args, keywords):
-        args, keywords = mapped((args, keywords), variables.leaf_of)
-    near = None
-    if isinstance(function, Elementwise):
-        near = next((arg for arg in args if isinstance(arg, EagerArray) and len(arg.axes)), None)
-        args = tuple([_operand(function, args, k) for k in range(len(args))])
-    found = CallKey(args, near)
-    if keywords:
-        found.visit(keywords)
-    if found.replaced:
-        args, keywords = mapped((args, keywords), lambda v: found.replaced.get(id(v), v))
+    replaced = _as_arrays(function, args, found)
+    if replaced or found.stored:
+        args, keywords = mapped(
+            (args, keywords), lambda v: replaced.get(id(v), variables.leaf_of(v))
+        )
+        found = Arguments(args, keywords)
     if hasattr(function, "differentiates"):
-        from . import derivatives
-
-        return derivatives.through(function, args, keywords, found)
+        return LATE["through"](function, args, keywords, found)
     key = (function, *found.key)
     call = calls.get(key) if found.known else None
-    nodes = [array._node for array in found.arrays]
+    nodes = [*found.numbers]
+    if call is None and found.known and is_ours(function):
+        varied = varied_numbers(function, args, keywords, found)
+        if varied is not None:
+            return varied
     if call is None:
-        inputs: dict[Leaf, Type] = {array: array._node.type for array in found.arrays}
-        call, captured = build(function, args, keywords, inputs, found)
+        call, captured = build(function, args, keywords, _leaves(args, keywords), found)
         if not isinstance(call, RecordedCall):
             return call
         nodes += captured
         if found.known and not captured:
             calls.put(key, call)
     return finish(call, nodes, keywords.get("name"))
+
+
+def _leaves(args: Any, keywords: Any) -> dict[Leaf, Type]:
+    """Return the arrays among arguments, one for each node, with their types."""
+    first: dict[RecordedNode, EagerArray] = {}
+    for array in arrays_in((args, keywords)):
+        first.setdefault(array._node, array)
+    return {array: node.type for node, array in first.items()}
+
+
+def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int, EagerArray]:
+    """Return the arguments that become arrays, by their id.
+
+    They are draws, and operands of the shape of an array beside them, whose axes they take.
+    """
+    kinds = [node.type for node in found.numbers]
+    replaced = {id(op): LATE["lifted"](op, kinds) for op in found.held if is_drawn(op)}
+    if found.data and isinstance(function, Elementwise):
+        near = next((kind for kind in kinds if len(kind.axes)), None)
+        for value in args:
+            if near is not None and value.__class__ is np.ndarray:
+                if value.shape == near.axes.lengths:
+                    replaced[id(value)] = data_array(value, near.axes, near.declared, value)
+    return replaced
 
 
 def is_ours(function: Any) -> bool:
@@ -279,24 +228,6 @@ def is_ours(function: Any) -> bool:
 def name_of(function: Any) -> str:
     """Return the name of a function for messages."""
     return str(getattr(function, "name", None) or getattr(function, "__name__", "function"))
-
-
-numbers: Recent[set[float]] = Recent()
-
-
-def _operand(row: Elementwise, args: tuple[Any, ...], place: int) -> Any:
-    """Return an operand; an array for a number if the line had many different ones."""
-    value, other = args[place], args[1 - place] if row.arity == 2 else None
-    if value.__class__ is not float or row.name == "power" or not isinstance(other, EagerArray):
-        return value
-    site = user_site(3)
-    seen = numbers.get((row, *site[:2])) or numbers.put((row, *site[:2]), set())
-    if len(seen) < MAX_NUMBERS:
-        seen.add(value)
-        return value
-    if other.dtype.kind != "f" or not np.isfinite(np.asarray(value, other.dtype)):
-        return value
-    return data_array(np.asarray(value, other.dtype), Axes(), Axes())
 
 
 def flatten(result: Any) -> tuple[list[Op], Any]:
@@ -324,7 +255,7 @@ def done() -> VoidOp:
 
 
 def build(
-    function: Any, args: Any, keywords: Any, inputs: Mapping[Leaf, Type], found: CallKey
+    function: Any, args: Any, keywords: Any, inputs: Mapping[Leaf, Type], found: Arguments
 ) -> tuple[Any, list[RecordedNode]]:
     """Return the call of a function whose arrays are ``inputs``, and the nodes that it captured.
 
@@ -355,24 +286,22 @@ def build(
         kinds += [variables.state_of(leaf).array._node.type for leaf in read]
         roots = bound(roots, kinds, name)
     changed = tuple(pure.updates)
-    shape = repr(mapped(structure, lambda v: type(v) if isinstance(v, (Place, Op)) else v))
+    shape = repr(mapped(structure, lambda v: v if isinstance(v, Place) else type(v)))
     key = (tuple(map(id, (*roots, *slots, *read, *changed))), name, shape)
     call = interned.get(key)
-    if call is not None:
-        call.held += found.held
-        return call, nodes
-    call = interned.put(key, RecordedCall())
-    call.name, call.templates, call.leaves = name, tuple(roots), (*slots, *read)
-    call.variables, call.updated = tuple(read), changed
-    call.shown, call.structure, call.held = len(outputs), structure, found.held
-    call.types = tuple([result_type(op, kinds) for op in roots])
-    call.parts = [ResultPart(k, name) for k in range(len(roots))]
-    call.generic, call.again = (function, *found.generic), None
-    if found.known and not captured:
-        places = {id(leaf): Place(k) for k, leaf in enumerate(inputs)}
-        args, keywords = mapped((args, keywords), lambda v: places.get(id(v), v))
-        ours = is_ours(function)
-        call.again = again(lambda t: function(*filled(args, t), **filled(keywords, t)), read, ours)
+    if call is None:
+        types = [result_type(op, kinds) for op in roots]
+        call = interned.put(key, RecordedCall(name, roots, (*slots, *read), types))
+        call.variables, call.updated = tuple(read), changed
+        call.shown, call.structure = len(outputs), structure
+        call.generic = (function, *found.generic())
+        if found.known and not captured:
+            places = {id(leaf): Place(k) for k, leaf in enumerate(inputs)}
+            given, words = mapped((args, keywords), lambda v: places.get(id(v), v))
+            call.again = again(
+                lambda t: function(*filled(given, t), **filled(words, t)), read, is_ours(function)
+            )
+    call.held += found.held
     return call, nodes
 
 
@@ -463,12 +392,7 @@ def finish(call: RecordedCall, nodes: Sequence[RecordedNode], name: str | None =
     """Return the results of a call on these nodes, and give variables their new versions."""
     site = user_site(2)
     args = (*nodes, *[variables.state_of(leaf).array._node for leaf in call.variables])
-    if len(call.types) == 1:
-        arrays = [handle(computed(call, args, call.types[0], site))]
-    else:
-        group = (computed(call, args, None, site),)
-        parts = zip(call.parts, call.types, strict=True)
-        arrays = [handle(computed(part, group, kind, site)) for part, kind in parts]
+    arrays = [handle(computed(result, args, site), site) for result in call.results]
     for leaf, array in zip(call.updated, arrays[call.shown :], strict=True):
         variables.state_of(leaf).put(array)
     if call.structure.__class__ is not Place:
@@ -478,30 +402,119 @@ def finish(call: RecordedCall, nodes: Sequence[RecordedNode], name: str | None =
     return arrays[0]
 
 
+# Numbers -----------------------------------------------------------------------------------------
+
+
+class SeenNumbers:
+    """The numbers that one line gave to one function.
+
+    ``values`` has the different ones of each place. ``takes_arrays`` tells if the function takes
+    arrays in the places of those that vary; None before it was tried.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.values: list[set[str]] = [set() for _ in range(count)]
+        self.takes_arrays: bool | None = None
+
+
+seen: Recent[SeenNumbers] = Recent()
+
+
+def varied_numbers(function: Any, args: Any, keywords: Any, found: Arguments) -> Any:
+    """Return the result with arrays for the numbers that differ from call to call of a line.
+
+    Return None while there are few, and if the function takes no arrays for them or gives results
+    of another type. Integers are checked as constants in each call, since they may be positions.
+    """
+    given: list[Any] = []
+    mapped((args, keywords), lambda v: given.append(v) if v.__class__ in NUMBERS else None)
+    if not given or name_of(function) == "power":
+        return None
+    parts = [p[0] if p.__class__ is tuple and p[0] in NUMBERS else p for p in found.key]
+    key = (function, *parts, *user_site()[:2])
+    known = seen.get(key) or seen.put(key, SeenNumbers(len(given)))
+    for values, value in zip(known.values, given, strict=True):
+        if len(values) <= MAX_NUMBERS:
+            values.add(repr(value))
+    varied = [len(values) > MAX_NUMBERS for values in known.values]
+    ops = [op for op in found.held if isinstance(op, Tensor)]
+    dtypes = [*(node.type.dtype for node in found.numbers), *(op.dtype for op in ops)]
+    made = [
+        _number_array(value, dtypes, isinstance(function, Elementwise)) if other else value
+        for value, other in zip(given, varied, strict=True)
+    ]
+    if known.takes_arrays is False or not any(varied) or any(one is None for one in made):
+        return None
+    if known.takes_arrays is None or int in map(type, itertools.compress(given, varied)):
+        constant, _ = build(function, args, keywords, _leaves(args, keywords), found)
+    rest = iter(made)
+    args, keywords = mapped((args, keywords), lambda v: next(rest) if v.__class__ in NUMBERS else v)
+    if known.takes_arrays is None:
+        known.takes_arrays = False
+        try:
+            with_arrays = Arguments(args, keywords)
+            call, _ = build(function, args, keywords, _leaves(args, keywords), with_arrays)
+        except (GeonError, TypeError, ValueError):
+            return None
+        types = [[r.type for r in c.results] for c in (constant, call) if hasattr(c, "results")]
+        known.takes_arrays = len(types) == 2 and types[0] == types[1]
+    return (
+        record(function, args, keywords, Arguments(args, keywords)) if known.takes_arrays else None
+    )
+
+
+def _number_array(value: Any, dtypes: Sequence[Any], by_element: bool) -> EagerArray | None:
+    """Return a number as an array beside others of these dtypes; None if it does not fit."""
+    if value.__class__ is int and not by_element:
+        dtype = np.dtype("int64")
+    else:
+        floats = [dtype for dtype in dtypes if dtype.kind == "f"]
+        dtype = max(floats or dtypes, key=lambda dtype: dtype.itemsize)
+    with np.errstate(all="ignore"):
+        try:
+            made = np.asarray(value).astype(dtype)
+        except OverflowError:
+            return None
+        if not np.isfinite(made) or (value.__class__ is int and made != value):
+            return None
+    return data_array(made, Axes(), Axes())
+
+
 # Operators ---------------------------------------------------------------------------------------
 
 
 def _binary(name: str) -> Callable[[Any, Any], Any]:
     """Return the method of an operator of arrays, which finds a known call with one look-up."""
     row: Any = PRIMITIVES[name]
-    two = (tuple, 2)
+    known: Recent[CallResult] = Recent()
 
     def method(x: EagerArray, y: Any) -> Any:
         node, kind = x._node, y.__class__
-        if kind is EagerArray and y is not x and not local.recording:
-            other = y._node
-            key: Any = (row, two, node.type, other.type)
-            call = calls.new.get(key) or calls.get(key)
-            if call is not None and other is not node:
-                return handle(computed(call, (node, other), call.types[0], user_site(2)))
-        elif kind is float and not local.recording:
-            key = (row, two, node.type, number_key(y))
-            call = calls.new.get(key) or calls.get(key)
-            if call is not None:
-                return handle(computed(call, (node,), call.types[0], user_site(2)))
-        return row(x, y)
+        if kind is float:
+            args: Any = (node,)
+            key: Any = (node.type, y)
+        elif kind is EagerArray and y._node is not node:
+            args = (node, y._node)
+            key = (node.type, y._node.type)
+        else:
+            return row(x, y)
+        result = known.new.get(key) or known.get(key)
+        if result is None or local.recording:
+            made = row(x, y)
+            # A number that became an array is an argument; 0.0 and -0.0 are one key, but differ.
+            if kind is EagerArray or y:
+                _learn(known, key, x, args, made)
+            return made
+        site = user_site(2)
+        return handle(computed(result, args, site), site)
 
     return method
+
+
+def _learn(known: Recent[CallResult], key: Any, x: Any, args: Any, made: Any) -> None:
+    """Note the result of a call on these nodes alone, for operators with the same types."""
+    if x.__class__ is made.__class__ is EagerArray and made._node.args == args:
+        known.put(key, made._node.result)
 
 
 METHODS = {

@@ -11,7 +11,7 @@ from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.op_graph import Leaf, Op, make
 from .arrays import EagerArray, array
 from .nodes import OfOps, RecordedCall, RecordedNode, Type
-from .recording import CallKey, bound, build, calls, finish, is_drawn
+from .recording import LATE, Arguments, bound, build, calls, finish, is_drawn
 from .variables import parameter
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ def _recorded(op: Any) -> Any:
     call: Any = calls.get(key)
     nodes: list[RecordedNode] = []
     if call is None:
-        found = CallKey()
-        found.held.append(op)
-        call, nodes = build(lambda: op, (), {}, {}, found)
+        call, nodes = build(lambda: op, (), {}, {}, Arguments(op))
         if not isinstance(call, RecordedCall):
             return array(constant_value(op))  # numbers whose dtype is not fixed
         call.name = op.primitive.name
@@ -76,3 +74,6 @@ def _numbered() -> Callable[[Op, tuple[Op, ...]], Op | None]:
         return made
 
     return number
+
+
+LATE["lifted"] = lifted

@@ -243,15 +243,12 @@ def computed(result: CallResult, args: Args, site: Site) -> RecordedNode:
     if first.uses is not None:
         found = find(first, key)
         if found is not None:
-            node, value = found[0](), found[1]
+            node, value = found[1](), found[2]
             if node is not None and node.mark is mark is None:
                 return node
     node = RecordedNode(result, args, result.type, site, value, depth + 1, mark)
     if mark is None:
-        if first.uses is None:
-            first.uses = key, (ref(node), value)
-        else:
-            put(first, key, (ref(node), value))
+        put(first, (key, ref(node), value))
     return node
 
 

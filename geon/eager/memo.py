@@ -25,30 +25,28 @@ class KeptValues:
 
 
 def find(first: RecordedNode, key: Any) -> Any:
-    """Return the reference and the value of an equal call; None if there is none."""
+    """Return the key, the reference and the value of an equal call; None if there is none."""
     uses = first.uses
     if uses.__class__ is dict:
-        found = uses.get(key)
-    else:
-        found = uses[1] if uses[0] == key else None
-    if found is not None and found[1] is not None and found[1].nbytes >= LARGE_BYTES:
+        uses = uses.get(key)
+    elif uses[0] != key:
+        return None
+    if uses is not None and uses[2] is not None and uses[2].nbytes >= LARGE_BYTES:
         with lock:
             if (id(first), key) in KeptValues.large:
                 KeptValues.large.move_to_end((id(first), key))
-    return found
+    return uses
 
 
-def put(first: RecordedNode, key: Any, found: Any) -> None:
-    """Note a call whose first argument is this node: one in a pair, several in a dictionary."""
+def put(first: RecordedNode, use: tuple[Any, Any, Any]) -> None:
+    """Note a call whose first argument is this node: its key, a reference and a kept value."""
     uses = first.uses
-    if uses is None or (uses.__class__ is tuple and uses[0] == key):
-        first.uses = key, found
-    elif uses.__class__ is tuple:
-        first.uses = {uses[0]: uses[1], key: found}
-    elif len(uses) >= MAX_USES:
-        first.uses = key, found
+    if uses is None or len(uses) >= MAX_USES or (uses.__class__ is tuple and uses[0] == use[0]):
+        first.uses = use
     else:
-        uses[key] = found
+        if uses.__class__ is tuple:
+            uses = first.uses = {uses[0]: uses}
+        uses[use[0]] = use
 
 
 def keep(node: RecordedNode) -> None:
@@ -58,7 +56,7 @@ def keep(node: RecordedNode) -> None:
         return
     first, made = args[0], ref(node)
     key = node.result if len(args) == 1 else (node.result, *[arg.serial for arg in args[1:]])
-    put(first, key, (made, value))
+    put(first, (key, made, value))
     if value.nbytes >= LARGE_BYTES:
         before = KeptValues.large.pop((id(first), key), None)
         KeptValues.taken += value.nbytes - (0 if before is None else before[2])
@@ -73,7 +71,7 @@ def drop(most: int) -> None:
         KeptValues.taken -= size
         first, node = known(), made()
         if first is not None and first.uses is not None and find(first, key) is not None:
-            put(first, key, (made, None))
+            put(first, (key, made, None))
         if node is not None and not node.shown and node.result is not None:
             node.value = None
 

@@ -228,8 +228,8 @@ class RecordedNode:
     ``value`` is its array once it is computed. ``mark`` is a ``VariableState`` for a version of a
     variable, or the reason why derivatives end here. ``depth`` counts calls from the data.
     ``shown`` is the number of arrays that have the node. ``uses`` has the nodes whose first
-    argument it is, by the rest of their calls: a reference and a kept value. A single one is a pair
-    of the rest and these.
+    argument it is: their key, which is the rest of the call, a reference, and a kept value. Several
+    are in a dictionary by the key.
     """
 
     __slots__ = (

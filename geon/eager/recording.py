@@ -7,6 +7,7 @@ arguments. Further calls of the kind find it in a table.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -20,7 +21,7 @@ from ..op_graph.building.elementwise_build import Elementwise
 from ..op_graph.building.unused_effects import take
 from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES, Primitive
-from ..op_graph.core.source_info import building, current, user_call, user_site
+from ..op_graph.core.source_info import ROOT, building, current, user_call, user_site
 from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, post_order, storage_leaves
 from ..op_graph.rows.effects import doall, storage_of
 from ..op_graph.syntax.operators import LATE_BOUND
@@ -43,6 +44,7 @@ from .nodes import (
     type_of,
 )
 
+_getframe = sys._getframe
 PLAIN = frozenset((str, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
 NUMBERS = frozenset((float, int))
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
@@ -505,7 +507,9 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
             if kind is EagerArray or y:
                 _learn(known, key, x, args, made)
             return made
-        site = user_site(2)
+        frame = _getframe(1)
+        code = frame.f_code
+        site = user_site(2) if code.co_filename.startswith(ROOT) else (code, frame.f_lasti, "")
         return handle(computed(result, args, site), site)
 
     return method

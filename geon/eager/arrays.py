@@ -19,6 +19,7 @@ from ..op_graph.nodes import Node, slot_setter
 from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.labels import by_name, dim_names
+from ..op_graph.values.tree import mapped
 from .evaluation import limit, read
 from .memo import find, put
 from .nodes import (
@@ -182,7 +183,8 @@ class EagerArray(Leaf):
         """Return the trainable variables that it depends on."""
         from . import derivatives
 
-        return [state.leaf for state in derivatives.states_of(self)]
+        leaves = [state.variable() for state in derivatives.states_of(self)]
+        return [leaf for leaf in leaves if leaf is not None]
 
     # Indexing: the function is not a public one ---------------------------------------------------
 
@@ -284,7 +286,7 @@ def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = 
                 made._set_name(name)
             return made
     if isinstance(data, Op):
-        from .tensors import lifted
+        from .recording import lifted
 
         made = lifted(data)
     else:

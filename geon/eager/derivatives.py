@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..errors import DerivativeError, GeonError, SymbolicError
@@ -12,8 +11,11 @@ from ..op_graph.autodiff.deriv import deriv
 from ..op_graph.core.source_info import describe, user_call
 from ..op_graph.op_graph import Leaf, Tensor
 from ..op_graph.rows.leaves import input_leaf
+from ..op_graph.values.tree import mapped
 from . import recording
+from .arguments import Arguments, arrays_in
 from .arrays import EagerArray, check_array, same
+from .building import again, build, name_of
 from .nodes import (
     DETACHED,
     FORGOTTEN,
@@ -26,11 +28,9 @@ from .nodes import (
     built,
     filled,
     local,
-    mapped,
     serial,
     symbolic,
 )
-from .recording import LATE, Arguments
 from .variables import VariableState
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,7 +102,7 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
     """Record a function that takes the graph of an argument, such as ``deriv``."""
     place, word = function.differentiates
     derived = args[place] if place < len(args) else keywords[word]
-    roots = [*dict.fromkeys(array._node for array in recording.arrays_in(derived))]
+    roots = [*dict.fromkeys(array._node for array in arrays_in(derived))]
     cut = [node for node in found.numbers if node not in roots]
     plan = plan_of(roots, cut)
     leaves = leaves_of(plan, cut)
@@ -113,7 +113,7 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
     key = (function, *found.key, *numbers, *kinds, *map(id, leaves), *plan.steps)
     call = recording.calls.get(key)
     if call is None:
-        arrays = [*recording.arrays_in((args, keywords))]
+        arrays = arrays_in((args, keywords))
         names = {array._node: array.name for array in arrays}
         inputs: dict[Leaf, Type] = {
             input_leaf(n.type.axes, n.type.dtype, names.get(n), n.site): n.type for n in free
@@ -128,13 +128,13 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
             return function(*given, **words)
 
         first = functools.partial(run, list(inputs), False)
-        first.name = recording.name_of(function)  # type: ignore[attr-defined]  # for messages
-        call, _ = recording.build(first, (), {}, inputs, found)
+        first.name = name_of(function)  # type: ignore[attr-defined]  # for messages
+        call, _ = found.noted(build(first, (), {}, inputs, None))
         if not isinstance(call, RecordedCall):
             return call
         call.held += leaves
-        call.generic = (function, *found.generic(), *numbers, *map(id, leaves), *plan.generic())
-        call.again = recording.again(lambda tensors: run(tensors, True), call.variables, True)
+        call.generic = (function, found.generic(), *numbers, *map(id, leaves), *plan.generic())
+        call.again = again(lambda tensors: run(tensors, True), call.variables, True)
         recording.calls.put(key, call)
     return recording.finish(call, free, keywords.get("name"))
 
@@ -146,7 +146,7 @@ def _refuse_old(plan: Plan, leaves: Sequence[Leaf | None], function: Any, found:
         known = node.mark.variable() if isinstance(node.mark, VariableState) else None
         if leaf is None and known is not None and id(known) in wanted:
             raise DerivativeError(
-                f"{user_call(recording.name_of(function))}: {known} (made at {known.line_info}) "
+                f"{user_call(name_of(function))}: {known} (made at {known.line_info}) "
                 "was assigned after the array that is derived was computed from it; derive it "
                 "before the assignment, or compute it again"
             )
@@ -167,8 +167,8 @@ def grad(y: EagerArray, x: Any, *, seed: Any = None, unreached: str = "raise") -
 def states_of(y: EagerArray) -> list[VariableState]:
     """Return the states of the trainable variables behind an array, in order of first use."""
     marks = [node.mark for node in sorted(expand([y._node])[1], key=serial)]
-    found = [mark for mark in marks if isinstance(mark, VariableState) and mark.trainable]
-    return [*dict.fromkeys(found)]
+    states = dict.fromkeys(mark for mark in marks if isinstance(mark, VariableState))
+    return [state for state in states if (leaf := state.variable()) is not None and leaf.trainable]
 
 
 def backward(y: EagerArray, seed: Any, retain_graph: bool) -> None:
@@ -180,7 +180,7 @@ def backward(y: EagerArray, seed: Any, retain_graph: bool) -> None:
             "trainable variable; geon.eager.variable makes one, and geon.eager.grad(y, x) derives "
             "with respect to any array"
         )
-    made: Any = deriv(y, [state.leaf for state in states], seed=seed)
+    made: Any = deriv(y, [state.variable() for state in states], seed=seed)
     for state, gradient in zip(states, made, strict=True):
         before = state.gradient
         state.gradient = same(gradient if before is None else before + gradient, DETACHED)
@@ -188,16 +188,6 @@ def backward(y: EagerArray, seed: Any, retain_graph: bool) -> None:
         y._node.mark = FREED
         if y._node.value is not None:
             y._node.forget(FREED)
-
-
-@contextmanager
-def no_grad() -> Iterator[None]:
-    """Context in which new arrays are constants to derivatives: their graph is not remembered."""
-    before, local.grad = local.grad, False
-    try:
-        yield
-    finally:
-        local.grad = before
 
 
 # Leaving -----------------------------------------------------------------------------------------
@@ -215,7 +205,7 @@ def function(f: F) -> F:
 
     @functools.wraps(f)
     def call(*args: Any, **keywords: Any) -> Any:
-        if local.recording or next(recording.arrays_in((args, keywords)), None) is None:
+        if local.recording or not arrays_in((args, keywords)):
             return f(*args, **keywords)
         try:
             return recording.record(f, args, keywords, Arguments(args, keywords))
@@ -251,6 +241,3 @@ def _tensor(plan: Plan, x: EagerArray, open: bool) -> Tensor:
     with symbolic():
         tensor: Tensor = built(plan.steps, given, open, plan.sites)[plan.numbers[x._node]]
     return tensor
-
-
-LATE["through"] = through

@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -15,7 +15,7 @@ from ..op_graph.op_graph import Leaf, Op
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.transforms.functionalize import substitute
 from ..op_graph.values.dtypes import FLOAT32, DType
-from ..op_graph.values.tree import is_mapping
+from ..op_graph.values.tree import mapped
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
@@ -43,13 +43,23 @@ lock = threading.RLock()
 
 
 @contextmanager
-def symbolic() -> Iterator[None]:
-    """Context in which arrays are leaves of symbolic graphs."""
-    before, local.recording = local.recording, True
+def _set(attribute: str, value: bool) -> Iterator[None]:
+    before = getattr(local, attribute)
+    setattr(local, attribute, value)
     try:
         yield
     finally:
-        local.recording = before
+        setattr(local, attribute, before)
+
+
+def symbolic() -> AbstractContextManager[None]:
+    """Context in which arrays are leaves of symbolic graphs."""
+    return _set("recording", True)
+
+
+def no_grad() -> AbstractContextManager[None]:
+    """Context in which new arrays are constants to derivatives: their graph is not remembered."""
+    return _set("grad", False)
 
 
 class Recent(Generic[Value]):
@@ -93,17 +103,6 @@ class OfOps(Generic[Value]):
         key, entries = id(op), self.entries
         self.entries[key] = weakref.ref(op, lambda _: entries.pop(key, None)), value
         return value
-
-
-def mapped(value: Any, of: Callable[[Any], Any]) -> Any:
-    """Return nested lists, tuples, dictionaries and slices with ``of`` applied to their items."""
-    if value.__class__ is list or isinstance(value, tuple):
-        return getattr(type(value), "_make", type(value))([mapped(item, of) for item in value])
-    if is_mapping(value):
-        return {key: mapped(item, of) for key, item in value.items()}
-    if value.__class__ is slice:
-        return slice(*[mapped(v, of) for v in (value.start, value.stop, value.step)])
-    return of(value)
 
 
 class Place(int):

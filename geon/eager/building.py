@@ -1,0 +1,191 @@
+"""Symbolic building of calls: a function of arrays as pure ops over placeholders."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from ..errors import AssignError, AxisError, SymbolicError
+from ..op_graph.axes.axes import Axes, Axis
+from ..op_graph.axes.length_defaults import default_lengths
+from ..op_graph.building.unused_effects import take
+from ..op_graph.core.source_info import building, current, user_call
+from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, post_order, storage_leaves
+from ..op_graph.rows.effects import doall, storage_of
+from ..op_graph.transforms.clone import adopt, notes_of
+from ..op_graph.transforms.functionalize import functional, substitute
+from ..op_graph.values.tree import mapped
+from .arrays import EagerArray
+from .nodes import Place, Recent, RecordedCall, RecordedNode, Type, filled, symbolic, type_of
+from .variables import state_of
+
+interned: Recent[RecordedCall] = Recent()
+
+
+def is_ours(function: Any) -> bool:
+    """Return True for a function of the graph, False for one of the user's."""
+    return str(function.__module__).startswith("geon.op_graph.")
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function for messages."""
+    return str(getattr(function, "name", None) or getattr(function, "__name__", "function"))
+
+
+@cache
+def done() -> VoidOp:
+    """Return what an effect that was run gives: one that does nothing, for lists of effects."""
+    with symbolic():
+        return doall([])
+
+
+def _pure(result: Any) -> tuple[Any, list[Op], dict[Leaf, Tensor]] | None:
+    """Return the structure, the pure ops and the new values of variables of a result.
+
+    Return None for a result that is no structure of ops.
+    """
+    ops: list[Op] = []
+    places = itertools.count()
+
+    def leaf(value: Any) -> Any:
+        ops.append(value)
+        return Place(next(places)) if isinstance(value, Tensor) else done()
+
+    structure = mapped(result, leaf)
+    if not ops or not all(isinstance(op, Op) for op in ops):
+        return None
+    effects = [op for op in post_order(ops) if isinstance(op, VoidOp)]
+    _refuse_targets(effects)
+    take(effects)
+    pure = functional(ops)
+    return structure, [op for op in pure.outputs if op is not None], pure.updates
+
+
+def build(
+    function: Any,
+    args: Any,
+    keywords: Any,
+    inputs: Mapping[Leaf, Type],
+    generic: tuple[Any, ...] | None,
+) -> tuple[Any, list[RecordedNode]]:
+    """Return the call of a function whose arrays are ``inputs``, and the nodes that it captured.
+
+    ``generic`` is the key of its arguments without lengths, None if it cannot be called again. A
+    result that is no structure of ops is returned in the place of the call.
+    """
+    name = name_of(function)
+    with symbolic():
+        result = function(*args, **keywords)
+        made = _pure(result)
+        if made is None or any(op.weak for op in made[1]):
+            return result, []
+        structure, outputs, updates = made
+        roots: list[Op] = [*outputs, *updates.values()]
+        leaves = storage_leaves(*roots)
+        read = [leaf for leaf in leaves if leaf.info.stored]
+        captured = [leaf for leaf in leaves if not leaf.info.stored and leaf not in inputs]
+        nodes = [_captured(leaf, name) for leaf in captured]
+        kinds = [*inputs.values(), *[node.type for node in nodes]]
+        slots = [kind.slot(k) for k, kind in enumerate(kinds)]
+        known: dict[Op, Op] = dict(zip([*inputs, *captured], slots, strict=True))
+        kinds += [state_of(leaf).array._node.type for leaf in read]
+        roots = bound([substitute(op, known) for op in roots], kinds, name)
+    shape = repr(mapped(structure, lambda v: v if isinstance(v, Place) else type(v)))
+    key = (tuple(map(id, (*roots, *slots, *read, *updates))), name, shape)
+    call = interned.get(key)
+    if call is None:
+        types = [result_type(op, kinds) for op in roots]
+        call = interned.put(key, RecordedCall(name, roots, (*slots, *read), types))
+        call.variables, call.updated = tuple(read), tuple(updates)
+        call.shown, call.structure = len(outputs), structure
+        call.generic = (function, generic)
+        if generic is not None and not captured:
+            places = {id(leaf): Place(k) for k, leaf in enumerate(inputs)}
+            given, words = mapped((args, keywords), lambda v: places.get(id(v), v))
+            call.again = again(
+                lambda t: function(*filled(given, t), **filled(words, t)), read, is_ours(function)
+            )
+    return call, nodes
+
+
+def again(
+    function: Callable[[Sequence[Any]], Any], read: Sequence[Leaf], ours: bool
+) -> Callable[[Sequence[Any], Any], Sequence[Any]]:
+    """Return a function that builds the results of a call from other tensors.
+
+    ``function`` takes the tensors; the last ones are the values of the variables ``read``. Its ops
+    have the given line if it is one of ours; a function of the user's has lines of its own.
+    """
+
+    def results(tensors: Sequence[Any], site: Any) -> Sequence[Any]:
+        with symbolic(), building():
+            current.site = site if ours else None
+            made = _pure(function(tensors))
+            assert made is not None
+            values = tensors[len(tensors) - len(read) :]
+            known: dict[Op, Op] = dict(zip(read, values, strict=True))
+            return [substitute(op, known) for op in (*made[1], *made[2].values())]
+
+    return results
+
+
+def _refuse_targets(effects: Sequence[Op]) -> None:
+    """Raise ``AssignError`` for an assignment to an array."""
+    for effect in effects:
+        target = effect.args[0] if effect.primitive.name == "assign" else None
+        leaf = None if target is None else storage_of(target)
+        if isinstance(leaf, EagerArray):
+            raise AssignError(
+                f"{user_call('assign')}: the array {leaf} (made at {leaf.line_info}) is a value "
+                "and cannot be assigned to; geon.eager.variable makes a variable w, and "
+                "geon.assign(w.leaf[at], value) changes a part of it"
+            )
+
+
+def _captured(leaf: Leaf, name: str) -> RecordedNode:
+    """Return the node of an array that a function used beside its arguments."""
+    if isinstance(leaf, EagerArray):
+        return leaf._node
+    raise SymbolicError(
+        f"{user_call(name)}: the placeholder {leaf} (made at {leaf.line_info}) has no value to "
+        "compute with beside arrays of geon.eager; make it an array, with "
+        "geon.eager.array(data, axes), or the arrays placeholders"
+    )
+
+
+def open_axes(kinds: Sequence[Type]) -> Iterator[tuple[Axis, Axis]]:
+    """Return the open axes of types, each with its length and as it was declared."""
+    for kind in kinds:
+        if kind.axes is not kind.declared:
+            for axis, given in zip(kind.axes, kind.declared, strict=True):
+                if given.open_name is not None:
+                    yield axis, given
+
+
+def bound(roots: list[Op], kinds: Sequence[Type], name: str) -> list[Op]:
+    """Return results with open lengths replaced by those of the arguments."""
+    given = {str(axis.open_name): fixed.expression for fixed, axis in open_axes(kinds)}
+    lengths: dict[str, Any] = {**default_lengths(), **given}
+    order = post_order(roots)
+    for op in order:
+        for guard in op.guards:
+            guard.refuse_broken(lengths, ", ".join(f"{n} = {v}" for n, v in lengths.items()))
+    if any(not isinstance(n, int) for op in order for n in op.axes.lengths):
+        made = adopt(roots, notes_of(roots), None, lengths)
+        roots = [made[op] for op in roots]
+        for axis in [axis for op in roots for axis in op.axes]:
+            if not isinstance(axis.expression, int):
+                raise AxisError(
+                    f"{user_call(name)}: no array gives the length of the open axis {axis} of the "
+                    f"result; give it one: geon.Axis({axis.name!r}, length)"
+                )
+    return roots
+
+
+def result_type(op: Op, kinds: Sequence[Type]) -> Type:
+    """Return the type of a result; its axes are open where those of an argument are."""
+    found = {(axis.name, axis.expression): given for axis, given in open_axes(kinds)}
+    declared = [found.get((axis.name, axis.expression), axis) for axis in op.axes]
+    return type_of(op.axes, Axes(*declared), op.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Iterator
 from threading import get_ident
@@ -11,7 +12,7 @@ from weakref import ref
 import numpy as np
 
 from ..errors import ArgumentError, AssignError, SymbolicError
-from ..op_graph.axes.axes import Axes, as_axes
+from ..op_graph.axes.axes import Axes, Axis, as_axes
 from ..op_graph.building.constants import fit_axes, to_array
 from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import ROOT, describe, user_call, user_site
@@ -32,7 +33,6 @@ from .nodes import (
     RecordedNode,
     Type,
     local,
-    mapped,
     pending,
     type_of,
 )
@@ -41,6 +41,41 @@ if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
 
 _new = object.__new__
+
+
+def _in_geon(depth: int) -> bool:
+    """Return True if geon calls, for a message; it describes the array, and does not compute it."""
+    return local.recording or sys._getframe(depth).f_code.co_filename.startswith(ROOT)
+
+
+def _converter(what: str, cure: str, convert: Callable[[Any], Any]) -> Any:
+    """Return the method that converts the only element."""
+
+    def method(self: EagerArray) -> Any:
+        value = self.numpy()
+        if value.size != 1:
+            raise SymbolicError(
+                f"the array {self} (made at {self.line_info}) has {value.size} elements and "
+                f"{what} at {describe(user_site())}; {cure}"
+            )
+        return convert(value.item())
+
+    return method
+
+
+def _or_on_values(build: Callable[[], Any], on_values: Callable[[], Any]) -> Any:
+    """Return what ``build`` does; where geon has no such function, what ``on_values`` does."""
+    try:
+        return build()
+    except SymbolicError:
+        if local.recording:
+            raise
+        return on_values()
+
+
+def _values(value: Any) -> Any:
+    """Return arguments of a NumPy function with values in the place of arrays."""
+    return mapped(value, lambda v: np.asarray(v) if isinstance(v, EagerArray) else v)
 
 
 class EagerArray(Leaf):
@@ -69,8 +104,6 @@ class EagerArray(Leaf):
         if node.value is None and not node.shown:
             pending.pop(node, None)
 
-    # Values -------------------------------------------------------------------------------------
-
     def numpy(self) -> Any:
         """Return the value as a NumPy array, which cannot be written."""
         node = self._node
@@ -92,49 +125,32 @@ class EagerArray(Leaf):
         """Return the value as a Python number or nested lists."""
         return self.numpy().tolist()
 
-    def __bool__(self) -> Any:
-        return self._single("has no truth value", "geon.all(x) or geon.any(x)", bool)
-
-    def __float__(self) -> Any:
-        return self._single("is no number", "x[i] takes an element", float)
-
-    def __int__(self) -> Any:
-        return self._single("is no number", "x[i] takes an element", int)
-
-    def __index__(self) -> Any:
-        return self._single("is no index", "x[i] takes an element", lambda v: v.__index__())
-
-    def _single(self, what: str, cure: str, convert: Any) -> Any:
-        value = self.numpy()
-        if value.size != 1:
-            raise SymbolicError(
-                f"the array {self} (made at {self.line_info}) has {value.size} elements and "
-                f"{what} at {describe(user_site())}; {cure}"
-            )
-        return convert(value.reshape(())[()])
+    __bool__ = _converter("has no truth value", "geon.all(x) or geon.any(x)", bool)
+    __float__ = _converter("is no number", "x[i] takes an element", float)
+    __int__ = _converter("is no number", "x[i] takes an element", int)
+    __index__ = _converter("is no index", "x[i] takes an element", operator.index)
 
     def __len__(self) -> Any:
-        return len(self.numpy())
-
-    def __iter__(self) -> Iterator[Any]:
         if not len(self.axes):
             raise SymbolicError(
-                f"the scalar {self} (made at {self.line_info}) cannot be iterated at "
-                f"{describe(user_site())}; float(x) is its value"
+                f"the scalar {self} (made at {self.line_info}) has no length and cannot be "
+                f"iterated at {describe(user_site())}; float(x) is its value"
             )
-        first = self.axes[0]
-        return iter([self[{first: k}] for k in range(len(self))])
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[{self.axes[0]: k}] for k in range(len(self))])
 
     def __format__(self, form: str) -> str:
-        if local.recording or _in_geon(2):
+        if _in_geon(2):
             return self._label()
         return format(str(self.numpy()) if len(self.axes) else self.numpy()[()], form)
 
     def __str__(self) -> str:
-        return self._label() if local.recording or _in_geon(2) else str(self.numpy())
+        return self._label() if _in_geon(2) else str(self.numpy())
 
     def __repr__(self) -> str:
-        if local.recording or _in_geon(2):
+        if _in_geon(2):
             return f"<array {self._label()}>"
         shown = np.array2string(self.numpy(), prefix="array(", separator=", ")
         return f"array({shown}, {self.axes}, {self.dtype.name})"
@@ -143,27 +159,17 @@ class EagerArray(Leaf):
         result = self._node.result
         return f"{self.name or ('array' if result is None else result.call.name)}{self.axes}"
 
-    # NumPy's functions: geon's where there are such, else on the values ---------------------------
+    def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+        def build() -> Any:
+            return super(EagerArray, self).__array_function__(function, types, args, keywords)
 
-    def __array_function__(
-        self, function: Callable[..., Any], types: Any, args: Any, keywords: dict[str, Any]
-    ) -> Any:
-        try:
-            return super().__array_function__(function, types, args, keywords)
-        except SymbolicError:
-            if local.recording:
-                raise
-            return function(*values_of(args), **values_of(keywords))
+        return _or_on_values(build, lambda: function(*_values(args), **_values(keywords)))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        try:
-            return super().__array_ufunc__(ufunc, method, *inputs, **options)
-        except SymbolicError:
-            if local.recording:
-                raise
-            return getattr(ufunc, method)(*values_of(inputs), **options)
+        def build() -> Any:
+            return super(EagerArray, self).__array_ufunc__(ufunc, method, *inputs, **options)
 
-    # Derivatives --------------------------------------------------------------------------------
+        return _or_on_values(build, lambda: getattr(ufunc, method)(*_values(inputs), **options))
 
     def detach(self) -> EagerArray:
         """Return the same values without their graph: derivatives take them as constants."""
@@ -186,8 +192,6 @@ class EagerArray(Leaf):
         leaves = [state.variable() for state in derivatives.states_of(self)]
         return [leaf for leaf in leaves if leaf is not None]
 
-    # Indexing: the function is not a public one ---------------------------------------------------
-
     def __getitem__(self, at: Any) -> Any:
         return LATE_BOUND["take"](self, at)
 
@@ -206,11 +210,6 @@ class EagerArray(Leaf):
 
     def __copy__(self) -> Any:
         return self
-
-
-def _in_geon(depth: int) -> bool:
-    """Return True if geon calls, for a message; it describes the array, and does not compute it."""
-    return sys._getframe(depth).f_code.co_filename.startswith(ROOT)
 
 
 _put_node, _put_site = slot_setter(EagerArray, "_node"), slot_setter(Node, "_site")
@@ -274,57 +273,45 @@ def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = 
     data. The dtype is that of the data; Python numbers are float32 or int64. Raises ``AxisError``
     if the axes do not fit.
     """
+    value, key, kind = data, None, None
     if data.__class__ is np.ndarray and dtype is None and axes is not None:
-        over = as_axes(axes)
-        kind = _known.get((over, data.shape, data.dtype))
-        if kind is not None:
-            value = np.array(data, order="C")
-            value.setflags(write=False)
-            site = user_site(2)
-            made = handle(RecordedNode(None, (), kind, site, value, 0, None), site)
-            if name is not None:
-                made._set_name(name)
-            return made
+        key = (as_axes(axes), data.shape, data.dtype)
+        kind = _known.get(key)
     if isinstance(data, Op):
         from .recording import lifted
 
         made = lifted(data)
     else:
-        given, declared = data, None if axes is None else as_axes(axes)
-        if dim_names(data) is not None and declared is not None:
-            data = by_name(data, declared.names, user_call("array"))
-        value, weak = to_array(data, dtype)
-        if weak:
-            value = value.astype("float32" if value.dtype.kind == "f" else value.dtype)
-        if dim_names(given) is not None and declared is None:
-            declared = Axes(*[_axis(str(dim)) for dim in dim_names(given) or ()])
-        fixed = fit_axes(value, declared, "array")
-        made = data_array(value, fixed, fixed if declared is None else declared, given)
-        if given.__class__ is np.ndarray and declared is not None and value.dtype == given.dtype:
-            _known.put((declared, given.shape, given.dtype), made._node.type)
+        if kind is None:
+            value, kind = _checked(data, None if axes is None else as_axes(axes), dtype)
+        if key is not None and value.dtype == data.dtype:
+            _known.put(key, kind)
+        made = data_array(value, kind, data)
     if name is not None:
         made._set_name(name)
     return made
 
 
-def _axis(name: str) -> Any:
-    from ..op_graph.axes.axes import Axis
+def _checked(data: Any, axes: Axes | None, dtype: Any) -> tuple[Any, Type]:
+    """Return data as a NumPy array, and its type."""
+    dims = dim_names(data)
+    if dims is not None:
+        axes = Axes(*[Axis(str(dim)) for dim in dims]) if axes is None else axes
+        data = by_name(data, axes.names, user_call("array"))
+    value, weak = to_array(data, dtype)
+    if weak and value.dtype.kind == "f":
+        value = value.astype("float32")
+    fixed = fit_axes(value, axes, "array")
+    return value, type_of(fixed, fixed if axes is None else axes, value.dtype)
 
-    return Axis(name)
 
-
-def data_array(value: Any, axes: Axes, declared: Axes, given: Any = None) -> EagerArray:
+def data_array(value: Any, kind: Type, given: Any = None) -> EagerArray:
     """Return an array of a NumPy array, copied if it is ``given`` by the user."""
     if value is given or value.base is not None or not value.flags.c_contiguous:
         value = np.array(value, order="C")
     value.setflags(write=False)
-    kind, site = type_of(axes, declared, value.dtype), user_site(3)
+    site = user_site(3)
     return handle(RecordedNode(None, (), kind, site, value, 0, None), site)
-
-
-def values_of(value: Any) -> Any:
-    """Return an argument of a NumPy function with values in the place of arrays."""
-    return mapped(value, lambda v: np.asarray(v) if isinstance(v, EagerArray) else v)
 
 
 def refuse_reading(x: EagerArray) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Symbolic building of calls: a function of arrays as pure ops over placeholders."""
+"""Calls: their arguments, and their results as pure ops over placeholders, built symbolically."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from ..errors import AssignError, AxisError, SymbolicError
 from ..op_graph.axes.axes import Axes, Axis
 from ..op_graph.axes.length_defaults import default_lengths
 from ..op_graph.building.unused_effects import take
+from ..op_graph.core.primitive import Primitive
 from ..op_graph.core.source_info import building, current, user_call
 from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, post_order, storage_leaves
 from ..op_graph.rows.effects import doall, storage_of
@@ -19,9 +22,87 @@ from ..op_graph.transforms.functionalize import functional, substitute
 from ..op_graph.values.tree import mapped
 from .arrays import EagerArray
 from .nodes import Place, Recent, RecordedCall, RecordedNode, Type, filled, symbolic, type_of
-from .variables import state_of
+from .variables import EagerVariable, leaf_of, state_of
 
+PLAIN = frozenset((str, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
+NUMBERS = frozenset((float, int))
+MAX_ITEMS = 64  # items of a list of numbers from which on it is not searched for arrays
 interned: Recent[RecordedCall] = Recent()
+
+
+def arrays_in(value: Any) -> list[EagerArray]:
+    """Return the arrays in an argument."""
+    found: list[EagerArray] = []
+    mapped(value, lambda v: found.append(v) if isinstance(v, EagerArray) else None)
+    return found
+
+
+class Arguments:
+    """The arguments of a call: the nodes of its arrays, and a key of everything else about it.
+
+    ``numbers`` has the nodes by number. ``key`` has the type of each at its first place and its
+    number at others. ``known`` is False if the call must be built each time. ``held`` are objects
+    that the key has the id of, ``data`` are NumPy arrays. ``stored`` is true if there are arrays of
+    variables among the arguments.
+    """
+
+    __slots__ = ("data", "held", "key", "known", "numbers", "stored")
+
+    def __init__(self, args: Any, keywords: Mapping[str, Any] | None = None) -> None:
+        self.numbers: dict[RecordedNode, int] = {}
+        self.key: list[Any] = []
+        self.held: list[Any] = []
+        self.data: list[Any] = []
+        self.known, self.stored = True, False
+        self.visit(args)
+        if keywords:
+            self.visit(keywords)
+
+    def visit(self, value: Any) -> None:
+        """Add an argument."""
+        kind, key = value.__class__, self.key
+        if kind is EagerArray:
+            node = value._node
+            if node in self.numbers:
+                key.append(self.numbers[node])
+            else:
+                self.numbers[node] = len(self.numbers)
+                key.append(node.type)
+        elif kind is list or isinstance(value, tuple):
+            key.append((kind, len(value)))
+            if len(value) > MAX_ITEMS and value[0].__class__ in NUMBERS:
+                self.known = False
+            else:
+                for item in value:
+                    self.visit(item)
+        elif kind in PLAIN:
+            key.append(value)
+        elif kind in NUMBERS or kind is bool:  # 0.0 and -0.0 differ
+            key.append((kind, value or str(value)))
+        elif isinstance(value, Op):
+            self.stored = self.stored or kind is EagerVariable
+            leaf = leaf_of(value)
+            self.held.append(leaf)
+            key.append(id(leaf))
+        elif kind is dict:
+            self.visit([*value, *value.values()])
+        elif kind is slice:
+            self.visit((slice, value.start, value.stop, value.step))
+        elif isinstance(value, np.generic):
+            key.append((value.dtype, value.tobytes()))
+        elif kind is np.ndarray:
+            self.data.append(value)
+            self.known = False
+        elif hasattr(kind.__call__, "differentiates"):  # an optimiser, by its settings
+            settings = [
+                v for v in vars(value).items() if v[1].__class__ in (*PLAIN, bool, *NUMBERS)
+            ]
+            self.held.append(value)
+            key.append((id(value), str(settings)))
+        elif kind.__hash__ is None or (callable(value) and not isinstance(value, Primitive)):
+            self.known = False  # a function may read anything
+        else:
+            key.append(value)
 
 
 def is_ours(function: Any) -> bool:
@@ -67,14 +148,17 @@ def build(
     function: Any,
     args: Any,
     keywords: Any,
-    inputs: Mapping[Leaf, Type],
-    generic: tuple[Any, ...] | None,
+    found: Arguments,
+    inputs: dict[Leaf, Type] | None = None,
 ) -> tuple[Any, list[RecordedNode]]:
-    """Return the call of a function whose arrays are ``inputs``, and the nodes that it captured.
+    """Return the call of a function with these arguments, and the nodes that it captured.
 
-    ``generic`` is the key of its arguments without lengths, None if it cannot be called again. A
-    result that is no structure of ops is returned in the place of the call.
+    ``inputs`` stand for its arrays; by default they are the arrays themselves. A result that is no
+    structure of ops is returned in the place of the call.
     """
+    if inputs is None:
+        first = {array._node: array for array in reversed(arrays_in((args, keywords)))}
+        inputs = {first[node]: node.type for node in found.numbers}
     name = name_of(function)
     with symbolic():
         result = function(*args, **keywords)
@@ -100,13 +184,15 @@ def build(
         call = interned.put(key, RecordedCall(name, roots, (*slots, *read), types))
         call.variables, call.updated = tuple(read), tuple(updates)
         call.shown, call.structure = len(outputs), structure
-        call.generic = (function, generic)
-        if generic is not None and not captured:
+        generic = [EagerArray if part.__class__ is Type else part for part in found.key]
+        call.generic = (function, *generic)
+        if found.known and not captured:
             places = {id(leaf): Place(k) for k, leaf in enumerate(inputs)}
             given, words = mapped((args, keywords), lambda v: places.get(id(v), v))
             call.again = again(
                 lambda t: function(*filled(given, t), **filled(words, t)), read, is_ours(function)
             )
+    call.held += found.held
     return call, nodes
 
 

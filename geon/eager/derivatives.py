@@ -13,9 +13,8 @@ from ..op_graph.op_graph import Leaf, Tensor
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.tree import mapped
 from . import recording
-from .arguments import Arguments, arrays_in
 from .arrays import EagerArray, check_array, same
-from .building import again, build, name_of
+from .building import Arguments, again, arrays_in, build, name_of
 from .nodes import (
     DETACHED,
     FORGOTTEN,
@@ -27,6 +26,7 @@ from .nodes import (
     Type,
     built,
     filled,
+    leaves_for,
     local,
     serial,
     symbolic,
@@ -129,11 +129,11 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
 
         first = functools.partial(run, list(inputs), False)
         first.name = name_of(function)  # type: ignore[attr-defined]  # for messages
-        call, _ = found.noted(build(first, (), {}, inputs, None))
+        call, _ = build(first, (), {}, found, inputs)
         if not isinstance(call, RecordedCall):
             return call
         call.held += leaves
-        call.generic = (function, found.generic(), *numbers, *map(id, leaves), *plan.generic())
+        call.generic = (function, call.generic, *numbers, *map(id, leaves), *plan.generic())
         call.again = again(lambda tensors: run(tensors, True), call.variables, True)
         recording.calls.put(key, call)
     return recording.finish(call, free, keywords.get("name"))
@@ -237,7 +237,7 @@ def graph(x: EagerArray) -> Tensor:
 def _tensor(plan: Plan, x: EagerArray, open: bool) -> Tensor:
     leaves = leaves_of(plan)
     free = [node for node, leaf in zip(plan.inputs, leaves, strict=True) if leaf is None]
-    given = filled_in(leaves, plan.leaves(open, free))
+    given = filled_in(leaves, leaves_for(free, open))
     with symbolic():
         tensor: Tensor = built(plan.steps, given, open, plan.sites)[plan.numbers[x._node]]
     return tensor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import get_ident
 from typing import Any
 
@@ -19,6 +20,7 @@ from .nodes import (
     Recent,
     RecordedNode,
     built,
+    leaves_for,
     lock,
     pending,
     symbolic,
@@ -27,18 +29,9 @@ from .nodes import (
 MAX_PROGRAMS = 512  # maximum compiled programs
 
 
-class ProgramFamily:
-    """The programs of one structure: ``open`` is that for all lengths.
-
-    It is None before the second lengths, and False if a length is part of the structure.
-    """
-
-    open: Any = None
-    seen = 0
-
-
-programs: Recent[Any] = Recent(MAX_PROGRAMS)
-structures: Recent[ProgramFamily] = Recent(MAX_PROGRAMS)
+programs: Recent[Any] = Recent()  # by structure and lengths
+# By structure: the program for all lengths; None before the second ones, False if it states one.
+structures: Recent[Any] = Recent()
 
 
 class use:
@@ -75,26 +68,23 @@ def transformer() -> Transformer:
 def read(node: RecordedNode) -> Any:
     """Return the value of a node; it is computed with all that is pending in this thread."""
     with lock:
-        if node.value is None:
-            if len(pending) == 1 and node in pending and node.result is not ALIAS:
-                _store(node, _computed((node,))[0])
-                del pending[node]
-            else:
-                _read_with_others(node)
+        if node.value is not None:
+            return node.value
+        if len(pending) == 1 and node in pending and node.result is not ALIAS:
+            _store(node, _computed((node,))[0])
+            del pending[node]
+            return node.value
+        mine = _pending()
+        try:
+            evaluate(mine if node in mine else [node])
+        except GeonError:
+            # An array that cannot be computed must not stop others: it raises if it is read.
+            for other in mine:
+                pending.pop(other, None)
+            if len(mine) == 1:
+                raise
+            evaluate([node])
         return node.value
-
-
-def _read_with_others(node: RecordedNode) -> None:
-    """Compute a node and what is pending; what cannot be computed does not stop it."""
-    mine = _pending()
-    try:
-        evaluate(mine if node in mine else [node])
-    except GeonError:
-        for other in mine:
-            pending.pop(other, None)  # it raises if it is read
-        if len(mine) == 1:
-            raise
-        evaluate([node])
 
 
 def sync() -> None:
@@ -115,11 +105,7 @@ def limit(args: Sequence[RecordedNode]) -> None:
 def _pending() -> list[RecordedNode]:
     """Return the nodes of live arrays of this thread without a value."""
     me = get_ident()
-    while True:
-        try:
-            return [node for node, thread in list(pending.items()) if thread == me]
-        except RuntimeError:  # an array died meanwhile
-            continue
+    return [node for node, thread in pending.copy().items() if thread == me]
 
 
 def evaluate(roots: Sequence[RecordedNode]) -> None:
@@ -140,14 +126,11 @@ def evaluate(roots: Sequence[RecordedNode]) -> None:
 def _store(node: RecordedNode, value: Any) -> None:
     """Give a node its value."""
     value.setflags(write=False)
-    node.value = value
-    if node.mark is None:
-        if node.shown:
-            keep(node)
-    else:
-        if node.mark is FREED:
-            keep(node)
-        node.forget(node.mark)
+    node.value, mark = value, node.mark
+    if node.shown and (mark is None or mark is FREED):
+        keep(node)
+    if mark is not None:
+        node.forget(mark)
 
 
 def _source(node: RecordedNode) -> RecordedNode:
@@ -183,34 +166,35 @@ def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
                 numbers[arg] = number
             key.append(number)
     exact = tuple(key)
-    program = programs.new.get(exact) or programs.get(exact)
+
+    def plan() -> Plan:
+        return Plan(order, [node for node, number in numbers.items() if number < 0])
+
+    program = programs.get(exact)
     if program is None:
-        plan = Plan(order, [node for node, number in numbers.items() if number < 0])
-        program = programs.put(exact, _program(chosen, plan, wanted))
+        program = programs.put(exact, _program(chosen, plan(), wanted), MAX_PROGRAMS)
     try:
         made = program(*values)
     except GeonError as error:
-        plan = Plan(order, [node for node, number in numbers.items() if number < 0])
         if not isinstance(error, (FeedError, GuardError)):
-            raise _with_lines(chosen, error, plan) from None
+            raise _with_lines(chosen, error, plan()) from None
         # The program for all lengths states one.
-        made = programs.put(exact, _compiled(chosen, plan, wanted, False, False))(*values)
+        programs[exact] = _compiled(chosen, plan(), wanted, False, False)
+        made = programs[exact](*values)
     return [made] if len(wanted) == 1 else made  # type: ignore[no-any-return]  # results
 
 
 def _program(chosen: Transformer, plan: Plan, wanted: Sequence[RecordedNode]) -> Any:
     """Return a program for these nodes; from the second lengths on, one for all lengths."""
-    generic = (chosen, plan.generic(), tuple([plan.numbers[node] for node in wanted]))
-    known = structures.get(generic) or structures.put(generic, ProgramFamily())
-    known.seen += 1
-    if known.seen > 1 and known.open is None:
-        known.open = False
+    key = (chosen, plan.generic(), tuple([plan.numbers[node] for node in wanted]))
+    if key not in structures:
+        structures.put(key, None, MAX_PROGRAMS)
+    elif structures[key] is None:
+        structures[key] = False
         if plan.opens and any(n.type.declared is not n.type.axes for n in plan.inputs):
-            try:
-                known.open = _compiled(chosen, plan, wanted, True, True)
-            except GeonError:
-                known.open = False  # such as the length of a flattened axis
-    return known.open or _compiled(chosen, plan, wanted, False, False)
+            with suppress(GeonError):  # such as for the length of a flattened axis
+                structures[key] = _compiled(chosen, plan, wanted, True, True)
+    return structures[key] or _compiled(chosen, plan, wanted, False, False)
 
 
 def _compiled(
@@ -218,7 +202,7 @@ def _compiled(
 ) -> Any:
     """Return the computation of nodes from the values of the inputs of a plan."""
     with symbolic():
-        leaves = plan.leaves(open, plan.inputs)
+        leaves = leaves_for(plan.inputs, open)
         tensors = built(plan.steps, leaves, again, plan.sites)
         results = [tensors[plan.numbers[node]] for node in wanted]
         return chosen.computation(results if len(results) > 1 else results[0], *leaves)

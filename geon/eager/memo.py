@@ -10,17 +10,17 @@ from collections import OrderedDict
 from typing import Any
 from weakref import ref
 
-from .nodes import MAX_USES, RecordedNode, lock
+from .nodes import RecordedNode, lock
 
 MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
 LARGE_BYTES = 4096  # least bytes of a value that are counted
+MAX_USES = 64  # maximum calls of one first argument that are found again
 
 
 class KeptValues:
     """The counted values: by the id of the first argument and the rest of the call."""
 
-    most = MAX_BYTES
-    taken = 0
+    most, taken = MAX_BYTES, 0
     large: OrderedDict[Any, tuple[ref[RecordedNode], ref[RecordedNode], int]] = OrderedDict()
 
 
@@ -29,7 +29,7 @@ def find(first: RecordedNode, key: Any) -> Any:
     uses = first.uses
     if uses.__class__ is dict:
         uses = uses.get(key)
-    elif uses[0] != key:
+    elif uses is not None and uses[0] != key:
         return None
     if uses is not None and uses[2] is not None and uses[2].nbytes >= LARGE_BYTES:
         with lock:
@@ -70,7 +70,7 @@ def drop(most: int) -> None:
         (_, key), (known, made, size) = KeptValues.large.popitem(last=False)
         KeptValues.taken -= size
         first, node = known(), made()
-        if first is not None and first.uses is not None and find(first, key) is not None:
+        if first is not None and find(first, key) is not None:
             put(first, (key, made, None))
         if node is not None and not node.shown and node.result is not None:
             node.value = None

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 MAX_ENTRIES = 8192  # maximum calls, types and numbers that a table keeps
 MAX_DEPTH = 5000  # maximum calls behind an array: of a program, and of what is remembered
-MAX_USES = 64  # maximum calls of one first argument that are found again
 DETACHED, FREED, FORGOTTEN = "detached", "freed", "forgotten"  # marks where derivatives end
 
 
@@ -34,8 +33,7 @@ class Local(threading.local):
     ``grad`` is false in ``no_grad``.
     """
 
-    recording = False
-    grad = True
+    recording, grad = False, True
 
 
 local = Local()
@@ -62,47 +60,22 @@ def no_grad() -> AbstractContextManager[None]:
     return _set("grad", False)
 
 
-class Recent(Generic[Value]):
-    """A table of bounded size: the entries used since half of it was filled, or the half before."""
+class Recent(dict[Any, Value], Generic[Value]):
+    """A table that drops the older half of its entries when it is full."""
 
-    def __init__(self, size: int = MAX_ENTRIES) -> None:
-        self.size = size // 2
-        self.new: dict[Any, Value] = {}
-        self.old: dict[Any, Value] = {}
-
-    def get(self, key: Any) -> Value | None:
-        """Return the value under a key; None if there is none."""
-        found = self.new.get(key)
-        if found is None:
-            found = self.old.get(key)
-            if found is not None:
-                self.put(key, found)
-        return found
-
-    def put(self, key: Any, value: Value) -> Value:
-        """Store and return a value; drop the older half if the table is full."""
-        if len(self.new) >= self.size:
-            self.old, self.new = self.new, {}
-        self.new[key] = value
+    def put(self, key: Any, value: Value, most: int = MAX_ENTRIES) -> Value:
+        """Store and return a value, in a table of at most ``most`` entries."""
+        if len(self) >= most:
+            for old in [*itertools.islice(self, most // 2)]:
+                del self[old]
+        self[key] = value
         return value
 
 
-class OfOps(Generic[Value]):
-    """A table of values by op, each until the op dies; ops are compared by identity."""
-
-    def __init__(self) -> None:
-        self.entries: dict[int, tuple[weakref.ref[Op], Value]] = {}
-
-    def get(self, op: Op) -> Value | None:
-        """Return the value of an op; None if there is none."""
-        found = self.entries.get(id(op))
-        return None if found is None or found[0]() is not op else found[1]
-
-    def put(self, op: Op, value: Value) -> Value:
-        """Store and return the value of an op."""
-        key, entries = id(op), self.entries
-        self.entries[key] = weakref.ref(op, lambda _: entries.pop(key, None)), value
-        return value
+def until_dropped(table: dict[int, Value], op: Op, value: Value) -> Value:
+    """Store and return the value of an op under its id, until the op dies."""
+    weakref.finalize(op, table.pop, id(op), None)
+    return table.setdefault(id(op), value)
 
 
 class Place(int):
@@ -141,9 +114,6 @@ def type_of(axes: Axes, declared: Axes, dtype: DType) -> Type:
     """Return the type of these axes and this dtype."""
     key = (axes, declared, dtype)
     return types.get(key) or types.put(key, Type(*key))
-
-
-# Calls --------------------------------------------------------------------------------------------
 
 
 class RecordedCall:
@@ -189,35 +159,15 @@ class CallResult:
         self.call, self.number, self.type = call, number, type
 
 
-def _alias() -> RecordedCall:
+def _alias() -> CallResult:
     leaf = input_leaf(Axes(), FLOAT32)
     made = RecordedCall("detach", [leaf], [leaf], [None])
     made.generic, made.again = "detach", lambda tensors, site: tensors
-    return made
+    return made.results[0]
 
 
-# The result that is its argument: a version of a variable, or a detached array.
-ALIAS = _alias().results[0]
-Step = tuple[CallResult, tuple[int, ...]]  # of a plan: a result of a call, the numbers of arguments
-
-
-def built(
-    steps: Iterable[Step], given: Iterable[Any], open: bool, sites: Sequence[Any] = ()
-) -> list[Any]:
-    """Return the tensors of a plan: those ``given``, then that of each step."""
-    made, calls = [*given], dict[Any, Any]()
-    for (result, numbers), site in itertools.zip_longest(steps, sites):
-        key = (result.call, numbers)
-        if key not in calls:
-            calls[key] = result.call.build([made[k] for k in numbers], open, site)
-        made.append(calls[key][result.number])
-    return made
-
-
-# Nodes --------------------------------------------------------------------------------------------
-
-
-_serials = itertools.count()
+ALIAS = _alias()  # the result that is its argument: a version of a variable, or a detached array
+serials = itertools.count()
 serial = attrgetter("serial")
 
 
@@ -243,7 +193,7 @@ class RecordedNode:
     ) -> None:
         self.result, self.args, self.type, self.site, self.value = result, args, type, site, value
         self.depth, self.mark, self.uses, self.shown = depth, mark, None, 0
-        self.serial = next(_serials)
+        self.serial = next(serials)
 
     def forget(self, mark: Any) -> None:
         """Drop the graph of a computed value."""
@@ -253,31 +203,24 @@ class RecordedNode:
 Args = tuple[RecordedNode, ...]
 # Nodes whose arrays are alive and not computed, with the thread that made them.
 pending: dict[RecordedNode, int] = {}
+Step = tuple[CallResult, tuple[int, ...]]  # a result of a call, and the numbers of its arguments
 
 
 class Plan:
-    """The graph behind nodes as data: steps in order, each with the numbers of its arguments.
+    """The graph behind nodes as data: ``steps`` in order, after the ``inputs`` it starts from.
 
-    The ``inputs``, from which it starts, are numbered first.
+    ``numbers`` has the number of each input and step.
     """
 
     def __init__(self, order: Iterable[RecordedNode], inputs: Iterable[RecordedNode]) -> None:
         self.order, self.inputs = sorted(order, key=serial), [*inputs]
-        self.numbers = {node: k for k, node in enumerate(self.inputs)}
-        self.steps: list[Step] = []
-        for node in self.order:
-            self.steps.append((node.result, tuple([self.numbers[arg] for arg in node.args])))
-            self.numbers[node] = len(self.numbers)
-
-    @property
-    def sites(self) -> list[Any]:
-        """The lines of the steps."""
-        return [node.site for node in self.order]
-
-    @property
-    def opens(self) -> bool:
-        """True if all calls can be made again with tensors of other lengths."""
-        return all(result.call.again is not None for result, _ in self.steps)
+        self.numbers = {node: k for k, node in enumerate((*self.inputs, *self.order))}
+        self.steps: list[Step] = [
+            (node.result, tuple([self.numbers[arg] for arg in node.args])) for node in self.order
+        ]
+        self.sites = [node.site for node in self.order]
+        # Whether all calls can be made again with tensors of other lengths.
+        self.opens = all(result.call.again is not None for result, _ in self.steps)
 
     def generic(self) -> tuple[Any, ...]:
         """Return a key that is equal for plans that differ in lengths alone."""
@@ -285,7 +228,20 @@ class Plan:
         steps = [(result.call.generic, result.number, at) for result, at in self.steps]
         return (tuple(kinds), tuple(steps))
 
-    def leaves(self, open: bool, nodes: Iterable[RecordedNode]) -> list[Leaf]:
-        """Return placeholders for the values of nodes, with their lines."""
-        kinds = [(node.type, node.site) for node in nodes]
-        return [input_leaf(t.declared if open else t.axes, t.dtype, site=s) for t, s in kinds]
+
+def leaves_for(nodes: Iterable[RecordedNode], open: bool) -> list[Leaf]:
+    """Return placeholders for the values of nodes, with their lines."""
+    kinds = [(node.type, node.site) for node in nodes]
+    return [input_leaf(t.declared if open else t.axes, t.dtype, site=s) for t, s in kinds]
+
+
+def built(
+    steps: Iterable[Step], given: Iterable[Any], open: bool, sites: Sequence[Any] = ()
+) -> list[Any]:
+    """Return the tensors of a plan: those ``given``, then that of each step."""
+    made, calls = [*given], dict[Any, Any]()
+    for (result, at), site in itertools.zip_longest(steps, sites):
+        if (result.call, at) not in calls:
+            calls[result.call, at] = result.call.build([made[k] for k in at], open, site)
+        made.append(calls[result.call, at][result.number])
+    return made

@@ -6,12 +6,15 @@ arguments. Further calls of the kind find it in a table.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..errors import GeonError
+from ..op_graph.axes.axes import Axes
 from ..op_graph.building.constants import constant_value
 from ..op_graph.building.elementwise_build import Elementwise
 from ..op_graph.building.rebuild import rebuild
@@ -21,14 +24,24 @@ from ..op_graph.core.source_info import ROOT, user_site
 from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, make, post_order
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.tree import mapped
-from .arguments import Arguments
 from .arrays import EagerArray, array, computed, data_array, handle
-from .building import bound, build, is_ours
-from .nodes import CallResult, OfOps, Place, Recent, RecordedCall, RecordedNode, Type, filled, local
-from .numbers import varied_numbers
+from .building import NUMBERS, Arguments, bound, build, is_ours, name_of
+from .nodes import (
+    CallResult,
+    Place,
+    Recent,
+    RecordedCall,
+    RecordedNode,
+    Type,
+    filled,
+    local,
+    type_of,
+    until_dropped,
+)
 from .variables import leaf_of, parameter, state_of
 
 _getframe = sys._getframe
+MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
 calls: Recent[RecordedCall] = Recent()
 
 
@@ -74,7 +87,7 @@ def record(
         )
         if varied:
             return record(function, *varied, Arguments(*varied))
-        call, captured = found.build(function, args, keywords)
+        call, captured = build(function, args, keywords, found)
         if not isinstance(call, RecordedCall):
             return call
         nodes += captured
@@ -95,7 +108,8 @@ def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int
         for value in args:
             if near is not None and value.__class__ is np.ndarray:
                 if value.shape == near.axes.lengths:
-                    replaced[id(value)] = data_array(value, near.axes, near.declared, value)
+                    kind = type_of(near.axes, near.declared, value.dtype)
+                    replaced[id(value)] = data_array(value, kind, value)
     return replaced
 
 
@@ -104,8 +118,8 @@ def finish(call: RecordedCall, nodes: Sequence[RecordedNode], name: str | None =
     site = user_site(2)
     args = (*nodes, *[state_of(leaf).array._node for leaf in call.variables])
     arrays = [handle(computed(result, args, site), site) for result in call.results]
-    for leaf, array in zip(call.updated, arrays[call.shown :], strict=True):
-        state_of(leaf).put(array)
+    for leaf, new in zip(call.updated, arrays[call.shown :], strict=True):
+        state_of(leaf).put(new)
     if call.structure.__class__ is not Place:
         return filled(call.structure, arrays)
     if name is not None:
@@ -116,18 +130,19 @@ def finish(call: RecordedCall, nodes: Sequence[RecordedNode], name: str | None =
 # Symbolic tensors ------------------------------------------------------------------------------
 
 
-_drawn: OfOps[bool] = OfOps()
-_lifted: OfOps[dict[int, tuple[Op, EagerArray]]] = OfOps()
+# By the id of a tensor: whether it is drawn, and its array for each tensor without open lengths.
+_drawn: dict[int, bool] = {}
+_lifted: dict[int, dict[int, tuple[Op | None, EagerArray]]] = {}
 
 
 def is_drawn(op: Any) -> bool:
     """Return True for a symbolic tensor that depends on a random draw."""
     if not isinstance(op, Tensor) or not op.args:
         return False
-    found = _drawn.get(op)
+    found = _drawn.get(id(op))
     if found is None:
         found = any(below.primitive.name == "random_bits" for below in post_order([op]))
-        _drawn.put(op, found)
+        until_dropped(_drawn, op, found)
     return found
 
 
@@ -145,10 +160,10 @@ def lifted(op: Op, kinds: Sequence[Type] = ()) -> EagerArray:
     if not is_drawn(op):
         return _recorded(op)
     (fixed,) = bound([op], kinds, op.primitive.name)
-    draws = _lifted.get(op) or _lifted.put(op, {})
+    draws = _lifted.get(id(op)) or until_dropped(_lifted, op, {})
     if id(fixed) not in draws:
         (made,) = rebuild([fixed], _numbered())
-        draws[id(fixed)] = fixed, _recorded(made)
+        draws[id(fixed)] = None if fixed is op else fixed, _recorded(made)
     return draws[id(fixed)][1]
 
 
@@ -159,7 +174,7 @@ def _recorded(op: Any) -> Any:
     nodes: list[RecordedNode] = []
     if call is None:
         found = Arguments(op)
-        call, nodes = found.noted(build(lambda: op, (), {}, {}, None))
+        call, nodes = build(lambda: op, (), {}, found, {})
         if not isinstance(call, RecordedCall):
             return array(constant_value(op))  # numbers whose dtype is not fixed
         call.name = op.primitive.name
@@ -188,6 +203,86 @@ def _numbered() -> Callable[[Op, tuple[Op, ...]], Op | None]:
     return number
 
 
+# Numbers -----------------------------------------------------------------------------------------
+
+
+class SeenNumbers:
+    """The numbers that one line gave to one function.
+
+    ``values`` has the different ones of each place. ``takes_arrays`` tells if the function takes
+    arrays in the places of those that vary; None before it was tried.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.values: list[set[str]] = [set() for _ in range(count)]
+        self.takes_arrays: bool | None = None
+
+
+seen: Recent[SeenNumbers] = Recent()
+
+
+def varied_numbers(function: Any, args: Any, keywords: Any, found: Arguments) -> Any:
+    """Return the arguments with arrays for the numbers that differ from call to call of a line.
+
+    Return None while there are few, and if the function takes no arrays for them or gives results
+    of another type. Integers are checked as constants in each call, since they may be positions.
+    """
+    given: list[Any] = []
+    mapped((args, keywords), lambda v: given.append(v) if v.__class__ in NUMBERS else None)
+    if not given or name_of(function) == "power":
+        return None
+    parts = [p[0] if p.__class__ is tuple and p[0] in NUMBERS else p for p in found.key]
+    key = (function, *parts, *user_site()[:2])
+    known = seen.get(key) or seen.put(key, SeenNumbers(len(given)))
+    for values, value in zip(known.values, given, strict=True):
+        if len(values) <= MAX_NUMBERS:
+            values.add(repr(value))
+    varied = [len(values) > MAX_NUMBERS for values in known.values]
+    if known.takes_arrays is False or not any(varied):
+        return None
+    dtypes = [node.type.dtype for node in found.numbers]
+    dtypes += [op.dtype for op in found.held if isinstance(op, Tensor)]
+    by_element = isinstance(function, Elementwise)
+    made = [
+        _number_array(value, dtypes, by_element) if other else value
+        for value, other in zip(given, varied, strict=True)
+    ]
+    if any(one is None for one in made):
+        return None
+    first, rest = known.takes_arrays is None, iter(made)
+    others = mapped((args, keywords), lambda v: next(rest) if v.__class__ in NUMBERS else v)
+    if first or int in map(type, itertools.compress(given, varied)):
+        constant, _ = build(function, args, keywords, found)
+    if first:
+        known.takes_arrays = False
+        try:
+            call, _ = build(function, *others, Arguments(*others))
+        except (GeonError, TypeError, ValueError):
+            return None
+        types = [
+            [r.type for r in c.results] for c in (constant, call) if c.__class__ is RecordedCall
+        ]
+        known.takes_arrays = len(types) == 2 and types[0] == types[1]
+    return others if known.takes_arrays else None
+
+
+def _number_array(value: Any, dtypes: Sequence[Any], by_element: bool) -> EagerArray | None:
+    """Return a number as an array beside others of these dtypes; None if it does not fit."""
+    if value.__class__ is int and not by_element:
+        dtype = np.dtype("int64")
+    else:
+        floats = [dtype for dtype in dtypes if dtype.kind == "f"]
+        dtype = max(floats or dtypes, key=lambda dtype: dtype.itemsize)
+    with np.errstate(all="ignore"):
+        try:
+            made = np.asarray(value).astype(dtype)
+        except OverflowError:
+            return None
+        if not np.isfinite(made) or (value.__class__ is int and made != value):
+            return None
+    return data_array(made, type_of(Axes(), Axes(), dtype))
+
+
 # Operators ---------------------------------------------------------------------------------------
 
 
@@ -206,7 +301,7 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
             key = (node.type, y._node.type)
         else:
             return row(x, y)
-        result = known.new.get(key) or known.get(key)
+        result = known.get(key)
         if result is None or local.recording:
             made = row(x, y)
             # A number that became an array is an argument; 0.0 and -0.0 are one key, but differ.

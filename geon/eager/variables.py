@@ -14,7 +14,7 @@ from ..op_graph.rows.effects import assign
 from ..op_graph.rows.leaves import variable as make_variable
 from ..transformers.base import make_transformer
 from .arrays import EagerArray, array, data_array, same
-from .nodes import OfOps, RecordedNode, lock
+from .nodes import RecordedNode, lock, type_of, until_dropped
 
 
 class VariableState:
@@ -32,7 +32,7 @@ class VariableState:
         self.variable, self.gradient = weakref.ref(leaf), None
         value = make_transformer("numpy").get(leaf)  # an initial value of every kind
         axes = [axis.with_length(n) for axis, n in zip(leaf.axes, value.shape, strict=True)]
-        self.put(data_array(np.array(value), Axes(*axes), leaf.axes))
+        self.put(data_array(value, type_of(Axes(*axes), leaf.axes, leaf.dtype), value))
 
     def current(self, node: RecordedNode) -> Leaf | None:
         """Return the variable if ``node`` is its newest version; otherwise None."""
@@ -43,15 +43,15 @@ class VariableState:
         self.array = same(value, self)
 
 
-_states: OfOps[VariableState] = OfOps()
+_states: dict[int, VariableState] = {}  # by the id of the variable
 
 
 def state_of(leaf: Leaf) -> VariableState:
     """Return the state of a variable; its first version is its initial value."""
-    found = _states.get(leaf)
+    found = _states.get(id(leaf))
     if found is None:
         with lock:
-            found = _states.get(leaf) or _states.put(leaf, VariableState(leaf))
+            found = _states.get(id(leaf)) or until_dropped(_states, leaf, VariableState(leaf))
     return found
 
 

@@ -83,10 +83,10 @@ def test_functions_and_operators_are_those_of_tensors(f, numpy_transformer):
 
 
 def test_numpy_arrays_take_the_axes_of_the_array_and_do_not_become_constants():
-    x, made = x_of(), len(evaluation.programs.new)
+    x, made = x_of(), len(evaluation.programs)
     for k in range(3):
         np.testing.assert_allclose(x * (data(2, 3) + k), data(2, 3) * (data(2, 3) + k), rtol=1e-6)
-    assert len(evaluation.programs.new) - made == 1
+    assert len(evaluation.programs) - made == 1
 
 
 def test_numpy_functions_that_geon_lacks_work_on_the_values():
@@ -107,13 +107,13 @@ def test_a_loop_body_compiles_once_and_other_lengths_share_one_program():
         return float((geon.tanh(x_of(n) * 0.37) + 0.11).sum())
 
     step(2)
-    before = len(evaluation.programs.new)
+    before = len(evaluation.programs)
     assert step(2) == step(2)
-    assert len(evaluation.programs.new) == before
+    assert len(evaluation.programs) == before
     for n in (3, 4, 5):
         want = (np.tanh(data(n, 3) * np.float32(0.37)) + np.float32(0.11)).sum()
         assert step(n) == pytest.approx(want, rel=1e-5)
-    made = list(evaluation.programs.new.values())[before:]
+    made = list(evaluation.programs.values())[before:]
     assert len({id(program) for program in made}) == 1
 
 
@@ -125,11 +125,11 @@ def test_a_structure_that_states_a_length_has_programs_for_each_length():
 
 
 def test_many_numbers_of_one_line_become_arguments():
-    x, made = x_of(), len(evaluation.programs.new)
+    x, made = x_of(), len(evaluation.programs)
     for k in range(40):
         got = x * (0.5 + k / 64)
         np.testing.assert_allclose(got, data(2, 3) * np.float32(0.5 + k / 64), rtol=1e-6)
-    assert len(evaluation.programs.new) - made < 8
+    assert len(evaluation.programs) - made < 8
 
 
 def test_pending_arrays_are_computed_together_and_dropped_ones_not():
@@ -178,9 +178,9 @@ def test_draws_differ_from_draw_to_draw_but_one_tensor_is_one_draw():
     np.testing.assert_allclose((a + b) / 2.0, data(2, 3), atol=1e-5)
     other = x + stream.normal([N, C])
     assert not np.allclose(other, a)
-    made = len(evaluation.programs.new)
+    made = len(evaluation.programs)
     drawn = [np.asarray(x + stream.normal([N, C])) for _ in range(5)]
-    assert len(evaluation.programs.new) - made <= 1
+    assert len(evaluation.programs) - made <= 1
     assert len({value.tobytes() for value in drawn}) == 5
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -40,20 +41,22 @@ def arrays_in(value: Any) -> list[EagerArray]:
 class Arguments:
     """The arguments of a call: the nodes of its arrays, and a key of everything else about it.
 
-    ``numbers`` has the nodes by number. ``key`` has the type of each at its first place and its
-    number at others. ``known`` is False if the call must be built each time. ``held`` are objects
-    that the key has the id of, ``data`` are NumPy arrays. ``stored`` is true if there are arrays of
-    variables among the arguments.
+    ``arrays`` has one for each node, ``numbers`` the number of each node. ``key`` has the type of
+    each at its first place and its number at others. ``known`` is False if the call must be built
+    each time. ``held`` are objects that the key has the id of, ``data`` are NumPy arrays.
+    ``stored`` is true if there are arrays of variables among the arguments, and ``calls`` if there
+    are functions.
     """
 
-    __slots__ = ("data", "held", "key", "known", "numbers", "stored")
+    __slots__ = ("arrays", "calls", "data", "held", "key", "known", "numbers", "stored")
 
     def __init__(self, args: Any, keywords: Mapping[str, Any] | None = None) -> None:
         self.numbers: dict[RecordedNode, int] = {}
+        self.arrays: list[EagerArray] = []
         self.key: list[Any] = []
         self.held: list[Any] = []
         self.data: list[Any] = []
-        self.known, self.stored = True, False
+        self.known, self.stored, self.calls = True, False, False
         self.visit(args)
         if keywords:
             self.visit(keywords)
@@ -67,6 +70,7 @@ class Arguments:
                 key.append(self.numbers[node])
             else:
                 self.numbers[node] = len(self.numbers)
+                self.arrays.append(value)
                 key.append(node.type)
         elif kind is list or isinstance(value, tuple):
             key.append((kind, len(value)))
@@ -99,15 +103,23 @@ class Arguments:
             ]
             self.held.append(value)
             key.append((id(value), str(settings)))
-        elif kind.__hash__ is None or (callable(value) and not isinstance(value, Primitive)):
-            self.known = False  # a function may read anything
+        elif callable(value) and not isinstance(value, Primitive):
+            self.known, self.calls = False, True  # a function may read anything
+        elif kind.__hash__ is None:
+            self.known = False
         else:
             key.append(value)
 
+    def first(self, value: Any) -> Any:
+        """Return the first array of the same node; a value that is no array unchanged."""
+        is_array = isinstance(value, EagerArray) and value._node in self.numbers
+        return self.arrays[self.numbers[value._node]] if is_array else value
+
 
 def is_ours(function: Any) -> bool:
-    """Return True for a function of the graph, False for one of the user's."""
-    return str(function.__module__).startswith("geon.op_graph.")
+    """Return True for a function or class of the graph, False for one of the user's."""
+    of = function if isinstance(function, FunctionType) else type(function)
+    return str(of.__module__).startswith("geon.op_graph.")
 
 
 def name_of(function: Any) -> str:
@@ -157,8 +169,8 @@ def build(
     structure of ops is returned in the place of the call.
     """
     if inputs is None:
-        first = {array._node: array for array in reversed(arrays_in((args, keywords)))}
-        inputs = {first[node]: node.type for node in found.numbers}
+        inputs = {array: array._node.type for array in found.arrays}
+        args, keywords = mapped((args, keywords), found.first)
     name = name_of(function)
     with symbolic():
         result = function(*args, **keywords)

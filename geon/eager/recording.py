@@ -21,7 +21,7 @@ from ..op_graph.building.rebuild import rebuild
 from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import ROOT, user_site
-from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, make, post_order
+from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, make, post_order, storage_leaves
 from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.tree import mapped
 from .arrays import EagerArray, array, computed, data_array, handle
@@ -35,6 +35,7 @@ from .nodes import (
     Type,
     filled,
     local,
+    symbolic,
     type_of,
     until_dropped,
 )
@@ -57,13 +58,23 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     except RecursionError:
         return NotImplemented
     if not found.numbers and not found.stored:
-        return NotImplemented
+        return _capturing(function, args, keywords) if found.calls else NotImplemented
     call = calls.get((function, *found.key)) if found.known else None
     if call is not None:
         return finish(call, [*found.numbers], keywords.get("name"))
     if not is_ours(function) and not hasattr(function, "differentiates"):
         return NotImplemented
     return record(function, args, keywords, found)
+
+
+def _capturing(function: Any, args: Any, keywords: Any) -> Any:
+    """Return the result of a function whose functions may read arrays, as a loop's body does."""
+    with symbolic():
+        result = function(*args, **keywords)
+    ops: list[Op] = []
+    mapped(result, lambda v: ops.append(v) if isinstance(v, Op) else None)
+    captures = any(isinstance(leaf, EagerArray) for leaf in storage_leaves(*ops))
+    return _recorded(result, name_of(function)) if captures else result
 
 
 def record(
@@ -158,27 +169,26 @@ def lifted(op: Op, kinds: Sequence[Type] = ()) -> EagerArray:
     if isinstance(op, Leaf) and op.info.stored:
         return parameter(op)
     if not is_drawn(op):
-        return _recorded(op)
+        return _recorded(op, op.primitive.name)
     (fixed,) = bound([op], kinds, op.primitive.name)
     draws = _lifted.get(id(op)) or until_dropped(_lifted, op, {})
     if id(fixed) not in draws:
         (made,) = rebuild([fixed], _numbered())
-        draws[id(fixed)] = None if fixed is op else fixed, _recorded(made)
+        draws[id(fixed)] = None if fixed is op else fixed, _recorded(made, made.primitive.name)
     return draws[id(fixed)][1]
 
 
-def _recorded(op: Any) -> Any:
-    """Return the results of a symbolic tensor or effect at the newest versions of variables."""
-    key = ("symbolic", id(op))
+def _recorded(result: Any, name: str) -> Any:
+    """Return the results of symbolic tensors or effects at the newest versions of variables."""
+    key = ("symbolic", id(result))
     call: Any = calls.get(key)
     nodes: list[RecordedNode] = []
     if call is None:
-        found = Arguments(op)
-        call, nodes = build(lambda: op, (), {}, found, {})
+        found = Arguments(result)
+        call, nodes = build(lambda: result, (), {}, found, {})
         if not isinstance(call, RecordedCall):
-            return array(constant_value(op))  # numbers whose dtype is not fixed
-        call.name = op.primitive.name
-        call.generic = key
+            return array(constant_value(result))  # numbers whose dtype is not fixed
+        call.name, call.generic = name, key
         if not nodes:
             calls.put(key, call)
     return finish(call, nodes)
@@ -186,7 +196,7 @@ def _recorded(op: Any) -> Any:
 
 def run(effect: VoidOp) -> None:
     """Run an effect of symbolic tensors, such as ``geon.assign(w, 0.9 * w)``, on the variables."""
-    _recorded(effect)
+    _recorded(effect, effect.primitive.name)
 
 
 def _numbered() -> Callable[[Op, tuple[Op, ...]], Op | None]:

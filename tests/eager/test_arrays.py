@@ -13,6 +13,7 @@ from geon import eager
 from geon.eager import evaluation, nodes
 
 N, C, H = geon.Axis("N"), geon.Axis("C", 3), geon.Axis("H", 2)
+rows = np.arange(6)[:, None]
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +125,38 @@ def test_a_structure_that_states_a_length_has_programs_for_each_length():
         np.testing.assert_array_equal(parts, data(n, 3))
 
 
+@pytest.mark.parametrize(("f", "want"), [
+    (lambda x, k: geon.clip(x, -0.1 * k, 9.0), lambda x, k: np.clip(x, np.float32(-0.1 * k), 9)),
+    (lambda x, k: x[{N: k % 6}], lambda x, k: x[k % 6]),
+    (lambda x, k: x * k, lambda x, k: x * np.float32(k)),
+    (lambda x, k: geon.update(x, float(k), {N: k % 6}), lambda x, k: np.where(rows == k % 6, k, x)),
+    (lambda x, k: geon.where(x > 0, x, 0.5 * k), lambda x, k: np.where(x > 0, x, 0.5 * k)),
+])  # fmt: skip
+def test_numbers_and_positions_that_vary_become_arguments(f, want):
+    x, made = x_of(6), len(evaluation.programs)
+    for k in range(30):
+        np.testing.assert_array_equal(f(x, k), want(data(6, 3), k))
+    assert len(evaluation.programs) - made < 10
+
+
+def test_numbers_that_a_function_needs_stay_constants():
+    x = x_of(3)
+    for k in range(1, 9):
+        np.testing.assert_allclose(x**k, data(3, 3) ** k, rtol=1e-5)
+        assert geon.pad(x, {N: (0, k)}).shape == (3 + k, 3)
+        assert geon.top_k(x, min(k, 3), C)[0].shape == (3, min(k, 3))
+
+
+def test_a_varying_position_outside_of_its_axis_raises_at_its_line():
+    x = x_of(6)
+    for k in range(8):
+        if k < 6:
+            np.testing.assert_array_equal(x[{N: k}], data(6, 3)[k])
+        else:
+            with pytest.raises(geon.IndexRangeError, match="test_arrays.py"):
+                x[{N: k}]
+
+
 def test_many_numbers_of_one_line_become_arguments():
     x, made = x_of(), len(evaluation.programs)
     for k in range(40):
@@ -150,6 +183,17 @@ def test_a_value_is_found_again_on_the_same_arguments():
     assert np.asarray(geon.tanh(z)) is not first and np.asarray(z * x) is not both
 
 
+def test_equal_calls_are_one_node_as_equal_ops_are_one_op():
+    x = x_of()
+    y = geon.sum(geon.square(geon.tanh(x)))
+    np.testing.assert_allclose(eager.grad(y, geon.tanh(x)), 2 * np.tanh(data(2, 3)), rtol=1e-6)
+    both = geon.tanh(x) * geon.tanh(x)
+    np.testing.assert_allclose(both, np.tanh(data(2, 3)) ** 2, rtol=1e-6)
+    with eager.no_grad():
+        constant = geon.tanh(x)
+    np.testing.assert_array_equal(eager.grad(geon.sum(constant * x), x), np.tanh(data(2, 3)))
+
+
 def test_large_values_are_dropped_that_were_not_used_for_longest():
     x = x_of(1000)
     before = eager.kept_bytes(30_000)  # two values of 12,000 bytes
@@ -168,6 +212,23 @@ def test_large_values_are_dropped_that_were_not_used_for_longest():
         np.testing.assert_allclose(eager.grad(end.sum(), x), np.exp(data(1000, 3)), rtol=1e-5)
     finally:
         eager.kept_bytes(before)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: geon.scan(lambda c, _: (c + x, c), geon.broadcast(0.0, [C]), over=H)[0],
+    lambda x: geon.while_loop(lambda c: geon.all(c < 9.0), lambda c: c + abs(x), x * 0.0 + 1.0),
+    lambda x: geon.cond(geon.constant(True), lambda: x * 2.0, lambda: x),
+    lambda x: geon.custom_deriv(lambda g, out, x: [3 * g])(geon.round)(x * 5.0),
+    lambda x: geon.checkpoint(lambda x: geon.tanh(geon.sin(x)))(x),
+])  # fmt: skip
+def test_functions_of_functions_take_arrays_that_only_these_read(f, numpy_transformer):
+    x, place = eager.array(data(3), [C]), geon.placeholder([C])
+    made = f(place)
+    want = numpy_transformer.computation([made, geon.deriv(geon.sum(made), place)], place)(data(3))
+    got = f(x)
+    assert isinstance(got, eager.EagerArray)
+    np.testing.assert_allclose(got, want[0], rtol=1e-6)
+    np.testing.assert_allclose(eager.grad(geon.sum(got), x), want[1], rtol=1e-6)
 
 
 def test_draws_differ_from_draw_to_draw_but_one_tensor_is_one_draw():

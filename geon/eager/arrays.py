@@ -18,7 +18,6 @@ from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import ROOT, describe, user_call, user_site
 from ..op_graph.nodes import Node, slot_setter
 from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes
-from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.labels import by_name, dim_names
 from ..op_graph.values.tree import mapped
 from .evaluation import limit, read
@@ -189,11 +188,7 @@ class EagerArray(Leaf):
         """Return the trainable variables that it depends on."""
         from . import derivatives
 
-        leaves = [state.variable() for state in derivatives.states_of(self)]
-        return [leaf for leaf in leaves if leaf is not None]
-
-    def __getitem__(self, at: Any) -> Any:
-        return LATE_BOUND["take"](self, at)
+        return [*derivatives.states_of(self)]
 
     def __setitem__(self, at: Any, value: object) -> NoReturn:
         raise AssignError(

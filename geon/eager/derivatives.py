@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from ..errors import DerivativeError, GeonError, SymbolicError
@@ -12,25 +13,10 @@ from ..op_graph.core.source_info import describe, user_call
 from ..op_graph.op_graph import Leaf, Tensor
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.tree import mapped
-from . import recording
+from . import nodes, recording
 from .arrays import EagerArray, check_array, same
 from .building import Arguments, again, arrays_in, build, name_of
-from .nodes import (
-    DETACHED,
-    FORGOTTEN,
-    FREED,
-    Place,
-    Plan,
-    RecordedCall,
-    RecordedNode,
-    Type,
-    built,
-    filled,
-    leaves_for,
-    local,
-    serial,
-    symbolic,
-)
+from .nodes import DETACHED, FORGOTTEN, FREED, Place, Plan, RecordedCall, RecordedNode, built
 from .variables import VariableState
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,51 +31,42 @@ WHY = (
 )
 
 
-def expand(
-    roots: Iterable[RecordedNode], cut: Iterable[RecordedNode] = ()
-) -> tuple[list[RecordedNode], list[RecordedNode]]:
-    """Return the nodes of the calls behind ``roots``, and the nodes that they start from.
+def plan_of(roots: Sequence[RecordedNode], cut: Sequence[RecordedNode] = ()) -> Plan:
+    """Return the graph behind nodes as a plan, with inputs in order of use.
 
-    The graph ends at ``cut``, at data, and at versions of variables. Raises ``DerivativeError``
-    where it was freed or forgotten.
+    It ends at ``cut``, at data, and at versions of variables. Raises ``DerivativeError`` where it
+    was freed or forgotten.
     """
-    ends, seen = set(cut), set()
-    stack, order, inputs = list(roots), [], []
+    starts, seen, stack, order = {*cut}, set(), [*roots], []
     while stack:
         node = stack.pop()
-        if node in seen:
+        if node in seen or node in starts:
             continue
         seen.add(node)
-        if node in ends:
-            inputs.append(node)
-        elif node.mark in GONE:
+        if node.mark in GONE:
             raise DerivativeError(
                 f"{user_call('the derivative')} needs the graph of the array made at "
                 f"{describe(node.site)}, {GONE[node.mark]}"
             )
-        elif node.mark is not None or node.result is None:
-            inputs.append(node)
+        if node.mark is not None or node.result is None:
+            starts.add(node)
         else:
             order.append(node)
             stack += node.args
-    return order, inputs
-
-
-def plan_of(roots: Sequence[RecordedNode], cut: Sequence[RecordedNode] = ()) -> Plan:
-    """Return the graph behind nodes as a plan, with inputs in order of use; it ends at ``cut``."""
-    order, ends = expand(roots, cut)
-    starts = {*ends, *cut}
-    order.sort(key=serial)
+    order.sort(key=nodes.serial)
     used = [*(arg for node in order for arg in node.args), *roots]
     return Plan(order, dict.fromkeys([*(node for node in used if node in starts), *cut]))
 
 
-def leaves_of(plan: Plan, cut: Sequence[RecordedNode] = ()) -> list[Leaf | None]:
-    """Return the variable of each input of a plan that is a newest version, otherwise None."""
-    return [
+def leaves_of(
+    plan: Plan, cut: Sequence[RecordedNode] = ()
+) -> tuple[list[Leaf | None], list[RecordedNode]]:
+    """Return the variable of each input that is a newest version of one, and the other inputs."""
+    leaves = [
         n.mark.current(n) if isinstance(n.mark, VariableState) and n not in cut else None
         for n in plan.inputs
     ]
+    return leaves, [n for n, leaf in zip(plan.inputs, leaves, strict=True) if leaf is None]
 
 
 def filled_in(leaves: Sequence[Leaf | None], given: Iterable[Any]) -> list[Any]:
@@ -105,9 +82,8 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
     roots = [*dict.fromkeys(array._node for array in arrays_in(derived))]
     cut = [node for node in found.numbers if node not in roots]
     plan = plan_of(roots, cut)
-    leaves = leaves_of(plan, cut)
-    _refuse_old(plan, leaves, function, found)
-    free = [node for node, leaf in zip(plan.inputs, leaves, strict=True) if leaf is None]
+    leaves, free = leaves_of(plan, cut)
+    _refuse_old(free, function, found)
     numbers = [plan.numbers[node] for node in found.numbers]
     kinds = [node.type for node in plan.inputs]
     key = (function, *found.key, *numbers, *kinds, *map(id, leaves), *plan.steps)
@@ -115,7 +91,7 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
     if call is None:
         arrays = arrays_in((args, keywords))
         names = {array._node: array.name for array in arrays}
-        inputs: dict[Leaf, Type] = {
+        inputs: dict[Leaf, nodes.Type] = {
             input_leaf(n.type.axes, n.type.dtype, names.get(n), n.site): n.type for n in free
         }
         places = {id(array): Place(plan.numbers[array._node]) for array in arrays}
@@ -124,7 +100,7 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
         steps = plan.steps
 
         def run(tensors: Iterable[Any], open: bool) -> Any:
-            given, words = filled(skeleton, built(steps, filled_in(leaves, tensors), open))
+            given, words = nodes.filled(skeleton, built(steps, filled_in(leaves, tensors), open))
             return function(*given, **words)
 
         first = functools.partial(run, list(inputs), False)
@@ -139,12 +115,12 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
     return recording.finish(call, free, keywords.get("name"))
 
 
-def _refuse_old(plan: Plan, leaves: Sequence[Leaf | None], function: Any, found: Arguments) -> None:
+def _refuse_old(free: Sequence[RecordedNode], function: Any, found: Arguments) -> None:
     """Raise ``DerivativeError`` for a variable that was assigned since the graph was recorded."""
     wanted = {id(op) for op in found.held}
-    for node, leaf in zip(plan.inputs, leaves, strict=True):
-        known = node.mark.variable() if isinstance(node.mark, VariableState) else None
-        if leaf is None and known is not None and id(known) in wanted:
+    for node in [node for node in free if isinstance(node.mark, VariableState)]:
+        known = node.mark.variable()
+        if known is not None and id(known) in wanted:
             raise DerivativeError(
                 f"{user_call(name_of(function))}: {known} (made at {known.line_info}) "
                 "was assigned after the array that is derived was computed from it; derive it "
@@ -164,11 +140,11 @@ def grad(y: EagerArray, x: Any, *, seed: Any = None, unreached: str = "raise") -
     return deriv(check_array(y, "grad"), x, seed=seed, unreached=unreached)
 
 
-def states_of(y: EagerArray) -> list[VariableState]:
-    """Return the states of the trainable variables behind an array, in order of first use."""
-    marks = [node.mark for node in sorted(expand([y._node])[1], key=serial)]
-    states = dict.fromkeys(mark for mark in marks if isinstance(mark, VariableState))
-    return [state for state in states if (leaf := state.variable()) is not None and leaf.trainable]
+def states_of(y: EagerArray) -> dict[Leaf, VariableState]:
+    """Return the trainable variables behind an array, in order of first use, with their states."""
+    marks = [node.mark for node in sorted(plan_of([y._node]).inputs, key=nodes.serial)]
+    found = [(m.variable(), m) for m in marks if isinstance(m, VariableState)]
+    return {leaf: mark for leaf, mark in found if leaf is not None and leaf.trainable}
 
 
 def backward(y: EagerArray, seed: Any, retain_graph: bool) -> None:
@@ -180,8 +156,8 @@ def backward(y: EagerArray, seed: Any, retain_graph: bool) -> None:
             "trainable variable; geon.eager.variable makes one, and geon.eager.grad(y, x) derives "
             "with respect to any array"
         )
-    made: Any = deriv(y, [state.variable() for state in states], seed=seed)
-    for state, gradient in zip(states, made, strict=True):
+    made: Any = deriv(y, [*states], seed=seed)
+    for state, gradient in zip(states.values(), made, strict=True):
         before = state.gradient
         state.gradient = same(gradient if before is None else before + gradient, DETACHED)
     if not retain_graph:
@@ -205,7 +181,7 @@ def function(f: F) -> F:
 
     @functools.wraps(f)
     def call(*args: Any, **keywords: Any) -> Any:
-        if local.recording or not arrays_in((args, keywords)):
+        if nodes.local.recording or not arrays_in((args, keywords)):
             return f(*args, **keywords)
         try:
             return recording.record(f, args, keywords, Arguments(args, keywords))
@@ -226,18 +202,15 @@ def graph(x: EagerArray) -> Tensor:
     graph states a length.
     """
     plan = plan_of([check_array(x, "graph")._node])
+    leaves, free = leaves_of(plan)
+
+    def tensor(open: bool) -> Tensor:
+        with nodes.symbolic():
+            given = filled_in(leaves, nodes.leaves_for(free, open))
+            made: Tensor = built(plan.steps, given, open, plan.sites)[plan.numbers[x._node]]
+        return made
+
     if plan.opens:
-        try:
-            return _tensor(plan, x, True)
-        except GeonError:
-            pass  # a length is part of the graph, such as that of a flattened axis
-    return _tensor(plan, x, False)
-
-
-def _tensor(plan: Plan, x: EagerArray, open: bool) -> Tensor:
-    leaves = leaves_of(plan)
-    free = [node for node, leaf in zip(plan.inputs, leaves, strict=True) if leaf is None]
-    given = filled_in(leaves, leaves_for(free, open))
-    with symbolic():
-        tensor: Tensor = built(plan.steps, given, open, plan.sites)[plan.numbers[x._node]]
-    return tensor
+        with suppress(GeonError):  # a length is part of the graph, as that of a flattened axis
+            return tensor(True)
+    return tensor(False)

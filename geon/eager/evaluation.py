@@ -10,24 +10,11 @@ from typing import Any
 from ..errors import FeedError, GeonError, GuardError, UnavailableError
 from ..op_graph.core.source_info import describe, user_site
 from ..transformers.base import Transformer, make_transformer
+from . import nodes
 from .memo import keep
-from .nodes import (
-    ALIAS,
-    FORGOTTEN,
-    FREED,
-    MAX_DEPTH,
-    Plan,
-    Recent,
-    RecordedNode,
-    built,
-    leaves_for,
-    lock,
-    pending,
-    symbolic,
-)
+from .nodes import ALIAS, FORGOTTEN, FREED, MAX_DEPTH, Plan, Recent, RecordedNode, lock, pending
 
 MAX_PROGRAMS = 512  # maximum compiled programs
-
 
 programs: Recent[Any] = Recent()  # by structure and lengths
 # By structure: the program for all lengths; None before the second ones, False if it states one.
@@ -181,7 +168,7 @@ def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
         # The program for all lengths states one.
         programs[exact] = _compiled(chosen, plan(), wanted, False, False)
         made = programs[exact](*values)
-    return [made] if len(wanted) == 1 else made  # type: ignore[no-any-return]  # results
+    return [made] if len(wanted) == 1 else made
 
 
 def _program(chosen: Transformer, plan: Plan, wanted: Sequence[RecordedNode]) -> Any:
@@ -201,9 +188,9 @@ def _compiled(
     chosen: Transformer, plan: Plan, wanted: Sequence[RecordedNode], open: bool, again: bool
 ) -> Any:
     """Return the computation of nodes from the values of the inputs of a plan."""
-    with symbolic():
-        leaves = leaves_for(plan.inputs, open)
-        tensors = built(plan.steps, leaves, again, plan.sites)
+    with nodes.symbolic():
+        leaves = nodes.leaves_for(plan.inputs, open)
+        tensors = nodes.built(plan.steps, leaves, again, plan.sites)
         results = [tensors[plan.numbers[node]] for node in wanted]
         return chosen.computation(results if len(results) > 1 else results[0], *leaves)
 

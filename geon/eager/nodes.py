@@ -139,6 +139,7 @@ class RecordedCall:
     ) -> None:
         self.name, self.templates, self.leaves = name, tuple(templates), tuple(leaves)
         self.results = [CallResult(self, k, kind) for k, kind in enumerate(kinds)]
+        self.types = [*kinds]
         self.held: list[Any] = []
 
     def build(self, tensors: Sequence[Any], open: bool, site: Site | None) -> Sequence[Any]:

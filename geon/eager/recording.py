@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,23 +23,11 @@ from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import ROOT, user_site
 from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, make, post_order, storage_leaves
-from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.tree import mapped
+from . import nodes
 from .arrays import EagerArray, array, computed, data_array, handle
 from .building import NUMBERS, Arguments, bound, build, is_ours, name_of
-from .nodes import (
-    CallResult,
-    Place,
-    Recent,
-    RecordedCall,
-    RecordedNode,
-    Type,
-    filled,
-    local,
-    symbolic,
-    type_of,
-    until_dropped,
-)
+from .nodes import CallResult, Place, Recent, RecordedCall, RecordedNode, Type, local, type_of
 from .variables import leaf_of, parameter, state_of
 
 _getframe = sys._getframe
@@ -58,7 +47,7 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     except RecursionError:
         return NotImplemented
     if not found.numbers and not found.stored:
-        return _capturing(function, args, keywords) if found.calls else NotImplemented
+        return _capturing(function, args, keywords, found)
     call = calls.get((function, *found.key)) if found.known else None
     if call is not None:
         return finish(call, [*found.numbers], keywords.get("name"))
@@ -67,9 +56,11 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     return record(function, args, keywords, found)
 
 
-def _capturing(function: Any, args: Any, keywords: Any) -> Any:
+def _capturing(function: Any, args: Any, keywords: Any, found: Arguments) -> Any:
     """Return the result of a function whose functions may read arrays, as a loop's body does."""
-    with symbolic():
+    if not (found.calls and is_ours(function)):
+        return NotImplemented
+    with nodes.symbolic():
         result = function(*args, **keywords)
     ops: list[Op] = []
     mapped(result, lambda v: ops.append(v) if isinstance(v, Op) else None)
@@ -89,22 +80,19 @@ def record(
         from .derivatives import through
 
         return through(function, args, keywords, found)
-    key = (function, *found.key)
-    call = calls.get(key) if found.known else None
-    nodes = [*found.numbers]
+    key, captured = (function, *found.key), list[RecordedNode]()
+    call: Any = calls.get(key) if found.known else None
     if call is None:
-        varied = (
-            found.known and is_ours(function) and varied_numbers(function, args, keywords, found)
-        )
-        if varied:
-            return record(function, *varied, Arguments(*varied))
+        if found.known and is_ours(function):
+            varied = varied_numbers(function, args, keywords, found)
+            if varied is not None:
+                return record(function, varied[0], varied[1], Arguments(*varied))
         call, captured = build(function, args, keywords, found)
         if not isinstance(call, RecordedCall):
             return call
-        nodes += captured
         if found.known and not captured:
             calls.put(key, call)
-    return finish(call, nodes, keywords.get("name"))
+    return finish(call, [*found.numbers, *captured], keywords.get("name"))
 
 
 def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int, EagerArray]:
@@ -114,25 +102,23 @@ def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int
     """
     kinds = [node.type for node in found.numbers]
     replaced = {id(op): lifted(op, kinds) for op in found.held if is_drawn(op)}
-    if found.data and isinstance(function, Elementwise):
-        near = next((kind for kind in kinds if len(kind.axes)), None)
-        for value in args:
-            if near is not None and value.__class__ is np.ndarray:
-                if value.shape == near.axes.lengths:
-                    kind = type_of(near.axes, near.declared, value.dtype)
-                    replaced[id(value)] = data_array(value, kind, value)
+    near = next((kind for kind in kinds if len(kind.axes)), None)
+    if found.data and near is not None and isinstance(function, Elementwise):
+        for value in [v for v in found.data if v.shape == near.axes.lengths]:
+            kind = type_of(near.axes, near.declared, value.dtype)
+            replaced[id(value)] = data_array(value, kind, value)
     return replaced
 
 
-def finish(call: RecordedCall, nodes: Sequence[RecordedNode], name: str | None = None) -> Any:
+def finish(call: RecordedCall, given: Sequence[RecordedNode], name: str | None = None) -> Any:
     """Return the results of a call on these nodes, and give variables their new versions."""
     site = user_site(2)
-    args = (*nodes, *[state_of(leaf).array._node for leaf in call.variables])
+    args = (*given, *[state_of(leaf).array._node for leaf in call.variables])
     arrays = [handle(computed(result, args, site), site) for result in call.results]
     for leaf, new in zip(call.updated, arrays[call.shown :], strict=True):
         state_of(leaf).put(new)
     if call.structure.__class__ is not Place:
-        return filled(call.structure, arrays)
+        return nodes.filled(call.structure, arrays)
     if name is not None:
         arrays[0]._set_name(name)
     return arrays[0]
@@ -153,7 +139,7 @@ def is_drawn(op: Any) -> bool:
     found = _drawn.get(id(op))
     if found is None:
         found = any(below.primitive.name == "random_bits" for below in post_order([op]))
-        until_dropped(_drawn, op, found)
+        nodes.until_dropped(_drawn, op, found)
     return found
 
 
@@ -171,7 +157,7 @@ def lifted(op: Op, kinds: Sequence[Type] = ()) -> EagerArray:
     if not is_drawn(op):
         return _recorded(op, op.primitive.name)
     (fixed,) = bound([op], kinds, op.primitive.name)
-    draws = _lifted.get(id(op)) or until_dropped(_lifted, op, {})
+    draws = _lifted.get(id(op)) or nodes.until_dropped(_lifted, op, {})
     if id(fixed) not in draws:
         (made,) = rebuild([fixed], _numbered())
         draws[id(fixed)] = None if fixed is op else fixed, _recorded(made, made.primitive.name)
@@ -182,16 +168,16 @@ def _recorded(result: Any, name: str) -> Any:
     """Return the results of symbolic tensors or effects at the newest versions of variables."""
     key = ("symbolic", id(result))
     call: Any = calls.get(key)
-    nodes: list[RecordedNode] = []
+    captured: list[RecordedNode] = []
     if call is None:
         found = Arguments(result)
-        call, nodes = build(lambda: result, (), {}, found, {})
+        call, captured = build(lambda: result, (), {}, found, {})
         if not isinstance(call, RecordedCall):
             return array(constant_value(result))  # numbers whose dtype is not fixed
         call.name, call.generic = name, key
-        if not nodes:
+        if not captured:
             calls.put(key, call)
-    return finish(call, nodes)
+    return finish(call, captured)
 
 
 def run(effect: VoidOp) -> None:
@@ -216,19 +202,9 @@ def _numbered() -> Callable[[Op, tuple[Op, ...]], Op | None]:
 # Numbers -----------------------------------------------------------------------------------------
 
 
-class SeenNumbers:
-    """The numbers that one line gave to one function.
-
-    ``values`` has the different ones of each place. ``takes_arrays`` tells if the function takes
-    arrays in the places of those that vary; None before it was tried.
-    """
-
-    def __init__(self, count: int) -> None:
-        self.values: list[set[str]] = [set() for _ in range(count)]
-        self.takes_arrays: bool | None = None
-
-
-seen: Recent[SeenNumbers] = Recent()
+# By function, arguments but for numbers, and line: the different numbers of each place, and whether
+# the function takes arrays in their places; None before it was tried.
+seen: Recent[tuple[list[set[str]], list[bool | None]]] = Recent()
 
 
 def varied_numbers(function: Any, args: Any, keywords: Any, found: Arguments) -> Any:
@@ -243,54 +219,47 @@ def varied_numbers(function: Any, args: Any, keywords: Any, found: Arguments) ->
         return None
     parts = [p[0] if p.__class__ is tuple and p[0] in NUMBERS else p for p in found.key]
     key = (function, *parts, *user_site()[:2])
-    known = seen.get(key) or seen.put(key, SeenNumbers(len(given)))
-    for values, value in zip(known.values, given, strict=True):
-        if len(values) <= MAX_NUMBERS:
-            values.add(repr(value))
-    varied = [len(values) > MAX_NUMBERS for values in known.values]
-    if known.takes_arrays is False or not any(varied):
+    values, takes_arrays = seen.get(key) or seen.put(key, ([set() for _ in given], [None]))
+    for known, value in zip(values, given, strict=True):
+        if len(known) <= MAX_NUMBERS:
+            known.add(repr(value))
+    varied = [len(known) > MAX_NUMBERS for known in values]
+    if takes_arrays == [False] or not any(varied):
         return None
     dtypes = [node.type.dtype for node in found.numbers]
     dtypes += [op.dtype for op in found.held if isinstance(op, Tensor)]
-    by_element = isinstance(function, Elementwise)
+    floats = [dtype for dtype in dtypes if dtype.kind == "f"]
+    near = max(floats or dtypes, key=lambda dtype: dtype.itemsize)
+    whole = near if isinstance(function, Elementwise) else np.dtype("int64")
     made = [
-        _number_array(value, dtypes, by_element) if other else value
+        _number_array(value, near if value.__class__ is float else whole) if other else value
         for value, other in zip(given, varied, strict=True)
     ]
     if any(one is None for one in made):
         return None
-    first, rest = known.takes_arrays is None, iter(made)
+    rest = iter(made)
     others = mapped((args, keywords), lambda v: next(rest) if v.__class__ in NUMBERS else v)
-    if first or int in map(type, itertools.compress(given, varied)):
-        constant, _ = build(function, args, keywords, found)
-    if first:
-        known.takes_arrays = False
-        try:
-            call, _ = build(function, *others, Arguments(*others))
-        except (GeonError, TypeError, ValueError):
-            return None
-        types = [
-            [r.type for r in c.results] for c in (constant, call) if c.__class__ is RecordedCall
-        ]
-        known.takes_arrays = len(types) == 2 and types[0] == types[1]
-    return others if known.takes_arrays else None
+    if takes_arrays == [True] and int not in map(type, itertools.compress(given, varied)):
+        return others
+    constant, _ = build(function, args, keywords, found)
+    if takes_arrays == [None]:
+        takes_arrays[0] = False
+        with suppress(GeonError, TypeError, ValueError):
+            call, _ = build(function, others[0], others[1], Arguments(*others))
+            if constant.__class__ is call.__class__ is RecordedCall:
+                takes_arrays[0] = [r.type for r in constant.results] == [
+                    r.type for r in call.results
+                ]
+    return others if takes_arrays == [True] else None
 
 
-def _number_array(value: Any, dtypes: Sequence[Any], by_element: bool) -> EagerArray | None:
-    """Return a number as an array beside others of these dtypes; None if it does not fit."""
-    if value.__class__ is int and not by_element:
-        dtype = np.dtype("int64")
-    else:
-        floats = [dtype for dtype in dtypes if dtype.kind == "f"]
-        dtype = max(floats or dtypes, key=lambda dtype: dtype.itemsize)
-    with np.errstate(all="ignore"):
-        try:
-            made = np.asarray(value).astype(dtype)
-        except OverflowError:
-            return None
-        if not np.isfinite(made) or (value.__class__ is int and made != value):
-            return None
-    return data_array(made, type_of(Axes(), Axes(), dtype))
+def _number_array(value: Any, dtype: Any) -> EagerArray | None:
+    """Return a number as an array; None if it does not fit the dtype."""
+    with np.errstate(all="ignore"), suppress(OverflowError):
+        made = np.asarray(value).astype(dtype)
+        if np.isfinite(made) and (value.__class__ is float or made == value):
+            return data_array(made, type_of(Axes(), Axes(), dtype))
+    return None
 
 
 # Operators ---------------------------------------------------------------------------------------
@@ -338,20 +307,8 @@ METHODS = {
 }  # fmt: skip
 
 
-def hooked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that is not public with calls on arrays recorded."""
-
-    def call(*args: Any, **keywords: Any) -> Any:
-        found = dispatch(function, args, keywords)
-        return function(*args, **keywords) if found is NotImplemented else found
-
-    return call
-
-
 def install() -> None:
     """Send calls with arrays here, from public functions and operators."""
     Dispatch.hook = dispatch
-    for name in ("take", "matmul"):
-        LATE_BOUND[name] = hooked(LATE_BOUND[name])
     for method, name in METHODS.items():
         setattr(EagerArray, method, _binary(name))

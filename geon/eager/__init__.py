@@ -4,11 +4,11 @@
 """
 
 from .arrays import EagerArray, array
-from .derivatives import function, grad, graph, no_grad
+from .derivatives import function, grad, graph
 from .evaluation import sync, use
 from .memo import kept_bytes
-from .recording import install
-from .tensors import run
+from .nodes import no_grad
+from .recording import install, run
 from .variables import EagerVariable, variable
 
 __all__ = [

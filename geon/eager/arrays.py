@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Iterator
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import ref
 
 import numpy as np
 
 from ..errors import ArgumentError, AssignError, SymbolicError
-from ..op_graph.axes.axes import Axes, as_axes
+from ..op_graph.axes.axes import Axes, Axis, as_axes
 from ..op_graph.building.constants import fit_axes, to_array
 from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import ROOT, describe, user_call, user_site
-from ..op_graph.nodes import slot_setter
+from ..op_graph.nodes import Node, slot_setter
 from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes
-from ..op_graph.syntax.operators import LATE_BOUND
 from ..op_graph.values.labels import by_name, dim_names
-from .memo import find
+from ..op_graph.values.tree import mapped
+from .evaluation import limit, read
+from .memo import find, put
 from .nodes import (
     ALIAS,
     DETACHED,
     MAX_DEPTH,
+    Args,
+    CallResult,
     Recent,
     RecordedNode,
     Type,
     local,
-    mapped,
     pending,
     type_of,
 )
@@ -36,7 +40,41 @@ if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
 
 _new = object.__new__
-LATE: dict[str, Callable[..., None]] = {}  # functions of modules above, which these fill in
+
+
+def _in_geon(depth: int) -> bool:
+    """Return True if geon calls, for a message; it describes the array, and does not compute it."""
+    return local.recording or sys._getframe(depth).f_code.co_filename.startswith(ROOT)
+
+
+def _converter(what: str, cure: str, convert: Callable[[Any], Any]) -> Any:
+    """Return the method that converts the only element."""
+
+    def method(self: EagerArray) -> Any:
+        value = self.numpy()
+        if value.size != 1:
+            raise SymbolicError(
+                f"the array {self} (made at {self.line_info}) has {value.size} elements and "
+                f"{what} at {describe(user_site())}; {cure}"
+            )
+        return convert(value.item())
+
+    return method
+
+
+def _or_on_values(build: Callable[[], Any], on_values: Callable[[], Any]) -> Any:
+    """Return what ``build`` does; where geon has no such function, what ``on_values`` does."""
+    try:
+        return build()
+    except SymbolicError:
+        if local.recording:
+            raise
+        return on_values()
+
+
+def _values(value: Any) -> Any:
+    """Return arguments of a NumPy function with values in the place of arrays."""
+    return mapped(value, lambda v: np.asarray(v) if isinstance(v, EagerArray) else v)
 
 
 class EagerArray(Leaf):
@@ -58,113 +96,79 @@ class EagerArray(Leaf):
         info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
         axes = property(lambda self: self._node.type.axes, doc="Its axes, with their lengths.")
         dtype = property(lambda self: self._node.type.dtype, doc="The dtype of its elements.")
-        _site = property(lambda self: self._node.site)
 
     def __del__(self, pending: dict[RecordedNode, int] = pending) -> None:
         node = self._node
-        node.shown = False
-        if node.value is None:
+        node.shown -= 1
+        if node.value is None and not node.shown:
             pending.pop(node, None)
 
-    # Values -------------------------------------------------------------------------------------
-
-    def _read(self) -> Any:
+    def numpy(self) -> Any:
+        """Return the value as a NumPy array, which cannot be written."""
         node = self._node
-        if node.value is None or local.recording:
-            LATE["read"](self)
-        return node.value
+        if local.recording:
+            refuse_reading(self)
+        return read(node) if node.value is None else node.value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # type: ignore[override]  # tensors refuse
-        value = self._read()
+        value = self.numpy()
         if copy or (dtype is not None and dtype != value.dtype):
             return np.array(value, dtype)
         return value
 
-    def numpy(self) -> Any:
-        """Return the value as a NumPy array, which cannot be written."""
-        value = self._node.value
-        return self._read() if value is None or local.recording else value
-
     def item(self) -> Any:
         """Return the only element as a Python number."""
-        return self._read().item()
+        return self.numpy().item()
 
     def tolist(self) -> Any:
         """Return the value as a Python number or nested lists."""
-        return self._read().tolist()
+        return self.numpy().tolist()
 
-    def __bool__(self) -> Any:
-        return self._single("has no truth value", "geon.all(x) or geon.any(x)", bool)
-
-    def __float__(self) -> Any:
-        return self._single("is no number", "x[i] takes an element", float)
-
-    def __int__(self) -> Any:
-        return self._single("is no number", "x[i] takes an element", int)
-
-    def __index__(self) -> Any:
-        return self._single("is no index", "x[i] takes an element", lambda v: v.__index__())
-
-    def _single(self, what: str, cure: str, convert: Any) -> Any:
-        value = self._read()
-        if value.size != 1:
-            raise SymbolicError(
-                f"the array {self} (made at {self.line_info}) has {value.size} elements and "
-                f"{what} at {describe(user_site())}; {cure}"
-            )
-        return convert(value.reshape(())[()])
+    __bool__ = _converter("has no truth value", "geon.all(x) or geon.any(x)", bool)
+    __float__ = _converter("is no number", "x[i] takes an element", float)
+    __int__ = _converter("is no number", "x[i] takes an element", int)
+    __index__ = _converter("is no index", "x[i] takes an element", operator.index)
 
     def __len__(self) -> Any:
-        return len(self._read())
-
-    def __iter__(self) -> Iterator[Any]:
         if not len(self.axes):
             raise SymbolicError(
-                f"the scalar {self} (made at {self.line_info}) cannot be iterated at "
-                f"{describe(user_site())}; float(x) is its value"
+                f"the scalar {self} (made at {self.line_info}) has no length and cannot be "
+                f"iterated at {describe(user_site())}; float(x) is its value"
             )
-        first = self.axes[0]
-        return iter([self[{first: k}] for k in range(len(self))])
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[{self.axes[0]: k}] for k in range(len(self))])
 
     def __format__(self, form: str) -> str:
-        if local.recording or _in_geon(2):
+        if _in_geon(2):
             return self._label()
-        return format(str(self._read()) if len(self.axes) else self._read()[()], form)
+        return format(str(self.numpy()) if len(self.axes) else self.numpy()[()], form)
 
     def __str__(self) -> str:
-        return self._label() if local.recording or _in_geon(2) else str(self._read())
+        return self._label() if _in_geon(2) else str(self.numpy())
 
     def __repr__(self) -> str:
-        if local.recording or _in_geon(2):
+        if _in_geon(2):
             return f"<array {self._label()}>"
-        shown = np.array2string(self._read(), prefix="array(", separator=", ")
+        shown = np.array2string(self.numpy(), prefix="array(", separator=", ")
         return f"array({shown}, {self.axes}, {self.dtype.name})"
 
     def _label(self) -> str:
-        call = self._node.call
-        return f"{self.name or ('array' if call is None else call.name)}{self.axes}"
+        result = self._node.result
+        return f"{self.name or ('array' if result is None else result.call.name)}{self.axes}"
 
-    # NumPy's functions: geon's where there are such, else on the values ---------------------------
+    def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+        def build() -> Any:
+            return super(EagerArray, self).__array_function__(function, types, args, keywords)
 
-    def __array_function__(
-        self, function: Callable[..., Any], types: Any, args: Any, keywords: dict[str, Any]
-    ) -> Any:
-        try:
-            return super().__array_function__(function, types, args, keywords)
-        except SymbolicError:
-            if local.recording:
-                raise
-            return function(*values_of(args), **values_of(keywords))
+        return _or_on_values(build, lambda: function(*_values(args), **_values(keywords)))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        try:
-            return super().__array_ufunc__(ufunc, method, *inputs, **options)
-        except SymbolicError:
-            if local.recording:
-                raise
-            return getattr(ufunc, method)(*values_of(inputs), **options)
+        def build() -> Any:
+            return super(EagerArray, self).__array_ufunc__(ufunc, method, *inputs, **options)
 
-    # Derivatives --------------------------------------------------------------------------------
+        return _or_on_values(build, lambda: getattr(ufunc, method)(*_values(inputs), **options))
 
     def detach(self) -> EagerArray:
         """Return the same values without their graph: derivatives take them as constants."""
@@ -184,12 +188,7 @@ class EagerArray(Leaf):
         """Return the trainable variables that it depends on."""
         from . import derivatives
 
-        return [state.leaf for state in derivatives.states_of(self)]
-
-    # Indexing: the function is not a public one ---------------------------------------------------
-
-    def __getitem__(self, at: Any) -> Any:
-        return LATE_BOUND["take"](self, at)
+        return [*derivatives.states_of(self)]
 
     def __setitem__(self, at: Any, value: object) -> NoReturn:
         raise AssignError(
@@ -208,53 +207,54 @@ class EagerArray(Leaf):
         return self
 
 
-def _in_geon(depth: int) -> bool:
-    """Return True if geon calls, for a message; it describes the array, and does not compute it."""
-    return sys._getframe(depth).f_code.co_filename.startswith(ROOT)
+_put_node, _put_site = slot_setter(EagerArray, "_node"), slot_setter(Node, "_site")
 
 
-_put_node = slot_setter(EagerArray, "_node")
-
-
-def handle(node: RecordedNode) -> EagerArray:
-    """Return an array of a node; it is computed with the next value that is read."""
+def handle(node: RecordedNode, site: Site) -> EagerArray:
+    """Return an array of a node, made at a line; the next read of a value computes it."""
     made: EagerArray = _new(EagerArray)
     _put_node(made, node)
+    _put_site(made, site)
     put_notes(made, None)
-    node.shown = True
+    node.shown += 1
     if node.value is None:
         pending[node] = get_ident()
     return made
 
 
-def computed(
-    call: Any, args: tuple[RecordedNode, ...], type: Type | None, site: Site
-) -> RecordedNode:
-    """Return the node of a call."""
-    depth, known = 0, True
+def computed(result: CallResult, args: Args, site: Site) -> RecordedNode:
+    """Return the node of a result of a call: that of an equal call if there is one."""
+    mark = None if local.grad else DETACHED
+    if not args:
+        return RecordedNode(result, args, result.type, site, None, 1, mark)
+    first, depth = args[0], 0
     for arg in args:
         if arg.depth > depth:
             depth = arg.depth
-        if arg.value is None:
-            known = False
     if depth >= MAX_DEPTH:
-        LATE["limit"](args)
-        depth = max([arg.depth for arg in args], default=0)
-    node = RecordedNode(call, args, type, site, depth + 1, find(call, args) if known else None)
-    if not local.grad:
-        node.mark = DETACHED
+        limit(args)
+        depth = max([arg.depth for arg in args])
+    key = result if len(args) == 1 else (result, *[arg.serial for arg in args[1:]])
+    value = None
+    if first.uses is not None:
+        found = find(first, key)
+        if found is not None:
+            node, value = found[1](), found[2]
+            if node is not None and node.mark is mark is None:
+                return node
+    node = RecordedNode(result, args, result.type, site, value, depth + 1, mark)
+    if mark is None:
+        put(first, (key, ref(node), value))
     return node
 
 
 def same(x: EagerArray, mark: Any) -> EagerArray:
     """Return an array of the same value, which derivatives take as data."""
-    node = x._node
-    made = computed(ALIAS, (node,), node.type, user_site(2))
-    made.mark = mark
+    node, site = x._node, user_site(2)
+    made = RecordedNode(ALIAS, (node,), node.type, site, node.value, node.depth + 1, mark)
     if node.value is not None:
-        made.value = node.value
         made.forget(mark)
-    return handle(made)
+    return handle(made, site)
 
 
 _known: Recent[Type] = Recent()  # by declared axes, shape and dtype of NumPy arrays
@@ -268,57 +268,45 @@ def array(data: Any, axes: Any = None, dtype: Any = None, *, name: str | None = 
     data. The dtype is that of the data; Python numbers are float32 or int64. Raises ``AxisError``
     if the axes do not fit.
     """
+    value, key, kind = data, None, None
     if data.__class__ is np.ndarray and dtype is None and axes is not None:
-        over = as_axes(axes)
-        kind = _known.get((over, data.shape, data.dtype))
-        if kind is not None:
-            value = np.array(data, order="C")
-            value.setflags(write=False)
-            made = handle(RecordedNode(None, (), kind, user_site(2), 0, value))
-            if name is not None:
-                made._set_name(name)
-            return made
+        key = (as_axes(axes), data.shape, data.dtype)
+        kind = _known.get(key)
     if isinstance(data, Op):
-        from .tensors import lifted
+        from .recording import lifted
 
         made = lifted(data)
     else:
-        given, declared = data, None if axes is None else as_axes(axes)
-        if dim_names(data) is not None and declared is not None:
-            data = by_name(data, declared.names, user_call("array"))
-        value, weak = to_array(data, dtype)
-        if weak:
-            value = value.astype("float32" if value.dtype.kind == "f" else value.dtype)
-        if dim_names(given) is not None and declared is None:
-            declared = Axes(*[_axis(str(dim)) for dim in dim_names(given) or ()])
-        fixed = fit_axes(value, declared, "array")
-        made = data_array(value, fixed, fixed if declared is None else declared, given)
-        if given.__class__ is np.ndarray and declared is not None and value.dtype == given.dtype:
-            _known.put((declared, given.shape, given.dtype), made._node.type)
+        if kind is None:
+            value, kind = _checked(data, None if axes is None else as_axes(axes), dtype)
+        if key is not None and value.dtype == data.dtype:
+            _known.put(key, kind)
+        made = data_array(value, kind, data)
     if name is not None:
         made._set_name(name)
     return made
 
 
-def _axis(name: str) -> Any:
-    from ..op_graph.axes.axes import Axis
+def _checked(data: Any, axes: Axes | None, dtype: Any) -> tuple[Any, Type]:
+    """Return data as a NumPy array, and its type."""
+    dims = dim_names(data)
+    if dims is not None:
+        axes = Axes(*[Axis(str(dim)) for dim in dims]) if axes is None else axes
+        data = by_name(data, axes.names, user_call("array"))
+    value, weak = to_array(data, dtype)
+    if weak and value.dtype.kind == "f":
+        value = value.astype("float32")
+    fixed = fit_axes(value, axes, "array")
+    return value, type_of(fixed, fixed if axes is None else axes, value.dtype)
 
-    return Axis(name)
 
-
-def data_array(value: Any, axes: Axes, declared: Axes, given: Any = None) -> EagerArray:
+def data_array(value: Any, kind: Type, given: Any = None) -> EagerArray:
     """Return an array of a NumPy array, copied if it is ``given`` by the user."""
     if value is given or value.base is not None or not value.flags.c_contiguous:
         value = np.array(value, order="C")
     value.setflags(write=False)
-    return handle(
-        RecordedNode(None, (), type_of(axes, declared, value.dtype), user_site(3), 0, value)
-    )
-
-
-def values_of(value: Any) -> Any:
-    """Return an argument of a NumPy function with values in the place of arrays."""
-    return mapped(value, lambda v: np.asarray(v) if isinstance(v, EagerArray) else v)
+    site = user_site(3)
+    return handle(RecordedNode(None, (), kind, site, value, 0, None), site)
 
 
 def refuse_reading(x: EagerArray) -> NoReturn:

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from ..errors import DerivativeError, GeonError, SymbolicError
 from ..op_graph.autodiff.deriv import deriv
 from ..op_graph.core.source_info import describe, user_call
 from ..op_graph.op_graph import Leaf, Tensor
 from ..op_graph.rows.leaves import input_leaf
-from . import recording
+from ..op_graph.values.tree import mapped
+from . import nodes, recording
 from .arrays import EagerArray, check_array, same
-from .nodes import (
-    DETACHED,
-    FORGOTTEN,
-    FREED,
-    RecordedCall,
-    RecordedNode,
-    Type,
-    local,
-    mapped,
-    serial,
-    symbolic,
-)
+from .building import Arguments, again, arrays_in, build, name_of
+from .nodes import DETACHED, FORGOTTEN, FREED, Place, Plan, RecordedCall, RecordedNode, built
 from .variables import VariableState
-
-if TYPE_CHECKING:
-    from .recording import CallKey
 
 F = TypeVar("F", bound=Callable[..., Any])
 GONE = {
@@ -44,140 +31,98 @@ WHY = (
 )
 
 
-def expand(
-    roots: Iterable[RecordedNode], cut: Iterable[RecordedNode] = ()
-) -> tuple[list[RecordedNode], list[RecordedNode]]:
-    """Return the calls behind ``roots`` in order, and the nodes that they start from.
+def plan_of(roots: Sequence[RecordedNode], cut: Sequence[RecordedNode] = ()) -> Plan:
+    """Return the graph behind nodes as a plan, with inputs in order of use.
 
-    The graph ends at ``cut``, at data, and at versions of variables. Raises ``DerivativeError``
-    where it was freed or forgotten.
+    It ends at ``cut``, at data, and at versions of variables. Raises ``DerivativeError`` where it
+    was freed or forgotten.
     """
-    ends, seen = set(cut), set()
-    stack, order, inputs = list(roots), [], []
+    starts, seen, stack, order = {*cut}, set(), [*roots], []
     while stack:
         node = stack.pop()
-        if node in seen:
+        if node in seen or node in starts:
             continue
         seen.add(node)
-        if node in ends:
-            inputs.append(node)
-        elif node.mark in GONE:
+        if node.mark in GONE:
             raise DerivativeError(
                 f"{user_call('the derivative')} needs the graph of the array made at "
                 f"{describe(node.site)}, {GONE[node.mark]}"
             )
-        elif node.mark is not None or node.call is None:
-            inputs.append(node)
+        if node.mark is not None or node.result is None:
+            starts.add(node)
         else:
             order.append(node)
             stack += node.args
-    order.sort(key=serial)
-    return order, inputs
+    order.sort(key=nodes.serial)
+    used = [*(arg for node in order for arg in node.args), *roots]
+    return Plan(order, dict.fromkeys([*(node for node in used if node in starts), *cut]))
 
 
-class Expanded:
-    """The graph behind nodes as a plan: the calls in order, each with the numbers of its arguments.
-
-    ``inputs`` are the nodes that it starts from, numbered first, in order of use. ``leaves`` has
-    the variable of each that is a newest version, otherwise None.
-    """
-
-    def __init__(self, roots: Sequence[RecordedNode], cut: Sequence[RecordedNode] = ()) -> None:
-        order, ends = expand(roots, cut)
-        used = [*(arg for node in order for arg in node.args), *roots]
-        starts = {*ends, *cut}
-        self.inputs = [*dict.fromkeys([*(node for node in used if node in starts), *cut])]
-        self.numbers = {node: k for k, node in enumerate(self.inputs)}
-        self.plan: list[tuple[Any, tuple[int, ...]]] = []
-        for node in order:
-            self.plan.append((node.call, tuple([self.numbers[arg] for arg in node.args])))
-            self.numbers[node] = len(self.numbers)
-        self.sites = [node.site for node in order]
-        self.leaves: list[Leaf | None] = [
-            node.mark.current(node)
-            if isinstance(node.mark, VariableState) and node not in cut
-            else None
-            for node in self.inputs
-        ]
-
-    def key(self, generic: bool) -> tuple[Any, ...]:
-        """Return what identifies the plan: for these lengths, or if ``generic`` for all."""
-        kinds = () if generic else tuple([node.type for node in self.inputs])
-        plan = [(call.generic, numbers) for call, numbers in self.plan] if generic else self.plan
-        return (kinds, tuple(map(id, self.leaves)), tuple(plan))
+def leaves_of(
+    plan: Plan, cut: Sequence[RecordedNode] = ()
+) -> tuple[list[Leaf | None], list[RecordedNode]]:
+    """Return the variable of each input that is a newest version of one, and the other inputs."""
+    leaves = [
+        n.mark.current(n) if isinstance(n.mark, VariableState) and n not in cut else None
+        for n in plan.inputs
+    ]
+    return leaves, [n for n, leaf in zip(plan.inputs, leaves, strict=True) if leaf is None]
 
 
-def built(
-    plan: Sequence[tuple[Any, Sequence[int]]],
-    leaves: Sequence[Any],
-    given: Iterable[Any],
-    open: bool,
-    sites: Sequence[Any] = (),
-) -> list[Any]:
-    """Return the tensors of all numbers of a plan; ``given`` are those of inputs without a leaf."""
+def filled_in(leaves: Sequence[Leaf | None], given: Iterable[Any]) -> list[Any]:
+    """Return the tensors of the inputs of a plan: its variables, and those ``given`` elsewhere."""
     rest = iter(given)
-    made = [next(rest) if leaf is None else leaf for leaf in leaves]
-    for (call, numbers), site in zip_longest(plan, sites):
-        made.append(call.build([made[k] for k in numbers], open, site))
-    return made
+    return [next(rest) if leaf is None else leaf for leaf in leaves]
 
 
-def through(function: Any, args: Any, keywords: Mapping[str, Any], found: CallKey) -> Any:
+def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Arguments) -> Any:
     """Record a function that takes the graph of an argument, such as ``deriv``."""
     place, word = function.differentiates
-    roots = list(recording.arrays_in(args[place] if place < len(args) else keywords[word]))
-    own = set(map(id, roots))
-    cut = [array._node for array in found.arrays if id(array) not in own]
-    graph = Expanded([array._node for array in roots], [*dict.fromkeys(cut)])
-    _refuse_old(graph, function, found)
-    plan, leaves = graph.plan, graph.leaves
-    free = [node for node, leaf in zip(graph.inputs, leaves, strict=True) if leaf is None]
-    numbers = [graph.numbers[array._node] for array in found.arrays]
-    key = (function, *found.key, *numbers, *graph.key(False))
+    derived = args[place] if place < len(args) else keywords[word]
+    roots = [*dict.fromkeys(array._node for array in arrays_in(derived))]
+    cut = [node for node in found.numbers if node not in roots]
+    plan = plan_of(roots, cut)
+    leaves, free = leaves_of(plan, cut)
+    _refuse_old(free, function, found)
+    numbers = [plan.numbers[node] for node in found.numbers]
+    kinds = [node.type for node in plan.inputs]
+    key = (function, *found.key, *numbers, *kinds, *map(id, leaves), *plan.steps)
     call = recording.calls.get(key)
     if call is None:
-        names = {array._node: array.name for array in found.arrays}
-        inputs: dict[Leaf, Type] = {
+        arrays = arrays_in((args, keywords))
+        names = {array._node: array.name for array in arrays}
+        inputs: dict[Leaf, nodes.Type] = {
             input_leaf(n.type.axes, n.type.dtype, names.get(n), n.site): n.type for n in free
         }
-        places = {id(a): n for a, n in zip(found.arrays, numbers, strict=True)}
+        places = {id(array): Place(plan.numbers[array._node]) for array in arrays}
         # The function must not hold the arrays, which it is called again without.
-        skeleton = mapped((args, keywords), lambda v: _Number.of(places.get(id(v)), v))
+        skeleton = mapped((args, keywords), lambda v: places.get(id(v), v))
+        steps = plan.steps
 
         def run(tensors: Iterable[Any], open: bool) -> Any:
-            made = built(plan, leaves, tensors, open)
-            given, words = mapped(skeleton, lambda v: made[v] if isinstance(v, _Number) else v)
+            given, words = nodes.filled(skeleton, built(steps, filled_in(leaves, tensors), open))
             return function(*given, **words)
 
         first = functools.partial(run, list(inputs), False)
-        first.name = recording.name_of(function)  # type: ignore[attr-defined]  # for messages
-        call, _ = recording.build(first, (), {}, inputs, found)
+        first.name = name_of(function)  # type: ignore[attr-defined]  # for messages
+        call, _ = build(first, (), {}, found, inputs)
         if not isinstance(call, RecordedCall):
             return call
         call.held += leaves
-        call.generic = (function, *found.generic, *numbers, graph.key(True))
-        call.again = recording.again(lambda tensors: run(tensors, True), call.variables, True)
+        call.generic = (function, call.generic, *numbers, *map(id, leaves), *plan.generic())
+        call.again = again(lambda tensors: run(tensors, True), call.variables, True)
         recording.calls.put(key, call)
     return recording.finish(call, free, keywords.get("name"))
 
 
-class _Number(int):
-    """The number of a tensor of a plan, in the arguments of a function."""
-
-    @classmethod
-    def of(cls, number: int | None, value: Any) -> Any:
-        """Return the number; without one, the value."""
-        return value if number is None else cls(number)
-
-
-def _refuse_old(graph: Expanded, function: Any, found: CallKey) -> None:
+def _refuse_old(free: Sequence[RecordedNode], function: Any, found: Arguments) -> None:
     """Raise ``DerivativeError`` for a variable that was assigned since the graph was recorded."""
     wanted = {id(op) for op in found.held}
-    for node, leaf in zip(graph.inputs, graph.leaves, strict=True):
-        known = node.mark.variable() if isinstance(node.mark, VariableState) else None
-        if leaf is None and known is not None and id(known) in wanted:
+    for node in [node for node in free if isinstance(node.mark, VariableState)]:
+        known = node.mark.variable()
+        if known is not None and id(known) in wanted:
             raise DerivativeError(
-                f"{user_call(recording.name_of(function))}: {known} (made at {known.line_info}) "
+                f"{user_call(name_of(function))}: {known} (made at {known.line_info}) "
                 "was assigned after the array that is derived was computed from it; derive it "
                 "before the assignment, or compute it again"
             )
@@ -195,11 +140,11 @@ def grad(y: EagerArray, x: Any, *, seed: Any = None, unreached: str = "raise") -
     return deriv(check_array(y, "grad"), x, seed=seed, unreached=unreached)
 
 
-def states_of(y: EagerArray) -> list[VariableState]:
-    """Return the states of the trainable variables behind an array, in order of first use."""
-    marks = [node.mark for node in sorted(expand([y._node])[1], key=serial)]
-    found = [mark for mark in marks if isinstance(mark, VariableState) and mark.trainable]
-    return [*dict.fromkeys(found)]
+def states_of(y: EagerArray) -> dict[Leaf, VariableState]:
+    """Return the trainable variables behind an array, in order of first use, with their states."""
+    marks = [node.mark for node in sorted(plan_of([y._node]).inputs, key=nodes.serial)]
+    found = [(m.variable(), m) for m in marks if isinstance(m, VariableState)]
+    return {leaf: mark for leaf, mark in found if leaf is not None and leaf.trainable}
 
 
 def backward(y: EagerArray, seed: Any, retain_graph: bool) -> None:
@@ -211,24 +156,14 @@ def backward(y: EagerArray, seed: Any, retain_graph: bool) -> None:
             "trainable variable; geon.eager.variable makes one, and geon.eager.grad(y, x) derives "
             "with respect to any array"
         )
-    made: Any = deriv(y, [state.leaf for state in states], seed=seed)
-    for state, gradient in zip(states, made, strict=True):
+    made: Any = deriv(y, [*states], seed=seed)
+    for state, gradient in zip(states.values(), made, strict=True):
         before = state.gradient
         state.gradient = same(gradient if before is None else before + gradient, DETACHED)
     if not retain_graph:
         y._node.mark = FREED
         if y._node.value is not None:
             y._node.forget(FREED)
-
-
-@contextmanager
-def no_grad() -> Iterator[None]:
-    """Context in which new arrays are constants to derivatives: their graph is not remembered."""
-    before, local.grad = local.grad, False
-    try:
-        yield
-    finally:
-        local.grad = before
 
 
 # Leaving -----------------------------------------------------------------------------------------
@@ -246,10 +181,10 @@ def function(f: F) -> F:
 
     @functools.wraps(f)
     def call(*args: Any, **keywords: Any) -> Any:
-        if local.recording or next(recording.arrays_in((args, keywords)), None) is None:
+        if nodes.local.recording or not arrays_in((args, keywords)):
             return f(*args, **keywords)
         try:
-            return recording.record(f, args, keywords)
+            return recording.record(f, args, keywords, Arguments(args, keywords))
         except SymbolicError as error:
             what = f"{user_call(f.__name__)} is a geon.eager.function, {WHY}"
             shown = str(error) if WHY in str(error) else f"{error}\n{what}"
@@ -266,21 +201,16 @@ def graph(x: EagerArray) -> Tensor:
     versions before their last assignment. Axes are open where those of the data were, unless the
     graph states a length.
     """
-    found = Expanded([check_array(x, "graph")._node])
-    free = [n for n, leaf in zip(found.inputs, found.leaves, strict=True) if leaf is None]
-    if all(call.again is not None for call, _ in found.plan):
-        try:
-            return _tensor(found, x, [n.type.declared for n in free], free, True)
-        except GeonError:
-            pass  # a length is part of the graph, such as that of a flattened axis
-    return _tensor(found, x, [n.type.axes for n in free], free, False)
+    plan = plan_of([check_array(x, "graph")._node])
+    leaves, free = leaves_of(plan)
 
+    def tensor(open: bool) -> Tensor:
+        with nodes.symbolic():
+            given = filled_in(leaves, nodes.leaves_for(free, open))
+            made: Tensor = built(plan.steps, given, open, plan.sites)[plan.numbers[x._node]]
+        return made
 
-def _tensor(
-    found: Expanded, x: EagerArray, axes: list[Any], free: list[RecordedNode], open: bool
-) -> Tensor:
-    given = [input_leaf(a, n.type.dtype, site=n.site) for a, n in zip(axes, free, strict=True)]
-    with symbolic():
-        made = built(found.plan, found.leaves, given, open, found.sites)
-    tensor: Tensor = made[found.numbers[x._node]]
-    return tensor
+    if plan.opens:
+        with suppress(GeonError):  # a length is part of the graph, as that of a flattened axis
+            return tensor(True)
+    return tensor(False)

@@ -3,46 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import get_ident
 from typing import Any
 
 from ..errors import FeedError, GeonError, GuardError, UnavailableError
 from ..op_graph.core.source_info import describe, user_site
-from ..op_graph.op_graph import Leaf
-from ..op_graph.rows.leaves import input_leaf
 from ..transformers.base import Transformer, make_transformer
-from .arrays import LATE, EagerArray, refuse_reading
+from . import nodes
 from .memo import keep
-from .nodes import (
-    ALIAS,
-    FORGOTTEN,
-    FREED,
-    MAX_DEPTH,
-    Recent,
-    RecordedNode,
-    ResultPart,
-    local,
-    lock,
-    pending,
-    serial,
-    symbolic,
-)
+from .nodes import ALIAS, FORGOTTEN, FREED, MAX_DEPTH, Plan, Recent, RecordedNode, lock, pending
 
 MAX_PROGRAMS = 512  # maximum compiled programs
 
-
-class ProgramFamily:
-    """The programs of one structure: ``open`` is that for all lengths.
-
-    It is None before the second lengths, and False if a length is part of the structure.
-    """
-
-    open: Any = None
-    seen = 0
-
-
-programs: Recent[Any] = Recent(MAX_PROGRAMS)
-structures: Recent[ProgramFamily] = Recent(MAX_PROGRAMS)
+programs: Recent[Any] = Recent()  # by structure and lengths
+# By structure: the program for all lengths; None before the second ones, False if it states one.
+structures: Recent[Any] = Recent()
 
 
 class use:
@@ -76,23 +52,15 @@ def transformer() -> Transformer:
     return use.chosen
 
 
-def read(x: EagerArray) -> None:
-    """Compute the value of an array, with all that is pending in this thread."""
-    if local.recording:
-        refuse_reading(x)
-    node = x._node
+def read(node: RecordedNode) -> Any:
+    """Return the value of a node; it is computed with all that is pending in this thread."""
     with lock:
         if node.value is not None:
-            return
-        if len(pending) == 1 and node in pending and node.call is not ALIAS:
-            value = node.value = _computed((node,))[0]
-            value.flags.writeable = False
+            return node.value
+        if len(pending) == 1 and node in pending and node.result is not ALIAS:
+            _store(node, _computed((node,))[0])
             del pending[node]
-            if node.mark is None:
-                keep(node)
-            else:
-                node.forget(node.mark)
-            return
+            return node.value
         mine = _pending()
         try:
             evaluate(mine if node in mine else [node])
@@ -103,6 +71,7 @@ def read(x: EagerArray) -> None:
             if len(mine) == 1:
                 raise
             evaluate([node])
+        return node.value
 
 
 def sync() -> None:
@@ -114,7 +83,7 @@ def sync() -> None:
 def limit(args: Sequence[RecordedNode]) -> None:
     """Compute what is pending, and forget the graph of nodes with too many calls behind them."""
     with lock:
-        evaluate([*dict.fromkeys([*_pending(), *[arg for arg in args if arg.type is not None]])])
+        evaluate([*dict.fromkeys([*_pending(), *args])])
         for node in args:
             if node.value is not None and node.depth >= MAX_DEPTH:
                 node.forget(node.mark or FORGOTTEN)
@@ -123,11 +92,7 @@ def limit(args: Sequence[RecordedNode]) -> None:
 def _pending() -> list[RecordedNode]:
     """Return the nodes of live arrays of this thread without a value."""
     me = get_ident()
-    while True:
-        try:
-            return [node for node, thread in list(pending.items()) if thread == me]
-        except RuntimeError:  # an array died meanwhile
-            continue
+    return [node for node, thread in pending.copy().items() if thread == me]
 
 
 def evaluate(roots: Sequence[RecordedNode]) -> None:
@@ -136,138 +101,113 @@ def evaluate(roots: Sequence[RecordedNode]) -> None:
     wanted = [node for node in dict.fromkeys(sources) if node.value is None]
     if wanted:
         for node, value in zip(wanted, _computed(wanted), strict=True):
-            value.setflags(write=False)
-            node.value = value
-            if node.shown and (node.mark is None or node.mark is FREED):
-                keep(node)
-            if node.mark is not None:
-                node.forget(node.mark)
+            _store(node, value)
     for node, source in zip(roots, sources, strict=True):
         pending.pop(node, None)
-        node.value = source.value
-        if node.mark is not None:
-            node.forget(node.mark)
+        if node is not source:
+            node.value = source.value
+            if node.mark is not None:
+                node.forget(node.mark)
+
+
+def _store(node: RecordedNode, value: Any) -> None:
+    """Give a node its value."""
+    value.setflags(write=False)
+    node.value, mark = value, node.mark
+    if node.shown and (mark is None or mark is FREED):
+        keep(node)
+    if mark is not None:
+        node.forget(mark)
 
 
 def _source(node: RecordedNode) -> RecordedNode:
     """Return the node that has the value of a version or of a detached array."""
-    while node.call is ALIAS and node.value is None:
+    while node.result is ALIAS and node.value is None:
         (node,) = node.args
     return node
 
 
-def _computed(wanted: Sequence[RecordedNode]) -> Any:
-    """Return the values of nodes."""
-    order = list(wanted)
-    seen = set(order)
-    for node in order:  # it grows
-        for arg in node.args:
-            if arg.value is None and arg not in seen:
-                seen.add(arg)
-                order.append(arg)
-    if len(order) > 1:
-        order.sort(key=serial)
-    chosen = use.chosen or transformer()
+def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
+    """Return the values of nodes.
+
+    The key of their program has the results of calls, from the ``wanted`` on, each with the numbers
+    of its arguments in order of discovery; those of computed ones are negative.
+    """
+    order, values = [*wanted], []
     numbers: dict[RecordedNode, int] = {}
-    inputs: list[RecordedNode] = []
-    values: list[Any] = []
-    key: list[Any] = [chosen]
+    chosen = use.chosen or transformer()
+    key: list[Any] = [chosen, len(order)]
     for node in order:
-        key.append(node.call)
-        for arg in node.args:
-            if arg not in numbers:
-                numbers[arg] = len(numbers)
-                inputs.append(arg)
-                values.append(arg.value)
-            key.append(numbers[arg])
         numbers[node] = len(numbers)
-    key += [numbers[node] for node in wanted]
+    for node in order:  # it grows
+        key.append(node.result)
+        for arg in node.args:
+            number = numbers.get(arg)
+            if number is None:
+                number = len(numbers)
+                if arg.value is None:
+                    order.append(arg)
+                else:
+                    values.append(arg.value)
+                    number = ~number
+                numbers[arg] = number
+            key.append(number)
     exact = tuple(key)
-    program = programs.new.get(exact) or programs.get(exact)
+
+    def plan() -> Plan:
+        return Plan(order, [node for node, number in numbers.items() if number < 0])
+
+    program = programs.get(exact)
     if program is None:
-        program = programs.put(exact, _program(chosen, order, inputs, wanted, numbers))
+        program = programs.put(exact, _program(chosen, plan(), wanted), MAX_PROGRAMS)
     try:
-        return program(*values)
+        made = program(*values)
     except GeonError as error:
-        if isinstance(error, (FeedError, GuardError)):  # the program for all lengths states one
-            program = programs.put(exact, _compiled(chosen, order, inputs, wanted, False))
-            return program(*values)
-        raise _with_lines(chosen, error, order) from None
+        if not isinstance(error, (FeedError, GuardError)):
+            raise _with_lines(chosen, error, plan()) from None
+        # The program for all lengths states one.
+        programs[exact] = _compiled(chosen, plan(), wanted, False, False)
+        made = programs[exact](*values)
+    return [made] if len(wanted) == 1 else made
 
 
-def _program(
-    chosen: Transformer,
-    order: Sequence[RecordedNode],
-    inputs: Sequence[RecordedNode],
-    wanted: Sequence[RecordedNode],
-    numbers: dict[RecordedNode, int],
-) -> Any:
+def _program(chosen: Transformer, plan: Plan, wanted: Sequence[RecordedNode]) -> Any:
     """Return a program for these nodes; from the second lengths on, one for all lengths."""
-    generic = (
-        chosen,
-        tuple([(n.call.generic, tuple([numbers[a] for a in n.args])) for n in order]),
-        tuple([(n.type.declared, n.type.dtype) for n in inputs]),
-        tuple([numbers[node] for node in wanted]),
-    )
-    known = structures.get(generic) or structures.put(generic, ProgramFamily())
-    known.seen += 1
-    if known.seen > 1 and known.open is None:
-        known.open = False
-        opens = any(n.type.declared is not n.type.axes for n in inputs)
-        if opens and all(node.call.again is not None for node in order):
-            try:
-                known.open = _compiled(chosen, order, inputs, wanted, True)
-            except GeonError:
-                known.open = False  # such as the length of a flattened axis
-    return known.open or _compiled(chosen, order, inputs, wanted, False)
+    key = (chosen, plan.generic(), tuple([plan.numbers[node] for node in wanted]))
+    if key not in structures:
+        structures.put(key, None, MAX_PROGRAMS)
+    elif structures[key] is None:
+        structures[key] = False
+        if plan.opens and any(n.type.declared is not n.type.axes for n in plan.inputs):
+            with suppress(GeonError):  # such as for the length of a flattened axis
+                structures[key] = _compiled(chosen, plan, wanted, True, True)
+    return structures[key] or _compiled(chosen, plan, wanted, False, False)
 
 
 def _compiled(
-    chosen: Transformer,
-    order: Sequence[RecordedNode],
-    inputs: Sequence[RecordedNode],
-    wanted: Sequence[RecordedNode],
-    open: bool,
+    chosen: Transformer, plan: Plan, wanted: Sequence[RecordedNode], open: bool, again: bool
 ) -> Any:
-    """Return the computation of nodes from the values of the inputs."""
-    with symbolic():
-        leaves = [_leaf(node, open) for node in inputs]
-        tensors: dict[RecordedNode, Any] = dict(zip(inputs, leaves, strict=True))
-        for node in order:
-            given = [tensors[arg] for arg in node.args]
-            tensors[node] = node.call.build(given, open, node.site)
-        return chosen.computation([tensors[node] for node in wanted], *leaves)
+    """Return the computation of nodes from the values of the inputs of a plan."""
+    with nodes.symbolic():
+        leaves = nodes.leaves_for(plan.inputs, open)
+        tensors = nodes.built(plan.steps, leaves, again, plan.sites)
+        results = [tensors[plan.numbers[node]] for node in wanted]
+        return chosen.computation(results if len(results) > 1 else results[0], *leaves)
 
 
-def _leaf(node: RecordedNode, open: bool) -> Leaf:
-    """Return a placeholder for the value of a node, with its line."""
-    axes = node.type.declared if open else node.type.axes
-    return input_leaf(axes, node.type.dtype, site=node.site)
-
-
-def _with_lines(chosen: Transformer, error: GeonError, order: Sequence[RecordedNode]) -> GeonError:
+def _with_lines(chosen: Transformer, error: GeonError, plan: Plan) -> GeonError:
     """Return an error of a program with the lines that built the array and asked for its value.
 
     The calls are computed one by one to find it: equal programs of other lines are one.
     """
     asked = describe(user_site())
-    values: dict[RecordedNode, Any] = {}
-    for node in order:
-        args = [values[arg] if arg in values else arg.value for arg in node.args]
+    values = {node: node.value for node in plan.inputs}
+    for node in plan.order:
+        one = Plan([node], dict.fromkeys(node.args))
         try:
-            if node.call is ALIAS or isinstance(node.call, ResultPart):
-                values[node] = node.call.build(args, False)
-                continue
-            with symbolic():
-                leaves = [_leaf(arg, False) for arg in node.args]
-                known = node.call.again is not None
-                f = chosen.computation(node.call.build(leaves, known, node.site), *leaves)
-            values[node] = f(*args)
+            f = _compiled(chosen, one, [node], False, one.opens)
+            values[node] = f(*[values[arg] for arg in one.inputs])
         except GeonError as own:
-            what = f"the value of {node.call.name} at {describe(node.site)}"
+            what = f"the value of {node.result.call.name} at {describe(node.site)}"
             return type(own)(f"{own}\n{what} was asked for at {asked}")
     return type(error)(f"{error}\nits value was asked for at {asked}")
-
-
-LATE["read"] = read
-LATE["limit"] = limit

@@ -1,6 +1,6 @@
-"""Values that are found again: those of the same call on the same arguments.
+"""Calls that are found again: the node of an equal call, or the value of one that was dropped.
 
-They lie beside the first argument and die with it. Large ones are dropped, those not used for
+They lie beside the first argument and die with it. Large values are dropped, those not used for
 longest first, to stay within a number of bytes.
 """
 
@@ -14,51 +14,53 @@ from .nodes import RecordedNode, lock
 
 MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
 LARGE_BYTES = 4096  # least bytes of a value that are counted
-MAX_SMALL = 64  # maximum values beside an argument that are not counted
-
-Large = OrderedDict[tuple[int, Any], tuple["ref[RecordedNode]", "ref[RecordedNode]", int]]
+MAX_USES = 64  # maximum calls of one first argument that are found again
 
 
 class KeptValues:
     """The counted values: by the id of the first argument and the rest of the call."""
 
-    most = MAX_BYTES
-    taken = 0
-    large: Large = OrderedDict()
+    most, taken = MAX_BYTES, 0
+    large: OrderedDict[Any, tuple[ref[RecordedNode], ref[RecordedNode], int]] = OrderedDict()
 
 
-def find(call: Any, args: tuple[RecordedNode, ...]) -> Any:
-    """Return the kept value of a call on these arguments; None if there is none."""
-    results = args[0].results if args else None
-    if results is None:
+def find(first: RecordedNode, key: Any) -> Any:
+    """Return the key, the reference and the value of an equal call; None if there is none."""
+    uses = first.uses
+    if uses.__class__ is dict:
+        uses = uses.get(key)
+    elif uses is not None and uses[0] != key:
         return None
-    key = (call, *map(id, args[1:]))
-    found = results.get(key)
-    if found is None:
-        return None
-    for known, arg in zip(found[1], args[1:], strict=True):
-        if known() is not arg:
-            return None
-    with lock:
-        if (id(args[0]), key) in KeptValues.large:
-            KeptValues.large.move_to_end((id(args[0]), key))
-    return found[0]
+    if uses is not None and uses[2] is not None and uses[2].nbytes >= LARGE_BYTES:
+        with lock:
+            if (id(first), key) in KeptValues.large:
+                KeptValues.large.move_to_end((id(first), key))
+    return uses
+
+
+def put(first: RecordedNode, use: tuple[Any, Any, Any]) -> None:
+    """Note a call whose first argument is this node: its key, a reference and a kept value."""
+    uses = first.uses
+    if uses is None or len(uses) >= MAX_USES or (uses.__class__ is tuple and uses[0] == use[0]):
+        first.uses = use
+    else:
+        if uses.__class__ is tuple:
+            uses = first.uses = {uses[0]: uses}
+        uses[use[0]] = use
 
 
 def keep(node: RecordedNode) -> None:
     """Keep the value of a computed node; the caller holds the lock."""
-    if not node.args or not KeptValues.most:
+    args, value = node.args, node.value
+    if not args or not KeptValues.most:
         return
-    first, *rest = node.args
-    size = node.value.nbytes
-    if first.results is None or (size < LARGE_BYTES and len(first.results) >= MAX_SMALL):
-        first.results = {}
-    key = (node.call, *map(id, rest))
-    first.results[key] = node.value, list(map(ref, rest))
-    if size >= LARGE_BYTES:
+    first, made = args[0], ref(node)
+    key = node.result if len(args) == 1 else (node.result, *[arg.serial for arg in args[1:]])
+    put(first, (key, made, value))
+    if value.nbytes >= LARGE_BYTES:
         before = KeptValues.large.pop((id(first), key), None)
-        KeptValues.taken += size - (0 if before is None else before[2])
-        KeptValues.large[id(first), key] = ref(first), ref(node), size
+        KeptValues.taken += value.nbytes - (0 if before is None else before[2])
+        KeptValues.large[id(first), key] = ref(first), made, value.nbytes
         drop(KeptValues.most)
 
 
@@ -68,9 +70,9 @@ def drop(most: int) -> None:
         (_, key), (known, made, size) = KeptValues.large.popitem(last=False)
         KeptValues.taken -= size
         first, node = known(), made()
-        if first is not None and first.results is not None:
-            first.results.pop(key, None)
-        if node is not None and not node.shown and node.call is not None:
+        if first is not None and find(first, key) is not None:
+            put(first, (key, made, None))
+        if node is not None and not node.shown and node.result is not None:
             node.value = None
 
 

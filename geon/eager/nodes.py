@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -14,8 +14,8 @@ from ..op_graph.axes.axes import Axes
 from ..op_graph.op_graph import Leaf, Op
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.transforms.functionalize import substitute
-from ..op_graph.values.dtypes import DType
-from ..op_graph.values.tree import is_mapping
+from ..op_graph.values.dtypes import FLOAT32, DType
+from ..op_graph.values.tree import mapped
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
@@ -33,8 +33,7 @@ class Local(threading.local):
     ``grad`` is false in ``no_grad``.
     """
 
-    recording = False
-    grad = True
+    recording, grad = False, True
 
 
 local = Local()
@@ -42,79 +41,50 @@ lock = threading.RLock()
 
 
 @contextmanager
-def symbolic() -> Iterator[None]:
-    """Context in which arrays are leaves of symbolic graphs."""
-    before, local.recording = local.recording, True
+def _set(attribute: str, value: bool) -> Iterator[None]:
+    before = getattr(local, attribute)
+    setattr(local, attribute, value)
     try:
         yield
     finally:
-        local.recording = before
+        setattr(local, attribute, before)
 
 
-class Recent(Generic[Value]):
-    """A table of bounded size: the entries used since half of it was filled, or the half before."""
+def symbolic() -> AbstractContextManager[None]:
+    """Context in which arrays are leaves of symbolic graphs."""
+    return _set("recording", True)
 
-    def __init__(self, size: int = MAX_ENTRIES) -> None:
-        self.size = size // 2
-        self.new: dict[Any, Value] = {}
-        self.old: dict[Any, Value] = {}
 
-    def get(self, key: Any) -> Value | None:
-        """Return the value under a key; None if there is none."""
-        found = self.new.get(key)
-        if found is None:
-            found = self.old.get(key)
-            if found is not None:
-                self.put(key, found)
-        return found
+def no_grad() -> AbstractContextManager[None]:
+    """Context in which new arrays are constants to derivatives: their graph is not remembered."""
+    return _set("grad", False)
 
-    def put(self, key: Any, value: Value) -> Value:
-        """Store and return a value; drop the older half if the table is full."""
-        if len(self.new) >= self.size:
-            self.old, self.new = self.new, {}
-        self.new[key] = value
+
+class Recent(dict[Any, Value], Generic[Value]):
+    """A table that drops the older half of its entries when it is full."""
+
+    def put(self, key: Any, value: Value, most: int = MAX_ENTRIES) -> Value:
+        """Store and return a value, in a table of at most ``most`` entries."""
+        if len(self) >= most:
+            for old in [*itertools.islice(self, most // 2)]:
+                del self[old]
+        self[key] = value
         return value
 
 
-class OfOps(Generic[Value]):
-    """A table of values by op, each until the op dies; ops are compared by identity."""
-
-    def __init__(self) -> None:
-        self.entries: dict[int, tuple[weakref.ref[Op], Value]] = {}
-
-    def get(self, op: Op) -> Value | None:
-        """Return the value of an op; None if there is none."""
-        found = self.entries.get(id(op))
-        return None if found is None or found[0]() is not op else found[1]
-
-    def put(self, op: Op, value: Value) -> Value:
-        """Store and return the value of an op."""
-        key, entries = id(op), self.entries
-        self.entries[key] = weakref.ref(op, lambda _: entries.pop(key, None)), value
-        return value
+def until_dropped(table: dict[int, Value], op: Op, value: Value) -> Value:
+    """Store and return the value of an op under its id, until the op dies."""
+    weakref.finalize(op, table.pop, id(op), None)
+    return table.setdefault(id(op), value)
 
 
-def mapped(value: Any, of: Callable[[Any], Any]) -> Any:
-    """Return nested lists, tuples, dictionaries and slices with ``of`` applied to their items."""
-    if value.__class__ is list or isinstance(value, tuple):
-        return getattr(type(value), "_make", type(value))([mapped(item, of) for item in value])
-    if is_mapping(value):
-        return {key: mapped(item, of) for key, item in value.items()}
-    if value.__class__ is slice:
-        return slice(*[mapped(v, of) for v in (value.start, value.stop, value.step)])
-    return of(value)
-
-
-class Place:
-    """The place of a tensor in a structure of arguments or results."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
+class Place(int):
+    """The number of a tensor in a structure of arguments or results."""
 
 
 def filled(structure: Any, values: Sequence[Any]) -> Any:
     """Return a structure with the value of its number in each place."""
-    return mapped(structure, lambda v: values[v.number] if v.__class__ is Place else v)
+    return mapped(structure, lambda v: values[v] if v.__class__ is Place else v)
 
 
 class Type:
@@ -150,103 +120,129 @@ class RecordedCall:
     """A function applied to arguments of given types.
 
     ``templates`` are the pure ops of its results over ``leaves``: the slots of its arguments, then
-    the ``variables`` that it reads. The first ``shown`` results are the user's, in ``structure``;
-    the others are the new values of the variables ``updated``. ``types`` are those of the results.
-    ``generic`` is equal for calls that differ in lengths alone; ``again`` builds the results from
-    tensors of other or open lengths, and is None if the function cannot be called again. ``held``
-    keeps alive what keys of tables have the id of.
+    the ``variables`` that it reads. The first ``shown`` of its ``results`` are the user's, in
+    ``structure``; the others are the new values of the variables ``updated``. ``generic`` is equal
+    for calls that differ in lengths alone; ``again`` builds the results from tensors of other or
+    open lengths, and is None if the function cannot be called again. ``held`` keeps alive what keys
+    of tables have the id of.
     """
 
-    __slots__ = (
-        "again", "generic", "held", "leaves", "name", "parts", "shown", "structure", "templates",
-        "types", "updated", "variables",
-    )  # fmt: skip
+    variables: tuple[Leaf, ...] = ()
+    updated: tuple[Leaf, ...] = ()
+    shown = 1
+    structure: Any = Place(0)
+    generic: Any = None
+    again: Callable[[Sequence[Any], Any], Sequence[Any]] | None = None
 
-    name: str
-    templates: tuple[Op, ...]
-    leaves: tuple[Leaf, ...]
-    variables: tuple[Leaf, ...]
-    updated: tuple[Leaf, ...]
-    types: tuple[Type, ...]
-    parts: list[ResultPart]
-    shown: int
-    structure: Any
-    generic: Any
-    again: Callable[[Sequence[Any], Any], Sequence[Any]] | None
-    held: list[Any]
+    def __init__(
+        self, name: str, templates: Sequence[Op], leaves: Sequence[Leaf], kinds: Sequence[Any]
+    ) -> None:
+        self.name, self.templates, self.leaves = name, tuple(templates), tuple(leaves)
+        self.results = [CallResult(self, k, kind) for k, kind in enumerate(kinds)]
+        self.types = [*kinds]
+        self.held: list[Any] = []
 
-    def build(self, tensors: Sequence[Any], open: bool, site: Site | None = None) -> Any:
-        """Return the result for these tensors; a tuple if it has several.
-
-        If ``open``, it is built again, at the line ``site``.
-        """
+    def build(self, tensors: Sequence[Any], open: bool, site: Site | None) -> Sequence[Any]:
+        """Return the results for these tensors; if ``open``, built again, at the line ``site``."""
         if open:
             assert self.again is not None
-            made = self.again(tensors, site)
-        else:
-            known: dict[Op, Op] = dict(zip(self.leaves, tensors, strict=True))
-            made = [substitute(op, known) for op in self.templates]
-        return made[0] if len(made) == 1 else tuple(made)
+            return self.again(tensors, site)
+        known: dict[Op, Op] = dict(zip(self.leaves, tensors, strict=True))
+        return [substitute(op, known) for op in self.templates]
 
 
-class ResultPart:
-    """The call that takes one of several results."""
+class CallResult:
+    """One of the results of a call: its number, and its type."""
 
-    again: Any = True
+    __slots__ = ("call", "number", "type")
 
-    def __init__(self, number: int, name: str) -> None:
-        self.number, self.name, self.generic = number, name, ("part", number)
-
-    def build(self, tensors: Sequence[Any], open: bool, site: Site | None = None) -> Any:
-        """Return the result of this number."""
-        return tensors[0][self.number]
+    def __init__(self, call: RecordedCall, number: int, type: Type) -> None:
+        self.call, self.number, self.type = call, number, type
 
 
-class Alias:
-    """The call whose result is its argument: a version of a variable, or a detached array."""
-
-    name = generic = "detach"
-    again: Any = True
-
-    def build(self, tensors: Sequence[Any], open: bool, site: Site | None = None) -> Any:
-        """Return the argument."""
-        return tensors[0]
+def _alias() -> CallResult:
+    leaf = input_leaf(Axes(), FLOAT32)
+    made = RecordedCall("detach", [leaf], [leaf], [None])
+    made.generic, made.again = "detach", lambda tensors, site: tensors
+    return made.results[0]
 
 
-ALIAS = Alias()
-_serials = itertools.count()
+ALIAS = _alias()  # the result that is its argument: a version of a variable, or a detached array
+serials = itertools.count()
 serial = attrgetter("serial")
 
 
 class RecordedNode:
-    """A value of the recorded graph: the result of ``call`` on ``args``, or data without a call.
+    """A value of the recorded graph: the ``result`` of a call on ``args``, or data without a call.
 
     ``value`` is its array once it is computed. ``mark`` is a ``VariableState`` for a version of a
     variable, or the reason why derivatives end here. ``depth`` counts calls from the data.
-    ``shown`` is true while an array has the node, and ``results`` are kept values of calls on it.
-    The node of several results has no type and no value; each result is a ``ResultPart`` of it.
+    ``shown`` is the number of arrays that have the node. ``uses`` has the nodes whose first
+    argument it is: their key, which is the rest of the call, a reference, and a kept value. Several
+    are in a dictionary by the key.
     """
 
     __slots__ = (
-        "__weakref__", "args", "call", "depth", "mark", "results", "serial", "shown", "site",
-        "type", "value",
+        "__weakref__", "args", "depth", "mark", "result", "serial", "shown", "site", "type", "uses",
+        "value",
     )  # fmt: skip
 
-    mark: Any
-    results: dict[Any, Any] | None
-    Args = tuple["RecordedNode", ...]
+    uses: Any
 
     def __init__(
-        self, call: Any, args: Args, type: Any, site: Site, depth: int, value: Any
+        self, result: Any, args: Args, type: Type, site: Site, value: Any, depth: int, mark: Any
     ) -> None:
-        self.call, self.args, self.type, self.site, self.depth = call, args, type, site, depth
-        self.value, self.mark, self.results, self.shown = value, None, None, False
-        self.serial = next(_serials)
+        self.result, self.args, self.type, self.site, self.value = result, args, type, site, value
+        self.depth, self.mark, self.uses, self.shown = depth, mark, None, 0
+        self.serial = next(serials)
 
     def forget(self, mark: Any) -> None:
         """Drop the graph of a computed value."""
-        self.call, self.args, self.depth, self.mark = None, (), 0, mark
+        self.result, self.args, self.depth, self.mark = None, (), 0, mark
 
 
+Args = tuple[RecordedNode, ...]
 # Nodes whose arrays are alive and not computed, with the thread that made them.
 pending: dict[RecordedNode, int] = {}
+Step = tuple[CallResult, tuple[int, ...]]  # a result of a call, and the numbers of its arguments
+
+
+class Plan:
+    """The graph behind nodes as data: ``steps`` in order, after the ``inputs`` it starts from.
+
+    ``numbers`` has the number of each input and step.
+    """
+
+    def __init__(self, order: Iterable[RecordedNode], inputs: Iterable[RecordedNode]) -> None:
+        self.order, self.inputs = sorted(order, key=serial), [*inputs]
+        self.numbers = {node: k for k, node in enumerate((*self.inputs, *self.order))}
+        self.steps: list[Step] = [
+            (node.result, tuple([self.numbers[arg] for arg in node.args])) for node in self.order
+        ]
+        self.sites = [node.site for node in self.order]
+        # Whether all calls can be made again with tensors of other lengths.
+        self.opens = all(result.call.again is not None for result, _ in self.steps)
+
+    def generic(self) -> tuple[Any, ...]:
+        """Return a key that is equal for plans that differ in lengths alone."""
+        kinds = [(node.type.declared, node.type.dtype) for node in self.inputs]
+        steps = [(result.call.generic, result.number, at) for result, at in self.steps]
+        return (tuple(kinds), tuple(steps))
+
+
+def leaves_for(nodes: Iterable[RecordedNode], open: bool) -> list[Leaf]:
+    """Return placeholders for the values of nodes, with their lines."""
+    kinds = [(node.type, node.site) for node in nodes]
+    return [input_leaf(t.declared if open else t.axes, t.dtype, site=s) for t, s in kinds]
+
+
+def built(
+    steps: Iterable[Step], given: Iterable[Any], open: bool, sites: Sequence[Any] = ()
+) -> list[Any]:
+    """Return the tensors of a plan: those ``given``, then that of each step."""
+    made, calls = [*given], dict[Any, Any]()
+    for (result, at), site in itertools.zip_longest(steps, sites):
+        if (result.call, at) not in calls:
+            calls[result.call, at] = result.call.build([made[k] for k in at], open, site)
+        made.append(calls[result.call, at][result.number])
+    return made

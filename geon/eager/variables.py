@@ -1,4 +1,4 @@
-"""Variables in eager computation, and symbolic tensors of variables and draws as arrays."""
+"""Variables in eager computation: their versions, and variables as arrays."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import AxisError
 from ..op_graph.axes.axes import Axes
-from ..op_graph.building.constants import number
-from ..op_graph.evaluation.interpreter import interpret
 from ..op_graph.nodes import slot_setter
-from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, put_notes, storage_leaves
+from ..op_graph.op_graph import Leaf, Op, put_notes
 from ..op_graph.rows.effects import assign
 from ..op_graph.rows.leaves import variable as make_variable
-from ..op_graph.transforms.functionalize import functional, substitute
-from ..op_graph.values.dtypes import UINT64
+from ..transformers.base import make_transformer
 from .arrays import EagerArray, array, data_array, same
-from .nodes import OfOps, RecordedNode, lock
+from .nodes import RecordedNode, lock, type_of, until_dropped
 
 
 class VariableState:
@@ -27,20 +23,16 @@ class VariableState:
     ``array`` holds the version. A version of a variable that no longer exists is data.
     """
 
-    __slots__ = ("array", "gradient", "trainable", "variable")
+    __slots__ = ("array", "gradient", "variable")
 
     array: EagerArray
     gradient: EagerArray | None
 
     def __init__(self, leaf: Leaf) -> None:
-        self.variable, self.trainable, self.gradient = weakref.ref(leaf), leaf.trainable, None
-
-    @property
-    def leaf(self) -> Leaf:
-        """The variable, which is alive."""
-        leaf = self.variable()
-        assert leaf is not None
-        return leaf
+        self.variable, self.gradient = weakref.ref(leaf), None
+        value = make_transformer("numpy").get(leaf)  # an initial value of every kind
+        axes = [axis.with_length(n) for axis, n in zip(leaf.axes, value.shape, strict=True)]
+        self.put(data_array(value, type_of(Axes(*axes), leaf.axes, leaf.dtype), value))
 
     def current(self, node: RecordedNode) -> Leaf | None:
         """Return the variable if ``node`` is its newest version; otherwise None."""
@@ -51,46 +43,16 @@ class VariableState:
         self.array = same(value, self)
 
 
-_states: OfOps[VariableState] = OfOps()
+_states: dict[int, VariableState] = {}  # by the id of the variable
 
 
 def state_of(leaf: Leaf) -> VariableState:
     """Return the state of a variable; its first version is its initial value."""
-    found = _states.get(leaf)
+    found = _states.get(id(leaf))
     if found is None:
         with lock:
-            found = _states.get(leaf)
-            if found is None:
-                found = VariableState(leaf)
-                found.put(_first(leaf))
-                _states.put(leaf, found)
+            found = _states.get(id(leaf)) or until_dropped(_states, leaf, VariableState(leaf))
     return found
-
-
-def _first(leaf: Leaf) -> EagerArray:
-    """Return the initial value of a variable."""
-    given: Any = leaf.initial_value
-    if isinstance(given, Tensor):
-        # As a transformer does: draws are those of the call 0, whatever was drawn before.
-        order = post_order([given])
-        zeros: dict[Op, Op] = {
-            op.args[0]: number(0, UINT64) for op in order if op.primitive.name == "random_bits"
-        }
-        (pure,) = functional([substitute(given, zeros)]).outputs
-        if pure is None or storage_leaves(pure):
-            return array(given)
-        value = interpret([pure], {}, {})[pure]
-        axes = Axes(*[a.with_length(n) for a, n in zip(leaf.axes, value.shape, strict=True)])
-        return data_array(value, axes, leaf.axes)
-    lengths: Any = [axis.length for axis in leaf.axes]
-    if any(not isinstance(length, int) for length in lengths):
-        raise AxisError(
-            f"the variable {leaf} (made at {leaf.line_info}) has an open length, which its "
-            "initial value does not fix; give it an array as initial_value"
-        )
-    axes = Axes(*[a.with_length(n) for a, n in zip(leaf.axes, lengths, strict=True)])
-    value = np.asarray(0 if given is None else given(axes))
-    return data_array(np.array(np.broadcast_to(value, tuple(lengths)), leaf.dtype), axes, leaf.axes)
 
 
 def leaf_of(value: Any) -> Any:
@@ -132,7 +94,7 @@ class EagerVariable(EagerArray):
         """Assign a value: an array, a number, or data over the variable's axes."""
         if not isinstance(value, Op) and np.ndim(value):
             value = array(value, self.leaf.axes, self.leaf.dtype)
-        from .tensors import run
+        from .recording import run
 
         run(assign(self.leaf, value))
 

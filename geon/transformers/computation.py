@@ -129,7 +129,8 @@ class Computation:
             except ABOUT_OPS as error:
                 raise call_errors.about_ops(error, self.stages(), args) from None
             if values is not NotImplemented:
-                self.moved.forget()
+                if self.moved.values:
+                    self.moved.forget()
                 if self.single and values and not self.keep:
                     return values[0]
                 return self._structured(values)

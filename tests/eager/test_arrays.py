@@ -13,6 +13,7 @@ from geon import eager
 from geon.eager import evaluation, nodes
 
 N, C, H = geon.Axis("N"), geon.Axis("C", 3), geon.Axis("H", 2)
+rows = np.arange(6)[:, None]
 
 
 @pytest.fixture(autouse=True)
@@ -83,10 +84,10 @@ def test_functions_and_operators_are_those_of_tensors(f, numpy_transformer):
 
 
 def test_numpy_arrays_take_the_axes_of_the_array_and_do_not_become_constants():
-    x, made = x_of(), len(evaluation.programs.new)
+    x, made = x_of(), len(evaluation.programs)
     for k in range(3):
         np.testing.assert_allclose(x * (data(2, 3) + k), data(2, 3) * (data(2, 3) + k), rtol=1e-6)
-    assert len(evaluation.programs.new) - made == 1
+    assert len(evaluation.programs) - made == 1
 
 
 def test_numpy_functions_that_geon_lacks_work_on_the_values():
@@ -107,13 +108,13 @@ def test_a_loop_body_compiles_once_and_other_lengths_share_one_program():
         return float((geon.tanh(x_of(n) * 0.37) + 0.11).sum())
 
     step(2)
-    before = len(evaluation.programs.new)
+    before = len(evaluation.programs)
     assert step(2) == step(2)
-    assert len(evaluation.programs.new) == before
+    assert len(evaluation.programs) == before
     for n in (3, 4, 5):
         want = (np.tanh(data(n, 3) * np.float32(0.37)) + np.float32(0.11)).sum()
         assert step(n) == pytest.approx(want, rel=1e-5)
-    made = list(evaluation.programs.new.values())[before:]
+    made = list(evaluation.programs.values())[before:]
     assert len({id(program) for program in made}) == 1
 
 
@@ -124,12 +125,44 @@ def test_a_structure_that_states_a_length_has_programs_for_each_length():
         np.testing.assert_array_equal(parts, data(n, 3))
 
 
+@pytest.mark.parametrize(("f", "want"), [
+    (lambda x, k: geon.clip(x, -0.1 * k, 9.0), lambda x, k: np.clip(x, np.float32(-0.1 * k), 9)),
+    (lambda x, k: x[{N: k % 6}], lambda x, k: x[k % 6]),
+    (lambda x, k: x * k, lambda x, k: x * np.float32(k)),
+    (lambda x, k: geon.update(x, float(k), {N: k % 6}), lambda x, k: np.where(rows == k % 6, k, x)),
+    (lambda x, k: geon.where(x > 0, x, 0.5 * k), lambda x, k: np.where(x > 0, x, 0.5 * k)),
+])  # fmt: skip
+def test_numbers_and_positions_that_vary_become_arguments(f, want):
+    x, made = x_of(6), len(evaluation.programs)
+    for k in range(30):
+        np.testing.assert_array_equal(f(x, k), want(data(6, 3), k))
+    assert len(evaluation.programs) - made < 10
+
+
+def test_numbers_that_a_function_needs_stay_constants():
+    x = x_of(3)
+    for k in range(1, 9):
+        np.testing.assert_allclose(x**k, data(3, 3) ** k, rtol=1e-5)
+        assert geon.pad(x, {N: (0, k)}).shape == (3 + k, 3)
+        assert geon.top_k(x, min(k, 3), C)[0].shape == (3, min(k, 3))
+
+
+def test_a_varying_position_outside_of_its_axis_raises_at_its_line():
+    x = x_of(6)
+    for k in range(8):
+        if k < 6:
+            np.testing.assert_array_equal(x[{N: k}], data(6, 3)[k])
+        else:
+            with pytest.raises(geon.IndexRangeError, match="test_arrays.py"):
+                x[{N: k}]
+
+
 def test_many_numbers_of_one_line_become_arguments():
-    x, made = x_of(), len(evaluation.programs.new)
+    x, made = x_of(), len(evaluation.programs)
     for k in range(40):
         got = x * (0.5 + k / 64)
         np.testing.assert_allclose(got, data(2, 3) * np.float32(0.5 + k / 64), rtol=1e-6)
-    assert len(evaluation.programs.new) - made < 8
+    assert len(evaluation.programs) - made < 8
 
 
 def test_pending_arrays_are_computed_together_and_dropped_ones_not():
@@ -148,6 +181,17 @@ def test_a_value_is_found_again_on_the_same_arguments():
     both = np.asarray(x * z)
     assert np.asarray(geon.tanh(x)) is first and np.asarray(x * z) is both
     assert np.asarray(geon.tanh(z)) is not first and np.asarray(z * x) is not both
+
+
+def test_equal_calls_are_one_node_as_equal_ops_are_one_op():
+    x = x_of()
+    y = geon.sum(geon.square(geon.tanh(x)))
+    np.testing.assert_allclose(eager.grad(y, geon.tanh(x)), 2 * np.tanh(data(2, 3)), rtol=1e-6)
+    both = geon.tanh(x) * geon.tanh(x)
+    np.testing.assert_allclose(both, np.tanh(data(2, 3)) ** 2, rtol=1e-6)
+    with eager.no_grad():
+        constant = geon.tanh(x)
+    np.testing.assert_array_equal(eager.grad(geon.sum(constant * x), x), np.tanh(data(2, 3)))
 
 
 def test_large_values_are_dropped_that_were_not_used_for_longest():
@@ -170,6 +214,23 @@ def test_large_values_are_dropped_that_were_not_used_for_longest():
         eager.kept_bytes(before)
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: geon.scan(lambda c, _: (c + x, c), geon.broadcast(0.0, [C]), over=H)[0],
+    lambda x: geon.while_loop(lambda c: geon.all(c < 9.0), lambda c: c + abs(x), x * 0.0 + 1.0),
+    lambda x: geon.cond(geon.constant(True), lambda: x * 2.0, lambda: x),
+    lambda x: geon.custom_deriv(lambda g, out, x: [3 * g])(geon.round)(x * 5.0),
+    lambda x: geon.checkpoint(lambda x: geon.tanh(geon.sin(x)))(x),
+])  # fmt: skip
+def test_functions_of_functions_take_arrays_that_only_these_read(f, numpy_transformer):
+    x, place = eager.array(data(3), [C]), geon.placeholder([C])
+    made = f(place)
+    want = numpy_transformer.computation([made, geon.deriv(geon.sum(made), place)], place)(data(3))
+    got = f(x)
+    assert isinstance(got, eager.EagerArray)
+    np.testing.assert_allclose(got, want[0], rtol=1e-6)
+    np.testing.assert_allclose(eager.grad(geon.sum(got), x), want[1], rtol=1e-6)
+
+
 def test_draws_differ_from_draw_to_draw_but_one_tensor_is_one_draw():
     stream = geon.Random(5)
     x = x_of()
@@ -178,9 +239,9 @@ def test_draws_differ_from_draw_to_draw_but_one_tensor_is_one_draw():
     np.testing.assert_allclose((a + b) / 2.0, data(2, 3), atol=1e-5)
     other = x + stream.normal([N, C])
     assert not np.allclose(other, a)
-    made = len(evaluation.programs.new)
+    made = len(evaluation.programs)
     drawn = [np.asarray(x + stream.normal([N, C])) for _ in range(5)]
-    assert len(evaluation.programs.new) - made <= 1
+    assert len(evaluation.programs) - made <= 1
     assert len({value.tobytes() for value in drawn}) == 5
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ...errors import ArgumentError, DerivativeError
 from ..building.constants import as_tensor
 from ..building.weak import strengthen
-from ..core.argument_hints import public
+from ..core.argument_hints import Dispatch, public
 from ..core.interning import OwnTable
 from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
@@ -51,6 +51,10 @@ class CustomDeriv:
 
         Raises ``DerivativeError`` if the function returns no tensor.
         """
+        if Dispatch.hook is not None:
+            found = Dispatch.hook(self, inputs, {})
+            if found is not NotImplemented:
+                return found  # type: ignore[no-any-return]  # an array is a tensor
         tensors = tuple(as_tensor(x) for x in inputs)
         value = self.function(*tensors)
         if not isinstance(value, Tensor):

@@ -10,7 +10,7 @@ from ...errors import ArgumentError
 from ..building.constants import as_tensor
 from ..building.rebuild import rebuild
 from ..building.unused_effects import take
-from ..core.argument_hints import public
+from ..core.argument_hints import Dispatch, public
 from ..core.source_info import user_call
 from ..core.traversal import is_bound
 from ..op_graph import Op, Tensor, post_order
@@ -50,6 +50,10 @@ class Checkpointed(Generic[P, R]):
 
         Raises ``ArgumentError`` for arguments or results that contain themselves.
         """
+        if Dispatch.hook is not None:
+            found = Dispatch.hook(self, args, keywords)
+            if found is not NotImplemented:
+                return found  # type: ignore[no-any-return]  # of the same structure
         stands: dict[Op, Op] = {}
 
         def stand(op: Op) -> Op:

@@ -212,6 +212,7 @@ def _cheapest_pair(xs: list[Tensor], summed: set[str]) -> tuple[int, int]:
     return min(pairs, key=cost)
 
 
+@public
 def matmul(left: Any, right: Any) -> Tensor:
     """Return ``left @ right``: ``dot`` over the one axis that both have."""
     x, y = as_tensor(left, near=right), as_tensor(right, near=left)

@@ -253,6 +253,7 @@ def _update(
     return made
 
 
+@public
 def take(x: Any, at: Any) -> Tensor:
     """Return ``x[at]``: integers, slices with steps, ``...``, ``{axis: ...}``, scalar tensors.
 

@@ -24,6 +24,17 @@ def is_mapping(value: Any) -> bool:
     return isinstance(value, Mapping) and hasattr(type(value), "keys")
 
 
+def mapped(value: Any, of: Callable[[Any], Any]) -> Any:
+    """Return nested lists, tuples, dictionaries and slices with ``of`` applied to their items."""
+    if value.__class__ is list or isinstance(value, tuple):
+        return getattr(type(value), "_make", type(value))([mapped(item, of) for item in value])
+    if is_mapping(value):
+        return {key: mapped(item, of) for key, item in value.items()}
+    if value.__class__ is slice:
+        return slice(*[mapped(v, of) for v in (value.start, value.stop, value.step)])
+    return of(value)
+
+
 def _made(structure: Part, found: list[Any]) -> Any:
     return structure.made(found)
 

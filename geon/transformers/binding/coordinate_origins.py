@@ -57,25 +57,28 @@ class Origins:
 
 
 class AssignedCoordinates:
-    """The variables with axes that a request assigns, and the coordinates that they keep."""
+    """The variables with axes that a request assigns, and the coordinates that they keep.
+
+    ``values`` are their new values.
+    """
 
     def __init__(self, request: Request, transformer: Owner) -> None:
         updates = request.pure.updates.items()
-        self._values = {request.storage.get(v, v): new for v, new in updates if len(v.axes)}
-        self._first = any(v.notes().coordinates is not None for v in self._values)
+        self.values = {request.storage.get(v, v): new for v, new in updates if len(v.axes)}
+        self._first = any(v.notes().coordinates is not None for v in self.values)
         self._request, self._transformer = request, transformer
 
     @cached_property
     def kept(self) -> dict[Leaf, Kept]:
         """Return, for each variable, the axes that its new value preserves, and their origins."""
         origins = Origins(self._request)
-        return {variable: origins.of(value) for variable, value in self._values.items()}
+        return {variable: origins.of(value) for variable, value in self.values.items()}
 
     def forget(self) -> None:
         """Remove coordinates of axes that a variable's new value does not preserve."""
-        if not self._values or not (self._first or self._transformer.coordinates):
+        if not self.values or not (self._first or self._transformer.coordinates):
             return
-        for variable in self._values:
+        for variable in self.values:
             before = self._transformer.coordinates_of(variable)
             if before is not None and len(before.coords):
                 kept = self.kept[variable]

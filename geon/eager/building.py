@@ -1,0 +1,289 @@
+"""Calls: their arguments, and their results as pure ops over placeholders, built symbolically."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from ..errors import AssignError, AxisError, SymbolicError
+from ..op_graph.axes.axes import Axes, Axis
+from ..op_graph.axes.length_defaults import default_lengths
+from ..op_graph.building.unused_effects import take
+from ..op_graph.core.primitive import Primitive
+from ..op_graph.core.source_info import building, current, user_call
+from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, post_order, storage_leaves
+from ..op_graph.rows.effects import doall, storage_of
+from ..op_graph.transforms.clone import adopt, notes_of
+from ..op_graph.transforms.functionalize import functional, substitute
+from ..op_graph.values.tree import mapped
+from .arrays import EagerArray
+from .nodes import Place, Recent, RecordedCall, RecordedNode, Type, filled, symbolic, type_of
+from .variables import EagerVariable, leaf_of, state_of
+
+PLAIN = frozenset((str, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
+NUMBERS = frozenset((float, int))
+MAX_ITEMS = 64  # items of a list of numbers from which on it is not searched for arrays
+interned: Recent[RecordedCall] = Recent()
+
+
+def arrays_in(value: Any) -> list[EagerArray]:
+    """Return the arrays in an argument."""
+    found: list[EagerArray] = []
+    mapped(value, lambda v: found.append(v) if isinstance(v, EagerArray) else None)
+    return found
+
+
+class Arguments:
+    """The arguments of a call: the nodes of its arrays, and a key of everything else about it.
+
+    ``arrays`` has one for each node, ``numbers`` the number of each node. ``key`` has the type of
+    each at its first place and its number at others. ``known`` is False if the call must be built
+    each time. ``held`` are objects that the key has the id of, ``data`` are NumPy arrays.
+    ``stored`` is true if there are arrays of variables among the arguments, and ``calls`` if there
+    are functions.
+    """
+
+    __slots__ = ("arrays", "calls", "data", "held", "key", "known", "numbers", "stored")
+
+    def __init__(self, args: Any, keywords: Mapping[str, Any] | None = None) -> None:
+        self.numbers: dict[RecordedNode, int] = {}
+        self.arrays: list[EagerArray] = []
+        self.key: list[Any] = []
+        self.held: list[Any] = []
+        self.data: list[Any] = []
+        self.known, self.stored, self.calls = True, False, False
+        self.visit(args)
+        if keywords:
+            self.visit(keywords)
+
+    def visit(self, value: Any) -> None:
+        """Add an argument."""
+        kind, key = value.__class__, self.key
+        if kind is EagerArray:
+            node = value._node
+            if node in self.numbers:
+                key.append(self.numbers[node])
+            else:
+                self.numbers[node] = len(self.numbers)
+                self.arrays.append(value)
+                key.append(node.type)
+        elif kind is list or isinstance(value, tuple):
+            key.append((kind, len(value)))
+            if len(value) > MAX_ITEMS and value[0].__class__ in NUMBERS:
+                self.known = False
+            else:
+                for item in value:
+                    self.visit(item)
+        elif kind in PLAIN:
+            key.append(value)
+        elif kind in NUMBERS or kind is bool:  # 0.0 and -0.0 differ
+            key.append((kind, value or str(value)))
+        elif isinstance(value, Op):
+            self.stored = self.stored or kind is EagerVariable
+            leaf = leaf_of(value)
+            self.held.append(leaf)
+            key.append(id(leaf))
+        elif kind is dict:
+            self.visit([*value, *value.values()])
+        elif kind is slice:
+            self.visit((slice, value.start, value.stop, value.step))
+        elif isinstance(value, np.generic):
+            key.append((value.dtype, value.tobytes()))
+        elif kind is np.ndarray:
+            self.data.append(value)
+            self.known = False
+        elif hasattr(kind.__call__, "differentiates"):  # an optimiser, by its settings
+            settings = [
+                v for v in vars(value).items() if v[1].__class__ in (*PLAIN, bool, *NUMBERS)
+            ]
+            self.held.append(value)
+            key.append((id(value), str(settings)))
+        elif callable(value) and not isinstance(value, Primitive):
+            self.known, self.calls = False, True  # a function may read anything
+        elif kind.__hash__ is None:
+            self.known = False
+        else:
+            key.append(value)
+
+    def first(self, value: Any) -> Any:
+        """Return the first array of the same node; a value that is no array unchanged."""
+        is_array = isinstance(value, EagerArray) and value._node in self.numbers
+        return self.arrays[self.numbers[value._node]] if is_array else value
+
+
+def is_ours(function: Any) -> bool:
+    """Return True for a function or class of the graph, False for one of the user's."""
+    of = function if isinstance(function, FunctionType) else type(function)
+    return str(of.__module__).startswith("geon.op_graph.")
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function for messages."""
+    return str(getattr(function, "name", None) or getattr(function, "__name__", "function"))
+
+
+@cache
+def done() -> VoidOp:
+    """Return what an effect that was run gives: one that does nothing, for lists of effects."""
+    with symbolic():
+        return doall([])
+
+
+def _pure(result: Any) -> tuple[Any, list[Op], dict[Leaf, Tensor]] | None:
+    """Return the structure, the pure ops and the new values of variables of a result.
+
+    Return None for a result that is no structure of ops.
+    """
+    ops: list[Op] = []
+    places = itertools.count()
+
+    def leaf(value: Any) -> Any:
+        ops.append(value)
+        return Place(next(places)) if isinstance(value, Tensor) else done()
+
+    structure = mapped(result, leaf)
+    if not ops or not all(isinstance(op, Op) for op in ops):
+        return None
+    effects = [op for op in post_order(ops) if isinstance(op, VoidOp)]
+    _refuse_targets(effects)
+    take(effects)
+    pure = functional(ops)
+    return structure, [op for op in pure.outputs if op is not None], pure.updates
+
+
+def build(
+    function: Any,
+    args: Any,
+    keywords: Any,
+    found: Arguments,
+    inputs: dict[Leaf, Type] | None = None,
+) -> tuple[Any, list[RecordedNode]]:
+    """Return the call of a function with these arguments, and the nodes that it captured.
+
+    ``inputs`` stand for its arrays; by default they are the arrays themselves. A result that is no
+    structure of ops is returned in the place of the call.
+    """
+    if inputs is None:
+        inputs = {array: array._node.type for array in found.arrays}
+        args, keywords = mapped((args, keywords), found.first)
+    name = name_of(function)
+    with symbolic():
+        result = function(*args, **keywords)
+        made = _pure(result)
+        if made is None or any(op.weak for op in made[1]):
+            return result, []
+        structure, outputs, updates = made
+        roots: list[Op] = [*outputs, *updates.values()]
+        leaves = storage_leaves(*roots)
+        read = [leaf for leaf in leaves if leaf.info.stored]
+        captured = [leaf for leaf in leaves if not leaf.info.stored and leaf not in inputs]
+        nodes = [_captured(leaf, name) for leaf in captured]
+        kinds = [*inputs.values(), *[node.type for node in nodes]]
+        slots = [kind.slot(k) for k, kind in enumerate(kinds)]
+        known: dict[Op, Op] = dict(zip([*inputs, *captured], slots, strict=True))
+        kinds += [state_of(leaf).array._node.type for leaf in read]
+        roots = bound([substitute(op, known) for op in roots], kinds, name)
+    shape = repr(mapped(structure, lambda v: v if isinstance(v, Place) else type(v)))
+    key = (tuple(map(id, (*roots, *slots, *read, *updates))), name, shape)
+    call = interned.get(key)
+    if call is None:
+        types = [result_type(op, kinds) for op in roots]
+        call = interned.put(key, RecordedCall(name, roots, (*slots, *read), types))
+        call.variables, call.updated = tuple(read), tuple(updates)
+        call.shown, call.structure = len(outputs), structure
+        generic = [EagerArray if part.__class__ is Type else part for part in found.key]
+        call.generic = (function, *generic)
+        if found.known and not captured:
+            places = {id(leaf): Place(k) for k, leaf in enumerate(inputs)}
+            given, words = mapped((args, keywords), lambda v: places.get(id(v), v))
+            call.again = again(
+                lambda t: function(*filled(given, t), **filled(words, t)), read, is_ours(function)
+            )
+    call.held += found.held
+    return call, nodes
+
+
+def again(
+    function: Callable[[Sequence[Any]], Any], read: Sequence[Leaf], ours: bool
+) -> Callable[[Sequence[Any], Any], Sequence[Any]]:
+    """Return a function that builds the results of a call from other tensors.
+
+    ``function`` takes the tensors; the last ones are the values of the variables ``read``. Its ops
+    have the given line if it is one of ours; a function of the user's has lines of its own.
+    """
+
+    def results(tensors: Sequence[Any], site: Any) -> Sequence[Any]:
+        with symbolic(), building():
+            current.site = site if ours else None
+            made = _pure(function(tensors))
+            assert made is not None
+            values = tensors[len(tensors) - len(read) :]
+            known: dict[Op, Op] = dict(zip(read, values, strict=True))
+            return [substitute(op, known) for op in (*made[1], *made[2].values())]
+
+    return results
+
+
+def _refuse_targets(effects: Sequence[Op]) -> None:
+    """Raise ``AssignError`` for an assignment to an array."""
+    for effect in effects:
+        target = effect.args[0] if effect.primitive.name == "assign" else None
+        leaf = None if target is None else storage_of(target)
+        if isinstance(leaf, EagerArray):
+            raise AssignError(
+                f"{user_call('assign')}: the array {leaf} (made at {leaf.line_info}) is a value "
+                "and cannot be assigned to; geon.eager.variable makes a variable w, and "
+                "geon.assign(w.leaf[at], value) changes a part of it"
+            )
+
+
+def _captured(leaf: Leaf, name: str) -> RecordedNode:
+    """Return the node of an array that a function used beside its arguments."""
+    if isinstance(leaf, EagerArray):
+        return leaf._node
+    raise SymbolicError(
+        f"{user_call(name)}: the placeholder {leaf} (made at {leaf.line_info}) has no value to "
+        "compute with beside arrays of geon.eager; make it an array, with "
+        "geon.eager.array(data, axes), or the arrays placeholders"
+    )
+
+
+def open_axes(kinds: Sequence[Type]) -> Iterator[tuple[Axis, Axis]]:
+    """Return the open axes of types, each with its length and as it was declared."""
+    for kind in kinds:
+        if kind.axes is not kind.declared:
+            for axis, given in zip(kind.axes, kind.declared, strict=True):
+                if given.open_name is not None:
+                    yield axis, given
+
+
+def bound(roots: list[Op], kinds: Sequence[Type], name: str) -> list[Op]:
+    """Return results with open lengths replaced by those of the arguments."""
+    given = {str(axis.open_name): fixed.expression for fixed, axis in open_axes(kinds)}
+    lengths: dict[str, Any] = {**default_lengths(), **given}
+    order = post_order(roots)
+    for op in order:
+        for guard in op.guards:
+            guard.refuse_broken(lengths, ", ".join(f"{n} = {v}" for n, v in lengths.items()))
+    if any(not isinstance(n, int) for op in order for n in op.axes.lengths):
+        made = adopt(roots, notes_of(roots), None, lengths)
+        roots = [made[op] for op in roots]
+        for axis in [axis for op in roots for axis in op.axes]:
+            if not isinstance(axis.expression, int):
+                raise AxisError(
+                    f"{user_call(name)}: no array gives the length of the open axis {axis} of the "
+                    f"result; give it one: geon.Axis({axis.name!r}, length)"
+                )
+    return roots
+
+
+def result_type(op: Op, kinds: Sequence[Type]) -> Type:
+    """Return the type of a result; its axes are open where those of an argument are."""
+    found = {(axis.name, axis.expression): given for axis, given in open_axes(kinds)}
+    declared = [found.get((axis.name, axis.expression), axis) for axis in op.axes]
+    return type_of(op.axes, Axes(*declared), op.dtype)

@@ -11,7 +11,7 @@ from geon.op_graph.op_graph import Leaf, Tensor
 from .agreement import assert_agrees
 from .samples import Array, Sample
 
-FACTORISATIONS = ("eigh", "qr", "svd", "pinv")  # which a target may lack
+FACTORISATIONS = ("eigh", "eigvalsh", "qr", "svd", "pinv")  # which a target may lack
 
 
 @contextmanager

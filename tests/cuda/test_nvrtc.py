@@ -84,7 +84,7 @@ def test_every_elementwise_row(dtype):
 def test_every_other_row(kind, dtype):
     results, inputs = [], []
     for sample in SAMPLES[kind]:
-        if dtype in sample.dtypes and sample.row not in ("eigh", "qr", "svd", "pinv"):
+        if dtype in sample.dtypes and sample.row not in ("eigh", "eigvalsh", "qr", "svd", "pinv"):
             made, arrays = sample.results(dtype)
             results += made
             inputs += arrays

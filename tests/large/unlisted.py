@@ -58,6 +58,7 @@ FILES = {
     "op_graph/linalg/triangular.py": EXAMPLES,
     "transformers/native/c/linalg/batch.h": MATRICES,
     "transformers/native/c/linalg/eigh.c": LAPACK,
+    "transformers/native/c/linalg/eigvalsh.c": LAPACK,
     "transformers/native/c/linalg/qr.c": LAPACK,
     "transformers/native/c/linalg/svd.c": LAPACK,
     "transformers/native/library/matrices.py": LAPACK,

@@ -6,6 +6,7 @@ import scipy.linalg
 
 import geon
 from geon import linalg
+from geon.op_graph.op_graph import deep_order
 from tests.kinds import numpy_only
 
 I, J, B, K = (geon.Axis(name) for name in "IJBK")  # noqa: E741
@@ -45,6 +46,32 @@ def test_eigenvalues_and_vectors(transformer):
         np.testing.assert_allclose(given @ vectors, vectors * values[:, None], 0, 1e-10)
         np.testing.assert_allclose(values, np.linalg.eigvalsh(given), 1e-9, 1e-10)
         np.testing.assert_allclose(values, again, 1e-9, 1e-10)
+
+
+@BY_CALLS
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_eigenvalues_without_vectors(transformer, dtype):
+    x = geon.placeholder([B, I, J], dtype)
+    values = linalg.eigvalsh(x, [I, J])
+    f = transformer.computation(values, x)
+    for n, batch in [(0, 2), (1, 2), (3, 5), (90, 2), (2, 0)]:
+        given = random(batch, n, n, dtype=dtype)
+        tolerance = 1e-4 if dtype == "float32" else 1e-11
+        np.testing.assert_allclose(f(given), np.linalg.eigvalsh(given), 0, tolerance)
+    given = random(3, 4, 4, dtype=dtype)
+    given[1, 2, 2] = np.nan
+    with pytest.raises(geon.LinearAlgebraError, match="the matrix at B = 1"):
+        f(given)
+    slopes = geon.deriv(geon.sum(values**3), x)
+    g = transformer.computation([values, slopes], x)
+    names = [[op.primitive.name for op in deep_order(each.program.roots)] for each in (f, g)]
+    assert "eigh" not in names[0] and "eigvalsh" not in names[1]
+    assert [each.count("eigvalsh") + each.count("eigh") for each in names] == [1, 1]
+    given = random(2, 4, 4, dtype=dtype)
+    given += given.swapaxes(1, 2)
+    found, slope = g(given)
+    np.testing.assert_allclose(found, np.linalg.eigvalsh(given), 0, 1e-5)
+    np.testing.assert_allclose(slope, 3 * given @ given, 0, 1e-4)
 
 
 @BY_CALLS

@@ -101,6 +101,30 @@ def _eigh_parts(packed: Any, rows: str) -> tuple[Tensor, Tensor]:
     return row(packed, rows, n), part(packed, rows, 0, n)
 
 
+def _values_infer(args: tuple[Any, ...], attrs: MatrixAttributes) -> Inferred:
+    axes, dtype, guards = square_infer("eigvalsh")(args, attrs)
+    return axes.without((attrs.rows,)), dtype, guards
+
+
+def _values_reference(op: Op, x: Array) -> Array:
+    a: MatrixAttributes = op.attrs
+    given = rows_last(x, op.args[0].axes, a.rows, a.columns)
+    values = each_matrix(np.linalg.eigvalsh, given.shape[-1:], given)
+    return in_place_of(values, op.axes, a.columns)
+
+
+def _values_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    # The diagonal of Vᵀ A' V, which needs the eigenvectors V.
+    a: MatrixAttributes = op.attrs
+    packed: Any = make(EIGH, op.args, a)
+    return row(_eigh_linearise(packed, i, t), a.rows, packed.axes[a.rows].expression - 1)
+
+
+def shared_vectors(packed: Op) -> Tensor:
+    """Return the eigenvalues of the packed result of ``eigh``."""
+    return _eigh_parts(packed, packed.attrs.rows)[0]
+
+
 def _eigh_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     # With M = Vᵀ A' V: the eigenvalues change by the diagonal of M, and V by V (F ∘ M) with
     # F[i, j] = 1 / (w[j] - w[i]) (Giles 2008, 3.1). A' is made symmetric first.
@@ -139,6 +163,19 @@ def _eigh_samples() -> list[tuple[str, Any, Any]]:
     ]
 
 
+def _values_samples() -> list[tuple[str, Any, Any]]:
+    i, j, b = Axis("I", 3), Axis("J", 3), Axis("B", 2)
+
+    def values(x: Tensor) -> Tensor:
+        return eigvalsh(x + transposed(x, "I", "J"), [i, j])
+
+    return [
+        ("of a matrix", [[i, j]], values),
+        ("of a batch", [[i, b, j]], values),
+        ("of a batch that is last", [[j, i, b]], values),
+    ]
+
+
 EIGH = Primitive(
     "eigh",
     "matrix",
@@ -151,6 +188,21 @@ EIGH = Primitive(
     infer=square_infer("eigh", 1),
     cost="kernel",
     samples=_eigh_samples,
+)
+
+
+EIGVALSH = Primitive(
+    "eigvalsh",
+    "matrix",
+    "The eigenvalues of a symmetric x over its columns, in ascending order; the lower triangle is "
+    "read, and NaN is written without convergence.",
+    reference=_values_reference,
+    linearise=_values_linearise,
+    attributes=MatrixAttributes,
+    arity=1,
+    infer=_values_infer,
+    cost="kernel",
+    samples=_values_samples,
 )
 
 
@@ -177,8 +229,14 @@ def eigh(x: TensorLike, axes: AxesLike) -> tuple[Tensor, Tensor]:
 
 @public
 def eigvalsh(x: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
-    """Return the eigenvalues of symmetric matrices, as ``eigh`` does, along the columns."""
-    return eigh(x, axes)[0]
+    """Return the eigenvalues of symmetric matrices, as ``eigh`` does, along the columns.
+
+    No eigenvectors are computed, unless the derivative needs them: then the eigenvalues come from
+    the same factorisation. Raises what ``eigh`` raises.
+    """
+    x, rows, columns = matrix("eigvalsh", x, axes)
+    made: Tensor = make(EIGVALSH, (x,), (rows.name, columns.name, False))
+    return made
 
 
 # Singular values ----------------------------------------------------------------------------------

@@ -306,6 +306,7 @@ SPECIAL: dict[str, Callable[[ArrayOperands, Op], list[str]]] = {
     "cholesky": _factorisation,
     "lu": _factorisation,
     "eigh": _factorisation,
+    "eigvalsh": _factorisation,
     "qr": _factorisation,
     "svd": _factorisation,
     "lu_solve": _lu_solve,

@@ -62,6 +62,15 @@ def eigh(x: Array, out: Array) -> None:
     _write(write, x, out)
 
 
+def eigvalsh(x: Array, out: Array) -> None:
+    """Write eigenvalues."""
+
+    def write(x: Array, out: Array) -> None:
+        out[...] = np.linalg.eigvalsh(x, UPLO="U")
+
+    _write(write, x, out)
+
+
 def qr(x: Array, out: Array) -> None:
     """Write the columns of Q, and behind each the row of R; ``x`` has columns before rows."""
     m = x.shape[-1]

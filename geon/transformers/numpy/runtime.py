@@ -20,6 +20,7 @@ from ..runtime.rwlock import stop_if_interrupted
 from ..runtime.value_errors import not_finite, outside, unfactorised
 from .matrices import cholesky as cholesky
 from .matrices import eigh as eigh
+from .matrices import eigvalsh as eigvalsh
 from .matrices import lu as lu
 from .matrices import lu_solve as lu_solve
 from .matrices import qr as qr

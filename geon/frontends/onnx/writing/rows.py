@@ -112,7 +112,7 @@ WITHOUT_ROW: dict[str, str] = {
     **dict.fromkeys(("assign", "beside", "doall", "sequential"), RUN_AWAY),
     **dict.fromkeys(("custom", "remat", "segmented", "stop_gradient"), MARKS),
     **dict.fromkeys(
-        "cholesky eigh lu lu_solve qr svd triangular_solve".split(),
+        "cholesky eigh eigvalsh lu lu_solve qr svd triangular_solve".split(),
         "a factorisation of matrices or a solution by one: ONNX has no operator for it",
     ),
     **dict.fromkeys(

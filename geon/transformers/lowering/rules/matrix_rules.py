@@ -12,7 +12,9 @@ from typing import Any
 from ....op_graph.axes.axes import Axes
 from ....op_graph.building.constants import number
 from ....op_graph.building.rebuild import rebuild, with_args
+from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.region_body import Body
+from ....op_graph.core.source_info import building
 from ....op_graph.functions.resizing import diagonal
 from ....op_graph.linalg.lu import (
     LU_SOLVE,
@@ -22,6 +24,7 @@ from ....op_graph.linalg.lu import (
     log_absolute_determinant,
 )
 from ....op_graph.linalg.matrices import MatrixAttributes, innermost
+from ....op_graph.linalg.spectral import EIGH, EIGVALSH, shared_vectors
 from ....op_graph.nodes import carry_lines
 from ....op_graph.op_graph import ComputationOp, Op, Tensor, intern, make, post_order
 from ....op_graph.regions.parameters import result_of, tensors
@@ -95,7 +98,7 @@ def factorisation(op: Op) -> Op | None:
     return checked(made, failed, INDEFINITE, op)
 
 
-@lower.on("eigh", "qr", "svd")
+@lower.on("eigh", "eigvalsh", "qr", "svd")
 def orthogonal_factorisation(op: Op) -> Op | None:
     """Move the axes of the matrix inwards, the columns before the rows, and check the result."""
     a: MatrixAttributes = op.attrs
@@ -106,8 +109,25 @@ def orthogonal_factorisation(op: Op) -> Op | None:
     if a.certain or op.primitive.name == "qr":
         return None
     made = make(op.primitive, op.args, a._replace(certain=True))
-    values = made[{made.axes[a.rows]: x.axes[a.rows].expression}]
+    alone = op.primitive is EIGVALSH
+    values = made if alone else made[{made.axes[a.rows]: x.axes[a.rows].expression}]
     return checked(made, any_of(isnan.apply(values), a.columns), UNCONVERGED, op)
+
+
+def with_shared_vectors(roots: list[Op], own: OwnTable) -> list[Op]:
+    """Return the roots with eigenvalues from the factorisations that compute their vectors too."""
+    order = post_order(roots)
+    packed = {(op.args, op.attrs) for op in order if op.primitive is EIGH}
+    if not packed:
+        return roots
+
+    def replaced(op: Op, args: tuple[Op, ...]) -> Op | None:
+        if op.primitive is EIGVALSH and (op.args, op.attrs) in packed:
+            return shared_vectors(make(EIGH, args, op.attrs))
+        return None
+
+    with building(own):
+        return rebuild(roots, replaced)
 
 
 @lower.on("solve")

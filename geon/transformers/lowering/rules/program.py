@@ -23,6 +23,7 @@ from ....op_graph.rows.remat_annotations import compute_after
 from ....op_graph.transforms.functionalize import Functional
 from ..facts.target import Target
 from .gather_products import by_words
+from .matrix_rules import with_shared_vectors
 from .rematerialisation import rematerialise
 
 
@@ -92,8 +93,8 @@ def build_program(
     roots = [*outputs, *pure.updates.values(), *pure.prints]
     # In a single pass an op would be lowered before rules on its users could match it.
     fused = None if check else target.fused
-    simple = roots
-    for rules in (_rules(), _lowering_rules(target), target.last, fused):
+    simple = with_shared_vectors(rewrite(roots, _rules(), {}, own), own)
+    for rules in (_lowering_rules(target), target.last, fused):
         simple = simple if rules is None else rewrite(simple, rules, {}, own)
     divided = division if again else None
 

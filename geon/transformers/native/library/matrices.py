@@ -29,6 +29,7 @@ ROUTINES = {
     "lu_solve": TRIANGLES,
     "triangular_solve": TRIANGLES,
     "eigh": ("lapack.syevd",),
+    "eigvalsh": ("lapack.syevd",),
     "qr": ("lapack.geqrf", "lapack.orgqr"),
     "svd": ("lapack.gesdd",),
 }
@@ -94,6 +95,7 @@ ARGUMENTS: dict[str, Callable[[Op, KernelNames], list[str]]] = {
     "lu_solve": _lu_solve,
     "triangular_solve": _triangular_solve,
     "eigh": _packed,
+    "eigvalsh": _packed,
     "qr": _packed,
     "svd": _packed,
 }
@@ -112,6 +114,7 @@ def scratch_bytes(op: Op) -> Size:
 # Elements and integers that LAPACK works in, with room for blocks of 64 columns.
 WORKSPACES: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "eigh": lambda m, n: (1 + 71 * n + 2 * n * n, 3 + 5 * n),
+    "eigvalsh": lambda m, n: (1 + 66 * n + n * n, 1),
     "qr": lambda m, n: (65 * n, 0),
     "svd": lambda m, n: (m * n + 6 * n * n + 200 * n + 64 * m, 8 * n),
 }
@@ -121,7 +124,7 @@ def matrix_scratch(op: Op) -> PerThread | None:
     """Return the scratch memory of a matrix kernel, or None if it has none."""
     if op.primitive.name not in WORKSPACES:
         return None
-    return PerThread(scratch_bytes(op), product(op.axes.lengths[:-2]))
+    return PerThread(scratch_bytes(op), product(op.args[0].axes.lengths[:-2]))
 
 
 def matrix_call(op: Op, names: KernelNames) -> tuple[FileFunction, str]:

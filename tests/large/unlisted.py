@@ -76,7 +76,7 @@ FILES = {
     "transformers/native/standalone/state_values.py": TEXT,
     "transformers/native/standalone/written_program.py": "rights of a file",
     "transformers/native/standalone/arena_layout.py": CHOOSES,
-    "transformers/native/vectors/unroll_jam.py": ALIKE,
+    "transformers/loops/cpu_rules.py": ALIKE,
     "transformers/lowering/planning/derivable_values.py": CHOOSES,
     "op_graph/special/gamma_formulas.py": FORMULA,
     "op_graph/functions/quantiles.py": FORMULA,
@@ -395,7 +395,7 @@ PLACES = {
     ("transformers/native/entry.c", "read_number"): BITS,
     ("transformers/runtime/extension.h", "read_value"): BITS,
     ("transformers/native/nests/nest_text.py", "GRAIN", 15): ROUNDING,
-    ("transformers/native/nests/nest_text.py", "MIN_BORDER_RATIO"): ALIKE,
+    ("transformers/native/trees/tree_choice.py", "MIN_BORDER_RATIO"): ALIKE,
     (
         "transformers/kernels/analysis/work_estimate.py",
         "ELEMENTARY_COST_OPS",

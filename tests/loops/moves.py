@@ -1,7 +1,19 @@
 """Random transformations of loop trees."""
 
+from geon.op_graph.values.dtypes import FLOAT32, FLOAT64
+from geon.transformers.kernels.ir.scalar_code import Apply, Load
+from geon.transformers.kernels.ir.scalar_code import walk as walk_scalars
+from geon.transformers.loops import partial_states as p
 from geon.transformers.loops import transformations as t
-from geon.transformers.loops.tree import Kind, LoopNode, Role, loops_of
+from geon.transformers.loops.tree import (
+    IllegalScheduleError,
+    Kind,
+    LoopNode,
+    Role,
+    loops_of,
+    values_of,
+    walk,
+)
 
 
 def move(tree, random):
@@ -12,6 +24,7 @@ def move(tree, random):
     loop = loops[int(random.integers(len(loops)))]
     name, by = loop.variable, int(random.choice([2, 3, 4, 16]))
     inner = next((each.variable for each in loop.body if isinstance(each, LoopNode)), name)
+    other = loops[int(random.integers(len(loops)))].variable
     points = [int(each) for each in random.integers(0, 9, 2)]
     role = random.choice([Role.TASK, Role.VECTOR, Role.UNROLLED])
     moves = {
@@ -27,10 +40,59 @@ def move(tree, random):
         "unroll": lambda tree: t.unroll(tree, name, by),
         "unrolled": lambda tree: t.unrolled(tree, name) if is_short(loop) else tree,
         "jam": lambda tree: t.jam(tree, name, by),
+        "rfactor": lambda tree: p.rfactor(tree, other, name),
+        "rfactor lanes": lambda tree: _partial_lanes(tree, name, by),
+        "hold": lambda tree: _held(tree, loop, random),
+        "stage": lambda tree: p.stage(tree, other, first_load(tree, name), [name]),
+        "fuse": lambda tree: p.fuse(tree, name, behind(tree, loop)),
+        "widen": lambda tree: p.widened(tree, 0, FLOAT64) if is_float(tree) else tree,
         "partition": lambda tree: t.partition(tree, name, points),
     }
     chosen = str(random.choice(list(moves)))
     return chosen, moves[chosen]
+
+
+def _held(tree, loop, random):
+    """A value of a loop, kept for a later one in the same body."""
+    nodes = [node for each, _ in walk(loop.body) for node in walk_scalars(*values_of(each))]
+    values = [node for node in nodes if isinstance(node, Apply)]
+    bodies = [body for body in (tree.body, *(x.body for x in loops_of(tree.body))) if loop in body]
+    later = [x for x in bodies[0][bodies[0].index(loop) + 1 :] if isinstance(x, LoopNode)]
+    if not values or not later:
+        raise IllegalScheduleError("no later loop needs a value")
+    value = values[int(random.integers(len(values)))]
+    return p.hold(tree, value, loop.variable, later[-1].variable)
+
+
+def first_load(tree, name):
+    """A load of the tree that changes with a loop."""
+    for each, _ in walk(tree.body):
+        for node in walk_scalars(*values_of(each)):
+            if isinstance(node, Load) and node.offset.step(name):
+                return node
+    raise IllegalScheduleError("nothing is loaded")
+
+
+def behind(tree, loop):
+    """The loop behind another one in the same body."""
+    bodies = [tree.body, *(each.body for each in loops_of(tree.body))]
+    for body in bodies:
+        for one, two in zip(body, body[1:], strict=False):
+            if one is loop and isinstance(two, LoopNode):
+                return two.variable
+    raise IllegalScheduleError("no loop follows")
+
+
+def is_float(tree):
+    """Whether buffer 0 is one float32."""
+    return bool(tree.buffers) and tree.buffers[0].dtype is FLOAT32
+
+
+def _partial_lanes(tree, name, by):
+    """Partial states in lanes of a vector."""
+    made = t.split(tree, name, by, Kind.LANES)
+    tree = p.rfactor(made.tree, name, made.inner)
+    return t.set_role(tree, made.inner, Role.VECTOR)
 
 
 def is_short(loop):

@@ -21,7 +21,18 @@ class Program:
         }
         self.dtype = self.one(("float32", "float64", "int32"))
         self.leaves = []
-        kinds = (maps, windows, rows, columns, normalised, positions, joins, filled, transposed)
+        kinds = (
+            maps,
+            windows,
+            rows,
+            columns,
+            normalised,
+            centred,
+            positions,
+            joins,
+            filled,
+            transposed,
+        )
         self.kind = self.one(kinds)
         self.results = self.kind(self)
 
@@ -64,6 +75,12 @@ def columns(p):
 def normalised(p):
     x = geon.cast(p.leaf(), "float64")
     return [(x - geon.mean(x, "C")) / (1 + geon.sum(geon.exp(x - geon.max(x, "C")), "C"))]
+
+
+def centred(p):
+    x = geon.cast(p.leaf(), "float64")
+    y = x - geon.mean(x, "C")
+    return [y / (1 + geon.sum(y * y, "C"))]
 
 
 def positions(p):

@@ -1,0 +1,245 @@
+"""Transformations that add private buffers: partial states, held values and staged loads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...op_graph.axes.affine import AffineIndex, variable
+from ...op_graph.rows.elementwise import CAST
+from ...op_graph.values.dtypes import DType
+from ..kernels.ir.nest import Keep
+from ..kernels.ir.scalar_code import Apply, Kept, Load, Scalar
+from ..kernels.ir.scalar_code import walk as walk_scalars
+from .access import FOLD, READ, accesses, most, needs_order, own_part, private, ranges
+from .transformations import require_serial, tasks_in
+from .tree import (
+    Body,
+    Choose,
+    Combine,
+    Fold,
+    Kind,
+    LoopNode,
+    PrivateBuffer,
+    Space,
+    Statement,
+    Substitution,
+    Tree,
+    Write,
+    constant,
+    find,
+    fresh,
+    loops_of,
+    replaced,
+    require,
+    values_of,
+    variables,
+    variables_of,
+    walk,
+)
+
+
+def rfactor(tree: Tree, around: str, over: str, dtype: DType | None = None) -> Tree:
+    """Fold in partial states, one for each iteration of loop ``over`` inside of loop ``around``.
+
+    They begin before ``around`` and are combined after it: by halves if they are lanes, else in
+    order. ``dtype`` is that of partial sums where it is not that of the total.
+    """
+    outer, _ = find(tree, around)
+    inner, _ = find(tree, over)
+    require(inner in loops_of((outer,)), f"{over} is not in {around}")
+    require(not tasks_in(outer.body), f"{around} holds tasks")
+    require(not inner.extent.terms, f"the length of {over} changes with other loops")
+    inside = {loop.variable for loop in loops_of((outer,))}
+    folds = [each for each, _ in walk(inner.body) if isinstance(each, Fold) and not each.merges]
+    taken = [
+        each for each in folds if is_plain(outer, each) and not variables(each.offset) & inside
+    ]
+    require(bool(taken), f"nothing is folded in {over} that begins before {around}")
+    size, buffers, begin, end = inner.extent.constant, list(tree.buffers), [], list[Statement]()
+    new: dict[int, Fold] = {}
+    merged: list[Fold] = []
+    turn = fresh(tree, over)
+    again = fresh(tree, over, [turn])
+    for fold in taken:
+        types = [dtype or tree.buffers[number].dtype for number in fold.into]
+        parts = tuple(range(len(buffers), len(buffers) + len(types)))
+        buffers += [PrivateBuffer(each, size) for each in types]
+        firsts = fold.reducer.identity(tuple(types))
+        for number, value, each in zip(parts, firsts, types, strict=True):
+            begin.append(Keep(number, variable(turn), tree.code.number(value, each)))
+        new[id(fold)] = replace(fold, into=parts, offset=variable(over))
+        if inner.kind is Kind.LANES and isinstance(size, int) and size & (size - 1) == 0:
+            start = AffineIndex()
+            end.append(Combine(fold.reducer, fold.into, fold.offset, parts, start, size))
+            continue
+        states = [tree.code(Kept, k, variable(again), d) for k, d in zip(parts, types, strict=True)]
+        merged.append(Fold(fold.reducer, fold.into, fold.offset, tuple(states), merges=True))
+    if merged:
+        end.append(LoopNode(again, inner.extent, tuple(merged), kind=inner.kind))
+    first = LoopNode(turn, inner.extent, (Write(tuple(begin)),), kind=inner.kind)
+
+    def swapped(body: Body) -> Body:
+        found: list[Statement] = []
+        for each in body:
+            if isinstance(each, LoopNode):
+                each = replace(each, body=swapped(each.body))
+            elif isinstance(each, Choose):
+                each = Choose(each.guards, swapped(each.then), swapped(each.otherwise))
+            found.append(new.get(id(each), each))
+        return tuple(found)
+
+    made = replaced(
+        tree, around, lambda loop: (first, replace(loop, body=swapped(loop.body)), *end)
+    )
+    return replace(made, buffers=tuple(buffers))
+
+
+def is_plain(loop: LoopNode, fold: Fold) -> bool:
+    """Return True if a loop only folds into the buffers of a fold, in any order."""
+    uses = [each for each in accesses((loop,)) if each.memory in {("buffer", k) for k in fold.into}]
+    ordered = any(needs_order((loop,), number) for number in fold.into)
+    return all(each.way == FOLD for each in uses) and not ordered
+
+
+def widened(tree: Tree, number: int, dtype: DType) -> Tree:
+    """Accumulate in a wider ``dtype``: a buffer that is only set, folded and loaded.
+
+    Loads round the value to the former dtype.
+    """
+    change = _Widened(tree, number, dtype)
+    buffers = list(tree.buffers)
+    buffers[number] = replace(buffers[number], dtype=dtype)
+    return replace(tree, body=change.body(tree.body), buffers=tuple(buffers))
+
+
+class _Widened(Substitution):
+    """Casts the loads and stores of a buffer of another dtype."""
+
+    def __init__(self, tree: Tree, number: int, dtype: DType) -> None:
+        super().__init__(tree.code, {})
+        self.number, self.dtype = number, dtype
+
+    def node(self, node: Any) -> Any:
+        """Return a load from the buffer as a cast, other nodes with their operands replaced."""
+        if isinstance(node, Kept) and node.number == self.number:
+            wide = self.code(Kept, node.number, self.index(node.offset), self.dtype)
+            return self.code(Apply, CAST, (wide,), (), node.dtype)
+        return super().node(node)
+
+    def store(self, store: Any) -> Any:
+        """Return a store; one to the buffer casts its value."""
+        made = super().store(store)
+        if isinstance(made, Keep) and made.number == self.number:
+            return replace(made, value=self.code.cast(made.value, self.dtype))
+        return made
+
+
+def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
+    """Keep a value that loop ``first`` computes, and load it in loop ``later``.
+
+    The loops follow each other in one body and have the same length.
+    """
+    one, above = find(tree, first)
+    two, _ = find(tree, later)
+    require(one.extent == two.extent, f"{first} and {later} have other lengths")
+    body = above[-1].body if above else tree.body
+    require(one in body and two in body, f"{first} and {later} are not in one body")
+    between = body[body.index(one) : body.index(two) + 1]
+    require(len(between) > 1, f"{later} is not behind {first}")
+    size = most(one.extent)
+    require(size is not None, f"{first} has no greatest length")
+    assert size is not None
+    again = Substitution(tree.code, {first: variable(later)}).value(value)
+    inner = {loop.variable for loop in (*loops_of(one.body), *loops_of(two.body))}
+    require(not variables_of(value) & inner, "the value changes with inner loops")
+    uses = [node for each, _ in walk(two.body) for node in walk_scalars(*values_of(each))]
+    require(again in uses, f"{later} does not compute the value")
+    sources = {each.memory for each in accesses((Write((Keep(-1, AffineIndex(), value),)),))}
+    written = {each.memory for each in accesses(between) if each.way != READ}
+    require(not sources & written, "the value is computed from memory that changes")
+    number = len(tree.buffers)
+    kept = tree.code(Kept, number, variable(later), value.dtype)
+    put = Write((Keep(number, variable(first), value),))
+    change = _Replaced(tree, again, kept)
+    buffer = PrivateBuffer(value.dtype, size, Space.STACK)
+    tree = replaced(tree, first, lambda loop: (replace(loop, body=(put, *loop.body)),), [buffer])
+    return replaced(tree, later, lambda loop: (replace(loop, body=change.body(loop.body)),))
+
+
+def stage(tree: Tree, at: str, load: Load, over: Sequence[str]) -> Tree:
+    """Copy what a load reads in the loops ``over`` to a buffer, in each iteration of ``at``."""
+    loop, _ = find(tree, at)
+    box = [find(tree, name)[0] for name in over]
+    inside = {each.variable for each in loops_of(loop.body)}
+    require(set(over) == variables(load.offset) & inside, "the load changes with other loops")
+    require(all(not each.extent.terms for each in box), "the lengths change with other loops")
+    uses = list(accesses(tree.body))
+    written = {each.memory for each in uses if each.way != READ}
+    require(("operand", load.operand) not in written, f"operand {load.operand} is written")
+    nodes = [node for each, _ in walk(loop.body) for node in walk_scalars(*values_of(each))]
+    require(load in nodes, f"{at} does not hold the load")
+    number, to = len(tree.buffers), AffineIndex()
+    names: list[str] = []
+    for each in box:
+        to = to * each.extent.constant + variable(each.variable)
+        names.append(fresh(tree, each.variable, names))
+    env = dict(zip(over, map(variable, names), strict=True))
+    copy = Substitution(tree.code, env)
+    body: Body = (Write((Keep(number, copy.index(to), copy.value(load)),)),)
+    size = constant(1)
+    for name, each in reversed(list(zip(names, box, strict=True))):
+        body = (LoopNode(name, each.extent, body),)
+        size = size * each.extent.constant
+    change = _Replaced(tree, load, tree.code(Kept, number, to, load.dtype))
+    buffer = PrivateBuffer(load.dtype, size.constant, Space.STACK)
+    return replaced(
+        tree, at, lambda loop: (replace(loop, body=(*body, *change.body(loop.body))),), [buffer]
+    )
+
+
+class _Replaced(Substitution):
+    """Replaces one value by another."""
+
+    def __init__(self, tree: Tree, old: Scalar, new: Scalar) -> None:
+        super().__init__(tree.code, {})
+        self.old, self.new = old, new
+
+    def index(self, index: AffineIndex) -> AffineIndex:
+        """Return an index; only computed positions in it can change."""
+        if all(isinstance(atom, str) for atom in index.terms):
+            return index
+        return super().index(index)
+
+    def node(self, node: Any) -> Any:
+        """Return a node with its operands replaced."""
+        return self.new if node is self.old else super().node(node)
+
+
+def fuse(tree: Tree, first: str, second: str) -> Tree:
+    """Join two loops that follow each other into the first one.
+
+    What the second one accesses of memory that the first one writes is that of the same iteration.
+    """
+    one, above = find(tree, first)
+    two, _ = find(tree, second)
+    require_serial(one, two)
+    body = above[-1].body if above else tree.body
+    adjacent = any(pair == (one, two) for pair in zip(body, body[1:], strict=False))
+    require(adjacent, f"{second} does not follow {first}")
+    require(one.extent == two.extent, f"{first} and {second} have other lengths")
+    behind = Substitution(tree.code, {second: variable(first)}).body(two.body)
+    joined = replace(one, body=(*one.body, *behind))
+    inner = ranges([joined, *loops_of(joined.body)])
+    own = {("buffer", number) for name in (first, second) for number in private(tree, name)}
+    before, after = list(accesses(one.body)), list(accesses(behind))
+    for memory in {each.memory for each in (*before, *after) if each.way != READ} - own:
+        ours = [each for each in before if each.memory == memory]
+        theirs = [each for each in after if each.memory == memory]
+        if ours and theirs:
+            keys = {own_part(each.offset, first, inner) for each in (*ours, *theirs)}
+            same = len(keys) == 1 and None not in keys
+            require(same, f"{second} needs other iterations of {first} in {memory[0]} {memory[1]}")
+    tree = replaced(tree, second, lambda _: ())
+    return replaced(tree, first, lambda _: (joined,))

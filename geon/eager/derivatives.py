@@ -16,7 +16,7 @@ from ..op_graph.values.tree import mapped
 from . import nodes, recording
 from .arrays import EagerArray, check_array, same
 from .building import Arguments, again, arrays_in, build, name_of
-from .nodes import DETACHED, FORGOTTEN, FREED, Place, Plan, RecordedCall, RecordedNode, built
+from .nodes import DETACHED, FORGOTTEN, FREED, Place, RecordedCall, RecordedNode, Tape, built
 from .variables import VariableState
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,8 +31,8 @@ WHY = (
 )
 
 
-def plan_of(roots: Sequence[RecordedNode], cut: Sequence[RecordedNode] = ()) -> Plan:
-    """Return the graph behind nodes as a plan, with inputs in order of use.
+def tape_of(roots: Sequence[RecordedNode], cut: Sequence[RecordedNode] = ()) -> Tape:
+    """Return the graph behind nodes as a tape, with inputs in order of use.
 
     It ends at ``cut``, at data, and at versions of variables. Raises ``DerivativeError`` where it
     was freed or forgotten.
@@ -55,22 +55,22 @@ def plan_of(roots: Sequence[RecordedNode], cut: Sequence[RecordedNode] = ()) -> 
             stack += node.args
     order.sort(key=nodes.serial)
     used = [*(arg for node in order for arg in node.args), *roots]
-    return Plan(order, dict.fromkeys([*(node for node in used if node in starts), *cut]))
+    return Tape(order, dict.fromkeys([*(node for node in used if node in starts), *cut]))
 
 
 def leaves_of(
-    plan: Plan, cut: Sequence[RecordedNode] = ()
+    tape: Tape, cut: Sequence[RecordedNode] = ()
 ) -> tuple[list[Leaf | None], list[RecordedNode]]:
     """Return the variable of each input that is a newest version of one, and the other inputs."""
     leaves = [
         n.mark.current(n) if isinstance(n.mark, VariableState) and n not in cut else None
-        for n in plan.inputs
+        for n in tape.inputs
     ]
-    return leaves, [n for n, leaf in zip(plan.inputs, leaves, strict=True) if leaf is None]
+    return leaves, [n for n, leaf in zip(tape.inputs, leaves, strict=True) if leaf is None]
 
 
 def filled_in(leaves: Sequence[Leaf | None], given: Iterable[Any]) -> list[Any]:
-    """Return the tensors of the inputs of a plan: its variables, and those ``given`` elsewhere."""
+    """Return the tensors of the inputs of a tape: its variables, and those ``given`` elsewhere."""
     rest = iter(given)
     return [next(rest) if leaf is None else leaf for leaf in leaves]
 
@@ -81,12 +81,12 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
     derived = args[place] if place < len(args) else keywords[word]
     roots = [*dict.fromkeys(array._node for array in arrays_in(derived))]
     cut = [node for node in found.numbers if node not in roots]
-    plan = plan_of(roots, cut)
-    leaves, free = leaves_of(plan, cut)
+    tape = tape_of(roots, cut)
+    leaves, free = leaves_of(tape, cut)
     _refuse_old(free, function, found)
-    numbers = [plan.numbers[node] for node in found.numbers]
-    kinds = [node.type for node in plan.inputs]
-    key = (function, *found.key, *numbers, *kinds, *map(id, leaves), *plan.steps)
+    numbers = [tape.numbers[node] for node in found.numbers]
+    kinds = [node.type for node in tape.inputs]
+    key = (function, *found.key, *numbers, *kinds, *map(id, leaves), *tape.steps)
     call = recording.calls.get(key)
     if call is None:
         arrays = arrays_in((args, keywords))
@@ -94,10 +94,10 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
         inputs: dict[Leaf, nodes.Type] = {
             input_leaf(n.type.axes, n.type.dtype, names.get(n), n.site): n.type for n in free
         }
-        places = {id(array): Place(plan.numbers[array._node]) for array in arrays}
+        places = {id(array): Place(tape.numbers[array._node]) for array in arrays}
         # The function must not hold the arrays, which it is called again without.
         skeleton = mapped((args, keywords), lambda v: places.get(id(v), v))
-        steps = plan.steps
+        steps = tape.steps
 
         def run(tensors: Iterable[Any], open: bool) -> Any:
             given, words = nodes.filled(skeleton, built(steps, filled_in(leaves, tensors), open))
@@ -109,7 +109,7 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
         if not isinstance(call, RecordedCall):
             return call
         call.held += leaves
-        call.generic = (function, call.generic, *numbers, *map(id, leaves), *plan.generic())
+        call.generic = (function, call.generic, *numbers, *map(id, leaves), *tape.generic())
         call.again = again(lambda tensors: run(tensors, True), call.variables, True)
         recording.calls.put(key, call)
     return recording.finish(call, free, keywords.get("name"))
@@ -142,7 +142,7 @@ def grad(y: EagerArray, x: Any, *, seed: Any = None, unreached: str = "raise") -
 
 def states_of(y: EagerArray) -> dict[Leaf, VariableState]:
     """Return the trainable variables behind an array, in order of first use, with their states."""
-    marks = [node.mark for node in sorted(plan_of([y._node]).inputs, key=nodes.serial)]
+    marks = [node.mark for node in sorted(tape_of([y._node]).inputs, key=nodes.serial)]
     found = [(m.variable(), m) for m in marks if isinstance(m, VariableState)]
     return {leaf: mark for leaf, mark in found if leaf is not None and leaf.trainable}
 
@@ -201,16 +201,16 @@ def graph(x: EagerArray) -> Tensor:
     versions before their last assignment. Axes are open where those of the data were, unless the
     graph states a length.
     """
-    plan = plan_of([check_array(x, "graph")._node])
-    leaves, free = leaves_of(plan)
+    tape = tape_of([check_array(x, "graph")._node])
+    leaves, free = leaves_of(tape)
 
     def tensor(open: bool) -> Tensor:
         with nodes.symbolic():
             given = filled_in(leaves, nodes.leaves_for(free, open))
-            made: Tensor = built(plan.steps, given, open, plan.sites)[plan.numbers[x._node]]
+            made: Tensor = built(tape.steps, given, open, tape.sites)[tape.numbers[x._node]]
         return made
 
-    if plan.opens:
+    if tape.opens:
         with suppress(GeonError):  # a length is part of the graph, as that of a flattened axis
             return tensor(True)
     return tensor(False)

@@ -12,7 +12,7 @@ from ..op_graph.core.source_info import describe, user_site
 from ..transformers.base import Transformer, make_transformer
 from . import nodes
 from .memo import keep
-from .nodes import ALIAS, FORGOTTEN, FREED, MAX_DEPTH, Plan, Recent, RecordedNode, lock, pending
+from .nodes import ALIAS, FORGOTTEN, FREED, MAX_DEPTH, Recent, RecordedNode, Tape, lock, pending
 
 MAX_PROGRAMS = 512  # maximum compiled programs
 
@@ -154,56 +154,56 @@ def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
             key.append(number)
     exact = tuple(key)
 
-    def plan() -> Plan:
-        return Plan(order, [node for node, number in numbers.items() if number < 0])
+    def tape() -> Tape:
+        return Tape(order, [node for node, number in numbers.items() if number < 0])
 
     program = programs.get(exact)
     if program is None:
-        program = programs.put(exact, _program(chosen, plan(), wanted), MAX_PROGRAMS)
+        program = programs.put(exact, _program(chosen, tape(), wanted), MAX_PROGRAMS)
     try:
         made = program(*values)
     except GeonError as error:
         if not isinstance(error, (FeedError, GuardError)):
-            raise _with_lines(chosen, error, plan()) from None
+            raise _with_lines(chosen, error, tape()) from None
         # The program for all lengths states one.
-        programs[exact] = _compiled(chosen, plan(), wanted, False, False)
+        programs[exact] = _compiled(chosen, tape(), wanted, False, False)
         made = programs[exact](*values)
     return [made] if len(wanted) == 1 else made
 
 
-def _program(chosen: Transformer, plan: Plan, wanted: Sequence[RecordedNode]) -> Any:
+def _program(chosen: Transformer, tape: Tape, wanted: Sequence[RecordedNode]) -> Any:
     """Return a program for these nodes; from the second lengths on, one for all lengths."""
-    key = (chosen, plan.generic(), tuple([plan.numbers[node] for node in wanted]))
+    key = (chosen, tape.generic(), tuple([tape.numbers[node] for node in wanted]))
     if key not in structures:
         structures.put(key, None, MAX_PROGRAMS)
     elif structures[key] is None:
         structures[key] = False
-        if plan.opens and any(n.type.declared is not n.type.axes for n in plan.inputs):
+        if tape.opens and any(n.type.declared is not n.type.axes for n in tape.inputs):
             with suppress(GeonError):  # such as for the length of a flattened axis
-                structures[key] = _compiled(chosen, plan, wanted, True, True)
-    return structures[key] or _compiled(chosen, plan, wanted, False, False)
+                structures[key] = _compiled(chosen, tape, wanted, True, True)
+    return structures[key] or _compiled(chosen, tape, wanted, False, False)
 
 
 def _compiled(
-    chosen: Transformer, plan: Plan, wanted: Sequence[RecordedNode], open: bool, again: bool
+    chosen: Transformer, tape: Tape, wanted: Sequence[RecordedNode], open: bool, again: bool
 ) -> Any:
-    """Return the computation of nodes from the values of the inputs of a plan."""
+    """Return the computation of nodes from the values of the inputs of a tape."""
     with nodes.symbolic():
-        leaves = nodes.leaves_for(plan.inputs, open)
-        tensors = nodes.built(plan.steps, leaves, again, plan.sites)
-        results = [tensors[plan.numbers[node]] for node in wanted]
+        leaves = nodes.leaves_for(tape.inputs, open)
+        tensors = nodes.built(tape.steps, leaves, again, tape.sites)
+        results = [tensors[tape.numbers[node]] for node in wanted]
         return chosen.computation(results if len(results) > 1 else results[0], *leaves)
 
 
-def _with_lines(chosen: Transformer, error: GeonError, plan: Plan) -> GeonError:
+def _with_lines(chosen: Transformer, error: GeonError, tape: Tape) -> GeonError:
     """Return an error of a program with the lines that built the array and asked for its value.
 
     The calls are computed one by one to find it: equal programs of other lines are one.
     """
     asked = describe(user_site())
-    values = {node: node.value for node in plan.inputs}
-    for node in plan.order:
-        one = Plan([node], dict.fromkeys(node.args))
+    values = {node: node.value for node in tape.inputs}
+    for node in tape.order:
+        one = Tape([node], dict.fromkeys(node.args))
         try:
             f = _compiled(chosen, one, [node], False, one.opens)
             values[node] = f(*[values[arg] for arg in one.inputs])

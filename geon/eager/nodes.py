@@ -207,7 +207,7 @@ pending: dict[RecordedNode, int] = {}
 Step = tuple[CallResult, tuple[int, ...]]  # a result of a call, and the numbers of its arguments
 
 
-class Plan:
+class Tape:
     """The graph behind nodes as data: ``steps`` in order, after the ``inputs`` it starts from.
 
     ``numbers`` has the number of each input and step.
@@ -239,7 +239,7 @@ def leaves_for(nodes: Iterable[RecordedNode], open: bool) -> list[Leaf]:
 def built(
     steps: Iterable[Step], given: Iterable[Any], open: bool, sites: Sequence[Any] = ()
 ) -> list[Any]:
-    """Return the tensors of a plan: those ``given``, then that of each step."""
+    """Return the tensors of a tape: those ``given``, then that of each step."""
     made, calls = [*given], dict[Any, Any]()
     for (result, at), site in itertools.zip_longest(steps, sites):
         if (result.call, at) not in calls:

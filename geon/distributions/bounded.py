@@ -10,6 +10,7 @@ import numpy as np
 import geon
 
 from ..op_graph.draws.truncated import truncated_quantile
+from ..op_graph.draws.von_mises_slope import mean_cosine_parts
 from ..op_graph.random.parameters import AT_LEAST_ZERO, POSITIVE, known_values, refuse
 from .base import BETWEEN, UNIT, Distribution, Support, family
 from .formulas import (
@@ -203,8 +204,7 @@ class TruncatedNormal(BoundedFamily):
 class VonMises(Distribution):
     """The von Mises distribution of angles, of the density exp(concentration cos(x - location)).
 
-    Its mean is that of the circle, ``location``, and its variance 1 less the mean cosine. For
-    derivatives with respect to ``concentration`` a sample is a constant.
+    Its mean is that of the circle, ``location``, and its variance 1 less the mean cosine.
     """
 
     location: Any = 0.0
@@ -220,7 +220,7 @@ class VonMises(Distribution):
     def _log_prob(self, x: Tensor) -> Tensor:
         # cos(t) - 1 as -2 sin(t / 2)^2, which keeps its digits near 0.
         turn = -2.0 * geon.square(geon.sin(0.5 * (x - self.location)))
-        scaled, _ = _bessel(self.concentration)
+        scaled, _ = mean_cosine_parts(self.concentration)
         return self.concentration * turn - math.log(2 * math.pi) - geon.log(scaled)
 
     def _sample(self, random: Random, axes: Axes) -> Tensor:
@@ -234,43 +234,11 @@ class VonMises(Distribution):
     @property
     def variance(self) -> Tensor:
         """The circular variance, 1 - I1(concentration) / I0(concentration)."""
-        scaled, rest = _bessel(self.concentration)
+        scaled, rest = mean_cosine_parts(self.concentration)
         return self._full(rest / scaled)
 
     def entropy(self) -> Tensor:
         """Return the differential entropy."""
-        scaled, rest = _bessel(self.concentration)
+        scaled, rest = mean_cosine_parts(self.concentration)
         made = geon.log(scaled) + self.concentration * (rest / scaled)
         return self._full(made + math.log(2 * math.pi))
-
-
-MAX_QUADRATURE = 30.0  # concentrations up to which 32 nodes are exact to rounding
-NODES = 32
-
-
-def _bessel(k: Tensor) -> tuple[Tensor, Tensor]:
-    """Return exp(-k) I0(k) and exp(-k) (I0(k) - I1(k)).
-
-    The difference of ``geon.i0e`` and ``geon.i1e`` would lose its digits for large k. Up to 30 they
-    are the midpoint rule for the mean over angles of exp(k (cos t - 1)), which converges
-    geometrically; above, the asymptotic series (DLMF 10.40.1).
-    """
-    is_large = k > MAX_QUADRATURE
-    small = geon.where(is_large, 1.0, k)
-    scaled: Any = 0.0
-    rest: Any = 0.0
-    for node in range(NODES):
-        below = 2.0 * math.sin(0.5 * math.pi * (node + 0.5) / NODES) ** 2  # 1 - cos t
-        part = geon.exp(-below * small) * (1 / NODES)
-        scaled, rest = scaled + part, rest + below * part
-    w = 1.0 / geon.where(is_large, k, MAX_QUADRATURE)
-    large: Any = 1.0
-    difference: Any = 0.0
-    first = second = 1.0
-    for n in range(1, 13):
-        first = first * (2 * n - 1) ** 2 / (8 * n)
-        second = second * ((2 * n - 1) ** 2 - 4) / (8 * n)
-        large = large + first * w**n
-        difference = difference + (first - second) * w**n
-    root = geon.sqrt(w / (2 * math.pi))
-    return geon.where(is_large, root * large, scaled), geon.where(is_large, root * difference, rest)

@@ -89,6 +89,7 @@ FILES = {
     "op_graph/draws/log_factorial.py": FORMULA,
     "op_graph/draws/multivariate.py": FORMULA,
     "op_graph/draws/positions.py": BITS,
+    "op_graph/draws/von_mises_slope.py": FORMULA,
     "op_graph/special/special_functions.py": FORMULA,
     "op_graph/rows/elementwise.py": "domains of generated tests",
     "op_graph/syntax/foreign_names.py": "examples in messages",

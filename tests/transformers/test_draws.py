@@ -3,6 +3,7 @@
 Seeds are fixed, and the bits of a draw are equal everywhere, so no test fails by chance.
 """
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -11,6 +12,7 @@ import geon
 from geon.op_graph.draws.gamma_slope import log_gamma_slope
 from geon.op_graph.draws.log_factorial import log_factorial
 from geon.op_graph.draws.truncated import log_ndtri
+from geon.op_graph.draws.von_mises_slope import von_mises_slope
 from geon.op_graph.random.exponential import exponential_from_bits
 from geon.testing.cases import for_each
 from tests.op_graph.evaluation import NUMPY_OPS
@@ -317,6 +319,50 @@ def test_derivatives_of_gamma_draws_have_the_right_means():
     np.testing.assert_allclose(means, 1, atol=0.03)
     np.testing.assert_allclose(second, 2, atol=0.1)
     np.testing.assert_allclose(forward, means, rtol=1e-9)
+
+
+def test_the_slope_of_von_mises_is_that_of_the_quantile():
+    concentrations = np.array([0.0, 1e-3, 0.5, 3.0, 29.0, 31.0, 1e4, 1e8])
+    deviations = np.array([-5.0, -2.0, 1e-6, 0.5, 1.1, 1.5, 3.0])
+    k = np.repeat(concentrations, len(deviations))
+    x = np.tile(deviations, len(concentrations)) / np.sqrt(np.maximum(k, 1))
+    k, x = k[np.abs(x) < np.pi], x[np.abs(x) < np.pi]
+    leaves = [geon.placeholder([N], "float64") for _ in range(2)]
+    found = NUMPY.computation(von_mises_slope(*leaves), *leaves)(k, x)
+
+    def integral(k, x):
+        above = 1 - mpmath.besseli(1, k) / mpmath.besseli(0, k)
+        return mpmath.quad(
+            lambda t: (
+                (2 * mpmath.sin(t / 2) ** 2 - above)
+                * mpmath.exp(k * (mpmath.cos(t) - mpmath.cos(x)))
+            ),
+            mpmath.linspace(0, x, 4),
+        )
+
+    with mpmath.workdps(30):
+        wanted = [float(integral(mpmath.mpf(a), mpmath.mpf(b))) for a, b in zip(k, x, strict=True)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_derivatives_of_von_mises_draws_have_the_right_means():
+    """E[cos x] = A(k) for the mean cosine A, with A' = 1 - A / k - A²."""
+    k = geon.placeholder([A], "float64")
+    x = geon.Random(5).von_mises([N, A], 0.3, k, "float64")
+    cosine = geon.mean(geon.cos(x - 0.3), N)
+    slope = geon.deriv(geon.sum(cosine), k)
+    results = [slope, geon.deriv(geon.sum(slope), k)]
+    given = np.array([0.3, 3.0, 80.0])
+    first, second = NUMPY.computation(results, k, lengths={N: COUNT})(given)
+
+    def wanted(k):
+        mean = special.ive(1, k) / special.ive(0, k)
+        return 1 - mean / k - mean**2
+
+    np.testing.assert_allclose(first, wanted(given), rtol=0.05)
+    step = 1e-4
+    change = (wanted(given + step) - wanted(given - step)) / (2 * step)
+    np.testing.assert_allclose(second, change, rtol=0.2, atol=0.01)
 
 
 def test_derivatives_of_beta_dirichlet_and_student_draws():

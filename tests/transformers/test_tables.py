@@ -69,14 +69,15 @@ EXACT = frozenset(
     " where isnan isinf isfinite logical_and logical_or logical_xor logical_not".split()
 )
 # What approximations are good for, in roundings, where it is more than the 4 of a library function.
-ULPS = {"erf": 16, "lgamma": 64, "power": 16, "sigmoid": 8, "softplus": 8}
-
-
-# tests/op_graph/test_special_accuracy.py states their accuracy over their domain; at subnormal and
-# huge arguments it is less.
-OVER_A_DOMAIN = frozenset(
-    "j0 j1 y0 y1 k0 k0e k1 k1e i0 i0e i1 i1e ndtri gammainc gammaincc betainc".split()
-)
+# Incomplete gamma functions begin with x^a, of which each unit of a log(x) costs a rounding.
+ULPS = {
+    "erf": 16, "lgamma": 64, "power": 16, "sigmoid": 8, "softplus": 8,
+    "y0": 9, "y1": 9, "gammainc": 512, "gammaincc": 512,
+}  # fmt: skip
+# Errors of Bessel functions with roots are stated in roundings of their amplitude.
+WAVES = frozenset(("j0", "j1", "y0", "y1"))
+# mpmath has no values of it at huge shapes; tests/op_graph/test_special_accuracy.py has its domain.
+OVER_A_DOMAIN = frozenset(("betainc",))
 
 
 def operands(arity, dtype):
@@ -108,7 +109,10 @@ def test_row_at_special_values(name, dtype):
     if op.dtype.name not in FLOATS or name in EXACT:
         assert_equal_bits(got, expected, f"{name} of {dtype}")
     else:
-        assert_close(got, expected, ULPS.get(name, 4), f"{name} of {dtype}")
+        with np.errstate(all="ignore"):
+            amplitude = np.minimum(1, np.abs(arrays[0].astype(np.float64)) ** -0.5)
+        term = amplitude if name in WAVES else 0.0
+        assert_close(got, expected, ULPS.get(name, 4), f"{name} of {dtype}", term)
 
 
 @for_each("target", DTYPES)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from ...errors import AxisError
+from ..autodiff.custom_deriv import CustomDeriv
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
 from ..building.resolve_axes import axis_of
@@ -26,7 +28,6 @@ from ..rows.elementwise import (
     negative,
     not_equal,
     sqrt,
-    stop_gradient,
     where,
 )
 from ..rows.logic import logical_not, logical_or
@@ -34,6 +35,7 @@ from ..rows.trigonometry import acos, cos
 from ..values.dtypes import FLOAT64
 from .continuous import FloatDraw, full
 from .rejection import until_all
+from .von_mises_slope import von_mises_slope
 
 if TYPE_CHECKING:
     from ..building.typing import AxisLike, DTypeLike, Named, NewAxes, TensorLike
@@ -57,14 +59,14 @@ class MultivariateDraws(BitStream):
     ) -> Tensor:
         """Draw angles from -pi to pi of the density exp(concentration cos(x - location)).
 
-        The method is the exact rejection of D. J. Best and N. I. Fisher (1979), in float64. For
-        derivatives by ``concentration`` the draw is a constant. Raises ``ArgumentError`` for a
-        constant ``concentration`` below 0.
+        The method is the exact rejection of D. J. Best and N. I. Fisher (1979), in float64. The
+        derivative by ``concentration`` is that of the quantile function, at a fixed probability.
+        Raises ``ArgumentError`` for a constant ``concentration`` below 0.
         """
         form = FloatDraw("von_mises", axes, dtype)
         location = form.number("location", location)
         k = cast(form.tensor("concentration", concentration, AT_LEAST_ZERO), FLOAT64)
-        angle = cast(_von_mises(self, stop_gradient(k)), form.wide) + location
+        angle = cast(_turned(self, k), form.wide) + location
         turns = floor((angle + math.pi) * (0.5 / math.pi))
         return cast(angle - 2 * math.pi * turns, form.dtype)
 
@@ -107,6 +109,18 @@ class MultivariateDraws(BitStream):
         columns = Axes(*(other if each.name == along.name else each for each in form.axes))
         standard = self.normal(columns, dtype=form.wide)
         return cast(contract([scale, standard], form.axes) + middle, form.dtype)
+
+
+def _turned(stream: BitStream, k: Tensor) -> Tensor:
+    """Return the angles of ``_von_mises`` with the derivative of the quantile function."""
+
+    def draw(k: Tensor) -> Tensor:
+        return _von_mises(stream, k)
+
+    def rule(g: Tensor, out: Tensor, k: Tensor) -> Sequence[Tensor]:
+        return [g * von_mises_slope(k, out)]
+
+    return CustomDeriv(draw, rule)(k)
 
 
 def _von_mises(stream: BitStream, k: Tensor) -> Tensor:

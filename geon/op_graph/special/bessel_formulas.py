@@ -171,6 +171,9 @@ Q1 = (
 )  # fmt: skip
 
 
+TINY = 1e-300  # half of any number above is exact
+
+
 def _in_double(formula: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the formula of float64 as one of any float, computed in float64."""
 
@@ -237,9 +240,16 @@ def i1(x: Any, ops: Any) -> Any:
     return _times_exp(_i1e(held, ops), ops.absolute(held), ops)
 
 
+def _log_half(x: Any, ops: Any) -> Any:
+    """Return log(x / 2), also for an x of which the half is rounded to 0."""
+    tiny = x < TINY
+    made = ops.log(ops.where(tiny, x, 0.5 * x))
+    return ops.where(tiny, made - math.log(2.0), made)
+
+
 def _k_near(x: Any, order: int, ops: Any) -> Any:
     """Return K0(x) or K1(x) for 0 < x <= 2."""
-    logarithm, square = ops.log(0.5 * x), 0.5 * x * x - 1.0
+    logarithm, square = _log_half(x, ops), 0.5 * x * x - 1.0
     if order:
         i = _scaled_i(x, I1_NEAR, I1_FAR, 1, ops) * ops.exp(x)
         return horner(square, K1_NEAR) / x + logarithm * i
@@ -293,12 +303,12 @@ def _waves(x: Any, order: int, second: bool, ops: Any) -> Any:
     t = 2.0 * ratio * ratio - 1.0
     even = horner(t, P1 if order else P0)
     odd = ratio * horner(t, Q1 if order else Q0)
-    held = ops.minimum(x, 1e300)
+    held = ops.where(x < math.inf, x, 0.0)
     sine, cosine = ops.sin(held), ops.cos(held)
     # sqrt(2) times cosine and sine of x - pi / 4, or of x - 3 pi / 4
     c, s = (sine - cosine, -(sine + cosine)) if order else (sine + cosine, sine - cosine)
     wave = even * s + odd * c if second else even * c - odd * s
-    return wave / ops.sqrt(math.pi * x)
+    return wave / (2.0 * ops.sqrt(0.25 * math.pi * x))  # pi x may overflow
 
 
 def _j_near(x: Any, order: int, ops: Any) -> Any:
@@ -318,7 +328,7 @@ def _second_kind(x: Any, order: int, ops: Any) -> Any:
     near = x <= 8.0
     low, high = ops.where(near, ops.where(x > 0.0, x, 1.0), 8.0), ops.where(near, 8.0, x)
     t = low * low * 0.03125 - 1.0
-    product = ops.log(0.5 * low) * _j_near(low, order, ops)
+    product = _log_half(low, ops) * _j_near(low, order, ops)
     if order:
         close = low * horner(t, Y1_NEAR) + (2.0 / math.pi) * (product - 1.0 / low)
     else:

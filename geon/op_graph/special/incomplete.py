@@ -44,6 +44,8 @@ def _tail_of_large(a: Any, x: Any) -> Any:
     width = mpmath.sqrt(max(a, x))
     if abs(x - a) > 50 * width:
         return mpmath.mpf(x > a)
+    if a == x and a > 1e40:  # by DLMF 8.11.12; below, the exponent has not enough digits
+        return mpmath.mpf(0.5) + 1 / (3 * mpmath.sqrt(2 * mpmath.pi * a))
     lead = mpmath.exp(a * mpmath.log(x) - x - mpmath.loggamma(a))
     steps = mpmath.linspace(0, 100 / width, 33)
     return lead * mpmath.quad(lambda u: mpmath.exp(-a * u - x * mpmath.expm1(-u)), steps)

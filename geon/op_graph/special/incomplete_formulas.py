@@ -249,9 +249,10 @@ def _gamma_tails(a: Any, x: Any, ops: Any, upper: bool) -> Any:
     if upper:
         series = _upper_of_small(near_a, near_x, rule.series, ops)
         value = ops.where(ops.logical_and(a < 1.0, x < 1.0), series, value)
-    # Beyond HUGE the distribution is a step at x = a.
+    # Beyond HUGE the distribution is a step at x = a, where both tails are 1/2.
     step = ops.where(ops.logical_xor(x < a, upper), 0.0, 1.0)
-    value = ops.where(a > HUGE, ops.where(ops.equal(x, a), math.nan, step), value)
+    step = ops.where(ops.equal(x, a), ops.where(a < math.inf, 0.5, math.nan), step)
+    value = ops.where(a > HUGE, step, value)
     undefined = ops.logical_or(ops.logical_or(a < 0.0, x < 0.0), ops.isnan(a + x))
     value = ops.where(ops.logical_or(undefined, ops.equal(a + x, 0.0)), math.nan, value)
     return rounded(value)

@@ -1,0 +1,1 @@
+"""Networks as programs: operators read and write variables in scopes."""

@@ -1,0 +1,57 @@
+"""Operators that every program needs: sums of gradients, constants and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import geon
+
+from ...positional.elementwise import chain, expand
+from ...positional.programs import cast
+from ...positional.values import PositionalArray, Size, Value, host
+from ..registry import Attribute, register_operator
+
+
+def filled(shape: Sequence[Size], value: float, dtype: object) -> PositionalArray:
+    """Return a constant of a shape, which may have open lengths."""
+    return expand(host(np.asarray(value, dtype)), shape)  # type: ignore[call-overload]  # a dtype
+
+
+def total(X: Sequence[Value]) -> Value:
+    """Return the sum of the terms of ``sum``."""
+    return chain(geon.add, X)
+
+
+SHAPE = Attribute("shape", "ints", comment="the shape of the result")
+VALUE = Attribute("value", "float", 0.0, "each element of the result")
+DTYPE = Attribute("dtype", "string", "float32", "the dtype of the result")
+
+register_operator("sum", total, ["X* the terms"], positional=True, comment="The sum of variables.")
+register_operator("assign", lambda X: X, positional=True, comment="The value of X.")
+register_operator(
+    "fill_constant",
+    lambda *, shape, value, dtype: filled(shape, value, dtype),
+    [],
+    attributes=[SHAPE, VALUE, DTYPE],
+    positional=True,
+    comment="A variable all of whose elements are equal.",
+)
+register_operator(
+    "fill_any_like",
+    lambda X, *, value: filled(X.shape, value, X.dtype),
+    attributes=[VALUE],
+    positional=True,
+    comment="A variable of the shape and dtype of X, all of whose elements are equal.",
+)
+register_operator(
+    "cast",
+    lambda X, *, dtype: cast(X, dtype),
+    attributes=[DTYPE],
+    positional=True,
+    comment="X in another dtype.",
+)
+
+# An operator of a function on geon tensors takes one statement.
+register_operator("tanh", geon.tanh, comment="The hyperbolic tangent of each element.")

@@ -109,7 +109,9 @@ def document(proto: OpProto) -> str:
     for each in proto.attributes:
         words = f", {each.check.words}" if each.check else ""
         default = "required" if each.default is REQUIRED else f"default {each.default!r}"
-        lines.append(f"    {each.name} ({each.type}{words}; {default}): {each.comment}".rstrip(": "))
+        lines.append(
+            f"    {each.name} ({each.type}{words}; {default}): {each.comment}".rstrip(": ")
+        )
     return "\n".join(lines)
 
 

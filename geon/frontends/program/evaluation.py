@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError, GeonError
 from ...op_graph.core.source_info import building
-from .registry import OpInfo
+from .registry import OpInfo, Slot
 from .values import ProgramValue, as_value, by_dimension
 
 if TYPE_CHECKING:
     from .program import Operator, Program
 
-Values = dict[str, list[ProgramValue] | None]
+Values = dict[str, Any]  # by slot: a list of values, None for a slot that was left out
+
+
+class Inference(threading.local):
+    """True while operators are evaluated for the shapes of their outputs."""
+
+    is_running = False
+
+
+inference = Inference()
+EMPTY = -1  # the id that stands for no variable in a list of a duplicable slot
 
 
 class OperatorError(GeonError, RuntimeError):
@@ -22,7 +33,11 @@ class OperatorError(GeonError, RuntimeError):
 
 def infer(program: Program, op: Operator) -> Values:
     """Return placeholders for the outputs of an operator, from the specifications of its inputs."""
-    return apply(program, op, {k: program.abstract(k) for k in op.reads})
+    inference.is_running = True
+    try:
+        return apply(program, op, {k: program.abstract(k) for k in op.reads})
+    finally:
+        inference.is_running = False
 
 
 def evaluate(
@@ -38,8 +53,9 @@ def evaluate(
     for op in program.blocks[index].ops if ops is None else ops:
         found = apply(program, op, values)
         for slot, ids in op.outputs.items():
-            for number, value in zip(ids or (), found[slot] or (), strict=True):
-                values[number] = value
+            for number, value in zip(ids or (), found[slot] if ids else (), strict=True):
+                if number != EMPTY:
+                    values[number] = value
     return values
 
 
@@ -61,7 +77,8 @@ def apply(program: Program, op: Operator, values: Mapping[int, ProgramValue]) ->
     Errors name the operator, its inputs with their shapes and writers, and the user's line.
     """
     given = {
-        slot: None if ids is None else [values[k] for k in ids] for slot, ids in op.inputs.items()
+        slot: None if ids is None else [None if k == EMPTY else values[k] for k in ids]
+        for slot, ids in op.inputs.items()
     }
     with building() as current:
         current.site = op.site
@@ -82,7 +99,7 @@ def apply(program: Program, op: Operator, values: Mapping[int, ProgramValue]) ->
 def _explained(program: Program, op: Operator, text: str) -> str:
     lines = [f"{op}: {text}"]
     for slot, ids in op.inputs.items():
-        lines += [f"  {slot} is {program.values[k]}" for k in ids or ()]
+        lines += [f"  {slot} is {program.values[k]}" for k in ids or () if k != EMPTY]
     return "\n".join(lines)
 
 
@@ -95,14 +112,9 @@ def bound(program: Program, attributes: Mapping[str, Any], info: OpInfo) -> dict
     return found
 
 
-def compute(info: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Values:
+def compute(info: OpInfo, given: Mapping[str, Any], attributes: Mapping[str, Any]) -> Values:
     """Return the outputs by slot that the function of an operator computes."""
-    args: list[Any] = []
-    for slot in info.proto.inputs:
-        values = given[slot.name]
-        if values is not None and not info.positional:
-            values = [by_dimension(value) for value in values]  # type: ignore[arg-type, misc]
-        args.append(values if slot.duplicable or values is None else values[0])
+    args = [single(slot, given[slot.name], info.positional) for slot in info.proto.inputs]
     result = info.function(*args, **attributes)
     slots = info.proto.outputs
     listed = (result,) if len(slots) == 1 else result
@@ -111,11 +123,26 @@ def compute(info: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Value
             f"the function of {info.type} returned {listed!r}; it returns a tuple of "
             f"{len(slots)} values, for {', '.join(slot.name for slot in slots)}"
         )
-    found: Values = {}
-    for slot, value in zip(slots, listed, strict=True):
-        if value is None:
-            found[slot.name] = None
-        else:
-            many = value if slot.duplicable else [value]
-            found[slot.name] = [as_value(each) for each in many]
-    return found
+    return {
+        name: None if values is None else [None if v is None else as_value(v) for v in values]
+        for name, values in by_slot(slots, listed).items()
+    }
+
+
+def by_slot(slots: Sequence[Slot], values: Sequence[Any]) -> Values:
+    """Return a list of values for each slot, None for one left out."""
+    return {
+        slot.name: None if value is None else list(value) if slot.duplicable else [value]
+        for slot, value in zip(slots, values, strict=True)
+    }
+
+
+def single(slot: Slot, values: Sequence[Any] | None, positional: bool = True) -> Any:
+    """Return the values of a slot as a function takes them: a list if the slot is duplicable.
+
+    Functions that are not positional take geon tensors with axes by dimension.
+    """
+    if values is None:
+        return None
+    found = values if positional else [None if v is None else by_dimension(v) for v in values]
+    return list(found) if slot.duplicable else found[0]

@@ -55,7 +55,8 @@ class ValueDesc:
 class Operator:
     """An operator of a block: its type, the ids of values by slot, and attributes.
 
-    A slot that was left out is None. ``site`` is the user's line.
+    A slot that was left out is None, and a variable that was left out of a list has the id -1.
+    ``site`` is the user's line.
     """
 
     type: str
@@ -72,12 +73,12 @@ class Operator:
     @property
     def reads(self) -> Ids:
         """The ids of all inputs."""
-        return tuple([k for ids in self.inputs.values() for k in ids or ()])
+        return tuple([k for ids in self.inputs.values() for k in ids or () if k >= 0])
 
     @property
     def writes(self) -> Ids:
         """The ids of all outputs."""
-        return tuple([k for ids in self.outputs.values() for k in ids or ()])
+        return tuple([k for ids in self.outputs.values() for k in ids or () if k >= 0])
 
     def __str__(self) -> str:
         return f"{self.type} at {describe(self.site)}"
@@ -281,16 +282,20 @@ class Block:
                     f"{what}: output {slot} has {len(values)} variables, and {len(names)} names "
                     "were given"
                 )
-            pairs = zip(names, values, strict=True)
-            written[slot] = tuple([self._write(n, spec_of(v), what) for n, v in pairs])
+            written[slot] = tuple(
+                [
+                    evaluation.EMPTY if n is None or v is None else self._write(n, spec_of(v), what)
+                    for n, v in zip(names, values, strict=True)
+                ]
+            )
         made = Operator(type, read, written, attributes, site)
         self.ops.append(made)
         self.program.changes += 1
         return made
 
-    def _read(self, given: Var | str | int, what: str) -> int:
-        if isinstance(given, int):
-            return given
+    def _read(self, given: Var | str | int | None, what: str) -> int:
+        if given is None or isinstance(given, int):
+            return evaluation.EMPTY if given is None else given
         self._own(given, what)
         return self.value_of(given if isinstance(given, str) else given.name, what)
 
@@ -331,15 +336,17 @@ class Block:
     def __str__(self) -> str:
         lines = [f"block {self.index} of block {self.parent_index}:"]
         for op in self.ops:
-            written, read = (
-                ", ".join(f"{slot}={[self._shown(k) for k in ids]}" for slot, ids in each.items() if ids)
-                for each in (op.outputs, op.inputs)
-            )  # fmt: skip
+            written, read = map(self._listed, (op.outputs, op.inputs))
             lines.append(f"  {written} = {op.type}({read}) {dict(op.attributes)}")
-        return "\n".join(lines).replace("'", "")
+        return "\n".join(lines)
 
-    def _shown(self, number: int) -> str:
-        return f"{self.program.values[number].name}#{number}"
+    def _listed(self, slots: Mapping[str, Ids | None]) -> str:
+        values = self.program.values
+        return ", ".join(
+            f"{slot}=[{', '.join(f'{values[k].name}#{k}' if k >= 0 else 'none' for k in ids)}]"
+            for slot, ids in slots.items()
+            if ids
+        )
 
 
 class Program:

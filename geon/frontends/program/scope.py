@@ -302,8 +302,7 @@ def type_name(given: Any) -> str:
         if isinstance(given, type) and issubclass(given, cls):
             return name
     raise DTypeError(
-        f"{user_call('type')}: {given!r} is no type of a variable; the types are "
-        f"{', '.join(TYPES)}"
+        f"{user_call('type')}: {given!r} is no type of a variable; the types are {', '.join(TYPES)}"
     )
 
 

@@ -16,6 +16,8 @@ import geon
 from ...errors import ArgumentError, AxisError
 from ...op_graph.op_graph import Tensor
 from ...op_graph.values.dtypes import ALL_DTYPES
+from ..positional.elementwise import chain
+from ..positional.movement import concat
 from ..positional.picking import scatter_at
 from ..positional.regions import ordered
 from ..positional.values import (
@@ -155,7 +157,7 @@ def rebuilt(value: ProgramValue, tensors: Sequence[Tensor]) -> ProgramValue:
     arrays = [array(t, p.dims) for t, p in zip(tensors, parts(value), strict=True)]
     for cls, names in KINDS.values():
         if names and isinstance(value, cls):
-            return replace(value, **dict(zip(names, arrays, strict=True)))  # type: ignore[type-var]
+            return replace(value, **dict(zip(names, arrays, strict=True)))  # type: ignore[arg-type]
     return arrays[0]
 
 
@@ -186,6 +188,33 @@ def constant(number: float, shape: Shape, dtype: Any) -> PositionalArray:
     """Return a value of equal elements, also of an open shape."""
     axes = axes_for(shape)
     return array(geon.broadcast(geon.constant(number, dtype=dtype), axes), axes)
+
+
+def zeros_like(value: ProgramValue) -> ProgramValue:
+    """Return a value with zeros for its elements, and its own rows or length."""
+    first, *rest = parts(value)
+    zeros = geon.broadcast(geon.constant(0, dtype=first.dtype), first.tensor.axes)
+    return rebuilt(value, [zeros, *[part.tensor for part in rest]])
+
+
+def leaf_like(value: ProgramValue) -> ProgramValue:
+    """Return placeholders over the axes of a value."""
+    return rebuilt(value, [geon.placeholder(p.tensor.axes, p.dtype) for p in parts(value)])
+
+
+def added(values: Sequence[ProgramValue]) -> ProgramValue:
+    """Return the sum of values; that of selected rows alone stays selected."""
+    rows = [value for value in values if isinstance(value, SelectedRows)]
+    if len(rows) == len(values) and rows:
+        every = concat([v.rows for v in rows], 0), concat([v.values for v in rows], 0)
+        return rows[0] if len(rows) == 1 else SelectedRows(*every, rows[0].height)
+    arrays = [value for value in values if isinstance(value, TensorArray)]
+    if arrays:
+        return replace(arrays[0], values=chain(geon.add, [each.values for each in arrays]))
+    total = chain(geon.add, [v for v in values if not isinstance(v, SelectedRows)])  # type: ignore[misc]  # tensors
+    for each in rows:
+        total = each.added_to(total)
+    return as_array(total)
 
 
 def as_value(result: Any) -> ProgramValue:

@@ -283,9 +283,9 @@ def register_operator(
         tuple(attributes),
         inspect.cleandoc(comment),
     )
-    names = [each.name for each in (*proto.inputs, *proto.outputs, *proto.attributes)]
+    names = [slot.name for slot in (*proto.inputs, *proto.outputs)]
+    names += [attribute.name for attribute in proto.attributes]
     repeated = [name for name in names if names.count(name) > 1]
-    # An output may have the name of an input slot that it updates, such as ParamOut for Param.
     if repeated:
         raise RegistryError(f"{what}: two slots or attributes have the name {repeated[0]!r}")
     takes = frozenset(inspect.signature(gradient).parameters) if gradient else frozenset()

@@ -8,10 +8,11 @@ import numpy as np
 
 import geon
 
-from ...positional.elementwise import chain, expand
+from ...positional.elementwise import expand
 from ...positional.programs import cast
-from ...positional.values import PositionalArray, Size, Value, host
+from ...positional.values import PositionalArray, Size, host
 from ..registry import Attribute, register_operator
+from ..values import added
 
 
 def filled(shape: Sequence[Size], value: float, dtype: object) -> PositionalArray:
@@ -19,16 +20,11 @@ def filled(shape: Sequence[Size], value: float, dtype: object) -> PositionalArra
     return expand(host(np.asarray(value, dtype)), shape)  # type: ignore[call-overload]  # a dtype
 
 
-def total(X: Sequence[Value]) -> Value:
-    """Return the sum of the terms of ``sum``."""
-    return chain(geon.add, X)
-
-
 SHAPE = Attribute("shape", "ints", comment="the shape of the result")
 VALUE = Attribute("value", "float", 0.0, "each element of the result")
 DTYPE = Attribute("dtype", "string", "float32", "the dtype of the result")
 
-register_operator("sum", total, ["X* the terms"], positional=True, comment="The sum of variables.")
+register_operator("sum", added, ["X* the terms"], positional=True, comment="The sum of variables.")
 register_operator("assign", lambda X: X, positional=True, comment="The value of X.")
 register_operator(
     "fill_constant",

@@ -81,8 +81,9 @@ def _by_rule(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
 
 
 def _with_zeros(seeds: Any, outputs: Any) -> list[Any] | None:
-    if outputs is None:
-        return None
+    if outputs is None:  # the gradient takes the seeds without the outputs
+        found: list[Any] | None = seeds
+        return found
     found = seeds or [None] * len(outputs)
     return [
         zeros_like(value) if seed is None else seed

@@ -2,7 +2,13 @@
 
 from importlib import import_module
 
-FAMILIES = ("basic",)
+from .rows import register
 
+FAMILIES = (
+    "elementwise", "reductions", "movement", "products", "networks", "losses", "sources",
+    "sequences", "updates",
+)  # fmt: skip
+
+import_module(f"{__name__}.basic")
 for family in FAMILIES:
-    import_module(f"{__name__}.{family}")
+    register(import_module(f"{__name__}.{family}").ROWS)

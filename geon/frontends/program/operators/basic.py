@@ -50,6 +50,3 @@ register_operator(
     positional=True,
     comment="X in another dtype.",
 )
-
-# An operator of a function on geon tensors takes one statement.
-register_operator("tanh", geon.tanh, comment="The hyperbolic tangent of each element.")

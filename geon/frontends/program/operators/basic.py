@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-import geon
-
 from ...positional.elementwise import expand
 from ...positional.programs import cast
 from ...positional.values import PositionalArray, Size, host

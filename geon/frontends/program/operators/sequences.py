@@ -7,19 +7,18 @@ to, without, offset i + 1. ``lstm`` and ``gru`` run over padded sequences with t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import geon
 
 from ...positional.control import scan_rows
-from ...positional.elementwise import elementwise, expand
+from ...positional.elementwise import elementwise
 from ...positional.indexing import gather
 from ...positional.movement import Part, concat, slices, split, with_axis
 from ...positional.picking import gather_at, numbers
 from ...positional.products import matmul
 from ...positional.programs import cast
-from ...positional.reshaping import reshape, transpose, unsqueeze
-from ...positional.values import PositionalArray, Size, Value, array, as_array, fresh, renamed
+from ...positional.reshaping import transpose, unsqueeze
+from ...positional.values import Size, Value, array, as_array, fresh, renamed
 from .networks import gru_unit, lstm_cell, zeros
 from .rows import INT, Function, Row
 

@@ -7,7 +7,7 @@ ParamOut and MomentOut, which a program writes under the same names.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 

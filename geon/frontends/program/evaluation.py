@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError, GeonError
 from ...op_graph.core.source_info import building
-from .registry import OpInfo, Slot
+from .registry import OperatorError, OpInfo, Slot
 from .values import ProgramValue, as_value, by_dimension
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ class Inference(threading.local):
 
 inference = Inference()
 EMPTY = -1  # the id that stands for no variable in a list of a duplicable slot
-
-
-class OperatorError(GeonError, RuntimeError):
-    """A failure of an operator's function that is no error of geon."""
 
 
 def infer(program: Program, op: Operator) -> Values:

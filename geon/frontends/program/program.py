@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import ArgumentError, GeonError
+from ...errors import ArgumentError
 from ...op_graph.core.source_info import Site, describe, user_call, user_site
 from . import evaluation
-from .registry import OpInfo, operator_info
+from .registry import OpInfo, ProgramError, operator_info
 from .values import ProgramValue, Spec, declared, placeholder_for, spec_of
 
 VERSION = 1  # of the format of programs as data
@@ -29,10 +29,6 @@ class _New:
 
 
 NEW = _New()  # stands for new variables of an output slot, as many as there are values
-
-
-class ProgramError(GeonError, ValueError):
-    """A program that cannot be built: an unknown or repeated name, or an operator's failure."""
 
 
 @dataclass(frozen=True)
@@ -422,6 +418,20 @@ class Program:
             value = self.values[number]
             self._abstract[number] = placeholder_for(value.spec, value.name)
         return self._abstract[number]
+
+    def sequence_of(self, var: Var, what: str) -> tuple[Var, Var]:
+        """Return the offsets of the sequences whose rows a variable has, and the step numbers.
+
+        Raises ``ProgramError`` if its first dimension is not that of data with ``lod_level=1``.
+        """
+        rows = str(var.spec.shape[0]) if var.spec.shape else ""
+        if rows not in self.sequences:
+            raise ProgramError(
+                f"{what}: {var} has no rows of sequences; its first dimension is that of data "
+                "declared with lod_level=1"
+            )
+        offsets, positions = self.sequences[rows]
+        return self.global_block().var(offsets), self.global_block().var(positions)
 
     def list_vars(self) -> list[Var]:
         """Return the declared variables of all blocks."""

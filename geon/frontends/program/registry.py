@@ -27,6 +27,14 @@ class RegistryError(GeonError, KeyError):
         return str(self.args[0])
 
 
+class ProgramError(GeonError, ValueError):
+    """A program that cannot be built: an unknown or repeated name, or an incomplete block."""
+
+
+class OperatorError(GeonError, RuntimeError):
+    """A failure of an operator's function that is no error of geon."""
+
+
 class AttributeValueError(ArgumentError, ValueError):
     """An attribute that an operator lacks, or a value that its type or checker refuses."""
 

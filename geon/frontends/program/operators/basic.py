@@ -29,6 +29,7 @@ register_operator(
     lambda *, shape, value, dtype: filled(shape, value, dtype),
     [],
     attributes=[SHAPE, VALUE, DTYPE],
+    differentiable=False,
     positional=True,
     comment="A variable all of whose elements are equal.",
 )
@@ -36,6 +37,7 @@ register_operator(
     "fill_any_like",
     lambda X, *, value: filled(X.shape, value, X.dtype),
     attributes=[VALUE],
+    differentiable=False,
     positional=True,
     comment="A variable of the shape and dtype of X, all of whose elements are equal.",
 )

@@ -22,6 +22,7 @@ from .description import (
     program_from,
 )
 from .executor import needed
+from .operators.updates import SCHEDULES
 from .program import Program, ProgramError, Var, default_main_program
 from .registry import GRAD_OP
 from .scope import Scope, current_scope
@@ -117,7 +118,8 @@ def clone(program: Program, for_test: bool = False) -> Program:
     trained: set[int] = set()
     kept = []
     for op in program.global_block().ops:
-        if op.type.endswith(GRAD_OP) or not trained.isdisjoint(op.reads):
+        is_training = op.type.endswith(GRAD_OP) or op.type in SCHEDULES
+        if is_training or not trained.isdisjoint(op.reads):
             trained.update(op.writes)
         else:
             kept.append(op)

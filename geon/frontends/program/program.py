@@ -255,6 +255,8 @@ class Block:
         what = f"{type} at {describe(site)}"
         info = operator_info(type)
         attributes = info.proto.complete(attrs or {}, what)
+        if attributes.get("seed") == 0:  # draws of their own, which files and clones keep
+            attributes["seed"] = (self.program.random_seed << 32) + len(self.program.values) + 1
         given = info.proto.fill("inputs", inputs or {}, what)
         results = info.proto.fill("outputs", outputs or {}, what)
         read = {

@@ -1,25 +1,24 @@
 """Operators on sequences of different lengths: rows one after another, and their offsets.
 
 ``Offsets`` has one number more than there are sequences: sequence i has the rows from offset i up
-to, without, offset i + 1. ``lstm`` and ``gru`` run over padded sequences with their lengths.
+to, without, offset i + 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import geon
 
 from ...positional.control import scan_rows
-from ...positional.elementwise import elementwise, expand
+from ...positional.elementwise import elementwise
 from ...positional.indexing import gather
 from ...positional.movement import Part, concat, slices, split, with_axis
 from ...positional.picking import gather_at, numbers
 from ...positional.products import matmul
 from ...positional.programs import cast
-from ...positional.reshaping import reshape, transpose, unsqueeze
-from ...positional.values import PositionalArray, Size, Value, array, as_array, fresh, renamed
+from ...positional.reshaping import transpose, unsqueeze
+from ...positional.values import Size, Value, array, as_array, fresh, renamed
 from .networks import gru_unit, lstm_cell, zeros
 from .rows import INT, Function, Row
 
@@ -190,65 +189,6 @@ def offsets_of(x: Value) -> Value:
     return concat([zeros([1], "int64"), whole], 0)
 
 
-def recurrent(
-    step: Callable[[Value, list[Value]], list[Value]],
-    x: Value,
-    state: list[Value],
-    lengths: Value | None,
-    is_reverse: bool,
-) -> list[Value]:
-    """Return the states of all steps (N, T, D); after the length of a row they stay."""
-    order = [1, 0, *range(2, len(x.shape))]
-    steps = x.shape[1]
-    place = numbers(steps)
-
-    def body(old: list[Value], slices: list[Value]) -> tuple[list[Value], list[Value]]:
-        new = step(slices[0], old)
-        if lengths is not None:
-            ends = unsqueeze(cast(lengths, "int64"), [1])
-            inside = elementwise(geon.greater, ends, slices[1])
-            new = [
-                elementwise(lambda i, a, b: geon.where(i, a, b), inside, a, b)
-                for a, b in zip(new, old, strict=True)
-            ]
-        return new, new
-
-    _, stacks = scan_rows(body, state, [transpose(x, order), place], steps, is_reverse)
-    return [transpose(each, order) for each in stacks]
-
-
-def lstm(
-    x: Value, h: Value | None, c: Value | None, weight: Value, bias: Value | None,
-    lengths: Value | None, *, is_reverse: bool = False,
-) -> tuple[Value, Value]:  # fmt: skip
-    """Return the outputs and states (N, T, D) of an LSTM layer over padded sequences.
-
-    Input (N, T, 4 D) has the sums for candidate, input, forget and output gate; Weight (D, 4 D).
-    """
-    width = weight.shape[0]
-    begin = [zeros([x.shape[0], width], x.dtype) if each is None else each for each in (h, c)]
-    x = x if bias is None else elementwise(geon.add, x, bias)
-
-    def step(row: Value, old: list[Value]) -> list[Value]:
-        sums = elementwise(geon.add, row, matmul(old[0], weight))
-        cell, out = lstm_cell(*split(sums, 1, [width] * 4), old[1])  # type: ignore[misc]  # four
-        return [out, cell]
-
-    found = recurrent(step, x, begin, lengths, is_reverse)
-    return found[0], found[1]
-
-
-def gru(
-    x: Value, h: Value | None, weight: Value, bias: Value | None, lengths: Value | None, *,
-    is_reverse: bool = False,
-) -> Value:  # fmt: skip
-    """Return the outputs (N, T, D) of a GRU layer over padded sequences; see ``gru_unit``."""
-    begin = zeros([x.shape[0], weight.shape[0]], x.dtype) if h is None else h
-    return recurrent(
-        lambda row, old: [gru_unit(row, old[0], weight, bias)[2]], x, [begin], lengths, is_reverse
-    )[0]
-
-
 ROWS = [
     Row("sequence_pool", sequence_pool, "", "X Offsets"),
     Row("sequence_softmax", sequence_softmax, "", "X Offsets"),
@@ -261,6 +201,4 @@ ROWS = [
     Row("sequence_unpad", sequence_unpad, "", "X Y Offsets"),
     Row("sequence_lengths", lengths_of, "", "Offsets", gradient=False),
     Row("sequence_offsets", offsets_of, "", "X", "Offsets", gradient=False),
-    Row("lstm", lstm, "", "Input H0? C0? Weight Bias? Length?", "Hidden Cell"),
-    Row("gru", gru, "", "Input H0? Weight Bias? Length?", "Hidden"),
 ]

@@ -1,28 +1,30 @@
-"""Operators that update parameters: the rules of geon's optimisers, and five more.
+"""Operators of optimisers: the rules of geon, learning-rate schedules, decay and clipping.
 
-An operator takes Param, Grad, LearningRate and its states, and returns their new values, such as
-ParamOut and MomentOut, which a program writes under the same names.
+An update takes Param, Grad, LearningRate and its states, and returns their new values, such as
+ParamOut and MomentOut, which a program writes under the same names. A gradient of selected rows is
+added up to a whole one, except by ``sgd``. Halves are updated in float32.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import geon
 
 from ....op_graph.values.dtypes import accumulator
-from ...neon.optimisers import SGD, Adadelta, Adagrad, Adam, AdamW, Lion, Optimiser, RMSProp
-from ...positional.elementwise import aligned, dims_of
+from ...positional.elementwise import aligned, dims_of, elementwise
+from ...positional.programs import cast
+from ...positional.reductions import reduce
 from ...positional.reshaping import reshape
 from ...positional.values import Value, array, as_array
 from ..values import SelectedRows
-from .rows import Function, Row
+from .rows import FLOAT, FLOATS, INT, Function, Row
 
 Tensor = geon.Tensor
-Defaults = Mapping[str, float | bool]
 
 
 @dataclass(eq=False)
@@ -43,161 +45,147 @@ class RuleStep:
         self.new[id(state)] = value
 
 
-def by_rule(rule: type[Optimiser], states: Sequence[str], fields: Mapping[str, str]) -> Function:
-    """Return the update of tensors by a rule; ``fields`` are its fields by attribute."""
-
-    def update(p: Tensor, g: Tensor, rate: Tensor, *old: Tensor, **given: Any) -> Sequence[Tensor]:
-        settings: dict[str, Any] = {fields[name]: value for name, value in given.items()}
-        decay = settings.pop("decay", 0.0)
-        count = None
-        if len(old) > len(states):
-            *old, count = old  # type: ignore[assignment]  # a list now
-            count = count + 1
-        step = RuleStep(rate, count, dict(zip(states, old, strict=True)))
-        new = rule(0.0, **settings).moved(p, p, g, step)  # type: ignore[arg-type]  # leaves are keys only
-        new = new - rate * decay * p if decay else new
-        return [new, *[step.new[id(s)] for s in old], *([] if count is None else [count])]
-
-    return update
+def dense(gradient: Any) -> Value:
+    """Return a gradient whose selected rows are added up."""
+    return gradient.dense() if isinstance(gradient, SelectedRows) else gradient
 
 
-def updater(f: Function, states: Sequence[str], defaults: Defaults) -> Function:
-    """Return the function of an operator for ``f(param, grad, rate, *states, **attributes)``.
+def updater(rule: str, states: Mapping[str, str], fields: Mapping[str, tuple[str, Any]]) -> Function:
+    """Return the function of an update by a rule, whose count of steps is the state Step.
 
-    A gradient of selected rows is added up to a whole one. Halves are updated in float32.
+    ``states`` are the rule's by slot, ``fields`` its fields by attribute, with defaults.
     """
 
-    def build(param: Value, grad: Any, rate: Value, *old: Value, **attributes: Any) -> Any:
-        whole = grad.dense() if isinstance(grad, SelectedRows) else grad
-        arrays = aligned([param, whole, *[reshape(s, []) if s.shape == (1,) else s for s in old]])
-        by = as_array(reshape(rate, [])).tensor
+    def build(param: Value, grad: Any, rate: Value, *old: Value, **given: Any) -> Any:
+        from ...neon import optimisers  # with derivative code, which inference does not need
+
+        arrays = aligned([param, dense(grad), *old[: len(states)]])
         wide = accumulator(param.dtype)
         p, g, *rest = [geon.cast(each.tensor, wide) for each in arrays]
-        found = f(p, g, geon.cast(by, wide), *rest, **attributes)
+        by, *count = [geon.cast(as_array(reshape(v, [])).tensor, wide) for v in (rate, *old[len(states) :])]
+        settings = {fields[name][0]: value for name, value in given.items()}
+        decay = settings.pop("decay", 0.0)
+        counted = [count[0] + 1] if count else []
+        step = RuleStep(by, counted and counted[0], dict(zip(states.values(), rest, strict=True)))
+        new = getattr(optimisers, rule)(0.0, **settings).moved(p, p, g, step)
+        moved = [new - by * decay * p if decay else new, *[step.new.get(id(s), s) for s in rest]]
         dims = dims_of(arrays)
-        results = []
-        for like, new in zip([param, *old], found, strict=True):
-            scalar = like.shape == (1,) and param.shape != (1,)
-            results.append(array(geon.cast(new, like.dtype), (None,) if scalar else dims))
-        return tuple(results) if old else results[0]
+        found = [array(geon.cast(t, v.dtype), dims) for t, v in zip(moved, [param, *old], strict=False)]
+        found += [array(geon.cast(t, v.dtype), (None,)) for t, v in zip(counted, old[-1:], strict=False)]
+        return tuple(found) if old else found[0]
 
     kinds = inspect.Parameter
-    first = [kinds("param", kinds.POSITIONAL_ONLY)]
-    options = [kinds(name, kinds.KEYWORD_ONLY, default=value) for name, value in defaults.items()]
-    build.__signature__ = inspect.Signature([*first, *options])  # type: ignore[attr-defined]  # read by rows
+    parameters = [kinds(n, kinds.KEYWORD_ONLY, default=v) for n, (_, v) in fields.items()]
+    build.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by rows
     return build
 
 
 def sgd(param: Value, grad: Any, rate: Value) -> Any:
     """Return Param - LearningRate * Grad; of selected rows only these are touched."""
+    by = cast(reshape(rate, []), param.dtype)
     if isinstance(grad, SelectedRows):
-        by = as_array(reshape(rate, [])).tensor
-        values = as_array(grad.values)
-        moved = array(-geon.cast(by, param.dtype) * values.tensor, values.dims)
+        moved = elementwise(lambda g, r: -r * g, grad.values, by)
         return SelectedRows(grad.rows, moved, grad.height).added_to(param)
-    return updater(by_rule(SGD, (), {}), (), {})(param, grad, rate)
+    return elementwise(lambda p, g, r: p - r * g, param, grad, by)
 
 
-def decayed_adagrad(
-    p: Tensor, g: Tensor, rate: Tensor, m: Tensor, *, decay: float, epsilon: float
-) -> Sequence[Tensor]:
-    """Return a step of Adagrad whose sum of squares decays."""
-    new = decay * m + (1 - decay) * geon.square(g)
-    return p - rate * g / (geon.sqrt(new) + epsilon), new
+def weight_decay(param: Value, grad: Any, *, l1: float = 0.0, l2: float = 0.0) -> Value:
+    """Return the gradient of a cost with l1 |Param| + l2 Param² / 2 added."""
+    return elementwise(lambda p, g: g + l2 * p + l1 * geon.sign(p), param, dense(grad))
 
 
-def adamax(
-    p: Tensor, g: Tensor, rate: Tensor, m: Tensor, u: Tensor, power: Tensor, *,
-    beta1: float, beta2: float, epsilon: float,
-) -> Sequence[Tensor]:  # fmt: skip
-    """Return a step of AdaMax; Beta1Pow is beta1 to the power of the steps before this one."""
-    mean = beta1 * m + (1 - beta1) * g
-    largest = geon.maximum(beta2 * u, geon.absolute(g))
-    power = power * beta1
-    return p - rate / (1 - power) * mean / (largest + epsilon), mean, largest, power
+def clip_by_global_norm(x: list[Any], *, max_norm: float = FLOAT) -> list[Value]:
+    """Return gradients times one factor, so that their common norm is at most max_norm."""
+    given = [dense(each) for each in x]
+    total = geon.sqrt(sum(as_array(reduce(geon.squared_L2, g, range(len(g.shape)), False)).tensor for g in given))  # type: ignore[arg-type]  # fmt: skip
+    factor = array(max_norm / geon.maximum(total, max_norm), [])
+    return [elementwise(geon.multiply, g, cast(factor, g.dtype)) for g in given]
 
 
-def ftrl(
-    p: Tensor, g: Tensor, rate: Tensor, squares: Tensor, linear: Tensor, *,
-    l1: float, l2: float, lr_power: float,
-) -> Sequence[Tensor]:  # fmt: skip
-    """Return a step of FTRL-proximal (McMahan and others, KDD 2013)."""
-    new = squares + geon.square(g)
-    change = (geon.power(new, -lr_power) - geon.power(squares, -lr_power)) / rate
-    total = linear + g - change * p
-    scale = geon.power(new, -lr_power) / rate + 2 * l2
-    moved = geon.where(geon.absolute(total) > l1, (l1 * geon.sign(total) - total) / scale, 0)
-    return moved, new, total
+# Update: rule, its states by slot, its fields by attribute with defaults; Step counts updates.
+BETAS = {"beta1": ("first", 0.9), "beta2": ("second", 0.999)}
+EPSILON = ("epsilon", 1e-8)
+UPDATES: dict[str, tuple[str, dict[str, str], dict[str, tuple[str, Any]]]] = {
+    "momentum": ("SGD", {"Velocity": "momentum"},
+        {"mu": ("momentum", 0.9), "use_nesterov": ("nesterov", False)}),
+    "adagrad": ("Adagrad", {"Moment": "square"}, {"epsilon": ("epsilon", 1e-6)}),
+    "adam": ("Adam", {"Moment1": "m", "Moment2": "v"}, {**BETAS, "epsilon": EPSILON}),
+    "adamw": ("AdamW", {"Moment1": "m", "Moment2": "v"},
+        {**BETAS, "epsilon": EPSILON, "coeff": ("decay", 0.01)}),
+    "adadelta": ("Adadelta", {"AvgSquaredGrad": "square", "AvgSquaredUpdate": "change"},
+        {"rho": ("smoothing", 0.95), "epsilon": ("epsilon", 1e-6)}),
+    "rmsprop": ("RMSProp", {"MeanSquare": "square", "Moment": "momentum"},
+        {"rho": ("smoothing", 0.95), "momentum": ("momentum", 0.0), "epsilon": ("epsilon", 1e-6)}),
+    "lion": ("Lion", {"Moment": "m"},
+        {"beta1": ("first", 0.9), "beta2": ("second", 0.99), "coeff": ("decay", 0.0)}),
+}  # fmt: skip
+COUNTED = ("adam", "adamw")
 
 
-def shrunk(x: Tensor, rate: Tensor, l1: float, l2: float) -> Tensor:
-    """Return the proximal operator of l1 |x| + l2 x² / 2 with step ``rate``."""
-    return geon.sign(x) * geon.relu(geon.absolute(x) - rate * l1) / (1 + rate * l2)
+def slots_of(type: str) -> list[str]:
+    """Return the slots of the states of an update."""
+    return [*UPDATES[type][1], *(["Step"] if type in COUNTED else [])] if type in UPDATES else []
 
 
-def proximal_gd(p: Tensor, g: Tensor, rate: Tensor, *, l1: float, l2: float) -> Sequence[Tensor]:
-    """Return a proximal step of gradient descent."""
-    return (shrunk(p - rate * g, rate, l1, l2),)
+def _slots(type: str) -> tuple[str, str]:
+    states = slots_of(type)
+    outputs = [f"{name}Out" for name in ("Param", *states)]
+    return " ".join(["Param Grad LearningRate", *states]), " ".join(outputs)
 
 
-def lars_momentum(
-    p: Tensor, g: Tensor, rate: Tensor, velocity: Tensor, *,
-    mu: float, lars_coeff: float, lars_weight_decay: float,
-) -> Sequence[Tensor]:  # fmt: skip
-    """Return a step of momentum with a rate by layer (You, Gitman and Ginsburg, 2017)."""
-    size, steep = geon.sqrt(geon.sum(p * p)), geon.sqrt(geon.sum(g * g))
-    ratio = lars_coeff * size / (steep + lars_weight_decay * size)
-    local = rate * geon.where(geon.logical_and(size > 0, steep > 0), ratio, 1)
-    new = mu * velocity + local * (g + lars_weight_decay * p)
-    return p - new, new
+def scheduled(f: Function) -> Function:
+    """Return the function of a schedule: from the number of the step the rate and the next one."""
+
+    def build(step: Value, **attributes: Any) -> tuple[Value, Value]:
+        rate = elementwise(lambda t: f(t, **attributes), cast(step, "float32"))
+        return reshape(rate, [1]), elementwise(lambda t: t + 1, step)
+
+    build.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]  # read by rows
+    return build
 
 
-ADAM = {"beta1": "first", "beta2": "second", "epsilon": "epsilon"}
-# type, update, states by slot, attributes with defaults.
-UPDATES: list[tuple[str, Function, Sequence[str], Defaults]] = [
-    ("momentum", by_rule(SGD, ["momentum"], {"mu": "momentum", "use_nesterov": "nesterov"}),
-     ["Velocity"], {"mu": 0.9, "use_nesterov": False}),
-    ("adagrad", by_rule(Adagrad, ["square"], {"epsilon": "epsilon"}),
-     ["Moment"], {"epsilon": 1e-6}),
-    ("adam", by_rule(Adam, ["m", "v"], ADAM), ["Moment1", "Moment2", "Step"],
-     {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
-    ("adamw", by_rule(AdamW, ["m", "v"], {**ADAM, "coeff": "decay"}),
-     ["Moment1", "Moment2", "Step"],
-     {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "coeff": 0.01}),
-    ("adadelta", by_rule(Adadelta, ["square", "change"], {"rho": "smoothing", "epsilon": "epsilon"}),
-     ["AvgSquaredGrad", "AvgSquaredUpdate"], {"rho": 0.95, "epsilon": 1e-6}),
-    ("rmsprop", by_rule(RMSProp, ["square", "momentum"],
-                        {"decay": "smoothing", "momentum": "momentum", "epsilon": "epsilon"}),
-     ["MeanSquare", "Moment"], {"decay": 0.9, "momentum": 0.0, "epsilon": 1e-10}),
-    ("lion", by_rule(Lion, ["m"], {"beta1": "first", "beta2": "second", "coeff": "decay"}),
-     ["Moment"], {"beta1": 0.9, "beta2": 0.99, "coeff": 0.0}),
-    ("decayed_adagrad", decayed_adagrad, ["Moment"], {"decay": 0.95, "epsilon": 1e-6}),
-    ("adamax", adamax, ["Moment", "InfNorm", "Beta1Pow"],
-     {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
-    ("ftrl", ftrl, ["SquaredAccumulator", "LinearAccumulator"],
-     {"l1": 0.0, "l2": 0.0, "lr_power": -0.5}),
-    ("proximal_gd", proximal_gd, [], {"l1": 0.0, "l2": 0.0}),
-    ("lars_momentum", lars_momentum, ["Velocity"],
-     {"mu": 0.9, "lars_coeff": 0.001, "lars_weight_decay": 0.0005}),
-]  # fmt: skip
+def piecewise(t: Tensor, *, boundaries: Any = FLOATS, values: Any = FLOATS) -> Tensor:
+    """Return values[i] between boundaries i - 1 and i."""
+    rate: Any = values[0]
+    for bound, value in zip(boundaries, values[1:], strict=True):
+        rate = geon.where(t >= bound, value, rate)
+    return rate + 0 * t
 
 
-def slots(states: Sequence[str]) -> tuple[str, str]:
-    """Return the input and output slots of an update with these states."""
-    names = " ".join(states)
-    return f"Param Grad LearningRate {names}", " ".join([f"{n}Out" for n in ("Param", *states)])
+def _parts(t: Tensor, steps: int, staircase: bool) -> Tensor:
+    return geon.floor(t / steps) if staircase else t / steps
 
 
+power, exp = geon.power, geon.exp
+# Schedule: the rate r for the step t, and its formula.
+SCHEDULES: dict[str, tuple[Function, str]] = {
+    "exponential_decay": (lambda t, *, learning_rate=FLOAT, decay_steps=INT, decay_rate=FLOAT,
+        staircase=False: learning_rate * power(decay_rate, _parts(t, decay_steps, staircase)),
+        "learning_rate * decay_rate ** (t / decay_steps)"),
+    "natural_exp_decay": (lambda t, *, learning_rate=FLOAT, decay_steps=INT, decay_rate=FLOAT,
+        staircase=False: learning_rate * exp(-decay_rate * _parts(t, decay_steps, staircase)),
+        "learning_rate * exp(-decay_rate * t / decay_steps)"),
+    "inverse_time_decay": (lambda t, *, learning_rate=FLOAT, decay_steps=INT, decay_rate=FLOAT,
+        staircase=False: learning_rate / (1 + decay_rate * _parts(t, decay_steps, staircase)),
+        "learning_rate / (1 + decay_rate * t / decay_steps)"),
+    "polynomial_decay": (lambda t, *, learning_rate=FLOAT, decay_steps=INT, end_learning_rate=1e-4,
+        power=1.0: end_learning_rate + (learning_rate - end_learning_rate)
+        * geon.power(1 - geon.minimum(t / decay_steps, 1), power),
+        "(learning_rate - end_learning_rate) * (1 - t / decay_steps) ** power + end_learning_rate"),
+    "cosine_decay": (lambda t, *, learning_rate=FLOAT, decay_steps=INT: learning_rate
+        * (1 + geon.cos(math.pi * geon.minimum(t / decay_steps, 1))) / 2,
+        "learning_rate * (1 + cos(pi * t / decay_steps)) / 2"),
+    "noam_decay": (lambda t, *, d_model=INT, warmup_steps=INT: d_model**-0.5
+        * geon.minimum(power(t + 1, -0.5), (t + 1) * warmup_steps**-1.5),
+        "d_model ** -0.5 * min((t + 1) ** -0.5, (t + 1) * warmup_steps ** -1.5)"),
+    "piecewise_decay": (piecewise, "values[i] between boundaries i - 1 and i"),
+}  # fmt: skip
 ROWS = [
-    Row("sgd", sgd, "", *slots([]), gradient=False),
-    *[
-        Row(
-            name,
-            updater(f, states, defaults),
-            f"Return Param and states after a step of {name}.",
-            *slots(states),
-            gradient=False,
-        )
-        for name, f, states, defaults in UPDATES
-    ],
-]
+    Row("sgd", sgd, "", *_slots("sgd"), gradient=False),
+    *[Row(name, updater(*row), f"Return Param and states after a step of {row[0]}.", *_slots(name),
+          gradient=False) for name, row in UPDATES.items()],
+    *[Row(name, scheduled(f), f"Return {text}, (1,), for the step t from 0, and t + 1.", "Step",
+          "Out StepOut", gradient=False) for name, (f, text) in SCHEDULES.items()],
+    Row("weight_decay", weight_decay, "", "Param Grad", "Out", gradient=False),
+    Row("clip_by_global_norm", clip_by_global_norm, "", "X*", "Out*", gradient=False),
+]  # fmt: skip

@@ -68,7 +68,7 @@ def calc_gradient(
         for t, seed in zip(listed, seeds, strict=True)
     }
     for target, seed in zip(listed, seeds, strict=True):
-        if seed is not None and seed.spec != target.spec:
+        if seed is not None and (seed.shape, seed.dtype) != (target.shape, target.dtype):
             raise DerivativeError(
                 f"{what}: the gradient {seed} of the target {target} has another shape or dtype"
             )
@@ -167,12 +167,12 @@ class _Backward:
         }
         if not any(k is not None for listed in seeds.values() for k in listed):
             return
-        given = {
-            **op.inputs,
-            **{s.name: op.outputs[s.name] for s in proto.outputs if not s.not_in_gradient},
-        }
+        lacking = {name.removesuffix(GRAD_OP) for name, ids in seeds.items() if None in ids}
+        kept = {slot.name for slot in proto.outputs if not slot.not_in_gradient}
         inputs: dict[str, Any] = {
-            name: ids for name, ids in given.items() if name in takes or not takes
+            name: ids
+            for name, ids in {**op.inputs, **op.outputs}.items()
+            if name in lacking or ((name in takes or not takes) and name in {*op.inputs, *kept})
         }
         inputs |= {n: ids for n, ids in seeds.items() if any(k is not None for k in ids)}
         outputs = {}

@@ -1,4 +1,4 @@
-"""Control flow as operators with blocks: loops, branches, recurrences, arrays of tensors.
+"""Control flow as operators with blocks: loops, branches, recurrences.
 
 A block is a Python context in which layers add operators. The variables of outer blocks that it
 writes are the carries of a loop and the results of a branch.
@@ -6,29 +6,50 @@ writes are the carries of a loop and the results of a branch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...op_graph.core.source_info import user_call
 from .creators import op
-from .program import Block, ProgramError, Var, default_main_program
+from .program import Block, Var, default_main_program
+from .registry import ProgramError
+from .values import Spec
 
 
-def _close(inner: Block, type: str, inputs: Mapping[str, Any], **attributes: Any) -> None:
-    """Add the operator of a complete block around it: it writes what the block writes."""
-    names = list(inner.parameters)
-    carried = [names.index(name) for name in inner.written]
-    inner.results = [inner.names[name] for name in inner.written]
-    assert inner.parent is not None
-    inner.parent.append_op(
+@dataclass(eq=False)
+class BlockGuard:
+    """The context of a new inner block; ``close`` adds its operator when it is complete."""
+
+    close: Callable[[Block], None]
+
+    def __enter__(self) -> Block:
+        self.program = default_main_program()
+        self.inner = self.program.create_block()
+        return self.inner
+
+    def __exit__(self, error: type | None, *details: object) -> None:
+        while self.program.current_block() is not self.inner:  # a failure left more blocks open
+            self.program.rollback()
+        self.program.rollback()
+        if error is None:
+            self.close(self.inner)
+
+
+def _append(inner: Block, type: str, inputs: Mapping[str, Any], **attributes: Any) -> None:
+    """Add the operator that has a complete block: it writes what the block writes."""
+    names, written = list(inner.parameters), inner.written
+    inner.results = [inner.names[name] for name in written]
+    carried = [names.index(name) for name in written]
+    default_main_program().current_block().append_op(
         type,
         {**inputs, "X": names},
-        {"Out": inner.written},
+        {"Out": written},
         {"sub_block": inner.index, "carried": carried, **attributes},
     )
 
 
+@dataclass(eq=False)
 class While:
     """A loop that runs its block while ``cond``, a variable of one bool, is true.
 
@@ -37,54 +58,49 @@ class While:
     again.
     """
 
-    def __init__(self, cond: Var, max_steps: int | None = None) -> None:
-        self.cond, self.max_steps = cond, max_steps
+    cond: Var
+    max_steps: int | None = None
 
-    @contextmanager
-    def block(self) -> Iterator[Block]:
-        """Context of the body of the loop."""
-        what = user_call("While")
-        with default_main_program().inner_block() as inner:
-            yield inner
+    def block(self) -> BlockGuard:
+        """Return the context of the body of the loop."""
+        return BlockGuard(self._close)
+
+    def _close(self, inner: Block) -> None:
         name = self.cond.name
         if name not in inner.written:
             raise ProgramError(
-                f"{what}: the block does not write the condition {name!r}, so the loop would not "
-                f"end; write it again in the block, as with layers.less_than(i, n, Out={name!r})"
+                f"{user_call('While')}: the block does not write the condition {name!r}, so the "
+                f"loop would not end; write it again, as with layers.less_than(i, n, Out={name!r})"
             )
         condition = inner.written.index(name)
-        _close(inner, "while", {}, condition=condition, max_steps=self.max_steps)
+        _append(inner, "while", {}, condition=condition, max_steps=self.max_steps)
 
 
+@dataclass(eq=False)
 class ConditionalBlock:
     """A block that runs if ``cond``, a variable of one bool, is true.
 
     The outer variables that it writes have values before it, which they keep otherwise.
     """
 
-    def __init__(self, cond: Var) -> None:
-        self.cond = cond
+    cond: Var
 
-    @contextmanager
-    def block(self) -> Iterator[Block]:
-        """Context of what runs if the condition is true."""
-        with default_main_program().inner_block() as inner:
-            yield inner
-        _close(inner, "conditional_block", {"Cond": self.cond})
+    def block(self) -> BlockGuard:
+        """Return the context of what runs if the condition is true."""
+        return BlockGuard(lambda inner: _append(inner, "conditional_block", {"Cond": self.cond}))
 
 
 class Switch:
     """Blocks of which the first runs whose condition is true::
 
     with Switch() as switch:
-        with switch.case(step < 100):
+        with switch.case(is_early):
             layers.assign(slow, Out=rate)
         with switch.default():
             layers.assign(fast, Out=rate)
     """
 
-    def __init__(self) -> None:
-        self._none: Var | None = None  # true if no condition was true so far
+    _rest: Var | None = None  # true if no condition was true so far
 
     def __enter__(self) -> Switch:
         return self
@@ -92,23 +108,17 @@ class Switch:
     def __exit__(self, *details: object) -> None:
         """End the branches."""
 
-    @contextmanager
-    def case(self, cond: Var) -> Iterator[Block]:
-        """Context of what runs if the condition is true, and those before were false."""
-        first = self._none
-        chosen = cond if first is None else op.logical_and(first, cond)
-        other = op.logical_not(cond)
-        self._none = other if first is None else op.logical_and(first, other)
-        with ConditionalBlock(chosen).block() as inner:
-            yield inner
+    def case(self, cond: Var) -> BlockGuard:
+        """Return the context of what runs if the condition is true, and those before were false."""
+        before, other = self._rest, op.logical_not(cond)
+        self._rest = other if before is None else op.logical_and(before, other)
+        return ConditionalBlock(cond if before is None else op.logical_and(before, cond)).block()
 
-    @contextmanager
-    def default(self) -> Iterator[Block]:
-        """Context of what runs if all conditions were false."""
-        if self._none is None:
+    def default(self) -> BlockGuard:
+        """Return the context of what runs if all conditions were false."""
+        if self._rest is None:
             raise ProgramError(f"{user_call('default')}: there is no case before it; add one first")
-        with ConditionalBlock(self._none).block() as inner:
-            yield inner
+        return ConditionalBlock(self._rest).block()
 
 
 class IfElse:
@@ -120,24 +130,16 @@ class IfElse:
 
     def __init__(self, cond: Var) -> None:
         self.cond = cond
-        self._blocks: dict[bool, Block] = {}
-        self._rows: dict[bool, list[str]] = {True: [], False: []}
-        self._branch: bool | None = None
+        self._blocks: dict[str, Block] = {}
+        self._rows: dict[str, list[str]] = {"true": [], "false": []}
 
-    @contextmanager
-    def _run(self, branch: bool) -> Iterator[Block]:
-        with default_main_program().inner_block() as inner:
-            self._branch = branch
-            yield inner
-        self._branch, self._blocks[branch] = None, inner
-
-    def true_block(self) -> Any:
+    def true_block(self) -> BlockGuard:
         """Return the context of the branch of rows for which the condition is true."""
-        return self._run(True)
+        return BlockGuard(lambda inner: self._blocks.update(true=inner))
 
-    def false_block(self) -> Any:
+    def false_block(self) -> BlockGuard:
         """Return the context of the branch of the other rows."""
-        return self._run(False)
+        return BlockGuard(lambda inner: self._blocks.update(false=inner))
 
     def input(self, x: Var) -> Var:
         """Return the rows of a variable that the branch is for."""
@@ -149,7 +151,7 @@ class IfElse:
                 "the same for all rows are used without input()"
             )
         block.value_of(x.name, what)
-        self._rows[bool(self._branch)].append(x.name)
+        self._rows["false" if "true" in self._blocks else "true"].append(x.name)
         return x
 
     def output(self, *outs: Var) -> None:
@@ -159,9 +161,10 @@ class IfElse:
         block.results += [block.value_of(each.name, what) for each in outs]
 
     def _inside(self, what: str) -> Block:
-        if self._branch is None:
+        block = default_main_program().current_block()
+        if block.parent is None or block in self._blocks.values():
             raise ProgramError(f"{what}: it belongs into true_block() or false_block()")
-        return default_main_program().current_block()
+        return block
 
     def __call__(self) -> list[Var]:
         """Add the operator, and return its outputs."""
@@ -172,24 +175,24 @@ class IfElse:
                 f"{what}: it needs both branches with equally many outputs, and has "
                 f"{' and '.join(map(str, counts)) or 'none'}; call output() in each"
             )
-        given = {}
+        attributes: dict[str, Any] = {}
         for branch, block in self._blocks.items():
-            if block.written:
-                raise ProgramError(
-                    f"{what}: a branch writes {block.written[0]!r} of an outer block; return it "
-                    "by output()"
-                )
-            given[branch] = list(block.parameters)
-        rows = {b: [given[b].index(name) for name in self._rows[b]] for b in given}
-        return list(
-            op.if_else(
-                self.cond, given[True], given[False],
-                true_block=self._blocks[True].index, false_block=self._blocks[False].index,
-                true_rows=rows[True], false_rows=rows[False],
-            )
-        )  # fmt: skip
+            _refuse_writes(block, what, "return it by output()")
+            names = list(block.parameters)
+            attributes[f"{branch}_block"] = block.index
+            attributes[f"{branch}_rows"] = [names.index(name) for name in self._rows[branch]]
+        given = [list(self._blocks[branch].parameters) for branch in ("true", "false")]
+        return list(op.if_else(self.cond, *given, **attributes))
 
 
+def _refuse_writes(block: Block, what: str, cure: str) -> None:
+    if block.written:
+        raise ProgramError(
+            f"{what}: the block writes {block.written[0]!r} of an outer block; {cure}"
+        )
+
+
+@dataclass(eq=False)
 class StaticRNN:
     """A recurrence over the first dimension of its step inputs, which all have the same length::
 
@@ -201,46 +204,37 @@ class StaticRNN:
         rnn.update_memory(old, new)
         rnn.output(new)
     hidden = rnn()                           # (T, N, H)
+
+    ``last`` has the memories after the last step.
     """
 
-    def __init__(self, is_reverse: bool = False) -> None:
-        self.is_reverse = is_reverse
-        self._steps: dict[str, Var] = {}  # by the name of the inner variable: the whole
-        self._memories: dict[str, Var] = {}  # by the name of the inner variable: the first value
-        self._updates: dict[str, Var] = {}
-        self._outputs: list[Var] = []
-        self._block: Block | None = None
-        self._results: list[Var] = []
-        self.last: list[Var] = []  # the memories after the last step
+    is_reverse: bool = False
+    last: list[Var] = field(default_factory=list, init=False)
+    _steps: dict[str, Var] = field(default_factory=dict, init=False)  # the whole by inner name
+    _memories: dict[str, Var] = field(default_factory=dict, init=False)  # the first by inner name
+    _updates: dict[str, Var] = field(default_factory=dict, init=False)
+    _outputs: list[Var] = field(default_factory=list, init=False)
 
-    @contextmanager
-    def step(self) -> Iterator[Block]:
-        """Context of a step."""
-        with default_main_program().inner_block() as inner:
-            self._block = inner
-            yield inner
-            self._finish(inner)
-        captured = list(inner.parameters)[len(self._steps) + len(self._memories) :]
-        self._results, self.last = op.recurrent(
-            [*self._steps.values()], [*self._memories.values()], captured,
-            **self._lengths(), sub_block=inner.index, is_reverse=self.is_reverse,
-        )  # fmt: skip
+    def step(self) -> BlockGuard:
+        """Return the context of a step."""
+        return BlockGuard(self._close)
 
-    def _finish(self, inner: Block) -> None:
+    def _close(self, inner: Block) -> None:
         what = user_call(type(self).__name__)
         missing = [name for name in self._memories if name not in self._updates]
         if missing or not self._steps:
             cure = f"call update_memory for {missing[0]!r}" if missing else "call step_input"
             raise ProgramError(f"{what}: the step is not complete; {cure}")
-        if inner.written:
-            raise ProgramError(
-                f"{what}: the step writes {inner.written[0]!r} of an outer block; make it a memory"
-            )
+        _refuse_writes(inner, what, "make it a memory")
+        updates = [self._updates[name] for name in self._memories]
+        inner.results = [inner.value_of(v.name, what) for v in (*updates, *self._outputs)]
         first = [*self._steps, *self._memories]
-        names = [*first, *[name for name in inner.parameters if name not in first]]
-        inner.parameters = {name: inner.parameters[name] for name in names}
-        results = [*[self._updates[name] for name in self._memories], *self._outputs]
-        inner.results = [inner.value_of(each.name, what) for each in results]
+        captured = [name for name in inner.parameters if name not in first]
+        inner.parameters = {name: inner.parameters[name] for name in (*first, *captured)}
+        self._results, self.last = op.recurrent(
+            [*self._steps.values()], [*self._memories.values()], captured,
+            **self._lengths(), sub_block=inner.index, is_reverse=self.is_reverse,
+        )  # fmt: skip
 
     def _lengths(self) -> dict[str, Any]:
         return {}
@@ -252,71 +246,60 @@ class StaticRNN:
         return made
 
     def memory(
-        self,
-        init: Var | None = None,
-        shape: Sequence[int] | None = None,
-        batch_ref: Var | None = None,
-        init_value: float = 0.0,
+        self, init: Var | None = None, shape: Sequence[int] | None = None, init_value: float = 0.0
     ) -> Var:
         """Return the memory of the step before, at first ``init``.
 
-        Without ``init`` each row of the batch begins as ``init_value`` in the ``shape`` of a row;
-        ``batch_ref`` is a step input, by default the first.
+        Without ``init`` each row of the batch of the first step input begins as ``init_value`` in
+        the ``shape`` of a row.
         """
-        what = user_call("memory")
+        block = self._inside("memory")
         if init is None:
             if shape is None or not self._steps:
-                raise ProgramError(f"{what}: give init=, or shape= of a row after a step_input")
-            whole = self._steps[batch_ref.name if batch_ref else next(iter(self._steps))]
-            init = self._boot(whole, list(shape), init_value)
+                raise ProgramError(
+                    f"{user_call('memory')}: give init=, or shape= of a row after a step_input"
+                )
+            name = block.program.unique_name("memory")
+            batch, position = self._batch(block)
+            self._before(
+                block, "fill_constant_batch_size_like", {"Input": batch}, name,
+                {"shape": [-1, *shape], "input_dim_idx": position, "value": init_value},
+            )  # fmt: skip
+            init = block.var(name)
         made = self._parameter(init, init.spec.shape, "memory")
         self._memories[made.name] = init
         return made
 
-    def _boot(self, whole: Var, shape: list[int], value: float) -> Var:
-        return self._outside(Input=whole, shape=[-1, *shape], value=value, input_dim_idx=1)
+    def _batch(self, block: Block) -> tuple[Any, int]:
+        """Return a variable and its dimension that has the length of a batch."""
+        return next(iter(self._steps.values())), 1
 
-    def _outside(self, **given: Any) -> Var:
-        """Return a constant made before the recurrence, with the length of a batch."""
-        block = self._inside("memory")
+    def _before(self, block: Block, type: str, inputs: Any, out: str, attrs: Any = None) -> None:
+        """Add an operator before the recurrence."""
         assert block.parent is not None
-        attributes = {key: value for key, value in given.items() if key != "Input"}
-        name = block.program.unique_name("memory")
-        block.parent.append_op(
-            "fill_constant_batch_size_like",
-            {"Input": given["Input"]},
-            {"Out": name},
-            {**attributes, "output_dim_idx": 0},
-        )
-        return block.parent.var(name)
+        block.parent.append_op(type, inputs, {"Out": out}, attrs)
 
     def _parameter(self, outer: Var, shape: Sequence[Any], what: str) -> Var:
         block = self._inside(what)
         name = block.program.unique_name(f"{outer.name}.{what}")
         made: Var = block.create_var(name)
-        spec = type(outer.spec)(tuple(shape), outer.dtype)
-        writer = f"{what} of {outer.name}"
-        block.names[name] = block.parameters[name] = block.program.add_value(name, spec, writer)
+        spec = Spec(tuple(shape), outer.dtype)
+        number = block.program.add_value(name, spec, f"{what} of {outer.name}")
+        block.names[name] = block.parameters[name] = number
         return made
 
     def _inside(self, what: str) -> Block:
-        current = default_main_program().current_block()
-        if self._block is None or current is not self._block:
+        block = default_main_program().current_block()
+        if block.parent is None or self.last:
             raise ProgramError(f"{user_call(what)}: it belongs into the block of a step")
-        return current
+        return block
 
     def update_memory(self, memory: Var, value: Var) -> None:
         """State the memory of the next step."""
-        self._inside("update_memory")
-        if memory.name not in self._memories:
+        if memory.name not in self._memories or memory.spec != value.spec:
             raise ProgramError(
-                f"{user_call('update_memory')}: {memory.name!r} is no memory of the recurrence; "
-                f"it has {', '.join(self._memories) or 'none'}"
-            )
-        if memory.spec != value.spec:
-            raise ProgramError(
-                f"{user_call('update_memory')}: memory {memory} is updated by {value}; both need "
-                "one shape and dtype"
+                f"{user_call('update_memory')}: {memory} is updated by {value}; it needs a memory "
+                "of this recurrence, and a value of its shape and dtype"
             )
         self._updates[memory.name] = value
 
@@ -353,15 +336,10 @@ class DynamicRNN(StaticRNN):
         """Return a variable that has the same value in each step."""
         return x
 
-    def _boot(self, whole: Var, shape: list[int], value: float) -> Var:
-        offsets, _ = whole.block.program.sequence_of(whole, "")
-        block = self._inside("memory")
-        assert block.parent is not None
+    def _batch(self, block: Block) -> tuple[Any, int]:
         name = block.program.unique_name("lengths")
-        block.parent.append_op("sequence_lengths", {"Offsets": offsets}, {"Out": name})
-        return self._outside(
-            Input=block.parent.var(name), shape=[-1, *shape], value=value, input_dim_idx=0
-        )
+        self._before(block, "sequence_lengths", {"Offsets": self._lengths()["Offsets"]}, name)
+        return name, 0
 
     def _lengths(self) -> dict[str, Any]:
         whole = next(iter(self._steps.values()))

@@ -155,7 +155,7 @@ def _outputs(forward: OpInfo, given: Values, computed: Values, known: dict[Op, O
     If they have random draws, they are the outputs of the forward operator itself, whose draws they
     share, with its inputs replaced.
     """
-    tensors = [p.tensor for vs in computed.values() for v in vs or () for p in parts(v)]
+    tensors = [p.tensor for vs in computed.values() for v in vs or () if v for p in parts(v)]
     if inference.is_running or not _has_draws(tensors):
         return computed
     inputs: dict[Op, Op] = {part: leaf for leaf, part in known.items()}

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ...errors import ArgumentError
 from ...op_graph.core.source_info import user_call
 from .control_flow import DynamicRNN, IfElse, StaticRNN, Switch, While
@@ -21,7 +23,7 @@ __all__ = [
     "Constant", "DynamicRNN", "IfElse", "Initializer", "MSRA", "Normal", "ParamAttr", "StaticRNN",
     "Switch", "TruncatedNormal", "Uniform", "While", "Xavier", "array_read", "array_write",
     "batch_norm", "conv2d", "create_global_var", "create_parameter", "data", "embedding", "fc",
-    "layer_norm",
+    "layer_norm", "sequence_feed",
 ]  # fmt: skip
 
 
@@ -134,6 +136,16 @@ def data(
     return made
 
 
+def sequence_feed(name: str, sequences: Sequence[Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the feed of data with ``lod_level=1`` for a list of arrays, one of rows for each."""
+    lengths = [len(each) for each in sequences]
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    positions = np.arange(max(lengths, default=0))
+    return {
+        name: np.concatenate(sequences), f"{name}@OFFSETS": offsets, f"{name}@POSITIONS": positions
+    }  # fmt: skip
+
+
 def create_parameter(
     shape: Sequence[int],
     dtype: str = "float32",
@@ -228,7 +240,8 @@ def fc(
         list(param_attr) if isinstance(param_attr, (list, tuple)) else [param_attr] * len(inputs)
     )
     terms = []
-    for x, attr in zip(inputs, attrs, strict=True):
+    pairs: Any = zip(inputs, attrs, strict=True)
+    for x, attr in pairs:
         width = math.prod(x.shape[num_flatten_dims:])
         if -1 in x.shape[num_flatten_dims:]:
             raise ProgramError(

@@ -376,29 +376,15 @@ class Program:
 
     def create_block(self) -> Block:
         """Begin a block inside the current one, and make it the current one."""
-        made = Block(self, len(self.blocks), self._current)
-        self.blocks.append(made)
-        self._current = made.index
-        return made
+        self.blocks.append(Block(self, len(self.blocks), self._current))
+        self._current = len(self.blocks) - 1
+        return self.blocks[-1]
 
-    def rollback(self) -> Block:
-        """End the current block: make the one around it the current one, and return it."""
-        parent = self.current_block().parent
-        if parent is None:
+    def rollback(self) -> None:
+        """End the current block: make the one around it the current one."""
+        if self._current == 0:
             raise ProgramError(f"{user_call('rollback')}: the global block has none around it")
-        self._current = parent.index
-        return parent
-
-    @contextmanager
-    def inner_block(self) -> Iterator[Block]:
-        """Context of a new inner block, which is removed if building it fails."""
-        made = self.create_block()
-        try:
-            yield made
-        except BaseException:
-            self._current = made.parent_index
-            raise
-        self.rollback()
+        self._current = self.current_block().parent_index
 
     def unique_name(self, base: str) -> str:
         """Return ``base_0``, ``base_1`` and so on, which no variable of the program has."""

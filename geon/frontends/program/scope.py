@@ -291,6 +291,11 @@ PYTHON_TYPES: dict[type, str] = {
     Scope: "scope",
     ScopeTensor: "tensor",
     np.ndarray: "tensor",
+    list: "tensor",
+    tuple: "tensor",
+    np.bool_: "bool",
+    np.integer: "int",
+    np.floating: "float",
 }
 
 

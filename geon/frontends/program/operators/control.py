@@ -119,8 +119,11 @@ def if_else(
 def _of_rows(block: Block, values: Values, rows: Sequence[int], mask: Value) -> list[Any]:
     given = list(values)
     own = with_axis(as_array(mask), 0)
-    (axis,) = own.dims
-    one = array(geon.argmax(geon.cast(own.tensor, "uint8"), axis), [])  # the first row, if any
+    axis = own.tensor.axes[0]
+    # The first row of the branch: 0 if there is none, also of no rows at all.
+    ordinal = geon.cumsum(geon.cast(own.tensor, "int64"), axis)
+    is_first = geon.logical_and(own.tensor, geon.equal(ordinal, 1))
+    one = array(geon.sum(geon.where(is_first, geon.iota(axis), 0)), [])
     some = array(geon.any(own.tensor), [])
     at = elementwise(geon.where, mask, numbers(mask.shape[0]), one)
     for k in rows:

@@ -18,6 +18,7 @@ from ...positional.reductions import reduce
 from ...positional.reshaping import reshape, squeeze, unsqueeze
 from ...positional.sliding import Slide, convolve, pooled
 from ...positional.values import Size, Value, host, position
+from ..values import SelectedRows
 from .rows import INT, Function, Row
 
 
@@ -193,6 +194,19 @@ def lookup_table(w: Value, ids: Value, *, padding_idx: int = -1, is_sparse: bool
     return elementwise(lambda kept, row: geon.where(kept, row, 0), known, found)
 
 
+def lookup_gradient(
+    W: Value, Ids: Value, Out_grad: Value, padding_idx: int, is_sparse: bool
+) -> dict[str, Any]:
+    """Return the gradient of the table: the rows that were read, or all of them."""
+    index = reshape(cast(Ids, "int64"), [product(Ids.shape)])
+    values = reshape(Out_grad, [index.shape[0], W.shape[1]])
+    if padding_idx >= 0:
+        known = elementwise(lambda i: geon.not_equal(i, padding_idx), unsqueeze(index, [1]))
+        values = elementwise(lambda kept, row: geon.where(kept, row, 0), known, values)
+    rows = SelectedRows(index, values, W.shape[0])
+    return {"W": rows if is_sparse else rows.dense()}
+
+
 def prelu(x: Value, alpha: Value, *, mode: str = "all") -> Value:
     """Return x where it is positive, else Alpha * x; Alpha by mode: all, channel or element."""
     shapes = {"all": [], "channel": [x.shape[1], *[1] * (len(x.shape) - 2)], "element": x.shape[1:]}
@@ -271,5 +285,5 @@ ROWS = [
     Row("maxout", maxout),
     Row("lstm_unit", lstm_unit, "", "X C_prev", "C H"),
     Row("gru_unit", gru_unit, "", "Input HiddenPrev Weight Bias?", "Gate~ ResetHiddenPrev~ Hidden"),
-    Row("lookup_table", lookup_table, "", "W Ids"),
+    Row("lookup_table", lookup_table, "", "W Ids", gradient=lookup_gradient),
 ]  # fmt: skip

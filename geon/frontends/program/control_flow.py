@@ -296,7 +296,7 @@ class StaticRNN:
 
     def update_memory(self, memory: Var, value: Var) -> None:
         """State the memory of the next step."""
-        if memory.name not in self._memories or memory.spec != value.spec:
+        if memory.name not in self._memories or not memory.spec.fits(value.spec):
             raise ProgramError(
                 f"{user_call('update_memory')}: {memory} is updated by {value}; it needs a memory "
                 "of this recurrence, and a value of its shape and dtype"

@@ -50,7 +50,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         " file:string line:int",
         "SlotDesc": "slot:string values:int* is_given:bool",
         "AttrDesc": "name:string type:string int:int* float:float* bool:bool* string:string*",
-        "SequenceDesc": "name:string rows:string offsets:string",
+        "SequenceDesc": "rows:string offsets:string positions:string",
     }.items()
 }
 PLAIN: dict[str, tuple[type, ...]] = {
@@ -77,8 +77,8 @@ def describe_program(program: Program) -> Desc:
         ],
         "blocks": [_block(block) for block in program.blocks],
         "sequences": [
-            {"name": name, "rows": pair[0], "offsets": pair[1]}
-            for name, pair in program.sequences.items()
+            {"rows": rows, "offsets": pair[0], "positions": pair[1]}
+            for rows, pair in program.sequences.items()
         ],
         "feeds": [],
         "fetches": [],
@@ -206,7 +206,7 @@ class _Reader:
             ValueDesc(k, v["name"], _read_spec(v["spec"]), v["writer"])
             for k, v in enumerate(desc["values"])
         ]
-        program.sequences = {s["name"]: (s["rows"], s["offsets"]) for s in desc["sequences"]}
+        program.sequences = {s["rows"]: (s["offsets"], s["positions"]) for s in desc["sequences"]}
         if not desc["blocks"]:
             refuse("it has no block")
         self.depths: list[int] = []

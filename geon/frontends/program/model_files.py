@@ -152,7 +152,7 @@ def _subset(program: Program, ops: Sequence[Any], for_test: bool = False) -> Pro
     names = {desc["values"][k]["name"]: k for k in known}
     first["names"] = [{"name": name, "value": k} for name, k in names.items()]
     first["variables"] = [v for v in first["variables"] if v["name"] in names]
-    desc["sequences"] = [s for s in desc["sequences"] if s["name"] in names]
+    desc["sequences"] = [s for s in desc["sequences"] if s["offsets"] in names]
     reached, waiting = [0], [0]
     while waiting:
         block = desc["blocks"][waiting.pop()]

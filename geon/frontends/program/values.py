@@ -14,6 +14,7 @@ import numpy as np
 import geon
 
 from ...errors import ArgumentError, AxisError
+from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Tensor
 from ...op_graph.values.dtypes import ALL_DTYPES
 from ..positional.elementwise import chain
@@ -104,6 +105,12 @@ class Spec:
     dtype: str
     kind: str = "tensor"
     rows: Size | None = None
+
+    def fits(self, other: Spec) -> bool:
+        """Return True if values may be of both; open lengths are compared when data come."""
+        return (self.dtype, self.kind, len(self.shape)) == (
+            other.dtype, other.kind, len(other.shape)
+        ) and all(map(may_equal, self.shape, other.shape))  # fmt: skip
 
     @property
     def plain_shape(self) -> tuple[int, ...]:

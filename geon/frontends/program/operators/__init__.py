@@ -12,3 +12,4 @@ FAMILIES = (
 import_module(f"{__name__}.basic")
 for family in FAMILIES:
     register(import_module(f"{__name__}.{family}").ROWS)
+import_module(f"{__name__}.control")

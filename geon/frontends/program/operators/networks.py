@@ -125,7 +125,7 @@ def batch_norm(
         own_mean, own_variance = (reshape(each, [channels]) for each in own)
 
         def moved(old: geon.Tensor, new: geon.Tensor) -> geon.Tensor:
-            return momentum * old + (1 - momentum) * geon.stop_gradient(new)
+            return momentum * old + (1 - momentum) * new
 
         mean = elementwise(moved, mean, own_mean)
         variance = elementwise(moved, variance, own_variance)

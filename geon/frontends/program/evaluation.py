@@ -38,11 +38,9 @@ def infer(program: Program, op: Operator) -> Values:
 
 
 def evaluate(
-    program: Program,
-    index: int,
-    values: dict[int, ProgramValue],
+    program: Program, index: int, values: dict[int, ProgramValue],
     ops: Sequence[Operator] | None = None,
-) -> dict[int, ProgramValue]:
+) -> dict[int, ProgramValue]:  # fmt: skip
     """Add to ``values`` those that the operators of a block write, in order; return ``values``.
 
     ``values`` begins with those of the parameters of the block; ``ops`` are all by default.

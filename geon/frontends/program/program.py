@@ -159,14 +159,9 @@ class Block:
         return [name for name, k in self.parameters.items() if self.names[name] != k]
 
     def create_var(
-        self,
-        name: str | None = None,
-        shape: Sequence[int | str] | None = None,
-        dtype: Any = "float32",
-        *,
-        cls: type[Var] = Var,
-        **options: Any,
-    ) -> Any:
+        self, name: str | None = None, shape: Sequence[int | str] | None = None,
+        dtype: Any = "float32", *, cls: type[Var] = Var, **options: Any,
+    ) -> Any:  # fmt: skip
         """Declare a variable; ``options`` are the fields of ``Var`` or of ``cls``.
 
         Raises ``ProgramError`` if the block has the name.
@@ -222,12 +217,9 @@ class Block:
         return found
 
     def append_op(
-        self,
-        type: str,
-        inputs: Mapping[str, Any] | None = None,
-        outputs: Mapping[str, Any] | None = None,
-        attrs: Mapping[str, Any] | None = None,
-    ) -> Operator:
+        self, type: str, inputs: Mapping[str, Any] | None = None,
+        outputs: Mapping[str, Any] | None = None, attrs: Mapping[str, Any] | None = None,
+    ) -> Operator:  # fmt: skip
         """Add an operator at the end; variables are given by ``Var`` or by name, or in lists.
 
         Names are resolved, and shapes and dtypes inferred, now. A new output name is declared here,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from inspect import Parameter as Argument
+from inspect import Signature
 from typing import Any
 
 from ...errors import ArgumentError
 from ...op_graph.core.source_info import user_call
-from .program import NEW, Block, Var, default_main_program
-from .registry import REQUIRED, OpProto, operator_info, operator_types
+from .program import NEW, Block, default_main_program
+from .registry import REQUIRED, OpProto, RegistryError, operator_info, operator_types
 
 
 class OperatorCreators:
@@ -23,10 +24,9 @@ class OperatorCreators:
 
     def __getattr__(self, type: str) -> Callable[..., Any]:
         try:
-            proto = operator_info(type).proto
-        except KeyError as error:
+            created = creator(operator_info(type).proto)
+        except RegistryError as error:
             raise AttributeError(str(error)) from None
-        created = creator(proto)
         self.__dict__[type] = created
         return created
 
@@ -39,12 +39,12 @@ def creator(proto: OpProto) -> Callable[..., Any]:
 
     def create(*args: Any, **named: Any) -> Any:
         try:
-            given = signature.bind(*args, **named).arguments
+            given = signature.bind_partial(*args, **named).arguments
         except TypeError as error:
             raise ArgumentError(
                 f"{user_call(proto.type)}: {error}; its signature is {proto.type}{signature}"
             ) from None
-        return add_operator(default_main_program().current_block(), proto.type, given)
+        return add_operator(default_main_program().current_block(), proto, given)
 
     signature = signature_of(proto)
     create.__name__ = create.__qualname__ = proto.type
@@ -53,47 +53,36 @@ def creator(proto: OpProto) -> Callable[..., Any]:
     return create
 
 
-def add_operator(block: Block, type: str, given: dict[str, Any]) -> Any:
+def add_operator(block: Block, proto: OpProto, given: Mapping[str, Any]) -> Any:
     """Add an operator with arguments by the name of a slot or attribute; return its outputs."""
-    proto = operator_info(type).proto
-    roles = [
-        {slot.name: given[slot.name] for slot in slots if given.get(slot.name) is not None}
-        for slots in (proto.inputs, proto.outputs)
-    ]
-    inputs, outputs = roles
-    outputs = {slot.name: outputs.get(slot.name, NEW) for slot in proto.outputs}
-    names = [attribute.name for attribute in proto.attributes]
-    attributes = {name: given[name] for name in names if name in given}
-    made = block.append_op(type, inputs, outputs, attributes)
+    inputs = {slot.name: given.get(slot.name) for slot in proto.inputs}
+    written = {slot.name: given.get(slot.name) for slot in proto.outputs}
+    outputs = {name: NEW if value is None else value for name, value in written.items()}
+    attributes = {a.name: given[a.name] for a in proto.attributes if a.name in given}
+    made = block.append_op(proto.type, inputs, outputs, attributes)
     found: list[Any] = []
     for slot in proto.outputs:
-        ids = made.outputs[slot.name]
-        if slot.intermediate and slot.name not in given:
-            continue
-        listed = [block.var(block.program.values[k].name) for k in ids or ()]
-        found.append(listed if slot.duplicable else listed[0] if listed else None)
+        ids = made.outputs[slot.name] or ()
+        if not slot.intermediate or slot.name in given:
+            listed = [block.var(block.program.values[k].name) for k in ids]
+            found.append(listed if slot.duplicable else listed[0] if listed else None)
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def signature_of(proto: OpProto) -> inspect.Signature:
+def signature_of(proto: OpProto) -> Signature:
     """Return the signature of a creator: inputs, then by keyword attributes and outputs."""
-    kind = inspect.Parameter
-    parameters, optional = [], False
+    positional, keyword = Argument.POSITIONAL_OR_KEYWORD, Argument.KEYWORD_ONLY
+    parameters: list[Argument] = []
     for slot in proto.inputs:  # a required slot after one that may be left out has a default too
-        optional = optional or slot.dispensable
-        default = None if optional else kind.empty
-        annotation = "list[Var | str]" if slot.duplicable else Var | str
+        optional = slot.dispensable or any(p.default is None for p in parameters)
         parameters.append(
-            kind(slot.name, kind.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
+            Argument(slot.name, positional, default=None if optional else Argument.empty)
         )
-    for attribute in proto.attributes:
-        value = kind.empty if attribute.default is REQUIRED else attribute.default
-        parameters.append(
-            kind(attribute.name, kind.KEYWORD_ONLY, default=value, annotation=attribute.type)
-        )
-    for slot in proto.outputs:
-        parameters.append(kind(slot.name, kind.KEYWORD_ONLY, default=None))
-    return inspect.Signature(parameters)
+    for each in proto.attributes:
+        default = Argument.empty if each.default is REQUIRED else each.default
+        parameters.append(Argument(each.name, keyword, default=default, annotation=each.type))
+    parameters += [Argument(slot.name, keyword, default=None) for slot in proto.outputs]
+    return Signature(parameters)
 
 
 def document(proto: OpProto) -> str:

@@ -1,16 +1,17 @@
 """Operator prototypes and the registry: slots, attributes with checkers, functions, gradients.
 
-    register_operator("scale", geon.multiply, inputs=["X", "Y"], outputs=["Out"])
+    register_operator("scaled", geon.multiply, inputs=["X", "Y"], outputs=["Out"])
 
 registers an operator: the prototype is data, and the function is one on geon tensors.
 """
 
 from __future__ import annotations
 
+import difflib
 import inspect
-import numbers
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 from ...errors import ArgumentError, GeonError
@@ -20,11 +21,8 @@ GRAD = "@GRAD"  # the suffix of the name of a gradient
 GRAD_OP = "_grad"  # the suffix of the type of a gradient operator
 
 
-class RegistryError(GeonError, KeyError):
+class RegistryError(GeonError, LookupError):
     """An operator type that is not registered, or that is registered twice."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class ProgramError(GeonError, ValueError):
@@ -45,7 +43,7 @@ class Slot:
 
     ``duplicable``: it holds a list of variables. ``dispensable``: it may be left out.
     ``intermediate``: an output that only the gradient reads, and that creators do not return.
-    ``not_in_gradient``: the gradient operator gets neither its value nor its gradient.
+    ``not_in_gradient``: an output whose value the gradient operator does not get.
     """
 
     name: str
@@ -64,19 +62,24 @@ class Check:
     words: str
 
 
+def _each(accepts: Callable[[Any], bool], words: str) -> Check:
+    """Return the check of a number, or of each number of a list."""
+    return Check(lambda v: all(map(accepts, v if isinstance(v, tuple) else (v,))), words)
+
+
 def at_least(bound: float) -> Check:
-    """Return the check that a number, or each number of a list, is at least ``bound``."""
-    return Check(lambda v: all(x >= bound for x in _listed(v)), f"at least {bound}")
+    """Return the check that numbers are at least ``bound``."""
+    return _each(lambda x: x >= bound, f"at least {bound}")
 
 
 def greater_than(bound: float) -> Check:
-    """Return the check that a number, or each number of a list, is greater than ``bound``."""
-    return Check(lambda v: all(x > bound for x in _listed(v)), f"greater than {bound}")
+    """Return the check that numbers are greater than ``bound``."""
+    return _each(lambda x: x > bound, f"greater than {bound}")
 
 
 def in_range(low: float, high: float) -> Check:
-    """Return the check that a number is at least ``low`` and at most ``high``."""
-    return Check(lambda v: all(low <= x <= high for x in _listed(v)), f"from {low} to {high}")
+    """Return the check that numbers are at least ``low`` and at most ``high``."""
+    return _each(lambda x: low <= x <= high, f"from {low} to {high}")
 
 
 def one_of(*choices: Any) -> Check:
@@ -84,44 +87,24 @@ def one_of(*choices: Any) -> Check:
     return Check(lambda v: v in choices, f"one of {', '.join(map(repr, choices))}")
 
 
-def _listed(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, (list, tuple)) else (value,)
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
-# The types of attributes: whether a single value has the type, and its plain Python form. The name
-# with an s is the type of a list of such values.
-SCALAR_TYPES: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any]]] = {
-    "int": (_is_int, int),
-    "float": (_is_float, float),
-    "bool": (lambda v: isinstance(v, bool), bool),
-    "string": (lambda v: isinstance(v, str), str),
-    "block": (_is_int, int),
+# The types of attributes: their Python type, and their plain form. The name with an s is the type
+# of a list of such values. A block is the number of a block of the program.
+SCALAR_TYPES: dict[str, tuple[type, Callable[[Any], Any]]] = {
+    "int": (Integral, int),
+    "float": (Real, float),
+    "bool": (bool, bool),
+    "string": (str, str),
+    "block": (Integral, int),
 }
 ATTRIBUTE_TYPES = (*SCALAR_TYPES, *[f"{name}s" for name in SCALAR_TYPES])
-
-
-class _Required:
-    def __repr__(self) -> str:
-        return "required"
-
-
-REQUIRED = _Required()
+REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "required"})()
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of an operator: one of ``ATTRIBUTE_TYPES``, with a default and a check.
+    """An attribute of an operator: its type, of ``ATTRIBUTE_TYPES``, a default and a check.
 
-    A value of the type ``block`` is the index of a block of the program. ``default`` is
-    ``REQUIRED`` for none; None stands for an optional attribute that is not given.
+    ``default`` is ``REQUIRED`` for none; None stands for an optional attribute that is not given.
     """
 
     name: str
@@ -138,29 +121,29 @@ class Attribute:
             )
 
     def checked(self, value: Any, what: str) -> Any:
-        """Return ``value`` in plain Python form; raise ``AttributeValueError`` if refused.
+        """Return ``value`` in plain form; raise ``AttributeValueError`` if it is refused.
 
         ``what`` names the operator and its place in messages.
         """
         if value is None and self.default is None:
             return None
-        plural = self.type not in SCALAR_TYPES
-        is_typed, plain = SCALAR_TYPES[self.type.removesuffix("s") if plural else self.type]
-        fits = (
-            isinstance(value, (list, tuple)) and all(map(is_typed, value))
-            if plural
-            else is_typed(value)
+        is_list = self.type not in SCALAR_TYPES
+        python_type, plain = SCALAR_TYPES[self.type.removesuffix("s") if is_list else self.type]
+        listed = value if is_list and isinstance(value, (list, tuple)) else [value]
+        fits = isinstance(value, (list, tuple)) == is_list and all(
+            isinstance(v, python_type) and isinstance(v, bool) <= (python_type is bool)
+            for v in listed
         )
+        words = f" {self.check.words}" if self.check else ""
         if not fits:
+            kind = f"a list of {self.type}" if is_list else self.type
             raise AttributeValueError(
-                f"{what}: attribute {self.name}={value!r} is no {self.type}; give "
-                f"{'a list of ' if plural else ''}{self.type}"
-                + (f" {self.check.words}" if self.check else "")
+                f"{what}: attribute {self.name}={value!r} is no {self.type}; give {kind}{words}"
             )
-        found = tuple(map(plain, value)) if plural else plain(value)
+        found = tuple(map(plain, listed)) if is_list else plain(value)
         if self.check is not None and not self.check.accepts(found):
             raise AttributeValueError(
-                f"{what}: attribute {self.name}={value!r} must be {self.check.words}"
+                f"{what}: attribute {self.name}={value!r} must be{words}; choose another value"
             )
         return found
 
@@ -177,22 +160,16 @@ class OpProto:
 
     def complete(self, given: Mapping[str, Any], what: str) -> dict[str, Any]:
         """Return all attributes in order, checked, with defaults for those not ``given``."""
-        names = [attribute.name for attribute in self.attributes]
-        unknown = [name for name in given if name not in names]
-        if unknown:
-            raise AttributeValueError(
-                f"{what}: operator {self.type} has no attribute {unknown[0]!r}; it has "
-                f"{', '.join(names) or 'none'}"
-            )
+        self._refuse_unknown("attribute", given, [each.name for each in self.attributes], what)
         found = {}
-        for attribute in self.attributes:
-            value = given.get(attribute.name, attribute.default)
+        for each in self.attributes:
+            value = given.get(each.name, each.default)
             if value is REQUIRED:
                 raise AttributeValueError(
-                    f"{what}: operator {self.type} needs the attribute {attribute.name} "
-                    f"({attribute.type}); give {attribute.name}="
+                    f"{what}: operator {self.type} needs the attribute {each.name} ({each.type}); "
+                    f"give {each.name}="
                 )
-            found[attribute.name] = attribute.checked(value, what)
+            found[each.name] = each.checked(value, what)
         return found
 
     def fill(
@@ -201,34 +178,34 @@ class OpProto:
         """Return the variables of each slot as a tuple, None for those left out.
 
         ``role`` is "inputs" or "outputs". Raises ``ArgumentError`` for unknown slots, for missing
-        ones that are not dispensable and for lists in slots that are not duplicable.
+        inputs that are not dispensable and for lists in slots that are not duplicable.
         """
         slots: tuple[Slot, ...] = getattr(self, role)
-        unknown = set(given) - {slot.name for slot in slots}
-        if unknown:
-            raise ArgumentError(
-                f"{what}: operator {self.type} has no {role[:-1]} {min(unknown)!r}; its {role} are "
-                f"{', '.join(slot.name for slot in slots) or 'none'}"
-            )
+        self._refuse_unknown(role[:-1], given, [slot.name for slot in slots], what)
         found: dict[str, tuple[Any, ...] | None] = {}
         for slot in slots:
             value = given.get(slot.name)
-            listed = value if isinstance(value, (list, tuple)) else [value]
-            if value is None or not listed:
-                if not slot.dispensable and role == "inputs" and value is None:
-                    raise ArgumentError(
-                        f"{what}: operator {self.type} needs the input {slot.name}; give "
-                        f"{slot.name}="
-                    )
-                found[slot.name] = None if value is None else ()
-                continue
+            listed = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+            if value is None and role == "inputs" and not slot.dispensable:
+                raise ArgumentError(
+                    f"{what}: operator {self.type} needs the input {slot.name}; give {slot.name}="
+                )
             if len(listed) > 1 and not slot.duplicable:
                 raise ArgumentError(
                     f"{what}: {role[:-1]} {slot.name} of {self.type} holds one variable, and was "
-                    f"given {len(listed)}: {', '.join(map(str, listed))}"
+                    f"given {len(listed)}: {', '.join(map(str, listed))}; give one of them"
                 )
-            found[slot.name] = tuple(listed)
+            found[slot.name] = None if value is None else listed
         return found
+
+    def _refuse_unknown(self, role: str, given: Iterable[str], known: list[str], what: str) -> None:
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            error = AttributeValueError if role == "attribute" else ArgumentError
+            raise error(
+                f"{what}: operator {self.type} has no {role} {unknown[0]!r}; its {role}s are "
+                f"{', '.join(known) or 'none'}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +220,9 @@ class OpInfo:
 
     ``gradient`` takes by keyword what it names: inputs, outputs, the gradients of outputs such as
     ``Out_grad``, attributes; it returns a dictionary from input slots to gradients. None derives
-    it. ``differentiable`` is False for an operator without gradient.
+    it. ``differentiable`` is False for an operator without gradient. Inside of a loop or branch
+    the derivative of the function is used. ``takes`` are the parameters of ``gradient``, and
+    ``gradient_of`` is the operator that a gradient operator belongs to.
     """
 
     proto: OpProto
@@ -252,7 +231,7 @@ class OpInfo:
     differentiable: bool = True
     positional: bool = False
     gradient_of: OpInfo | None = None
-    takes: frozenset[str] = field(default_factory=frozenset)
+    takes: frozenset[str] = frozenset()
 
     @property
     def type(self) -> str:
@@ -284,18 +263,15 @@ def register_operator(
     what = user_call(f"register_operator({type!r})")
     if type in _REGISTRY:
         raise RegistryError(f"{what}: an operator of this type exists; choose another name")
-    proto = OpProto(
-        type,
-        tuple(map(_slot, inputs)),
-        tuple(map(_slot, outputs)),
-        tuple(attributes),
-        inspect.cleandoc(comment),
-    )
-    names = [slot.name for slot in (*proto.inputs, *proto.outputs)]
+    slots = tuple(map(_slot, inputs)), tuple(map(_slot, outputs))
+    proto = OpProto(type, *slots, tuple(attributes), inspect.cleandoc(comment))
+    names = [slot.name for slot in (*slots[0], *slots[1])]
     names += [attribute.name for attribute in proto.attributes]
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
-        raise RegistryError(f"{what}: two slots or attributes have the name {repeated[0]!r}")
+        raise RegistryError(
+            f"{what}: two slots or attributes have the name {repeated[0]!r}; rename one"
+        )
     takes = frozenset(inspect.signature(gradient).parameters) if gradient else frozenset()
     unknown = takes - {*names, *[f"{slot.name}{GRAD_OP}" for slot in proto.outputs]}
     if unknown:
@@ -315,11 +291,8 @@ def _slot(given: str | Slot) -> Slot:
     if isinstance(given, Slot):
         return given
     name, _, comment = given.partition(" ")
-    flags = {}
-    while name[-1:] in SUFFIXES:
-        flags[SUFFIXES[name[-1]]] = True
-        name = name[:-1]
-    return Slot(name, comment, **flags)
+    bare = name.rstrip("*?~")
+    return Slot(bare, comment, **{SUFFIXES[mark]: True for mark in name[len(bare) :]})
 
 
 def operator_info(type: str) -> OpInfo:
@@ -327,24 +300,15 @@ def operator_info(type: str) -> OpInfo:
 
     Raises ``RegistryError`` for an unknown type.
     """
-    found = _REGISTRY.get(type)
-    if found is not None:
-        return found
-    if type.endswith(GRAD_OP):
+    if type not in _REGISTRY:
+        if not type.endswith(GRAD_OP):
+            near = " or ".join(difflib.get_close_matches(type, _REGISTRY))
+            cure = f"did you mean {near}?" if near else "register it with register_operator"
+            raise RegistryError(f"operator {type!r} is not registered; {cure}")
         from .gradients import gradient_info  # imported for training only
 
-        found = _REGISTRY[type] = gradient_info(operator_info(type.removesuffix(GRAD_OP)))
-        return found
-    raise RegistryError(f"operator {type!r} is not registered{_similar(type)}")
-
-
-def _similar(type: str) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(type, _REGISTRY)
-    return (
-        f"; did you mean {' or '.join(near)}?" if near else "; register it with register_operator"
-    )
+        _REGISTRY[type] = gradient_info(operator_info(type.removesuffix(GRAD_OP)))
+    return _REGISTRY[type]
 
 
 def operator_types() -> list[str]:

@@ -269,7 +269,10 @@ def test_recurrences_refuse_incomplete_steps():
     with new_program() as run:
         x = layers.data("x", [4, 3], append_batch_size=False)
         rnn = layers.StaticRNN()
-        with pytest.raises(ProgramError, match=r"update_memory for 'fill_\w+.Out_0.mem"), rnn.step():
+        with (
+            pytest.raises(ProgramError, match=r"update_memory for 'fill_\w+.Out_0.mem"),
+            rnn.step(),
+        ):
             rnn.step_input(x)
             rnn.memory(init=layers.fill_constant(shape=[3]))
         rnn = layers.StaticRNN()
@@ -295,11 +298,11 @@ def test_tensor_arrays_are_carries_of_loops(transformer):
         array = layers.array_write(x, i, capacity=5)
         cond = layers.less_than(i, n)
         with layers.While(cond, max_steps=5).block():
-            value = layers.elementwise_mul(layers.array_read(array, i), x)
+            value = layers.elementwise_mul(layers.read_from_array(array, i), x)
             layers.increment(i, step=1.0, Out=i)
             layers.array_write(value, i, array)
             layers.less_than(i, n, Out=cond)
-        (gradient,) = calc_gradient(total(layers.array_read(array, n)), x)
+        (gradient,) = calc_gradient(total(layers.read_from_array(array, n)), x)
         length = layers.array_length(array)
         with pytest.raises(ProgramError, match="needs its capacity"):
             layers.array_write(x, i)

@@ -17,8 +17,9 @@ from ...op_graph.axes.lengths import Length
 from ...op_graph.core.source_info import resolve
 from ...op_graph.text.encoding import read_length, write_length
 from ...op_graph.values.dtypes import ALL_DTYPES
+from .evaluation import EMPTY
 from .program import VERSION, Block, Operator, Parameter, Program, ValueDesc, Var
-from .registry import REQUIRED, SCALAR_TYPES, operator_info
+from .registry import GRAD_OP, REQUIRED, SCALAR_TYPES, operator_info
 from .values import KINDS, Spec
 
 MAX_LENGTH = 1 << 48  # elements along a dimension
@@ -279,25 +280,26 @@ class _Reader:
                 refuse(f"{what} has the slots {', '.join(slots)}")
         for ids in inputs.values():
             for k in ids or ():
-                self._known(k, known, what)
+                if k != EMPTY:
+                    self._known(k, known, what)
         for attribute in proto.attributes:
             if attribute.type in ("block", "blocks"):
                 held = attributes[attribute.name]
                 for k in held if isinstance(held, tuple) else (held,):
-                    self._claim(k, block, what)
+                    self._claim(k, block, what, desc["type"].endswith(GRAD_OP))
         for slot in proto.outputs:
             ids = outputs[slot.name] or ()
             if len(ids) > 1 and not slot.duplicable:
                 refuse(f"{what} writes {len(ids)} values to {slot.name}")
             for k in ids:
-                if k != -1:
+                if k != EMPTY:
                     self._define(k, known, what)
         return Operator(desc["type"], inputs, outputs, attributes, _site(desc))
 
-    def _claim(self, index: int, block: Block, what: str) -> None:
+    def _claim(self, index: int, block: Block, what: str, is_shared: bool) -> None:
         blocks = self.program.blocks
         is_own = 0 < index < len(blocks) and blocks[index].parent_index == block.index
-        if not is_own or index in self.used:
+        if not is_own or (index in self.used) != is_shared:
             refuse(f"{what} has the block {index}, which is none of its own")
         self.used.add(index)
 

@@ -80,7 +80,9 @@ def truncated_gaussian_random(
     *, shape: Any = INTS, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: str = "float32"
 ) -> Value:
     """Return normal random numbers that are at most two deviations from the mean."""
-    return drawn("truncated_normal", shape, seed, dtype, mean, std)
+    return drawn(
+        "truncated_normal", shape, seed, dtype, mean, std, mean - 2 * std, mean + 2 * std
+    )
 
 
 def dropout(

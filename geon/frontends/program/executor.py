@@ -94,7 +94,10 @@ class Executor:
         scope = current_scope() if scope is None else scope
         names = tuple([v if isinstance(v, str) else v.name for v in fetch_list])
         key = (program.changes, names, self.place, self.memory_reuse, interpret)
-        known = home_of(scope).compiled.setdefault(program, {})
+        compiled = home_of(scope).compiled
+        known = compiled.get(program)
+        if known is None:
+            known = compiled[program] = {}
         lowered, call = known.get(key, (None, None))
         if lowered is None or not lowered.is_current():
             lowered = self._lowered(program, names, scope)

@@ -1,4 +1,4 @@
-"""``Executor``: runs programs, compiled to one computation, by segments, or operator by operator."""
+"""``Executor``: runs programs, compiled to one computation or in segments."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Lowered:
 
     def is_current(self) -> bool:
         """Return True if the scope still keeps the variables where this program has them."""
-        return all([tensor.storage is storage for tensor, storage in self.kept.values()])
+        return all([t.storage is storage for t, storage in self.kept.values()])  # noqa: C419  # faster
 
 
 class Executor:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from ...errors import DerivativeError
 from ...op_graph.core.source_info import describe, user_call
@@ -28,14 +27,20 @@ def append_backward(
     raises ``DerivativeError``. No gradient passes through variables of ``no_grad_set`` and through
     those with ``stop_gradient``. The gradient of ``w`` is ``w@GRAD``, that of its value at entry.
     """
-    block = loss.block
-    what = user_call("append_backward")
-    if np.prod(loss.shape, dtype=int) != 1:
+    block, what = loss.block, user_call("append_backward")
+    if math.prod(loss.shape) != 1:
         raise DerivativeError(
             f"{what}: the loss {loss} has more than one element; give its mean or sum"
         )
-    trainable = [p for p in block.program.all_parameters() if p.trainable]
-    asked = trainable if parameter_list is None else [_parameter(block, p) for p in parameter_list]
+    asked = [p for p in block.program.all_parameters() if p.trainable]
+    if parameter_list is not None:
+        asked = [block.var(p) if isinstance(p, str) else p for p in parameter_list]  # type: ignore[misc]  # checked below
+    wrong = [v for v in asked if not isinstance(v, Parameter)]
+    if wrong:
+        raise DerivativeError(
+            f"{what}: {wrong[0].name!r} (declared at {describe(wrong[0].site)}) is no parameter; "
+            "use calc_gradient for other variables"
+        )
     at_entry = block.program.global_block().parameters
     sources = {at_entry[p.name]: p for p in asked if p.name in at_entry}
     found = _Backward(block, no_grad_set).run({block.names[loss.name]: None}, sources)
@@ -61,17 +66,16 @@ def calc_gradient(
     """
     listed, given = _listed(targets), _listed(inputs)
     seeds = [None] * len(listed) if target_gradients is None else _listed(target_gradients)
-    block = listed[0].block
-    what = user_call("calc_gradient")
-    starts: dict[int, int | None] = {
-        block.value_of(t.name, what): None if seed is None else block.value_of(seed.name, what)
-        for t, seed in zip(listed, seeds, strict=True)
-    }
+    block, what = listed[0].block, user_call("calc_gradient")
+    starts: dict[int, int | None] = {}
     for target, seed in zip(listed, seeds, strict=True):
-        if seed is not None and (seed.shape, seed.dtype) != (target.shape, target.dtype):
+        if seed is not None and not target.spec.fits(seed.spec):
             raise DerivativeError(
-                f"{what}: the gradient {seed} of the target {target} has another shape or dtype"
+                f"{what}: the gradient {seed} of the target {target} has another shape or dtype; "
+                "give one like it"
             )
+        number = None if seed is None else block.value_of(seed.name, what)
+        starts[block.value_of(target.name, what)] = number
     wanted = [block.value_of(x.name, what) for x in given]
     found = _Backward(block, no_grad_set).run(starts, wanted)
     return [found.get(k) for k in wanted]
@@ -81,72 +85,46 @@ def _listed(given: Any) -> list[Any]:
     return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
-def _parameter(block: Block, given: Parameter | str) -> Parameter:
-    var = given if isinstance(given, Var) else block.var(given)
-    if not isinstance(var, Parameter):
-        raise DerivativeError(
-            f"{user_call('append_backward')}: {var.name!r} (declared at {describe(var.site)}) is "
-            "no parameter; use calc_gradient for other variables"
-        )
-    return var
-
-
 class _Backward:
     """The reverse walk over the operators of a block; ids are those of values."""
 
     def __init__(self, block: Block, no_grad: Iterable[Var | str]) -> None:
-        self.block = block
+        self.block, self.values = block, block.program.values
         names = {each if isinstance(each, str) else each.name for each in no_grad}
-        self.blocked = {
-            k for k, value in enumerate(block.program.values)
-            if value.name in names or self._is_stopped(value.name)
-        }  # fmt: skip
+        stopped = {v.name for v in block.program.list_vars() if v.stop_gradient} | names
+        self.blocked = {value.id for value in self.values if value.name in stopped}
         self.given: dict[int, list[int]] = {}  # gradients of a value, one for each use
         self.final: dict[int, int] = {}  # the gradient of a value
         self.named: Counter[int] = Counter()  # uses of a value that have names
-        self.uses: Counter[int] = Counter()
-        self.needing: set[int] = set()
-
-    def _is_stopped(self, name: str) -> bool:
-        var = self.block.find_var(name)
-        return var is not None and var.stop_gradient
 
     def run(self, starts: Mapping[int, int | None], sources: Iterable[int]) -> dict[int, Var]:
         """Return the gradients of the sources that the starts depend on."""
-        wanted = set(sources)
-        ops = list(self.block.ops)
+        wanted, ops = set(sources), list(self.block.ops)
         self.needing = self._needing(ops, wanted)
         path = self._path(ops, set(starts))
-        self.uses = Counter(k for op in path for k in op.reads if k in self.needing)
-        self.uses.update(list(starts))
+        self.uses = Counter([k for op in path for k in op.reads] + list(starts))
         for k, seed in starts.items():
             if k in self.needing:
-                seed = (
-                    self._one(k, "fill_any_like", {"X": (k,)}, {"value": 1.0})
-                    if seed is None
-                    else seed
-                )
+                if seed is None:
+                    seed = self._one(k, "fill_any_like", {"X": (k,)}, {"value": 1.0})
                 self.given.setdefault(k, []).append(seed)
         for op in reversed(path):
             self._differentiate(op)
-        values, found = self.block.program.values, {}
-        for k in wanted:
-            gradient = self._gradient(k)
-            if gradient is not None:
-                found[k] = self.block.var(values[gradient].name)
-        return found
+        found = {k: self._gradient(k) for k in wanted}
+        return {k: self.block.var(self.values[g].name) for k, g in found.items() if g is not None}
 
     def _needing(self, ops: Sequence[Operator], sources: set[int]) -> set[int]:
         """Return the values that depend on a source through operators with gradients."""
         found = set(sources)
         for op in ops:
             if not found.isdisjoint(op.reads) and op.info.differentiable:
-                found |= {k for k in op.writes if self._passes(k)}
+                found |= {
+                    k
+                    for k in op.writes
+                    if k not in self.blocked
+                    and is_continuous(named_dtype(self.values[k].spec.dtype))
+                }
         return found
-
-    def _passes(self, number: int) -> bool:
-        dtype = named_dtype(self.block.program.values[number].spec.dtype)
-        return number not in self.blocked and is_continuous(dtype)
 
     def _path(self, ops: Sequence[Operator], targets: set[int]) -> list[Operator]:
         """Return the operators between the sources and the targets, in order."""
@@ -165,49 +143,47 @@ class _Backward:
             slot.name + GRAD_OP: [self._gradient(k) for k in op.outputs[slot.name] or ()]
             for slot in proto.outputs
         }
-        if not any(k is not None for listed in seeds.values() for k in listed):
+        seeds = {name: ids for name, ids in seeds.items() if any(k is not None for k in ids)}
+        if not seeds:
             return
-        lacking = {name.removesuffix(GRAD_OP) for name, ids in seeds.items() if None in ids}
-        kept = {slot.name for slot in proto.outputs if not slot.not_in_gradient}
-        inputs: dict[str, Any] = {
-            name: ids
-            for name, ids in {**op.inputs, **op.outputs}.items()
-            if name in lacking or ((name in takes or not takes) and name in {*op.inputs, *kept})
+        inputs: dict[str, Any] = dict(seeds)
+        for slot in (*proto.inputs, *proto.outputs):
+            # A given gradient takes what it names, and the outputs that zeros are made like.
+            seed = slot.name + GRAD_OP
+            is_zero = seed in takes and None in seeds.get(seed, [None])
+            if is_zero or (slot.name in takes if takes else not slot.not_in_gradient):
+                inputs[slot.name] = {**op.inputs, **op.outputs}[slot.name]
+        read = {each.name + GRAD_OP: op.inputs[each.name] or () for each in proto.inputs}
+        outputs = {
+            name: [self._name(k) if k in self.needing else None for k in ids]
+            for name, ids in read.items()
+            if not self.needing.isdisjoint(ids)
         }
-        inputs |= {n: ids for n, ids in seeds.items() if any(k is not None for k in ids)}
-        outputs = {}
-        for slot in proto.inputs:
-            ids = op.inputs[slot.name] or ()
-            names = [self._name(k) if k in self.needing else None for k in ids]
-            if any(names):
-                outputs[slot.name + GRAD_OP] = names
         made = self.block.append_op(op.type + GRAD_OP, inputs, outputs, op.attributes)
-        for slot in proto.inputs:
-            found = made.outputs[slot.name + GRAD_OP]
-            for k, gradient in zip(op.inputs[slot.name] or (), found or (), strict=bool(found)):
+        for name, ids in read.items():
+            found = made.outputs[name] or ()
+            for k, gradient in zip(ids, found, strict=bool(found)):
                 if gradient != EMPTY:
                     self.given.setdefault(k, []).append(gradient)
 
     def _gradient(self, number: int) -> int | None:
         """Return the gradient of a value, after all its uses: the sum of theirs, or None."""
-        if number not in self.given:
-            return None
-        if number not in self.final:
-            found = self.given[number]
-            if self.uses[number] > 1:
-                found = [self._one(number, "sum", {"X": tuple(found)}, {})]
-            self.final[number] = found[0]
-        return self.final[number]
+        if number in self.given and number not in self.final:
+            terms = tuple(self.given[number])
+            is_used_once = self.uses[number] == 1
+            self.final[number] = (
+                terms[0] if is_used_once else self._one(number, "sum", {"X": terms})
+            )
+        return self.final.get(number)
 
-    def _one(self, number: int, type: str, inputs: Any, attributes: dict[str, Any]) -> int:
-        """Add an operator whose output Out is a gradient of a value; return its id."""
-        name = self._free(f"{self.block.program.values[number].name}{GRAD}")
-        made = self.block.append_op(type, inputs, {"Out": name}, attributes)
-        return made.writes[0]
+    def _one(self, number: int, type: str, inputs: Any, attributes: Any = None) -> int:
+        """Add an operator whose output Out is the gradient of a value; return its id."""
+        name = self._free(f"{self.values[number].name}{GRAD}")
+        return self.block.append_op(type, inputs, {"Out": name}, attributes).writes[0]
 
     def _name(self, number: int) -> str:
         """Return the name of the gradient of a use of a value."""
-        name = f"{self.block.program.values[number].name}{GRAD}"
+        name = f"{self.values[number].name}{GRAD}"
         if self.uses[number] > 1:
             self.named[number] += 1
             name += f"@RENAME@{self.named[number] - 1}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError, GeonError
@@ -15,16 +16,16 @@ if TYPE_CHECKING:
     from .program import Operator, Program
 
 Values = dict[str, Any]  # by slot: a list of values, None for a slot that was left out
+EMPTY = -1  # the id that stands for no variable in a list of a duplicable slot
 
 
 class Inference(threading.local):
-    """True while operators are evaluated for the shapes of their outputs."""
+    """``is_running`` while operators are evaluated for the shapes of their outputs."""
 
     is_running = False
 
 
 inference = Inference()
-EMPTY = -1  # the id that stands for no variable in a list of a duplicable slot
 
 
 def infer(program: Program, op: Operator) -> Values:
@@ -37,11 +38,9 @@ def infer(program: Program, op: Operator) -> Values:
 
 
 def evaluate(
-    program: Program,
-    index: int,
-    values: dict[int, ProgramValue],
+    program: Program, index: int, values: dict[int, ProgramValue],
     ops: Sequence[Operator] | None = None,
-) -> dict[int, ProgramValue]:
+) -> dict[int, ProgramValue]:  # fmt: skip
     """Add to ``values`` those that the operators of a block write, in order; return ``values``.
 
     ``values`` begins with those of the parameters of the block; ``ops`` are all by default.
@@ -49,22 +48,9 @@ def evaluate(
     for op in program.blocks[index].ops if ops is None else ops:
         found = apply(program, op, values)
         for slot, ids in op.outputs.items():
-            for number, value in zip(ids or (), found[slot] if ids else (), strict=True):
-                if number != EMPTY:
-                    values[number] = value
+            values.update(zip(ids or (), found[slot] if ids else (), strict=True))
+    values.pop(EMPTY, None)
     return values
-
-
-def region(program: Program, index: int) -> Callable[[Sequence[ProgramValue]], list[Any]]:
-    """Return a function from the values of a block's parameters, in order, to its results."""
-    block = program.blocks[index]
-
-    def run(arguments: Sequence[ProgramValue]) -> list[ProgramValue]:
-        given = zip(block.parameters.values(), arguments, strict=True)
-        values = evaluate(program, index, dict(given))
-        return [values[number] for number in block.results]
-
-    return run
 
 
 def apply(program: Program, op: Operator, values: Mapping[int, ProgramValue]) -> Values:
@@ -76,36 +62,35 @@ def apply(program: Program, op: Operator, values: Mapping[int, ProgramValue]) ->
         slot: None if ids is None else [None if k == EMPTY else values[k] for k in ids]
         for slot, ids in op.inputs.items()
     }
+    attributes = dict(op.attributes)
+    for each in op.info.proto.attributes:
+        if each.type == "block":  # a function from the values of its parameters to its results
+            attributes[each.name] = partial(run_block, program, attributes[each.name])
     with building() as current:
         current.site = op.site
         try:
-            return compute(op.info, given, bound(program, op.attributes, op.info))
-        except GeonError as error:
-            if not getattr(error, "operator", None):
-                error.args = (_explained(program, op, str(error)),)
-                error.operator = op  # type: ignore[attr-defined]  # explained once
-            raise
-        except (ValueError, TypeError, ArithmeticError, LookupError) as error:
-            text = f"{type(error).__name__}: {error}"
-            failure = OperatorError(_explained(program, op, text))
-            failure.operator = op  # type: ignore[attr-defined]  # explained once
-            raise failure from error
+            return compute(op.info, given, attributes)
+        except (GeonError, ValueError, TypeError, ArithmeticError, LookupError) as error:
+            if hasattr(error, "operator"):  # that of a block, which is explained
+                raise
+            is_own = isinstance(error, GeonError)
+            text = str(error) if is_own else f"{type(error).__name__}: {error}"
+            lines = [f"{op}: {text}"]
+            for slot, ids in op.inputs.items():
+                lines += [f"  {slot} is {program.values[k]}" for k in ids or () if k != EMPTY]
+            failure: Any = error if is_own else OperatorError()
+            failure.args, failure.operator = ("\n".join(lines),), op
+            raise failure from error.__cause__ if is_own else error
 
 
-def _explained(program: Program, op: Operator, text: str) -> str:
-    lines = [f"{op}: {text}"]
-    for slot, ids in op.inputs.items():
-        lines += [f"  {slot} is {program.values[k]}" for k in ids or () if k != EMPTY]
-    return "\n".join(lines)
-
-
-def bound(program: Program, attributes: Mapping[str, Any], info: OpInfo) -> dict[str, Any]:
-    """Return attributes for a function: a block's number is replaced by a function of values."""
-    found = dict(attributes)
-    for attribute in info.proto.attributes:
-        if attribute.type == "block":
-            found[attribute.name] = region(program, found[attribute.name])
-    return found
+def run_block(
+    program: Program, index: int, arguments: Sequence[ProgramValue]
+) -> list[ProgramValue]:
+    """Return the results of a block for the values of its parameters, in order."""
+    block = program.blocks[index]
+    given = dict(zip(block.parameters.values(), arguments, strict=True))
+    values = evaluate(program, index, given)
+    return [values[number] for number in block.results]
 
 
 def compute(info: OpInfo, given: Mapping[str, Any], attributes: Mapping[str, Any]) -> Values:
@@ -128,7 +113,7 @@ def compute(info: OpInfo, given: Mapping[str, Any], attributes: Mapping[str, Any
 def by_slot(slots: Sequence[Slot], values: Sequence[Any]) -> Values:
     """Return a list of values for each slot, None for one left out."""
     return {
-        slot.name: None if value is None else list(value) if slot.duplicable else [value]
+        slot.name: value if value is None else list(value) if slot.duplicable else [value]
         for slot, value in zip(slots, values, strict=True)
     }
 

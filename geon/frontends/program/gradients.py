@@ -27,13 +27,14 @@ def gradient_info(forward: OpInfo) -> OpInfo:
     proto = forward.proto
     if not forward.differentiable:
         raise DerivativeError(f"operator {forward.type} was registered without a gradient")
-    inputs = [_like(slot, slot.name) for slot in (*proto.inputs, *proto.outputs)]
-    inputs += [_like(slot, slot.name + GRAD_OP) for slot in proto.outputs]
-    outputs = [_like(slot, slot.name + GRAD_OP) for slot in proto.inputs]
+
+    def slots(given: Sequence[Slot], suffix: str) -> tuple[Slot, ...]:
+        return tuple([Slot(s.name + suffix, s.comment, s.duplicable, True) for s in given])
+
     made = OpProto(
         forward.type + GRAD_OP,
-        tuple(inputs),
-        tuple(outputs),
+        (*slots((*proto.inputs, *proto.outputs), ""), *slots(proto.outputs, GRAD_OP)),
+        slots(proto.inputs, GRAD_OP),
         proto.attributes,
         f"The gradient of {forward.type}.",
     )
@@ -47,23 +48,19 @@ def gradient_info(forward: OpInfo) -> OpInfo:
     return OpInfo(made, function, positional=True, gradient_of=forward)
 
 
-def _like(slot: Slot, name: str) -> Slot:
-    return Slot(name, slot.comment, duplicable=slot.duplicable, dispensable=True)
-
-
 def _by_rule(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Values:
     """Return the gradients by the function that was registered, with zeros for unused outputs."""
     assert forward.gradient is not None
-    proto = forward.proto
-    slots = {slot.name: slot for slot in (*proto.inputs, *proto.outputs)}
-    seeds = {slot.name + GRAD_OP: slot for slot in proto.outputs}
-    every = dict(attributes)
-    for name, slot in {**slots, **seeds}.items():
-        if name in forward.takes:
-            values = given[name]
-            if name in seeds:
-                values = _with_zeros(values, given[slot.name])
-            every[name] = single(slot, values, forward.positional)
+    proto, every = forward.proto, dict(attributes)
+    for slot in (*proto.inputs, *proto.outputs):
+        values, seeds = given[slot.name], given.get(slot.name + GRAD_OP)
+        if values is not None:
+            seeds = seeds or [None] * len(values)
+            pairs = zip(seeds, values, strict=True)
+            seeds = [zeros_like(value) if seed is None else seed for seed, value in pairs]
+        for name, listed in ((slot.name, values), (slot.name + GRAD_OP, seeds)):
+            if name in forward.takes:
+                every[name] = single(slot, listed, forward.positional)
     result = forward.gradient(**{name: every[name] for name in forward.takes})
     unknown = set(result) - {slot.name for slot in proto.inputs}
     if unknown:
@@ -71,24 +68,12 @@ def _by_rule(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
             f"the gradient of {forward.type} returned one for {min(unknown)!r}; its inputs are "
             f"{', '.join(slot.name for slot in proto.inputs)}"
         )
+    found = by_slot(proto.inputs, [result.get(slot.name) for slot in proto.inputs])
     return {
         name: [each if each is None else as_value(each) for each in listed]
-        for name, listed in by_slot(
-            proto.inputs, [result.get(s.name) for s in proto.inputs]
-        ).items()
+        for name, listed in found.items()
         if listed is not None
     }
-
-
-def _with_zeros(seeds: Any, outputs: Any) -> list[Any] | None:
-    if outputs is None:  # the gradient takes the seeds without the outputs
-        found: list[Any] | None = seeds
-        return found
-    found = seeds or [None] * len(outputs)
-    return [
-        zeros_like(value) if seed is None else seed
-        for seed, value in zip(found, outputs, strict=True)
-    ]
 
 
 def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Values:
@@ -97,12 +82,16 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
     Its inputs are replaced by leaves, so that an input computed from another one stays apart.
     """
     proto = forward.proto
-    known: dict[Op, Op] = {}
-    leaves = {
-        slot.name: None if given[slot.name] is None else [_leaf(v, known) for v in given[slot.name]]
-        for slot in proto.inputs
+    inputs = {slot.name: given[slot.name] or () for slot in proto.inputs}
+    leaves = {n: [v if v is None else leaf_like(v) for v in vs] for n, vs in inputs.items()}
+    known: dict[Op, Op] = {
+        leaf.tensor: geon.cast(part.tensor, part.dtype)
+        for name, values in inputs.items()
+        for made, value in zip(leaves[name], values, strict=True)
+        for leaf, part in zip(_parts([made]), _parts([value]), strict=True)
     }
-    results = _outputs(forward, given, compute(forward, leaves, attributes), known)
+    asked = {name: None if given[name] is None else leaves[name] for name in inputs}
+    results = _outputs(forward, given, compute(forward, asked, attributes), known)
     terms = []
     for slot in proto.outputs:
         seeds = given[slot.name + GRAD_OP] or ()
@@ -110,43 +99,32 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
             if seed is not None:
                 terms.append(_product(parts(value)[0], parts(seed)[0]))
     wanted = [
-        (slot.name, k, value)
-        for slot in proto.inputs
-        for k, value in enumerate(leaves[slot.name] or ())
+        (name, k, value)
+        for name, values in leaves.items()
+        for k, value in enumerate(values)
         if value is not None and is_continuous(value.dtype)
     ]
     if not terms or not wanted:
         return {}
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
     targets = [parts(value)[0].tensor for _, _, value in wanted]
+    total = sum(terms[1:], terms[0])
     derivatives = substitute_ops(geon.deriv(total, targets, unreached="zero"), known)
-    gradients: Values = {name: [None] * len(given[name] or ()) for name, _, _ in wanted}
+    gradients: Values = {name: [None] * len(leaves[name]) for name, _, _ in wanted}
     for (name, k, leaf), found in zip(wanted, derivatives, strict=True):
-        tensors = [found, *substitute_ops([p.tensor for p in parts(leaf)[1:]], known)]
-        gradients[name][k] = rebuilt(leaf, tensors)
+        rest = substitute_ops([part.tensor for part in parts(leaf)[1:]], known)
+        gradients[name][k] = rebuilt(leaf, [found, *rest])
     return gradients
 
 
-def _leaf(value: ProgramValue | None, known: dict[Op, Op]) -> ProgramValue | None:
-    """Return placeholders for a value, and enter its tensors in ``known`` by placeholder."""
-    if value is None:
-        return None
-    leaf = leaf_like(value)
-    for made, part in zip(parts(leaf), parts(value), strict=True):
-        known[made.tensor] = geon.cast(part.tensor, part.dtype)
-    return leaf
+def _parts(values: Sequence[ProgramValue | None] | None) -> list[Any]:
+    return [part for value in values or () if value is not None for part in parts(value)]
 
 
 def _product(value: Any, seed: Any) -> Tensor:
     """Return the sum of a result times its cotangent, whose dimensions it has."""
-    names: dict[Any, Any] = {
-        s.name: v.name for s, v in zip(seed.dims, value.dims, strict=True) if s and v
-    }
-    changed = {old: new for old, new in names.items() if old != new}
-    tensor = seed.tensor.rename(changed) if changed else seed.tensor
-    return geon.sum(value.tensor * tensor)
+    pairs = zip(seed.dims, value.dims, strict=True)
+    names: dict[Any, Any] = {s.name: v.name for s, v in pairs if s and v and s.name != v.name}
+    return geon.sum(value.tensor * (seed.tensor.rename(names) if names else seed.tensor))
 
 
 def _outputs(forward: OpInfo, given: Values, computed: Values, known: dict[Op, Op]) -> Values:
@@ -155,14 +133,13 @@ def _outputs(forward: OpInfo, given: Values, computed: Values, known: dict[Op, O
     If they have random draws, they are the outputs of the forward operator itself, whose draws they
     share, with its inputs replaced.
     """
-    tensors = [p.tensor for vs in computed.values() for v in vs or () if v for p in parts(v)]
-    if inference.is_running or not _has_draws(tensors):
+    if inference.is_running or not _has_draws([v for vs in computed.values() for v in vs or ()]):
         return computed
     inputs: dict[Op, Op] = {part: leaf for leaf, part in known.items()}
     found: Values = {}
     for slot in forward.proto.outputs:
         values = given[slot.name]
-        if values is not None and not _has_draws([p.tensor for v in values for p in parts(v)]):
+        if values is not None and not _has_draws(values):
             raise DerivativeError(
                 f"operator {forward.type} has random draws, and its result was computed apart "
                 "from its gradient; compute both in one run, or register a gradient that takes "
@@ -174,5 +151,6 @@ def _outputs(forward: OpInfo, given: Values, computed: Values, known: dict[Op, O
     return found
 
 
-def _has_draws(tensors: Sequence[Tensor]) -> bool:
-    return any(op.primitive.name == "random_bits" for op in deep_order(tensors))
+def _has_draws(values: Sequence[ProgramValue | None]) -> bool:
+    order = deep_order([part.tensor for part in _parts(values)])
+    return any(op.primitive.name == "random_bits" for op in order)

@@ -97,12 +97,9 @@ Attr = ParamAttr | str | bool | None  # a name stands for an attribute with it, 
 
 
 def data(
-    name: str,
-    shape: Sequence[int | str],
-    dtype: str = "float32",
-    lod_level: int = 0,
+    name: str, shape: Sequence[int | str], dtype: str = "float32", lod_level: int = 0,
     append_batch_size: bool = True,
-) -> Var:
+) -> Var:  # fmt: skip
     """Declare a variable that a run feeds; an open length of a batch comes first by default.
 
     With ``lod_level=1`` it has the rows of sequences of different lengths, one after another;
@@ -135,12 +132,9 @@ def sequence_feed(name: str, sequences: Sequence[Any]) -> dict[str, np.ndarray[A
 
 
 def create_parameter(
-    shape: Sequence[int],
-    dtype: str = "float32",
-    attr: Attr = None,
-    default: Initializer | None = None,
-    name: str = "parameter",
-) -> Parameter:
+    shape: Sequence[int], dtype: str = "float32", attr: Attr = None,
+    default: Initializer | None = None, name: str = "parameter",
+) -> Parameter:  # fmt: skip
     """Declare a parameter in the global block, and its initialiser in the start-up program.
 
     ``default`` is the initialiser without one in ``attr``, by default ``Xavier()``. ``name`` is the
@@ -202,13 +196,9 @@ def _with_bias(x: Var, attr: Attr, at: int, act: str | None) -> Var:
 
 
 def fc(
-    input: Var | Sequence[Var],
-    size: int,
-    num_flatten_dims: int = 1,
-    param_attr: Any = None,
-    bias_attr: Attr = None,
-    act: str | None = None,
-) -> Var:
+    input: Var | Sequence[Var], size: int, num_flatten_dims: int = 1, param_attr: Any = None,
+    bias_attr: Attr = None, act: str | None = None,
+) -> Var:  # fmt: skip
     """Return inputs times weights, summed, plus a bias, activated by the operator ``act``.
 
     The dimensions from ``num_flatten_dims`` on are one of the product. ``param_attr`` is a
@@ -231,13 +221,9 @@ def fc(
 
 
 def embedding(
-    input: Var,
-    size: Sequence[int],
-    is_sparse: bool = False,
-    padding_idx: int = -1,
-    param_attr: Attr = None,
-    dtype: str = "float32",
-) -> Var:
+    input: Var, size: Sequence[int], is_sparse: bool = False, padding_idx: int = -1,
+    param_attr: Attr = None, dtype: str = "float32",
+) -> Var:  # fmt: skip
     """Return the rows of a table of ``size`` (words, width) at the indices ``input``.
 
     ``is_sparse`` keeps the gradient as selected rows until the optimiser uses it. Rows at
@@ -249,17 +235,10 @@ def embedding(
 
 
 def conv2d(
-    input: Var,
-    num_filters: int,
-    filter_size: int | Sequence[int],
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-    param_attr: Attr = None,
-    bias_attr: Attr = None,
-    act: str | None = None,
-) -> Var:
+    input: Var, num_filters: int, filter_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1,
+    param_attr: Attr = None, bias_attr: Attr = None, act: str | None = None,
+) -> Var:  # fmt: skip
     """Return images (N, C, H, W) convolved by filters, plus a bias by channel, activated."""
     window, strides, paddings, dilations = (
         [v] * 2 if isinstance(v, int) else list(v) for v in (filter_size, stride, padding, dilation)
@@ -271,14 +250,9 @@ def conv2d(
 
 
 def batch_norm(
-    input: Var,
-    act: str | None = None,
-    is_test: bool = False,
-    momentum: float = 0.9,
-    epsilon: float = 1e-5,
-    param_attr: Attr = None,
-    bias_attr: Attr = None,
-) -> Var:
+    input: Var, act: str | None = None, is_test: bool = False, momentum: float = 0.9,
+    epsilon: float = 1e-5, param_attr: Attr = None, bias_attr: Attr = None,
+) -> Var:  # fmt: skip
     """Return channels with mean 0 and variance 1, scaled; running statistics are persistable."""
     shape, dtype = [input.shape[1]], input.dtype
     scale = create_parameter(shape, dtype, param_attr, Constant(1.0), "batch_norm.scale")
@@ -294,13 +268,9 @@ def batch_norm(
 
 
 def layer_norm(
-    input: Var,
-    scale: bool = True,
-    shift: bool = True,
-    begin_norm_axis: int = 1,
-    epsilon: float = 1e-5,
-    act: str | None = None,
-) -> Var:
+    input: Var, scale: bool = True, shift: bool = True, begin_norm_axis: int = 1,
+    epsilon: float = 1e-5, act: str | None = None,
+) -> Var:  # fmt: skip
     """Return rows with mean 0 and variance 1 over the dimensions from ``begin_norm_axis`` on."""
     shape = [math.prod(input.shape[begin_norm_axis:])]
     given = {

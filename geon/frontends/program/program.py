@@ -21,14 +21,7 @@ from .values import ProgramValue, Spec, declared, placeholder_for, spec_of
 VERSION = 1  # of the format of programs as data
 
 Ids = tuple[int, ...]
-
-
-class _New:
-    def __repr__(self) -> str:
-        return "NEW"
-
-
-NEW = _New()  # stands for new variables of an output slot, as many as there are values
+NEW: Any = type("New", (), {"__repr__": lambda self: "NEW"})()  # new variables of an output slot
 
 
 @dataclass(frozen=True)
@@ -99,14 +92,13 @@ class Var:
     def spec(self) -> Spec:
         """The specification of its value; the declared one before an operator wrote it."""
         number = self.block.names.get(self.name)
-        if number is not None:
-            return self.block.program.values[number].spec
-        if self.declared is None:
+        found = self.declared if number is None else self.block.program.values[number].spec
+        if found is None:
             raise ProgramError(
                 f"variable {self.name!r} (declared at {describe(self.site)}) has no value yet, so "
                 "no shape; add the operator that writes it first"
             )
-        return self.declared
+        return found
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -118,11 +110,9 @@ class Var:
         """The name of the dtype."""
         return self.spec.dtype
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         known = self.declared is not None or self.name in self.block.names
-        return f"{self.name}{f': {self.spec}' if known else ''}"
-
-    __repr__ = __str__
+        return f"{self.name}: {self.spec}" if known else self.name
 
 
 @dataclass(eq=False, repr=False)
@@ -169,14 +159,9 @@ class Block:
         return [name for name, k in self.parameters.items() if self.names[name] != k]
 
     def create_var(
-        self,
-        name: str | None = None,
-        shape: Sequence[int | str] | None = None,
-        dtype: Any = "float32",
-        *,
-        cls: type[Var] = Var,
-        **options: Any,
-    ) -> Any:
+        self, name: str | None = None, shape: Sequence[int | str] | None = None,
+        dtype: Any = "float32", *, cls: type[Var] = Var, **options: Any,
+    ) -> Any:  # fmt: skip
         """Declare a variable; ``options`` are the fields of ``Var`` or of ``cls``.
 
         Raises ``ProgramError`` if the block has the name.
@@ -189,18 +174,13 @@ class Block:
                 "choose another name, or use that variable"
             )
         spec = None if shape is None else declared(name, shape, dtype, what)
-        made = cls(self, name, spec, **options, site=user_site())
-        self.variables[name] = made
-        return made
+        self.variables[name] = cls(self, name, spec, **options, site=user_site())
+        return self.variables[name]
 
     def find_var(self, name: str) -> Var | None:
         """Return the variable of this name in this block or the nearest outer one, or None."""
-        block: Block | None = self
-        while block is not None:
-            if name in block.variables:
-                return block.variables[name]
-            block = block.parent
-        return None
+        found = self.variables.get(name)
+        return found or (None if self.parent is None else self.parent.find_var(name))
 
     def var(self, name: str) -> Var:
         """Return the variable of a name; raise ``ProgramError`` if no block around has it."""
@@ -220,15 +200,13 @@ class Block:
         if name in self.names:
             return self.names[name]
         var = self.var(name)
-        if var.block is not self:
-            assert self.parent is not None
+        if var.block is not self and self.parent is not None:
             outer = self.program.values[self.parent.value_of(name, what)]
             found = self.program.add_value(name, outer.spec, outer.writer)
-        elif (var.persistable or var.is_data) and var.declared is not None and self.parent is None:
+        elif (var.persistable or var.is_data) and var.declared is not None:
             role = "data" if var.is_data else "kept in the scope"
-            found = self.program.add_value(
-                name, var.declared, f"{role}, declared at {describe(var.site)}"
-            )
+            writer = f"{role}, declared at {describe(var.site)}"
+            found = self.program.add_value(name, var.declared, writer)
         else:
             raise ProgramError(
                 f"{what}: variable {name!r} (declared at {describe(var.site)}) is read before an "
@@ -239,12 +217,9 @@ class Block:
         return found
 
     def append_op(
-        self,
-        type: str,
-        inputs: Mapping[str, Any] | None = None,
-        outputs: Mapping[str, Any] | None = None,
-        attrs: Mapping[str, Any] | None = None,
-    ) -> Operator:
+        self, type: str, inputs: Mapping[str, Any] | None = None,
+        outputs: Mapping[str, Any] | None = None, attrs: Mapping[str, Any] | None = None,
+    ) -> Operator:  # fmt: skip
         """Add an operator at the end; variables are given by ``Var`` or by name, or in lists.
 
         Names are resolved, and shapes and dtypes inferred, now. A new output name is declared here,
@@ -253,52 +228,42 @@ class Block:
         """
         site = user_site()
         what = f"{type} at {describe(site)}"
-        info = operator_info(type)
-        attributes = info.proto.complete(attrs or {}, what)
+        proto = operator_info(type).proto
+        attributes = proto.complete(attrs or {}, what)
         if attributes.get("seed") == 0:  # draws of their own, which files and clones keep
             attributes["seed"] = (self.program.random_seed << 32) + len(self.program.values) + 1
-        given = info.proto.fill("inputs", inputs or {}, what)
-        results = info.proto.fill("outputs", outputs or {}, what)
+        results = proto.fill("outputs", outputs or {}, what)
         read = {
             slot: None if names is None else tuple([self._read(n, what) for n in names])
-            for slot, names in given.items()
+            for slot, names in proto.fill("inputs", inputs or {}, what).items()
         }
-        op = Operator(type, read, {}, attributes, site)
-        found = evaluation.infer(self.program, op)
+        found = evaluation.infer(self.program, Operator(type, read, {}, attributes, site))
         written: dict[str, Ids | None] = {}
         for slot, values in found.items():
             names = results[slot]
-            if names is None or values is None:
-                written[slot] = None
-                if names and names != (NEW,):
-                    raise ProgramError(f"{what}: it has no output {slot} with these inputs")
-                continue
-            if names == (NEW,):
+            if names == (NEW,) and values is not None:
                 names = tuple([self.program.unique_name(f"{type}.{slot}") for _ in values])
-            if len(names) != len(values):
+            if names is None or names == (NEW,):
+                written[slot] = None
+                continue
+            if len(names) != len(values or ()):
                 raise ProgramError(
-                    f"{what}: output {slot} has {len(values)} variables, and {len(names)} names "
-                    "were given"
+                    f"{what}: output {slot} has {len(values or ())} variables, and {len(names)} "
+                    "names were given; give one for each"
                 )
-            written[slot] = tuple(
-                [
-                    evaluation.EMPTY if n is None or v is None else self._write(n, spec_of(v), what)
-                    for n, v in zip(names, values, strict=True)
-                ]
-            )
-        made = Operator(type, read, written, attributes, site)
-        self.ops.append(made)
+            pairs = zip(names, values, strict=True)
+            written[slot] = tuple([self._write(name, value, what) for name, value in pairs])
+        self.ops.append(Operator(type, read, written, attributes, site))
         self.program.changes += 1
-        return made
+        return self.ops[-1]
 
     def _read(self, given: Var | str | int | None, what: str) -> int:
         if given is None or isinstance(given, int):
             return evaluation.EMPTY if given is None else given
-        self._own(given, what)
-        return self.value_of(given if isinstance(given, str) else given.name, what)
+        return self.value_of(self._name(given, what), what)
 
-    def _own(self, given: Any, what: str) -> None:
-        """Raise an error for what is no variable of the program."""
+    def _name(self, given: Any, what: str) -> str:
+        """Return the name of a variable of the program."""
         if not isinstance(given, (str, Var)):
             raise ArgumentError(f"{what}: {given!r} is no variable; give a variable or its name")
         if isinstance(given, Var) and given.block.program is not self.program:
@@ -306,26 +271,25 @@ class Block:
                 f"{what}: variable {given.name!r} (declared at {describe(given.site)}) belongs to "
                 "another program; build both with one program_guard, or declare it here"
             )
+        return given if isinstance(given, str) else given.name
 
-    def _write(self, given: Var | str, spec: Spec, what: str) -> int:
-        self._own(given, what)
-        name = given if isinstance(given, str) else given.name
-        var = self.find_var(name)
-        if var is None:
-            var = self.create_var(name)
-        elif var.block is not self and name not in self.names:
+    def _write(self, given: Var | str | None, value: ProgramValue | None, what: str) -> int:
+        if given is None or value is None:
+            return evaluation.EMPTY
+        name, spec = self._name(given, what), spec_of(value)
+        var = self.find_var(name) or self.create_var(name)
+        if var.block is not self:
             self.value_of(name, what)  # a parameter: the value before the block
-        expected = var.declared if name not in self.names else var.spec
+        expected = var.spec if name in self.names else var.declared
         keeps = var.persistable or var.block is not self
-        if keeps and expected is not None and expected != spec:
+        if keeps and expected is not None and not expected.fits(spec):
             raise ProgramError(
                 f"{what}: it writes {spec} to {name!r}, which is {expected} (declared at "
                 f"{describe(var.site)}); a variable that outlives the block keeps its shape and "
                 "dtype, so write another one"
             )
-        number = self.program.add_value(name, spec, f"written by {what}")
-        self.names[name] = number
-        return number
+        self.names[name] = self.program.add_value(name, spec, f"written by {what}")
+        return self.names[name]
 
     def all_parameters(self) -> list[Parameter]:
         """Return the parameters of the block in order of declaration."""
@@ -339,25 +303,24 @@ class Block:
         return "\n".join(lines)
 
     def _listed(self, slots: Mapping[str, Ids | None]) -> str:
-        values = self.program.values
-        return ", ".join(
-            f"{slot}=[{', '.join(f'{values[k].name}#{k}' if k >= 0 else 'none' for k in ids)}]"
-            for slot, ids in slots.items()
-            if ids
-        )
+        names = [*[f"{v.name}#{v.id}" for v in self.program.values], "none"]  # none is -1
+        given = {slot: ", ".join([names[k] for k in ids]) for slot, ids in slots.items() if ids}
+        return ", ".join([f"{slot}=[{text}]" for slot, text in given.items()])
 
 
 class Program:
-    """Blocks and values; block 0 is the global block. ``changes`` counts what was added."""
+    """Blocks and values; block 0 is the global block. ``changes`` counts what was added.
+
+    ``sequences`` maps the open length of the rows of data with ``lod_level=1`` to the names of
+    their offsets and step numbers.
+    """
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
         self.values: list[ValueDesc] = []
         self.sequences: dict[str, tuple[str, str]] = {}
         self.version = VERSION
-        self.changes = 0
-        self.random_seed = 0
-        self._current = 0
+        self.changes = self.random_seed = self._current = 0
         self._numbers: dict[str, int] = {}
         self._abstract: dict[int, ProgramValue] = {}
         self.blocks.append(Block(self, 0))
@@ -365,10 +328,6 @@ class Program:
     def global_block(self) -> Block:
         """Return block 0."""
         return self.blocks[0]
-
-    def block(self, index: int) -> Block:
-        """Return the block of a number."""
-        return self.blocks[index]
 
     def current_block(self) -> Block:
         """Return the block to which layers add operators."""
@@ -391,9 +350,8 @@ class Program:
         while True:
             number = self._numbers.get(base, 0)
             self._numbers[base] = number + 1
-            name = f"{base}_{number}"
-            if not any(name in block.variables for block in self.blocks):
-                return name
+            if not any(f"{base}_{number}" in block.variables for block in self.blocks):
+                return f"{base}_{number}"
 
     def add_value(self, name: str, spec: Spec, writer: str) -> int:
         """Add a value that a name holds; return its id."""
@@ -412,14 +370,13 @@ class Program:
 
         Raises ``ProgramError`` if its first dimension is not that of data with ``lod_level=1``.
         """
-        rows = str(var.spec.shape[0]) if var.spec.shape else ""
-        if rows not in self.sequences:
+        names = self.sequences.get(str(var.spec.shape[0]) if var.spec.shape else "")
+        if names is None:
             raise ProgramError(
-                f"{what}: {var} has no rows of sequences; its first dimension is that of data "
-                "declared with lod_level=1"
+                f"{what}: {var} has no rows of sequences; its first dimension is not that of data "
+                "declared with lod_level=1; give such a variable"
             )
-        offsets, positions = self.sequences[rows]
-        return self.global_block().var(offsets), self.global_block().var(positions)
+        return self.global_block().var(names[0]), self.global_block().var(names[1])
 
     def list_vars(self) -> list[Var]:
         """Return the declared variables of all blocks."""
@@ -434,10 +391,10 @@ class Program:
 
 
 class _Defaults(threading.local):
-    """The default programs of a thread, made when first asked for."""
+    """The default programs of a thread."""
 
-    main: Program | None = None
-    startup: Program | None = None
+    def __init__(self) -> None:
+        self.main, self.startup = Program(), Program()
 
 
 _defaults = _Defaults()
@@ -445,13 +402,11 @@ _defaults = _Defaults()
 
 def default_main_program() -> Program:
     """Return the program to which layers add operators; each thread has its own."""
-    _defaults.main = _defaults.main or Program()
     return _defaults.main
 
 
 def default_startup_program() -> Program:
     """Return the program to which layers add the initialisers of parameters."""
-    _defaults.startup = _defaults.startup or Program()
     return _defaults.startup
 
 
@@ -459,8 +414,7 @@ def default_startup_program() -> Program:
 def program_guard(main: Program, startup: Program | None = None) -> Iterator[None]:
     """Context in which ``main`` and ``startup`` are the default programs of the thread."""
     before = _defaults.main, _defaults.startup
-    _defaults.main = main
-    _defaults.startup = _defaults.startup if startup is None else startup
+    _defaults.main, _defaults.startup = main, startup or before[1]
     try:
         yield
     finally:

@@ -243,17 +243,11 @@ _REGISTRY: dict[str, OpInfo] = {}
 
 
 def register_operator(
-    type: str,
-    function: Callable[..., Any],
-    inputs: Iterable[str | Slot] = ("X",),
-    outputs: Iterable[str | Slot] = ("Out",),
-    attributes: Iterable[Attribute] = (),
-    *,
-    gradient: Callable[..., Mapping[str, Any]] | None = None,
-    differentiable: bool = True,
-    positional: bool = False,
-    comment: str = "",
-) -> OpInfo:
+    type: str, function: Callable[..., Any], inputs: Iterable[str | Slot] = ("X",),
+    outputs: Iterable[str | Slot] = ("Out",), attributes: Iterable[Attribute] = (), *,
+    gradient: Callable[..., Mapping[str, Any]] | None = None, differentiable: bool = True,
+    positional: bool = False, comment: str = "",
+) -> OpInfo:  # fmt: skip
     """Register an operator and return its ``OpInfo``; see there for ``function``.
 
     A slot may be a string: ``"X"``, ``"X*"`` (duplicable), ``"X?"`` (dispensable), ``"Mask~"``

@@ -18,8 +18,8 @@ from .program import Operator
 class ScopeTensor:
     """An array of a scope whose memory is allocated when it is first read.
 
-    ``bind`` gives it the ``storage`` of an executor, which holds the value of a parameter on its
-    device; ``array`` then reads from there.
+    ``bind`` moves it to the ``storage`` of an executor, which holds a parameter on its device and
+    has ``get``, ``set`` and ``release``.
     """
 
     def __init__(self, shape: Sequence[int] = (), dtype: Any = "float32") -> None:
@@ -35,12 +35,10 @@ class ScopeTensor:
     @property
     def array(self) -> np.ndarray[Any, Any]:
         """The elements; zeros are allocated if nothing was written."""
-        if self.storage is not None:
-            found: np.ndarray[Any, Any] = self.storage.get()
-            return found
-        if self._array is None:
+        if not self.is_allocated:
             self._array = np.zeros(self.shape, self.dtype)
-        return self._array
+        found: Any = self._array if self.storage is None else self.storage.get()
+        return found
 
     def set(self, value: Any) -> None:
         """Write a copy of an array; it changes the shape, and the dtype if it is not allocated."""
@@ -51,14 +49,13 @@ class ScopeTensor:
         dtype = self.dtype if self.is_allocated else array.dtype
         if not np.can_cast(array.dtype, dtype, "same_kind"):
             raise FeedError(
-                f"{user_call('set')}: an array of {array.dtype} for a tensor of {dtype}; cast it "
-                "first"
+                f"{user_call('set')}: an array of {array.dtype} for a tensor of {dtype}; cast it"
             )
         self._array = np.array(array, dtype)
         self.shape, self.dtype = self._array.shape, dtype
 
     def bind(self, storage: Any) -> None:
-        """Move the value to ``storage``, which has ``get``, ``set`` and ``release``."""
+        """Move the value to the storage of an executor, which has it."""
         self._array, self.storage = None, storage
 
     def release(self) -> None:
@@ -69,9 +66,6 @@ class ScopeTensor:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.asarray(self.array, dtype)
-
-    def __repr__(self) -> str:
-        return f"<tensor {self.shape} {self.dtype}>"
 
 
 class Variable:
@@ -96,15 +90,10 @@ class Variable:
         if self.type is None:
             what = user_call("get")
             raise FeedError(f"{what}: the variable holds nothing; set it first, or get_mutable")
-        self._hold(self.type if type is None else type_name(type), "get")
-        is_scalar = isinstance(self._value, np.ndarray)
-        return (
-            self._value[()]
-            if self.type == "half"
-            else self._value.item()
-            if is_scalar
-            else self._value
-        )
+        value = self._held("get", self.type if type is None else type_name(type))
+        if self.type == "half":
+            return value[()]
+        return value.item() if isinstance(value, np.ndarray) else value
 
     def get_mutable(self, type: Any) -> Any:
         """Return what can be changed in place, made now if the variable holds nothing.
@@ -112,18 +101,19 @@ class Variable:
         A number, bool or string is an array without dimensions: ``variable.get_mutable(int)[...] =
         3``. A tensor is a ``ScopeTensor``, whose memory is allocated when it is first read.
         """
+        name = type_name(type)
         with self._lock:
-            if self._hold(type_name(type), "get_mutable") and self._value is None:
-                self._value = TYPES[type_name(type)][1]()
-        return self._value
+            if self._held("get_mutable", name) is None:
+                self._value = TYPES[name][1]()
+            return self._value
 
     def set(self, value: Any) -> None:
         """Write a value, whose type must be that of the variable if it has one."""
         name = type_name(value.__class__)
-        if (self.type, name) in (("float", "int"), *[("tensor", n) for n in NUMBERS]):
+        if (self.type, name) == ("float", "int") or (self.type == "tensor" and name in NUMBERS):
             name = str(self.type)
         with self._lock:
-            self._hold(name, "set")
+            self._held("set", name)
             if name in ("operator", "scope"):
                 self._value = value
             elif name == "tensor":
@@ -131,14 +121,14 @@ class Variable:
             else:
                 self.get_mutable(name)[...] = value
 
-    def _hold(self, wanted: str, what: str) -> bool:
+    def _held(self, what: str, wanted: str) -> Any:
+        """Return the value; raise ``DTypeError`` if the variable holds another type."""
         self.type = self.type or wanted
         if self.type != wanted:
             raise DTypeError(
-                f"{user_call(what)}: the variable holds a {self.type}, not a {wanted}; use another "
-                "variable"
+                f"{user_call(what)}: the variable holds a {self.type}, not a {wanted}; use another"
             )
-        return True
+        return self._value
 
     def clear(self) -> None:
         """Free the value; the variable holds nothing then."""
@@ -146,9 +136,6 @@ class Variable:
             if isinstance(self._value, (ScopeTensor, Scope)):
                 self._value.release()
             self.type = self._value = None
-
-    def __repr__(self) -> str:
-        return f"<variable of {self.type or 'nothing'}>"
 
 
 class Scope:
@@ -168,7 +155,8 @@ class Scope:
         """Return the variable of a name here or in the nearest scope around, or None."""
         scope: Scope | None = self
         while scope is not None:
-            with scope._open(f"find_var({name!r})"):
+            with scope._lock:
+                scope._check(f"find_var({name!r})")
                 if name in scope._variables:
                     return scope._variables[name]
             scope = scope.parent
@@ -176,25 +164,29 @@ class Scope:
 
     def var(self, name: str) -> Variable:
         """Return the variable of a name of this scope, made if it is new."""
-        with self._open(f"var({name!r})"):
+        with self._lock:
+            self._check(f"var({name!r})")
             return self._variables.setdefault(name, Variable())
 
     create_var = var
 
     def bind(self, name: str, variable: Variable) -> None:
         """Give a variable, perhaps of a scope around, a name here."""
-        with self._open(f"bind({name!r})"):
+        with self._lock:
+            self._check(f"bind({name!r})")
             self._variables[name] = variable
 
     def create_scope(self) -> Scope:
         """Return a new scope inside of this one."""
-        with self._open("create_scope"):
+        with self._lock:
+            self._check("create_scope")
             self._inner.append(Scope(self))
             return self._inner[-1]
 
     def delete_scope(self, inner: Scope) -> None:
         """Delete a scope made by ``create_scope``: free its variables, and the scopes inside."""
-        with self._open("delete_scope"):
+        with self._lock:
+            self._check("delete_scope")
             if inner not in self._inner:
                 raise ArgumentError(
                     f"{user_call('delete_scope')}: {inner!r} was not made by create_scope of this "
@@ -221,7 +213,8 @@ class Scope:
 
     def erase(self, names: Sequence[str]) -> None:
         """Remove names of this scope."""
-        with self._open("erase"):
+        with self._lock:
+            self._check("erase")
             for name in names:
                 self._variables.pop(name, None)
 
@@ -229,11 +222,9 @@ class Scope:
         """Return the names of this scope, without those around it."""
         return list(self._variables)
 
-    def _open(self, what: str) -> threading.RLock:  # type: ignore[valid-type]  # a function
-        """Return the lock; raise ``ClosedError`` if the scope was deleted."""
+    def _check(self, what: str) -> None:
         if self._is_deleted:
             raise ClosedError(f"{user_call(what)}: the scope was deleted; use another one")
-        return self._lock
 
     def __repr__(self) -> str:
         return f"<scope of {', '.join(self.local_names()) or 'nothing'}>"

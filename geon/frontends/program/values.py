@@ -39,8 +39,8 @@ Shape = tuple[Size, ...]
 class SelectedRows:
     """Rows of a table of ``height`` rows: the gradient of an embedding.
 
-    ``rows`` are the indices and ``values`` the rows at them; an index may occur several times, and
-    its rows are summed.
+    ``values`` are the rows at the indices ``rows``; those of an index that occurs several times
+    are summed.
     """
 
     rows: Value
@@ -68,7 +68,7 @@ class SelectedRows:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TensorArray:
-    """An array of ``capacity`` tensors of one shape, stacked, and the number of those written."""
+    """Tensors of one shape, stacked up to a capacity, and the number of those written."""
 
     values: Value
     length: Value
@@ -86,12 +86,17 @@ class TensorArray:
 
 ProgramValue = PositionalArray | SelectedRows | TensorArray
 
-# The fields of each kind of value that hold tensors, in order, after the class.
+# The class of each kind of value, and the fields that hold its tensors: the elements come first.
 KINDS: dict[str, tuple[type, tuple[str, ...]]] = {
     "tensor": (PositionalArray, ()),
     "selected_rows": (SelectedRows, ("values", "rows")),
     "tensor_array": (TensorArray, ("values", "length")),
 }
+
+
+def kind_of(value: ProgramValue) -> str:
+    """Return the name of the kind of a value."""
+    return next(kind for kind, (cls, _) in KINDS.items() if isinstance(value, cls))
 
 
 @dataclass(frozen=True)
@@ -108,9 +113,10 @@ class Spec:
 
     def fits(self, other: Spec) -> bool:
         """Return True if values may be of both; open lengths are compared when data come."""
-        return (self.dtype, self.kind, len(self.shape)) == (
+        same = (self.dtype, self.kind, len(self.shape)) == (
             other.dtype, other.kind, len(other.shape)
-        ) and all(map(may_equal, self.shape, other.shape))  # fmt: skip
+        )  # fmt: skip
+        return same and all(map(may_equal, self.shape, other.shape))
 
     @property
     def plain_shape(self) -> tuple[int, ...]:
@@ -135,48 +141,54 @@ def declared(name: str, shape: Sequence[Any], dtype: Any, what: str) -> Spec:
                 f"{what}: dimension {k} of {name!r} is {n!r}; give a length of at least 0, -1 for "
                 "an open length, or the name of one"
             )
-        open_name = n if isinstance(n, str) else f"{name}_{k}"
-        lengths.append(geon.Axis(open_name).expression if is_open else int(n))
-    found = str(np.dtype(dtype)) if str(dtype) != "bfloat16" else "bfloat16"
+        own = n if isinstance(n, str) else f"{name}_{k}"
+        lengths.append(geon.Axis(own).expression if is_open else int(n))
+    found = "bfloat16" if str(dtype) == "bfloat16" else np.dtype(dtype).name
     if found not in ALL_DTYPES:
-        raise ArgumentError(f"{what}: {name!r} has the dtype {found}, which geon has not")
+        raise ArgumentError(
+            f"{what}: {name!r} has the dtype {found}, which geon has not; give another one"
+        )
     return Spec(tuple(lengths), found)
 
 
 def spec_of(value: ProgramValue) -> Spec:
     """Return the specification of a value."""
-    found = Spec(tuple(value.shape), str(value.dtype))
-    if isinstance(value, SelectedRows):
-        return replace(found, kind="selected_rows", rows=value.values.shape[0])
-    return replace(found, kind="tensor_array") if isinstance(value, TensorArray) else found
+    rows = value.values.shape[0] if isinstance(value, SelectedRows) else None
+    return Spec(tuple(value.shape), str(value.dtype), kind_of(value), rows)
 
 
 def parts(value: ProgramValue) -> list[PositionalArray]:
     """Return the tensors that a value consists of, with axes in the order of dimensions."""
-    for cls, names in KINDS.values():
-        if names and isinstance(value, cls):
-            return [ordered(getattr(value, name)) for name in names]
-    return [ordered(value)]  # type: ignore[arg-type]  # a tensor
+    if isinstance(value, (SelectedRows, TensorArray)):
+        return [ordered(getattr(value, name)) for name in KINDS[kind_of(value)][1]]
+    return [ordered(value)]
 
 
 def rebuilt(value: ProgramValue, tensors: Sequence[Tensor]) -> ProgramValue:
     """Return a value like ``value`` of other tensors, over the axes of its ``parts``."""
     arrays = [array(t, p.dims) for t, p in zip(tensors, parts(value), strict=True)]
-    for cls, names in KINDS.values():
-        if names and isinstance(value, cls):
-            return replace(value, **dict(zip(names, arrays, strict=True)))  # type: ignore[arg-type]
+    if isinstance(value, (SelectedRows, TensorArray)):
+        names = KINDS[kind_of(value)][1]
+        return replace(value, **dict(zip(names, arrays, strict=True)))  # type: ignore[arg-type]
     return arrays[0]
 
 
 def placeholder_for(spec: Spec, name: str | None = None) -> ProgramValue:
     """Return a value of placeholders with a specification."""
-    if spec.kind == "selected_rows":
-        assert spec.rows is not None
-        rows = _leaf((spec.rows,), "int64", name)
-        values = _leaf((spec.rows, *spec.shape[1:]), spec.dtype, name)
-        return SelectedRows(rows, values, spec.shape[0])
-    whole = _leaf(spec.shape, spec.dtype, name)
-    return TensorArray(whole, _leaf((), "int64", name)) if spec.kind == "tensor_array" else whole
+
+    def leaf(shape: Shape, dtype: str) -> PositionalArray:
+        return input_array(geon.placeholder(axes_for(shape), dtype, name=name))
+
+    if spec.rows is not None:
+        rows = leaf((spec.rows,), "int64")
+        return SelectedRows(rows, leaf((spec.rows, *spec.shape[1:]), spec.dtype), spec.shape[0])
+    whole = leaf(spec.shape, spec.dtype)
+    return TensorArray(whole, leaf((), "int64")) if spec.kind == "tensor_array" else whole
+
+
+def leaf_like(value: ProgramValue) -> ProgramValue:
+    """Return placeholders over the axes of a value."""
+    return rebuilt(value, [geon.placeholder(p.tensor.axes, p.dtype) for p in parts(value)])
 
 
 def axes_for(shape: Shape) -> list[geon.Axis]:
@@ -185,10 +197,6 @@ def axes_for(shape: Shape) -> list[geon.Axis]:
     for k, length in enumerate(shape):
         axes.append(new_axis(length, f"d{k}", [axis.name for axis in axes]))
     return axes
-
-
-def _leaf(shape: Shape, dtype: str, name: str | None) -> PositionalArray:
-    return input_array(geon.placeholder(axes_for(shape), dtype, name=name))
 
 
 def constant(number: float, shape: Shape, dtype: Any) -> PositionalArray:
@@ -204,30 +212,25 @@ def zeros_like(value: ProgramValue) -> ProgramValue:
     return rebuilt(value, [zeros, *[part.tensor for part in rest]])
 
 
-def leaf_like(value: ProgramValue) -> ProgramValue:
-    """Return placeholders over the axes of a value."""
-    return rebuilt(value, [geon.placeholder(p.tensor.axes, p.dtype) for p in parts(value)])
-
-
 def added(values: Sequence[ProgramValue]) -> ProgramValue:
     """Return the sum of values; that of selected rows alone stays selected."""
     rows = [value for value in values if isinstance(value, SelectedRows)]
-    if len(rows) == len(values) and rows:
-        every = concat([v.rows for v in rows], 0), concat([v.values for v in rows], 0)
-        return rows[0] if len(rows) == 1 else SelectedRows(*every, rows[0].height)
     arrays = [value for value in values if isinstance(value, TensorArray)]
     if arrays:
         return replace(arrays[0], values=chain(geon.add, [each.values for each in arrays]))
-    total = chain(geon.add, [v for v in values if not isinstance(v, SelectedRows)])  # type: ignore[misc]  # tensors
+    if len(rows) == len(values):
+        joined = [concat([getattr(v, name) for v in rows], 0) for name in ("rows", "values")]
+        return SelectedRows(*joined, rows[0].height)
+    total = chain(geon.add, [v for v in values if isinstance(v, PositionalArray)])
     for each in rows:
         total = each.added_to(total)
     return as_array(total)
 
 
 def as_value(result: Any) -> ProgramValue:
-    """Return a result of an operator's function as a value; a geon tensor has dimensions in order.
+    """Return a result of an operator's function as a value.
 
-    A selection or array stays as it is.
+    The dimensions of a geon tensor are its axes in their order.
     """
     if isinstance(result, (SelectedRows, TensorArray)):
         return result

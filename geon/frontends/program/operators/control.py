@@ -17,14 +17,14 @@ from ....op_graph.op_graph import Tensor
 from ....op_graph.transforms.batching import with_further
 from ...positional.elementwise import elementwise
 from ...positional.indexing import gather
-from ...positional.movement import with_axis
+from ...positional.movement import flip, with_axis
 from ...positional.picking import gather_at, numbers, scatter_at
 from ...positional.programs import cast
 from ...positional.regions import Sliced, fitted, scan
 from ...positional.reshaping import reshape, unsqueeze
 from ...positional.values import Value, array, as_array, host
 from ..evaluation import inference
-from ..registry import REQUIRED, Attribute, ProgramError, Slot, at_least, register_operator
+from ..registry import Attribute, ProgramError, at_least, register_operator
 from ..values import ProgramValue, TensorArray, constant, parts, rebuilt
 from .sequences import begins, lengths_of, sequence_numbers
 
@@ -44,12 +44,8 @@ def tensors_of(values: Sequence[ProgramValue]) -> list[Tensor]:
 
 def like(values: Sequence[ProgramValue], tensors: Sequence[Tensor]) -> Values:
     """Return values like ``values`` of the tensors that ``tensors_of`` gives for them."""
-    found, rest = [], list(tensors)
-    for value in values:
-        count = len(parts(value))
-        found.append(rebuilt(value, rest[:count]))
-        rest = rest[count:]
-    return found
+    rest = iter(tensors)
+    return [rebuilt(value, [next(rest) for _ in parts(value)]) for value in values]
 
 
 def fitting(values: Sequence[ProgramValue], first: Sequence[ProgramValue]) -> list[Tensor]:
@@ -59,6 +55,12 @@ def fitting(values: Sequence[ProgramValue], first: Sequence[ProgramValue]) -> li
         for value, before in zip(values, first, strict=True)
         for new, old in zip(parts(value), parts(before), strict=True)
     ]
+
+
+def chosen(condition: Value, x: Value, y: Any, after: int = 1) -> Value:
+    """Return x where a condition on its first ``after`` dimensions is true, else y."""
+    mask = unsqueeze(condition, range(after, len(x.shape)))
+    return elementwise(geon.where, mask, x, host(np.asarray(y, x.dtype)) if np.isscalar(y) else y)
 
 
 def while_(
@@ -71,25 +73,20 @@ def while_(
     first = [X[k] for k in carried]
 
     def body(tensors: list[Tensor]) -> list[Tensor]:
-        given = list(X)
-        for k, value in zip(carried, like(first, tensors), strict=True):
-            given[k] = value
-        return fitting(sub_block(given), first)
+        now = dict(zip(carried, like(first, tensors), strict=True))
+        return fitting(sub_block([now.get(k, value) for k, value in enumerate(X)]), first)
 
-    last = geon.while_loop(
-        lambda tensors: truth(like(first, tensors)[condition]),  # type: ignore[arg-type]  # a tensor
-        body,
-        tensors_of(first),
-        max_steps,
-    )
-    return like(first, last)
+    def test(tensors: list[Tensor]) -> Tensor:
+        return truth(parts(like(first, tensors)[condition])[0])
+
+    return like(first, geon.while_loop(test, body, tensors_of(first), max_steps))
 
 
 def conditional(Cond: Value, X: Values, *, sub_block: Block, carried: Sequence[int]) -> Values:
     """Return what ``sub_block`` writes if the condition is true, else the values before."""
     first = [X[k] for k in carried]
-    last = geon.cond(truth(Cond), lambda: fitting(sub_block(X), first), lambda: tensors_of(first))
-    return like(first, last)
+    made = geon.cond(truth(Cond), lambda: fitting(sub_block(X), first), lambda: tensors_of(first))
+    return like(first, made)
 
 
 def if_else(
@@ -101,60 +98,44 @@ def if_else(
     A block is a function of each row: in its row inputs, one of its own rows stands for those of
     the other block.
     """
-    chosen = cast(reshape(Cond, [Cond.shape[0]]), bool)
-    results = [
-        _of_rows(block, values, rows, mask)
-        for block, values, rows, mask in (
-            (true_block, X, true_rows, chosen),
-            (false_block, Y, false_rows, elementwise(geon.logical_not, chosen)),
-        )
-    ]
-    merged: Values = []
-    for yes, no in zip(*results, strict=True):
-        mask = unsqueeze(chosen, range(1, len(yes.shape)))
-        merged.append(as_array(elementwise(geon.where, mask, yes, no)))
-    return merged
+    mask = cast(reshape(Cond, [Cond.shape[0]]), bool)
+    yes = _of_rows(true_block, X, true_rows, mask)
+    no = _of_rows(false_block, Y, false_rows, elementwise(geon.logical_not, mask))
+    return [as_array(chosen(mask, a, b)) for a, b in zip(yes, no, strict=True)]
 
 
 def _of_rows(block: Block, values: Values, rows: Sequence[int], mask: Value) -> list[Any]:
-    given = list(values)
-    own = with_axis(as_array(mask), 0)
-    axis = own.tensor.axes[0]
+    own = with_axis(as_array(mask), 0).tensor
+    axis = own.axes[0]
     # The first row of the branch: 0 if there is none, also of no rows at all.
-    ordinal = geon.cumsum(geon.cast(own.tensor, "int64"), axis)
-    is_first = geon.logical_and(own.tensor, geon.equal(ordinal, 1))
+    ordinal = geon.cumsum(geon.cast(own, "int64"), axis)
+    is_first = geon.logical_and(own, geon.equal(ordinal, 1))
     one = array(geon.sum(geon.where(is_first, geon.iota(axis), 0)), [])
-    some = array(geon.any(own.tensor), [])
     at = elementwise(geon.where, mask, numbers(mask.shape[0]), one)
+    given = list(values)
     for k in rows:
-        found = gather(given[k], at, 0)  # type: ignore[arg-type]  # a tensor
-        known = unsqueeze(some, range(len(found.shape)))
-        ones = host(np.ones((), found.dtype))
-        given[k] = as_array(elementwise(geon.where, known, found, ones))
-    results = block(given)
-    if inference.is_running:
-        _refuse_mixed_rows(block, values, rows)
-    return results
+        found = gather(parts(given[k])[0], at, 0)
+        given[k] = as_array(chosen(array(geon.any(own), []), found, 1, 0))
+        if inference.is_running:
+            _refuse_mixed_rows(block, values, k)
+    return block(given)
 
 
-def _refuse_mixed_rows(block: Block, values: Values, rows: Sequence[int]) -> None:
-    """Raise an error if a block combines the rows of its inputs."""
-    for k in rows:
-        value = parts(values[k])[0]
-        if value.dims[0] is None:
-            continue
-        leaf = geon.placeholder(value.tensor.axes, value.dtype)
-        given = [*values[:k], array(leaf, value.dims), *values[k + 1 :]]
-        tensors = [parts(each)[0].tensor for each in block(given)]
-        again = geon.placeholder(value.tensor.axes, value.dtype)
-        rows_axis = geon.Axes([value.dims[0]])
-        with_further(tensors, {leaf: again}, rows_axis, "a block of if_else, which is for each row")
+def _refuse_mixed_rows(block: Block, values: Values, k: int) -> None:
+    """Raise ``DerivativeError`` if a block combines the rows of its input ``k``."""
+    value = parts(values[k])[0]
+    if value.dims[0] is not None:
+        leaf, other = (geon.placeholder(value.tensor.axes, value.dtype) for _ in range(2))
+        results = block([*values[:k], array(leaf, value.dims), *values[k + 1 :]])
+        rows = geon.Axes([value.dims[0]])
+        tensors = [parts(each)[0].tensor for each in results]
+        with_further(tensors, {leaf: other}, rows, "a block of if_else, which is for each row")
 
 
 def recurrent(
     Steps: list[Value], Boot: list[Value], X: Values, Offsets: Value | None,
     Positions: Value | None, *, sub_block: Block, is_reverse: bool,
-) -> tuple[Values, Values]:  # fmt: skip
+) -> tuple[list[Value], list[Value]]:  # fmt: skip
     """Return the results of all steps, and the memories after the last one.
 
     Step t takes index t of the first dimension of ``Steps`` and the memories, which begin as
@@ -162,62 +143,36 @@ def recurrent(
     after its last row, and the results are rows again. ``Positions`` are the numbers from 0 up to
     the greatest length, without it.
     """
-    count = None if Offsets is None else cast(lengths_of(Offsets), "int64")
-    inputs = Steps if count is None else [_padded(x, Offsets, count, Positions) for x in Steps]
-    steps = [Sliced(x, 0, is_reverse) for x in inputs]
-    if count is not None:
-        steps.append(Sliced(Positions, 0, is_reverse))  # type: ignore[arg-type]  # beside Offsets
+    inputs, count = list(Steps), None
+    if Offsets is not None and Positions is not None:
+        count, first = (cast(f(Offsets), "int64") for f in (lengths_of, begins))
+        place = unsqueeze(Positions, [1])
+        inside = elementwise(geon.greater, count, place)
+        at = elementwise(lambda i, b, p: geon.where(i, b + p, 0), inside, first, place)
+        inputs = [chosen(inside, gather(x, at, 0), 0, 2) for x in Steps] + [Positions]
 
     def step(old: list[Value], slices: list[Value], _: Value) -> tuple[list[Any], list[Any]]:
         found = sub_block([*slices[: len(Steps)], *old, *X])  # type: ignore[list-item]  # tensors
-        pairs = zip(found[: len(Boot)], old, strict=True)
-        new: list[Any] = [cast(value, before.dtype) for value, before in pairs]
+        new: list[Any] = [cast(v, b.dtype) for v, b in zip(found, old, strict=False)]
         if count is not None:
-            inside = elementwise(geon.greater, count, slices[-1])
-            new = [_chosen(inside, a, b) for a, b in zip(new, old, strict=True)]
-        return new, found[len(Boot) :]
+            runs = elementwise(geon.greater, count, slices[-1])
+            new = [chosen(runs, a, b) for a, b in zip(new, old, strict=True)]
+        return new, found[len(old) :]
 
-    boot: list[Value] = [as_array(value) for value in Boot]
-    last, stacks = scan(step, boot, steps)
-    results: list[Value] = [_flipped(each) if is_reverse else each for each in stacks]
+    boot: list[Value] = list(map(as_array, Boot))
+    last, stacks = scan(step, boot, [Sliced(x, 0, is_reverse) for x in inputs])
+    results: list[Value] = [flip(each, [0]) if is_reverse else each for each in stacks]
     if Offsets is not None:
-        results = [_rows(each, Steps[0], Offsets) for each in results]
-    return list(map(as_array, results)), list(map(as_array, last))
-
-
-def _flipped(value: Value) -> Value:
-    given = as_array(value)
-    assert given.dims[0] is not None
-    return array(geon.flip(given.tensor, given.dims[0]), given.dims)
-
-
-def _chosen(condition: Value, x: Value, y: Value) -> Value:
-    return elementwise(geon.where, unsqueeze(condition, range(1, len(x.shape))), x, y)
-
-
-def _padded(x: Value, offsets: Value | None, count: Value, positions: Value | None) -> Value:
-    """Return rows of sequences as steps (T, N, ...), with a row of the sequence after its end."""
-    assert offsets is not None and positions is not None
-    first = cast(begins(offsets), "int64")
-    place = unsqueeze(positions, [1])
-    inside = elementwise(geon.greater, count, place)
-    at = elementwise(lambda i, b, p: geon.where(i, b + p, 0), inside, first, place)
-    found = gather(x, at, 0)
-    mask = unsqueeze(inside, range(2, len(found.shape)))
-    return elementwise(lambda i, t: geon.where(i, t, geon.cast(0, t.dtype)), mask, found)
-
-
-def _rows(steps: Value, rows: Value, offsets: Value) -> Value:
-    """Return results of steps (T, N, ...) as the rows of sequences."""
-    sequence = sequence_numbers(rows, offsets)
-    begin = gather(cast(begins(offsets), "int64"), sequence, 0)
-    place = elementwise(geon.subtract, numbers(rows.shape[0]), begin)
-    return gather_at(steps, {0: place, 1: sequence})
+        sequence = sequence_numbers(Steps[0], Offsets)
+        begin = gather(cast(begins(Offsets), "int64"), sequence, 0)
+        row = elementwise(geon.subtract, numbers(Steps[0].shape[0]), begin)
+        results = [gather_at(each, {0: row, 1: sequence}) for each in results]
+    return results, last
 
 
 def write_to_array(
     X: Value, Index: Value, Array: TensorArray | None, *, capacity: int | None
-) -> Any:
+) -> TensorArray:
     """Return an array of tensors with X at Index; a new one of ``capacity`` without Array."""
     if Array is None:
         if capacity is None:
@@ -225,9 +180,8 @@ def write_to_array(
         whole = constant(0, (capacity, *X.shape), X.dtype)
         Array = TensorArray(whole, constant(0, (), "int64"))
     at = cast(reshape(Index, []), "int64")
-    values = scatter_at(Array.values, {0: at}, X, "set")
     length = elementwise(lambda n, i: geon.maximum(n, i + 1), Array.length, at)
-    return TensorArray(values, length)
+    return TensorArray(scatter_at(Array.values, {0: at}, X, "set"), length)
 
 
 def read_from_array(X: TensorArray, Index: Value) -> Value:
@@ -242,37 +196,24 @@ def array_length(X: TensorArray) -> Value:
 
 BLOCK = Attribute("sub_block", "block", comment="the block that it runs")
 CARRIED = Attribute("carried", "ints", comment="the positions in X of what the block writes")
-LIMIT = Attribute("max_steps", "int", None, "the largest number of steps", at_least(0))
-REVERSE = Attribute("is_reverse", "bool", False, "True to begin at the last step")
-CAPACITY = Attribute("capacity", "int", None, "the number of tensors of a new array", at_least(1))
-
-
-def ints(name: str, comment: str) -> Attribute:
-    """Return a required attribute of positions."""
-    return Attribute(name, "ints", REQUIRED, comment)
-
-
-OUT = Slot("Out", duplicable=True)
 TABLE: Any = (
-    ("while", while_, "X*", [OUT],
+    ("while", while_, "X*", "Out*",
      [BLOCK, Attribute("condition", "int", comment="the position of the condition"), CARRIED,
-      LIMIT]),
-    ("conditional_block", conditional, "Cond X*", [OUT], [BLOCK, CARRIED]),
-    ("if_else", if_else, "Cond X* Y*", [OUT],
+      Attribute("max_steps", "int", None, "the largest number of steps", at_least(0))]),
+    ("conditional_block", conditional, "Cond X*", "Out*", [BLOCK, CARRIED]),
+    ("if_else", if_else, "Cond X* Y*", "Out*",
      [Attribute("true_block", "block"), Attribute("false_block", "block"),
-      ints("true_rows", "the positions in X of inputs by rows"),
-      ints("false_rows", "the positions in Y of inputs by rows")]),
-    ("recurrent", recurrent, "Steps* Boot* X* Offsets? Positions?", [OUT, "Last*"],
-     [BLOCK, REVERSE]),
-    ("write_to_array", write_to_array, "X Index Array?", ["Out"], [CAPACITY]),
-    ("read_from_array", read_from_array, "X Index", ["Out"], []),
+      Attribute("true_rows", "ints", comment="the positions in X of inputs by rows"),
+      Attribute("false_rows", "ints", comment="the positions in Y of inputs by rows")]),
+    ("recurrent", recurrent, "Steps* Boot* X* Offsets? Positions?", "Out* Last*",
+     [BLOCK, Attribute("is_reverse", "bool", False, "True to begin at the last step")]),
+    ("write_to_array", write_to_array, "X Index Array?", "Out",
+     [Attribute("capacity", "int", None, "the number of tensors of a new array", at_least(1))]),
+    ("read_from_array", read_from_array, "X Index", "Out", []),
+    ("array_length", array_length, "X", "Out", []),
 )  # fmt: skip
 for type, function, inputs, outputs, attributes in TABLE:
     register_operator(
-        type, function, inputs.split(), outputs, attributes,
+        type, function, inputs.split(), outputs.split(), attributes,
         positional=True, comment=function.__doc__ or "",
     )  # fmt: skip
-register_operator(
-    "array_length", array_length, differentiable=False, positional=True,
-    comment=array_length.__doc__ or "",
-)  # fmt: skip

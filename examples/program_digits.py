@@ -1,6 +1,6 @@
 """Train a convolutional network on scikit-learn's digits, as a program of operators.
 
-    python examples/program_digits.py [--seed 0] [--epochs 10]
+python examples/program_digits.py [--seed 0] [--epochs 10]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Fit a line to noisy points with a program of operators, save it, and predict with it.
 
-    python examples/program_regression.py
+python examples/program_regression.py
 """
 
 import argparse

@@ -70,7 +70,15 @@ _MODULES = {
     "storage": "CPUPlace CUDAPlace",
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
-__all__ = [*_PLACES, "operators"]
+__all__ = [
+    "Attribute", "Block", "CPUPlace", "CUDAPlace", "Executor", "Operator", "Parameter", "Program",
+    "ProgramError", "ProgramFileError", "Scope", "Slot", "Var", "Variable", "append_backward",
+    "calc_gradient", "check_gradient", "check_output", "clone", "current_scope",
+    "default_main_program", "default_startup_program", "deserialize", "global_scope",
+    "load_inference_model", "load_persistables", "load_program", "merge", "op", "operator_types",
+    "operators", "place_guard", "program_guard", "prune", "register_operator",
+    "save_inference_model", "save_persistables", "save_program", "scope_guard", "serialize",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""``Executor``: runs programs, compiled to one computation, by segments, or operator by operator."""
+"""``Executor``: runs programs, compiled to one computation or in segments."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Lowered:
 
     def is_current(self) -> bool:
         """Return True if the scope still keeps the variables where this program has them."""
-        return all([tensor.storage is storage for tensor, storage in self.kept.values()])
+        return all([t.storage is storage for t, storage in self.kept.values()])  # noqa: C419  # faster
 
 
 class Executor:
@@ -94,7 +94,10 @@ class Executor:
         scope = current_scope() if scope is None else scope
         names = tuple([v if isinstance(v, str) else v.name for v in fetch_list])
         key = (program.changes, names, self.place, self.memory_reuse, interpret)
-        known = home_of(scope).compiled.setdefault(program, {})
+        compiled = home_of(scope).compiled
+        known = compiled.get(program)
+        if known is None:
+            known = compiled[program] = {}
         lowered, call = known.get(key, (None, None))
         if lowered is None or not lowered.is_current():
             lowered = self._lowered(program, names, scope)

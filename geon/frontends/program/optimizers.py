@@ -1,13 +1,13 @@
 """Optimisers as operators of a program, with regularisers, clipping and learning-rate schedules.
 
-Every schedule is a function of this module, such as ``exponential_decay(learning_rate=0.1,
-decay_steps=100, decay_rate=0.5)``; its result is the learning rate of an optimiser.
+``SGD(0.1).minimize(loss)``; the optimisers are those of ``OPTIMIZERS``. Every schedule is a
+function of this module, such as ``exponential_decay(learning_rate=0.1, decay_steps=100,
+decay_rate=0.5)``; its result is the learning rate of an optimiser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ArgumentError
@@ -19,43 +19,35 @@ from .operators.updates import SCHEDULES, UPDATES, slots_of
 from .program import Operator, Parameter, Program, Var, program_guard
 
 Pairs = list[tuple[Parameter, Var]]
+Decay = dict[str, float]  # attributes of weight_decay
+Clip = tuple[str, dict[str, float]]  # an operator and its attributes
 STEP = "@STEP@"  # the variable that counts the steps of schedules
+TOGETHER = "clip_by_global_norm"
 
 
-@dataclass(frozen=True)
-class L1Decay:
-    """A regulariser: ``coeff`` times the absolute values of a parameter, added to the loss."""
-
-    coeff: float = 0.0
+def L1Decay(coeff: float) -> Decay:
+    """Return the regulariser that adds ``coeff`` times the absolute values to the loss."""
+    return {"l1": coeff}
 
 
-@dataclass(frozen=True)
-class L2Decay:
-    """A regulariser: ``coeff / 2`` times the squares of a parameter, added to the loss."""
-
-    coeff: float = 0.0
+def L2Decay(coeff: float) -> Decay:
+    """Return the regulariser that adds ``coeff / 2`` times the squares to the loss."""
+    return {"l2": coeff}
 
 
-@dataclass(frozen=True)
-class GradientClipByValue:
-    """Limits each element of a gradient to ``min`` and ``max``; ``min`` is ``-max`` by default."""
-
-    max: float
-    min: float | None = None
+def GradientClipByValue(max: float, min: float | None = None) -> Clip:
+    """Return the clipping of elements to ``min``, by default ``-max``, and ``max``."""
+    return "clip", {"min": -max if min is None else min, "max": max}
 
 
-@dataclass(frozen=True)
-class GradientClipByNorm:
-    """Scales a gradient so that its norm is at most ``clip_norm``."""
-
-    clip_norm: float
+def GradientClipByNorm(clip_norm: float) -> Clip:
+    """Return the clipping that scales a gradient so that its norm is at most ``clip_norm``."""
+    return "clip_by_norm", {"max_norm": clip_norm}
 
 
-@dataclass(frozen=True)
-class GradientClipByGlobalNorm:
-    """Scales all gradients by one factor, so that their common norm is at most ``clip_norm``."""
-
-    clip_norm: float
+def GradientClipByGlobalNorm(clip_norm: float) -> Clip:
+    """Return the clipping that scales all gradients by one factor, by their common norm."""
+    return TOGETHER, {"max_norm": clip_norm}
 
 
 class Optimizer:
@@ -69,8 +61,8 @@ class Optimizer:
         self,
         type: str,
         learning_rate: float | Var,
-        regularization: L1Decay | L2Decay | None = None,
-        grad_clip: Any = None,
+        regularization: Decay | None = None,
+        grad_clip: Clip | None = None,
         **attributes: Any,
     ) -> None:
         self.type, self.learning_rate, self.attributes = type, learning_rate, attributes
@@ -94,63 +86,43 @@ class Optimizer:
             return self.apply_gradients(pairs), pairs
 
     def apply_gradients(self, pairs: Pairs) -> list[Operator]:
-        """Add the updates of parameters by gradients, decayed and clipped; return them."""
+        """Add the updates of parameters by gradients, clipped and decayed; return them."""
         rate = self.learning_rate
         if not isinstance(rate, Var):
             rate = create_global_var([1], float(rate))
-        ops = loss_block(pairs).ops
+        ops = pairs[0][1].block.ops
         begin = len(ops)
-        for parameter, gradient in self._regularized(self._clipped(pairs)):
-            by = rate
-            if parameter.learning_rate != 1.0:
-                by = op.scale(rate, scale=parameter.learning_rate)
-            states = {
-                slot: create_global_var(
-                    [1] if slot == "Step" else parameter.shape,
-                    0.0,
-                    "float32" if slot == "Step" else parameter.dtype,
-                    f"{parameter.name}.{self.type}.{slot}",
-                )
-                for slot in slots_of(self.type)
-            }
+        for parameter, gradient in self._clipped(pairs):
+            decay = parameter.regularizer or self.regularization
+            if decay is not None:
+                gradient = op.weight_decay(parameter, gradient, **decay)
+            by = op.scale(rate, scale=float(parameter.learning_rate))
+            states = {slot: self._state(parameter, slot) for slot in slots_of(self.type)}
             outputs = {f"{slot}Out": state for slot, state in states.items()}
             getattr(op, self.type)(
                 parameter, gradient, by, ParamOut=parameter, **states, **outputs, **self.attributes
             )
         return ops[begin:]
 
+    def _state(self, parameter: Parameter, slot: str) -> Var:
+        shape = [1] if slot == "Step" else parameter.shape
+        dtype = "float32" if slot == "Step" else parameter.dtype
+        return create_global_var(shape, 0.0, dtype, f"{parameter.name}.{self.type}.{slot}")
+
     def _clipped(self, pairs: Pairs) -> Pairs:
-        found, together = [], {}
+        found = list(pairs)
+        together: dict[float, list[int]] = {}
         for k, (parameter, gradient) in enumerate(pairs):
-            clip = parameter.gradient_clip or self.grad_clip
-            if isinstance(clip, GradientClipByValue):
-                low = -clip.max if clip.min is None else clip.min
-                gradient = op.clip(gradient, min=low, max=clip.max)
-            elif isinstance(clip, GradientClipByNorm):
-                gradient = op.clip_by_norm(gradient, max_norm=clip.clip_norm)
-            elif clip is not None:
-                together.setdefault(clip, []).append(k)
-            found.append((parameter, gradient))
-        for clip, numbers in together.items():
-            scaled = op.clip_by_global_norm([found[k][1] for k in numbers], max_norm=clip.clip_norm)
-            for k, gradient in zip(numbers, scaled, strict=True):
+            type, attributes = parameter.gradient_clip or self.grad_clip or ("", {})
+            if type == TOGETHER:
+                together.setdefault(attributes["max_norm"], []).append(k)
+            elif type:
+                found[k] = parameter, getattr(op, type)(gradient, **attributes)
+        for limit, numbers in together.items():
+            clipped = op.clip_by_global_norm([found[k][1] for k in numbers], max_norm=limit)
+            for k, gradient in zip(numbers, clipped, strict=True):
                 found[k] = found[k][0], gradient
         return found
-
-    def _regularized(self, pairs: Pairs) -> Pairs:
-        found = []
-        for parameter, gradient in pairs:
-            decay = parameter.regularizer or self.regularization
-            if decay is not None:
-                name = "l1" if isinstance(decay, L1Decay) else "l2"
-                gradient = op.weight_decay(parameter, gradient, **{name: decay.coeff})
-            found.append((parameter, gradient))
-        return found
-
-
-def loss_block(pairs: Pairs) -> Any:
-    """Return the block of the gradients."""
-    return pairs[0][1].block
 
 
 def _optimizer(type: str) -> Callable[..., Optimizer]:
@@ -159,10 +131,6 @@ def _optimizer(type: str) -> Callable[..., Optimizer]:
 
     create.__doc__ = f"Return an ``Optimizer`` of the operator {type}; its attributes are keywords."
     return create
-
-
-NAMES = {"sgd": "SGD", "rmsprop": "RMSProp", "adamw": "AdamW"}
-OPTIMIZERS = {NAMES.get(t, t.capitalize()): _optimizer(t) for t in ("sgd", *UPDATES)}
 
 
 def _schedule(type: str) -> Callable[..., Var]:
@@ -175,11 +143,6 @@ def _schedule(type: str) -> Callable[..., Var]:
     return create
 
 
-def __getattr__(name: str) -> Any:
-    if name in OPTIMIZERS:
-        return OPTIMIZERS[name]
-    if name in SCHEDULES:
-        return _schedule(name)
-    raise AttributeError(
-        f"module {__name__} has no {name!r}; it has {', '.join([*OPTIMIZERS, *SCHEDULES])}"
-    )
+NAMES = {"sgd": "SGD", "rmsprop": "RMSProp", "adamw": "AdamW"}
+OPTIMIZERS = {NAMES.get(type, type.capitalize()): _optimizer(type) for type in ("sgd", *UPDATES)}
+globals().update(OPTIMIZERS, **{type: _schedule(type) for type in SCHEDULES})

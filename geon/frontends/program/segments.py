@@ -1,4 +1,4 @@
-"""Runs of a program in parts: segments of operators at several places, or one operator at a time."""
+"""Runs of a program in parts: segments at several places, or one operator at a time."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class SegmentedRun:
         for k in segment.writes:
             name = self.lowered.program.values[k].name
             arrays = self._full(k, held)
-            if show is True or (show and name in show):  # type: ignore[operator]  # names
+            if show is True or (show and name in show):
                 print(f"{name} of {op} = {arrays[0]}")
             for array in arrays:
                 if array.dtype.kind == "f" and np.isnan(array).any():

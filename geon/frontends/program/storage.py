@@ -76,7 +76,10 @@ _homes: weakref.WeakKeyDictionary[Scope, Home] = weakref.WeakKeyDictionary()
 
 def home_of(scope: Scope) -> Home:
     """Return the home of the variables of a scope."""
-    return _homes.setdefault(scope, Home())
+    found = _homes.get(scope)
+    if found is None:
+        found = _homes[scope] = Home()
+    return found
 
 
 class Storage:

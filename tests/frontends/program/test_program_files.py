@@ -87,7 +87,9 @@ def test_prune_and_clone_for_test():
     assert len(small.global_block().ops) == len(types) - 3  # the loss and its seed
     scope = started(startup)
     (first,) = run(test, [prediction.name], scope)
-    np.testing.assert_array_equal(run(small, [prediction.name], scope, {"x": feed()["x"]})[0], first)
+    np.testing.assert_array_equal(
+        run(small, [prediction.name], scope, {"x": feed()["x"]})[0], first
+    )
     np.testing.assert_array_equal(run(test, [prediction.name], scope)[0], first)
 
 
@@ -164,7 +166,9 @@ def test_parameters_in_files(tmp_path):
         fluid.load_persistables(path, other, fresh)
     wrong = fluid.Program()
     wrong.global_block().create_var("fc.w_0", [2, 2], persistable=True)
-    with pytest.raises(geon.CheckpointError, match=r"'fc.w_0' as \(4, 6\) float32; the program has"):
+    with pytest.raises(
+        geon.CheckpointError, match=r"'fc.w_0' as \(4, 6\) float32; the program has"
+    ):
         fluid.load_persistables(path, wrong, fresh)
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(geon.CheckpointError, match="are damaged"):
@@ -250,15 +254,32 @@ HOSTILE = {
     "a value written twice": (written_twice, "again"),
     "a value that is none": (put("blocks", 0, "results", [10**9]), "which nothing before it"),
     "a block in itself": (put("blocks", 1, "parent", 1), "which is none before it"),
-    "a block of nobody": (lambda d: d["blocks"].append({**d["blocks"][1], "parent": 0, "ops": [],
-        "parameters": [], "names": [], "variables": [], "results": []}), "belongs to no operator"),
+    "a block of nobody": (
+        lambda d: d["blocks"].append(
+            {
+                **d["blocks"][1],
+                "parent": 0,
+                "ops": [],
+                "parameters": [],
+                "names": [],
+                "variables": [],
+                "results": [],
+            }
+        ),
+        "belongs to no operator",
+    ),
     "sixty blocks inside each other": (deep, "more than 50 blocks"),
     "no block": (put("blocks", []), "it has no block"),
-    "an unknown operator": (put("blocks", 0, "ops", 0, "type", "system"), "'system' is not registered"),
+    "an unknown operator": (
+        put("blocks", 0, "ops", 0, "type", "system"),
+        "'system' is not registered",
+    ),
     "a long type": (put("blocks", 0, "ops", 0, "type", "x" + "_grad" * 1000), "characters"),
     "a missing slot": (lambda d: op_of(d, "mul")["inputs"].pop(), "needs the input"),
-    "a wrong attribute": (attribute("mul", "x_num_col_dims", string=["a"], int=[], type="string"),
-        "is no int"),
+    "a wrong attribute": (
+        attribute("mul", "x_num_col_dims", string=["a"], int=[], type="string"),
+        "is no int",
+    ),
     "an attribute without value": (attribute("mul", "x_num_col_dims", int=[]), "has 0 values"),
     "a block of another operator": (attribute("while", "sub_block", int=[0]), "none of its own"),
     "an absurd length": (put(*SPEC, "shape", [1 << 60]), "a length is"),
@@ -267,9 +288,11 @@ HOSTILE = {
     "many dimensions": (put(*SPEC, "shape", [1] * 100), "100 dimensions"),
     "another dtype": (put(*SPEC, "dtype", "object"), "dtype 'object'"),
     "a name that is no variable": (put("blocks", 0, "names", 0, "name", "ghost"), "ghost"),
-    "a declaration twice": (lambda d: d["blocks"][0]["variables"].append(
-        d["blocks"][0]["variables"][0]), "declared twice"),
-}  # fmt: skip
+    "a declaration twice": (
+        lambda d: d["blocks"][0]["variables"].append(d["blocks"][0]["variables"][0]),
+        "declared twice",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", HOSTILE)
@@ -287,7 +310,9 @@ def test_json_that_was_edited_is_read_without_a_digest():
     with pytest.raises(fluid.ProgramFileError, match="the digest .* is not that of its contents"):
         fluid.deserialize(json.dumps(desc).encode())
     program = fluid.deserialize(json.dumps({**desc, "digest": ""}).encode())
-    assert [op for op in program.global_block().ops if op.type == "dropout"][0].attributes["is_test"]
+    assert [op for op in program.global_block().ops if op.type == "dropout"][0].attributes[
+        "is_test"
+    ]
 
 
 def test_files_that_cannot_be_read(tmp_path):

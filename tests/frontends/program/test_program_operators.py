@@ -1,14 +1,10 @@
 """Operators against values by NumPy and SciPy, and their gradients against differences."""
 
-import inspect
-
 import numpy as np
 import pytest
 
-from geon.errors import GradientError
-from geon.frontends import program as fluid
 from geon.frontends.program.operator_checks import check_gradient, check_output
-from geon.frontends.program.registry import operator_info, operator_types, register_operator
+from geon.frontends.program.registry import operator_info, operator_types
 from tests.frontends.program.operator_table import CASES
 
 # Operators without a row: draws, which test_program_executor.py checks, and those with blocks.

@@ -59,7 +59,7 @@ def own_rows() -> list[Row]:
         f = getattr(geon, name)
         smooth = name not in STEPS and not name.startswith(("is", "logical", "bitwise"))
         comment = (inspect.getdoc(f) or "").partition("\n")[0]
-        slots = SLOTS.get(name, SLOTS[arity])  # type: ignore[call-overload]  # names and arities
+        slots = SLOTS.get(name, SLOTS[arity])
         row = Row(NAMES.get(name, name), by_arity(f, arity), comment, slots, gradient=smooth)
         found.append(row)
     return found

@@ -85,14 +85,6 @@ def triangle(x: Value, *, diagonal: int = 0, lower: bool = True) -> Value:
     )
 
 
-def space_to_depth(x: Value, *, blocksize: int = INT) -> Value:
-    """Return images with blocks of pixels as channels."""
-    n, c, h, w = x.shape
-    parts = reshape(x, [n, c, h // blocksize, blocksize, w // blocksize, blocksize])
-    shape = [n, c * blocksize**2, h // blocksize, w // blocksize]
-    return reshape(transpose(parts, [0, 3, 5, 1, 2, 4]), shape)
-
-
 def resized(mode: str) -> Function:
     """Return the function of an operator that resizes images (N, C, H, W)."""
 
@@ -129,10 +121,12 @@ ROWS = [
     Row("unsqueeze", lambda x, *, axes=INTS: unsqueeze(
         x, [position(k, len(x.shape), len(axes)) for k in axes]),
         "Return x with new positions of length 1."),
-    Row("flatten", lambda x, *, axis=1: reshape(x, [product(x.shape[:axis]), product(x.shape[axis:])]),
+    Row("flatten", lambda x, *, axis=1: reshape(
+        x, [product(x.shape[:axis]), product(x.shape[axis:])]),
         "Return a matrix: the positions before axis as rows, the others as columns."),
     Row("pad", lambda x, *, paddings=INTS, pad_value=0.0: pad(
-        x, list(zip(paddings[::2], paddings[1::2], strict=True)), "constant", pad_value), f"{PADS}."),
+        x, list(zip(paddings[::2], paddings[1::2], strict=True)), "constant", pad_value),
+        f"{PADS}."),
     Row("pad2d", lambda x, *, paddings=INTS, mode="constant", pad_value=0.0: pad(
         x, [(0, 0), (0, 0), tuple(paddings[:2]), tuple(paddings[2:])], mode, pad_value),
         f"{PADS} of the last two; mode is constant, reflect or edge."),
@@ -159,7 +153,6 @@ ROWS = [
     Row("size", lambda x: as_array(host([product(x.shape)], "int64")),
         "Return the number of elements, with shape (1,).", "Input", gradient=False),
     Row("tril_triu", triangle),
-    Row("space_to_depth", space_to_depth),
     Row("bilinear_interp", resized("linear"), "Return images resized linearly."),
     Row("nearest_interp", resized("nearest"), "Return images of the nearest pixels."),
 ]  # fmt: skip

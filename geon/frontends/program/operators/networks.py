@@ -19,7 +19,7 @@ from ...positional.reshaping import reshape, squeeze, unsqueeze
 from ...positional.sliding import Slide, convolve, pooled
 from ...positional.values import Size, Value, host, position
 from ..values import SelectedRows
-from .rows import INT, Function, Row
+from .rows import Function, Row
 
 
 def spread(numbers: Sequence[int], rank: int) -> list[int]:
@@ -163,18 +163,6 @@ def group_norm(
     return affine(reshape(found, x.shape), given[0], given[1])
 
 
-def lrn(
-    x: Value, *, n: int = 5, k: float = 1.0, alpha: float = 1e-4, beta: float = 0.75
-) -> tuple[Value, Value]:
-    """Return x / (k + alpha * squares of n near channels) ** beta, and the base of the power."""
-    near = {1: Slide(n, 1, 1, ((n - 1) // 2, n // 2))}
-    squares = pooled(
-        lambda t, w: geon.average_pool(t, w, count_pad=True), elementwise(geon.square, x), near
-    )
-    base = elementwise(lambda s: k + alpha * n * s, squares)
-    return elementwise(lambda t, b: t * geon.power(b, -beta), x, base), base
-
-
 def lookup_table(w: Value, ids: Value, *, padding_idx: int = -1, is_sparse: bool = False) -> Value:
     """Return the rows of W at the indices Ids (..., 1); 0 for padding_idx.
 
@@ -214,12 +202,6 @@ def prelu(x: Value, alpha: Value, *, mode: str = "all") -> Value:
         raise ArgumentError(f"mode={mode!r} of prelu is none of {', '.join(shapes)}")
     slope = reshape(alpha, shapes[mode])
     return elementwise(lambda t, s: geon.where(t > 0, t, s * t), x, slope)
-
-
-def maxout(x: Value, *, groups: int = INT) -> Value:
-    """Return the largest of groups of neighbouring channels."""
-    n, c, *rest = x.shape
-    return reduce(geon.max, reshape(x, [n, c // groups, groups, *rest]), [2], False)
 
 
 def lstm_unit(x: Value, previous: Value, *, forget_bias: float = 0.0) -> tuple[Value, Value]:
@@ -280,9 +262,7 @@ ROWS = [
         "Y MeanOut VarianceOut SavedMean~ SavedVariance~"),
     Row("layer_norm", layer_norm, "", "X Scale? Bias?", "Y Mean~ Variance~"),
     Row("group_norm", group_norm, "", "X Scale? Bias?", "Y"),
-    Row("lrn", lrn, "", "X", "Out MidOut~"),
     Row("prelu", prelu, "", "X Alpha"),
-    Row("maxout", maxout),
     Row("lstm_unit", lstm_unit, "", "X C_prev", "C H"),
     Row("gru_unit", gru_unit, "", "Input HiddenPrev Weight Bias?", "Gate~ ResetHiddenPrev~ Hidden"),
     Row("lookup_table", lookup_table, "", "W Ids", gradient=lookup_gradient),

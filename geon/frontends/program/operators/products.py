@@ -86,7 +86,7 @@ ROWS = [
     Row("addmm", lambda x, a, b, *, alpha=1.0, beta=1.0: elementwise(
         lambda t, p: beta * t + alpha * p, x, matmul(a, b)),
         "Return beta times Input plus alpha times the product of X and Y.", "Input X Y"),
-    Row("cholesky", of_matrices(geon.linalg.cholesky, (0, 1)), "Return lower factors L: X = L L^T."),
+    Row("cholesky", of_matrices(geon.linalg.cholesky, (0, 1)), "Return L with X = L L^T."),
     Row("inverse", of_matrices(geon.linalg.inv, (1, 0)), "Return inverses of matrices."),
     Row("determinant", of_matrices(geon.linalg.det, ()), "Return determinants of matrices."),
     Row("solve", solve, "", "X Y"),

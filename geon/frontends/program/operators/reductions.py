@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import geon
@@ -17,7 +16,7 @@ from ...positional.values import Value, array, as_array, position
 from .rows import FLOAT, Function, Row
 
 
-def positions(dim: int | Sequence[int], rank: int) -> list[int]:
+def positions(dim: Any, rank: int) -> list[int]:
     """Return positions from 0 on for one or several."""
     return [position(k, rank) for k in (dim if isinstance(dim, (list, tuple)) else [dim])]
 

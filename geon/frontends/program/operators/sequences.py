@@ -10,16 +10,15 @@ from collections.abc import Callable
 
 import geon
 
-from ...positional.control import scan_rows
 from ...positional.elementwise import elementwise
 from ...positional.indexing import gather
-from ...positional.movement import Part, concat, slices, split, with_axis
+from ...positional.movement import Part, concat, slices, with_axis
 from ...positional.picking import gather_at, numbers
 from ...positional.products import matmul
 from ...positional.programs import cast
-from ...positional.reshaping import transpose, unsqueeze
+from ...positional.reshaping import unsqueeze
 from ...positional.values import Size, Value, array, as_array, fresh, renamed
-from .networks import gru_unit, lstm_cell, zeros
+from .networks import zeros
 from .rows import INT, Function, Row
 
 
@@ -136,18 +135,6 @@ def sequence_conv(
     return matmul(sequence_context(x, offsets, contextStart, contextLength), weight)
 
 
-def row_conv(x: Value, weight: Value, offsets: Value) -> Value:
-    """Return sums of each row and those after it, weighted by Filter (future + 1, D)."""
-    ahead = int(weight.shape[0])
-    wide = sequence_context(x, offsets, 0, ahead)
-    parts = split(wide, 1, [x.shape[1]] * ahead)
-    rows = [slices(weight, {0: Part(k, k + 1)}) for k in range(ahead)]
-    total = elementwise(geon.multiply, parts[0], rows[0])
-    for part, row in zip(parts[1:], rows[1:], strict=True):
-        total = elementwise(lambda s, t, w: s + t * w, total, part, row)
-    return total
-
-
 def sequence_mask(x: Value, *, maxlen: int = INT, dtype: str = "int64") -> Value:
     """Return 1 at the positions before each length, along a new last position, else 0."""
     rank = len(x.shape) + 1
@@ -195,7 +182,6 @@ ROWS = [
     Row("sequence_expand", sequence_expand, "", "X Y Offsets"),
     Row("sequence_reverse", sequence_reverse, "", "X Offsets", "Y"),
     Row("sequence_conv", sequence_conv, "", "X Filter Offsets"),
-    Row("row_conv", row_conv, "", "X Filter Offsets"),
     Row("sequence_mask", sequence_mask, "", "X", "Y", gradient=False),
     Row("sequence_pad", sequence_pad, "", "X Offsets", "Out Length"),
     Row("sequence_unpad", sequence_unpad, "", "X Y Offsets"),

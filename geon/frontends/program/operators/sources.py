@@ -80,9 +80,7 @@ def truncated_gaussian_random(
     *, shape: Any = INTS, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: str = "float32"
 ) -> Value:
     """Return normal random numbers that are at most two deviations from the mean."""
-    return drawn(
-        "truncated_normal", shape, seed, dtype, mean, std, mean - 2 * std, mean + 2 * std
-    )
+    return drawn("truncated_normal", shape, seed, dtype, mean, std, mean - 2 * std, mean + 2 * std)
 
 
 def dropout(
@@ -136,11 +134,11 @@ ROWS = [
         host(np.asarray(values, dtype).reshape(shape))),
         "Return these values in a shape.", "", gradient=False),
     Row("dropout", dropout, "", "X", "Out Mask~", gradient=dropout_gradient),
-    Row("range", lambda *, start=0, end=INT, step=1, dtype="int64": as_array(
-        host(np.arange(start, end, step, dtype))),
+    Row("range", lambda *, start=0, end=INT, step=1, dtype="int64": cast(elementwise(
+        lambda t: t * step + start, numbers(max(0, -((start - end) // step)))), dtype),
         "Return the numbers from start on in steps up to, without, end.", "", gradient=False),
-    Row("linspace", lambda *, start=FLOAT, stop=FLOAT, num=INT, dtype="float32": as_array(
-        host(np.linspace(start, stop, num, dtype=dtype))),
+    Row("linspace", lambda *, start=FLOAT, stop=FLOAT, num=INT, dtype="float32": elementwise(
+        lambda t: t * ((stop - start) / max(num - 1, 1)) + start, cast(numbers(num), dtype)),
         "Return num numbers from start to stop, equally far apart.", "", gradient=False),
     Row("eye", eye, "", "", gradient=False),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,6 @@ import geon
 from ....op_graph.values.dtypes import accumulator
 from ...positional.elementwise import aligned, dims_of, elementwise
 from ...positional.programs import cast
-from ...positional.reductions import reduce
 from ...positional.reshaping import reshape
 from ...positional.values import Value, array, as_array
 from ..values import SelectedRows
@@ -50,7 +49,9 @@ def dense(gradient: Any) -> Value:
     return gradient.dense() if isinstance(gradient, SelectedRows) else gradient
 
 
-def updater(rule: str, states: Mapping[str, str], fields: Mapping[str, tuple[str, Any]]) -> Function:
+def updater(
+    rule: str, states: Mapping[str, str], fields: Mapping[str, tuple[str, Any]]
+) -> Function:
     """Return the function of an update by a rule, whose count of steps is the state Step.
 
     ``states`` are the rule's by slot, ``fields`` its fields by attribute, with defaults.
@@ -62,7 +63,9 @@ def updater(rule: str, states: Mapping[str, str], fields: Mapping[str, tuple[str
         arrays = aligned([param, dense(grad), *old[: len(states)]])
         wide = accumulator(param.dtype)
         p, g, *rest = [geon.cast(each.tensor, wide) for each in arrays]
-        by, *count = [geon.cast(as_array(reshape(v, [])).tensor, wide) for v in (rate, *old[len(states) :])]
+        by, *count = [
+            geon.cast(as_array(reshape(v, [])).tensor, wide) for v in (rate, *old[len(states) :])
+        ]
         settings = {fields[name][0]: value for name, value in given.items()}
         decay = settings.pop("decay", 0.0)
         counted = [count[0] + 1] if count else []
@@ -70,8 +73,12 @@ def updater(rule: str, states: Mapping[str, str], fields: Mapping[str, tuple[str
         new = getattr(optimisers, rule)(0.0, **settings).moved(p, p, g, step)
         moved = [new - by * decay * p if decay else new, *[step.new.get(id(s), s) for s in rest]]
         dims = dims_of(arrays)
-        found = [array(geon.cast(t, v.dtype), dims) for t, v in zip(moved, [param, *old], strict=False)]
-        found += [array(geon.cast(t, v.dtype), (None,)) for t, v in zip(counted, old[-1:], strict=False)]
+        found = [
+            array(geon.cast(t, v.dtype), dims) for t, v in zip(moved, [param, *old], strict=False)
+        ]
+        found += [
+            array(geon.cast(t, v.dtype), (None,)) for t, v in zip(counted, old[-1:], strict=False)
+        ]
         return tuple(found) if old else found[0]
 
     kinds = inspect.Parameter
@@ -96,9 +103,9 @@ def weight_decay(param: Value, grad: Any, *, l1: float = 0.0, l2: float = 0.0) -
 
 def clip_by_global_norm(x: list[Any], *, max_norm: float = FLOAT) -> list[Value]:
     """Return gradients times one factor, so that their common norm is at most max_norm."""
-    given = [dense(each) for each in x]
-    total = geon.sqrt(sum(as_array(reduce(geon.squared_L2, g, range(len(g.shape)), False)).tensor for g in given))  # type: ignore[arg-type]  # fmt: skip
-    factor = array(max_norm / geon.maximum(total, max_norm), [])
+    given = [as_array(dense(each)) for each in x]
+    total = sum([geon.squared_L2(each.tensor, out_axes=[]) for each in given])
+    factor = array(max_norm / geon.maximum(geon.sqrt(total), max_norm), [])
     return [elementwise(geon.multiply, g, cast(factor, g.dtype)) for g in given]
 
 

@@ -9,7 +9,6 @@ FAMILIES = (
     "sequences", "updates",
 )  # fmt: skip
 
-import_module(f"{__name__}.basic")
 for family in FAMILIES:
     register(import_module(f"{__name__}.{family}").ROWS)
 import_module(f"{__name__}.control")

@@ -175,21 +175,19 @@ class IfElse:
                 f"{what}: it needs both branches with equally many outputs, and has "
                 f"{' and '.join(map(str, counts)) or 'none'}; call output() in each"
             )
-        attributes: dict[str, Any] = {}
-        for branch, block in self._blocks.items():
+        given: dict[str, Any] = {}
+        for branch, slot in (("true", "X"), ("false", "Y")):
+            block = self._blocks[branch]
             _refuse_writes(block, what, "return it by output()")
-            names = list(block.parameters)
-            attributes[f"{branch}_block"] = block.index
-            attributes[f"{branch}_rows"] = [names.index(name) for name in self._rows[branch]]
-        given = [list(self._blocks[branch].parameters) for branch in ("true", "false")]
-        return list(op.if_else(self.cond, *given, **attributes))
+            given[slot] = names = list(block.parameters)
+            given[f"{branch}_rows"] = [names.index(name) for name in self._rows[branch]]
+            given[f"{branch}_block"] = block.index
+        return list(op.if_else(self.cond, **given))
 
 
 def _refuse_writes(block: Block, what: str, cure: str) -> None:
     if block.written:
-        raise ProgramError(
-            f"{what}: the block writes {block.written[0]!r} of an outer block; {cure}"
-        )
+        raise ProgramError(f"{what}: the block writes {block.written[0]!r} of an outer one; {cure}")
 
 
 @dataclass(eq=False)
@@ -210,8 +208,9 @@ class StaticRNN:
 
     is_reverse: bool = False
     last: list[Var] = field(default_factory=list, init=False)
-    _steps: dict[str, Var] = field(default_factory=dict, init=False)  # the whole by inner name
-    _memories: dict[str, Var] = field(default_factory=dict, init=False)  # the first by inner name
+    # By the name of the variable inside: the whole of a step input, and the first of a memory.
+    _steps: dict[str, Var] = field(default_factory=dict, init=False)
+    _memories: dict[str, Var] = field(default_factory=dict, init=False)
     _updates: dict[str, Var] = field(default_factory=dict, init=False)
     _outputs: list[Var] = field(default_factory=list, init=False)
 
@@ -232,18 +231,17 @@ class StaticRNN:
         captured = [name for name in inner.parameters if name not in first]
         inner.parameters = {name: inner.parameters[name] for name in (*first, *captured)}
         self._results, self.last = op.recurrent(
-            [*self._steps.values()], [*self._memories.values()], captured,
-            **self._lengths(), sub_block=inner.index, is_reverse=self.is_reverse,
+            [*self._steps.values()], [*self._memories.values()], captured, *self._sequences(),
+            sub_block=inner.index, is_reverse=self.is_reverse,
         )  # fmt: skip
 
-    def _lengths(self) -> dict[str, Any]:
-        return {}
+    def _sequences(self) -> tuple[Var, ...]:
+        """Return the offsets and step numbers of the sequences whose rows are the steps."""
+        return ()
 
     def step_input(self, x: Var) -> Var:
         """Return the part of a variable at the step."""
-        made = self._parameter(x, x.spec.shape[1:], "step_input")
-        self._steps[made.name] = x
-        return made
+        return self._parameter(x, x.spec.shape[1:], self._steps)
 
     def memory(
         self, init: Var | None = None, shape: Sequence[int] | None = None, init_value: float = 0.0
@@ -253,39 +251,36 @@ class StaticRNN:
         Without ``init`` each row of the batch of the first step input begins as ``init_value`` in
         the ``shape`` of a row.
         """
-        block = self._inside("memory")
         if init is None:
+            what = user_call("memory")
             if shape is None or not self._steps:
-                raise ProgramError(
-                    f"{user_call('memory')}: give init=, or shape= of a row after a step_input"
-                )
-            name = block.program.unique_name("memory")
-            batch, position = self._batch(block)
-            self._before(
-                block, "fill_constant_batch_size_like", {"Input": batch}, name,
-                {"shape": [-1, *shape], "input_dim_idx": position, "value": init_value},
-            )  # fmt: skip
-            init = block.var(name)
-        made = self._parameter(init, init.spec.shape, "memory")
-        self._memories[made.name] = init
-        return made
+                raise ProgramError(f"{what}: give init=, or shape= of a row after a step_input")
+            like, position = self._batch(self._inside("memory"))
+            attributes = {"shape": [-1, *shape], "value": init_value, "input_dim_idx": position}
+            init = self._before("fill_constant_batch_size_like", {"Input": like}, attributes)
+        return self._parameter(init, init.spec.shape, self._memories)
 
     def _batch(self, block: Block) -> tuple[Any, int]:
         """Return a variable and its dimension that has the length of a batch."""
         return next(iter(self._steps.values())), 1
 
-    def _before(self, block: Block, type: str, inputs: Any, out: str, attrs: Any = None) -> None:
-        """Add an operator before the recurrence."""
-        assert block.parent is not None
-        block.parent.append_op(type, inputs, {"Out": out}, attrs)
+    def _before(self, type: str, inputs: Any, attributes: Any = None) -> Var:
+        """Add an operator before the recurrence; return its output."""
+        outer = self._inside(type).parent
+        assert outer is not None
+        name = outer.program.unique_name(type)
+        outer.append_op(type, inputs, {"Out": name}, attributes)
+        return outer.var(name)
 
-    def _parameter(self, outer: Var, shape: Sequence[Any], what: str) -> Var:
-        block = self._inside(what)
-        name = block.program.unique_name(f"{outer.name}.{what}")
+    def _parameter(self, outer: Var, shape: Sequence[Any], table: dict[str, Var]) -> Var:
+        """Declare the variable of a step that stands for a part of ``outer``."""
+        block = self._inside("step_input" if table is self._steps else "memory")
+        name = block.program.unique_name(f"{outer.name}.step")
         made: Var = block.create_var(name)
         spec = Spec(tuple(shape), outer.dtype)
-        number = block.program.add_value(name, spec, f"{what} of {outer.name}")
+        number = block.program.add_value(name, spec, f"the part of {outer.name} at a step")
         block.names[name] = block.parameters[name] = number
+        table[name] = outer
         return made
 
     def _inside(self, what: str) -> Block:
@@ -328,20 +323,16 @@ class DynamicRNN(StaticRNN):
     def step_input(self, x: Var) -> Var:
         """Return one row for each sequence of a variable."""
         offsets, _ = x.block.program.sequence_of(x, user_call("step_input"))
-        made = self._parameter(x, (offsets.spec.shape[0] - 1, *x.spec.shape[1:]), "step_input")
-        self._steps[made.name] = x
-        return made
+        shape = (offsets.spec.shape[0] - 1, *x.spec.shape[1:])
+        return self._parameter(x, shape, self._steps)
 
     def static_input(self, x: Var) -> Var:
         """Return a variable that has the same value in each step."""
         return x
 
     def _batch(self, block: Block) -> tuple[Any, int]:
-        name = block.program.unique_name("lengths")
-        self._before(block, "sequence_lengths", {"Offsets": self._lengths()["Offsets"]}, name)
-        return name, 0
+        return self._before("sequence_lengths", {"Offsets": self._sequences()[0]}), 0
 
-    def _lengths(self) -> dict[str, Any]:
+    def _sequences(self) -> tuple[Var, ...]:
         whole = next(iter(self._steps.values()))
-        offsets, positions = whole.block.program.sequence_of(whole, "")
-        return {"Offsets": offsets, "Positions": positions}
+        return whole.block.program.sequence_of(whole, "")

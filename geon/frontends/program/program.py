@@ -303,9 +303,10 @@ class Block:
         return "\n".join(lines)
 
     def _listed(self, slots: Mapping[str, Ids | None]) -> str:
-        names = [*[f"{v.name}#{v.id}" for v in self.program.values], "none"]  # none is -1
-        given = {slot: ", ".join([names[k] for k in ids]) for slot, ids in slots.items() if ids}
-        return ", ".join([f"{slot}=[{text}]" for slot, text in given.items()])
+        def shown(k: int) -> str:
+            return f"{self.program.values[k].name}#{k}" if k >= 0 else "none"
+
+        return ", ".join([f"{s}=[{', '.join(map(shown, ids))}]" for s, ids in slots.items() if ids])
 
 
 class Program:

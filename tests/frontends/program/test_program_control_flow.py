@@ -270,7 +270,7 @@ def test_recurrences_refuse_incomplete_steps():
         x = layers.data("x", [4, 3], append_batch_size=False)
         rnn = layers.StaticRNN()
         with (
-            pytest.raises(ProgramError, match=r"update_memory for 'fill_\w+.Out_0.mem"),
+            pytest.raises(ProgramError, match=r"update_memory for 'fill_\w+.Out_0.step"),
             rnn.step(),
         ):
             rnn.step_input(x)
@@ -281,7 +281,7 @@ def test_recurrences_refuse_incomplete_steps():
         with pytest.raises(ProgramError, match="belongs into the block of a step"):
             rnn.step_input(x)
         rnn = layers.StaticRNN()
-        with pytest.raises(ProgramError, match=r"mem.* is updated by .*its shape"), rnn.step():
+        with pytest.raises(ProgramError, match=r".* is updated by .*its shape"), rnn.step():
             row = rnn.step_input(x)
             rnn.update_memory(rnn.memory(init=layers.fill_constant(shape=[2])), row)
         dynamic = layers.DynamicRNN()

@@ -98,8 +98,8 @@ def check_gradient(
     names = [name for listed in checked.outputs.values() for name in listed]
     random = np.random.default_rng(seed)
     values = dict(zip(names, checked.run(names), strict=True))
-    weights = {
-        n: random.uniform(0.5, 1.5, v.shape) for n, v in values.items() if v.dtype.kind == "f"
+    weights: dict[str, Array] = {
+        n: np.asarray(random.uniform(0.5, 1.5, v.shape)) for n, v in values.items() if v.dtype.kind == "f"
     }
     wanted = [
         name

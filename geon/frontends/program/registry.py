@@ -235,17 +235,20 @@ def register_operator(
     type: str, function: Callable[..., Any], inputs: Iterable[str | Slot] = ("X",),
     outputs: Iterable[str | Slot] = ("Out",), attributes: Iterable[Attribute] = (), *,
     gradient: Callable[..., Mapping[str, Any]] | None = None, differentiable: bool = True,
-    positional: bool = False, comment: str = "",
+    positional: bool = False, comment: str = "", replace: bool = False,
 ) -> OpInfo:  # fmt: skip
     """Register an operator and return its ``OpInfo``; see there for ``function``.
 
     A slot may be a string: ``"X"``, ``"X*"`` (duplicable), ``"X?"`` (dispensable), ``"Mask~"``
     (intermediate), with a comment after a space: ``"X* the terms"``. Raises ``RegistryError`` if
-    the type is registered already.
+    the type is registered already, unless ``replace``, such as for a cell that runs again.
     """
     what = user_call(f"register_operator({type!r})")
-    if type in _REGISTRY:
-        raise RegistryError(f"{what}: an operator of this type exists; choose another name")
+    if type in _REGISTRY and not replace:
+        raise RegistryError(
+            f"{what}: an operator of this type exists; choose another name, or give replace=True"
+        )
+    _REGISTRY.pop(type + GRAD_OP, None)
     slots = tuple(map(_slot, inputs)), tuple(map(_slot, outputs))
     proto = OpProto(type, *slots, tuple(attributes), inspect.cleandoc(comment))
     names = [slot.name for slot in (*slots[0], *slots[1])]

@@ -27,5 +27,6 @@ def test_an_operator(type):
 
 
 def test_all_operators_have_a_row():
-    assert set(operator_types()) - set(CASES) - OTHERS == set()
+    types = {type for type in operator_types() if not type.startswith("test_")}  # of other tests
+    assert types - set(CASES) - OTHERS == set()
     assert len(set(CASES) & set(operator_types())) >= 120

@@ -73,7 +73,8 @@ class While:
                 f"loop would not end; write it again, as with layers.less_than(i, n, Out={name!r})"
             )
         condition = inner.written.index(name)
-        _append(inner, "while", {}, condition=condition, max_steps=self.max_steps)
+        limit = -1 if self.max_steps is None else self.max_steps
+        _append(inner, "while", {}, condition=condition, max_steps=limit)
 
 
 @dataclass(eq=False)

@@ -215,8 +215,8 @@ def added(values: Sequence[ProgramValue]) -> ProgramValue:
     if arrays:
         return replace(arrays[0], values=chain(geon.add, [each.values for each in arrays]))
     if len(rows) == len(values):
-        joined = [concat([getattr(v, name) for v in rows], 0) for name in ("rows", "values")]
-        return SelectedRows(*joined, rows[0].height)
+        every = concat([v.rows for v in rows], 0), concat([v.values for v in rows], 0)
+        return SelectedRows(*every, rows[0].height)
     total = chain(geon.add, [v for v in values if isinstance(v, PositionalArray)])
     for each in rows:
         total = each.added_to(total)

@@ -73,7 +73,8 @@ class While:
                 f"loop would not end; write it again, as with layers.less_than(i, n, Out={name!r})"
             )
         condition = inner.written.index(name)
-        _append(inner, "while", {}, condition=condition, max_steps=self.max_steps)
+        limit = -1 if self.max_steps is None else self.max_steps
+        _append(inner, "while", {}, condition=condition, max_steps=limit)
 
 
 @dataclass(eq=False)
@@ -91,13 +92,9 @@ class ConditionalBlock:
 
 
 class Switch:
-    """Blocks of which the first runs whose condition is true::
+    """Blocks of ``case(cond)`` and ``default()``, of which the first runs whose condition is true.
 
-    with Switch() as switch:
-        with switch.case(is_early):
-            layers.assign(slow, Out=rate)
-        with switch.default():
-            layers.assign(fast, Out=rate)
+    ``with Switch() as switch`` groups them.
     """
 
     _rest: Var | None = None  # true if no condition was true so far
@@ -129,8 +126,7 @@ class IfElse:
     """
 
     def __init__(self, cond: Var) -> None:
-        self.cond = cond
-        self._blocks: dict[str, Block] = {}
+        self.cond, self._blocks = cond, dict[str, Block]()
         self._rows: dict[str, list[str]] = {"true": [], "false": []}
 
     def true_block(self) -> BlockGuard:
@@ -192,18 +188,11 @@ def _refuse_writes(block: Block, what: str, cure: str) -> None:
 
 @dataclass(eq=False)
 class StaticRNN:
-    """A recurrence over the first dimension of its step inputs, which all have the same length::
+    """A recurrence over the first dimension of its step inputs, which all have the same length.
 
-    rnn = StaticRNN()
-    with rnn.step():
-        x_t = rnn.step_input(x)              # x is (T, N, D)
-        old = rnn.memory(init=h0)            # (N, H)
-        new = layers.tanh(layers.elementwise_add(layers.mul(x_t, w), layers.mul(old, u)))
-        rnn.update_memory(old, new)
-        rnn.output(new)
-    hidden = rnn()                           # (T, N, H)
-
-    ``last`` has the memories after the last step.
+    In the block of ``step()`` call ``step_input``, ``memory``, ``update_memory`` and ``output``;
+    calling the object afterwards returns the outputs of all steps, stacked. ``last`` has the
+    memories after the last step.
     """
 
     is_reverse: bool = False

@@ -282,7 +282,7 @@ def layer_norm(
     return _activated(op.layer_norm(input, **given, **options), act)
 
 
-def array_write(x: Var, i: Var, array: Var | None = None, capacity: int | None = None) -> Var:
+def array_write(x: Var, i: Var, array: Var | None = None, capacity: int = 0) -> Var:
     """Write ``x`` at index ``i`` of an array; without one, make one of ``capacity`` tensors."""
     found: Var = op.write_to_array(x, i, array, Out=array, capacity=capacity)
     return found

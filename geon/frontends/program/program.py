@@ -291,10 +291,6 @@ class Block:
         self.names[name] = self.program.add_value(name, spec, f"written by {what}")
         return self.names[name]
 
-    def all_parameters(self) -> list[Parameter]:
-        """Return the parameters of the block in order of declaration."""
-        return [var for var in self.variables.values() if isinstance(var, Parameter)]
-
     def __str__(self) -> str:
         lines = [f"block {self.index} of block {self.parent_index}:"]
         for op in self.ops:
@@ -384,8 +380,8 @@ class Program:
         return [var for block in self.blocks for var in block.variables.values()]
 
     def all_parameters(self) -> list[Parameter]:
-        """Return the parameters, which are all in the global block."""
-        return self.global_block().all_parameters()
+        """Return the parameters in order of declaration; all are in the global block."""
+        return [var for var in self.list_vars() if isinstance(var, Parameter)]
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.blocks))

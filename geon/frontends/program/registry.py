@@ -56,30 +56,25 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition on the value of an attribute, and its words in messages: ``"greater than 0"``."""
+    """A condition on a value, or on each of a list, and its words: ``"greater than 0"``."""
 
     accepts: Callable[[Any], bool]
     words: str
 
 
-def _each(accepts: Callable[[Any], bool], words: str) -> Check:
-    """Return the check of a number, or of each number of a list."""
-    return Check(lambda v: all(map(accepts, v if isinstance(v, tuple) else (v,))), words)
-
-
 def at_least(bound: float) -> Check:
     """Return the check that numbers are at least ``bound``."""
-    return _each(lambda x: x >= bound, f"at least {bound}")
+    return Check(lambda x: x >= bound, f"at least {bound}")
 
 
 def greater_than(bound: float) -> Check:
     """Return the check that numbers are greater than ``bound``."""
-    return _each(lambda x: x > bound, f"greater than {bound}")
+    return Check(lambda x: x > bound, f"greater than {bound}")
 
 
 def in_range(low: float, high: float) -> Check:
     """Return the check that numbers are at least ``low`` and at most ``high``."""
-    return _each(lambda x: low <= x <= high, f"from {low} to {high}")
+    return Check(lambda x: low <= x <= high, f"from {low} to {high}")
 
 
 def one_of(*choices: Any) -> Check:
@@ -115,9 +110,9 @@ class Attribute:
 
     def __post_init__(self) -> None:
         if self.type not in ATTRIBUTE_TYPES:
+            types = ", ".join(ATTRIBUTE_TYPES)
             raise AttributeValueError(
-                f"attribute {self.name!r} has the type {self.type!r}; the types are "
-                f"{', '.join(ATTRIBUTE_TYPES)}"
+                f"attribute {self.name!r} has the type {self.type!r}; the types are {types}"
             )
 
     def checked(self, value: Any, what: str) -> Any:
@@ -128,24 +123,18 @@ class Attribute:
         if value is None and self.default is None:
             return None
         is_list = self.type not in SCALAR_TYPES
-        python_type, plain = SCALAR_TYPES[self.type.removesuffix("s") if is_list else self.type]
+        cls, plain = SCALAR_TYPES[self.type.removesuffix("s") if is_list else self.type]
         listed = value if is_list and isinstance(value, (list, tuple)) else [value]
         fits = isinstance(value, (list, tuple)) == is_list and all(
-            isinstance(v, python_type) and isinstance(v, bool) <= (python_type is bool)
-            for v in listed
+            isinstance(v, cls) and (cls is bool or not isinstance(v, bool)) for v in listed
         )
-        words = f" {self.check.words}" if self.check else ""
-        if not fits:
+        if not fits or not (self.check is None or all(map(self.check.accepts, listed))):
             kind = f"a list of {self.type}" if is_list else self.type
             raise AttributeValueError(
-                f"{what}: attribute {self.name}={value!r} is no {self.type}; give {kind}{words}"
+                f"{what}: attribute {self.name}={value!r} is refused; give {kind}"
+                + (f", {self.check.words}" if self.check else "")
             )
-        found = tuple(map(plain, listed)) if is_list else plain(value)
-        if self.check is not None and not self.check.accepts(found):
-            raise AttributeValueError(
-                f"{what}: attribute {self.name}={value!r} must be{words}; choose another value"
-            )
-        return found
+        return tuple(map(plain, listed)) if is_list else plain(value)
 
 
 @dataclass(frozen=True)

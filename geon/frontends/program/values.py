@@ -17,7 +17,7 @@ from ...errors import ArgumentError, AxisError
 from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Tensor
 from ...op_graph.values.dtypes import ALL_DTYPES
-from ..positional.elementwise import chain
+from ..positional.elementwise import chain, expand
 from ..positional.movement import concat
 from ..positional.picking import scatter_at
 from ..positional.regions import ordered
@@ -28,6 +28,7 @@ from ..positional.values import (
     array,
     as_array,
     full_tensor,
+    host,
     input_array,
     new_axis,
 )
@@ -35,8 +36,19 @@ from ..positional.values import (
 Shape = tuple[Size, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class SelectedRows:
+class _Composite:
+    """A value of several tensors, of which ``values`` are the elements."""
+
+    values: Value
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements."""
+        return self.values.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedRows(_Composite):
     """Rows of a table of ``height`` rows: the gradient of an embedding.
 
     ``values`` are the rows at the indices ``rows``; those of an index that occurs several times
@@ -46,11 +58,6 @@ class SelectedRows:
     rows: Value
     values: Value
     height: Size
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the rows."""
-        return self.values.dtype
 
     @property
     def shape(self) -> Shape:
@@ -66,17 +73,12 @@ class SelectedRows:
         return scatter_at(table, {0: self.rows}, self.values, "add")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class TensorArray:
+@dataclass(frozen=True, eq=False)
+class TensorArray(_Composite):
     """Tensors of one shape, stacked up to a capacity, and the number of those written."""
 
     values: Value
     length: Value
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the tensors."""
-        return self.values.dtype
 
     @property
     def shape(self) -> Shape:
@@ -92,11 +94,6 @@ KINDS: dict[str, tuple[type, tuple[str, ...]]] = {
     "selected_rows": (SelectedRows, ("values", "rows")),
     "tensor_array": (TensorArray, ("values", "length")),
 }
-
-
-def kind_of(value: ProgramValue) -> str:
-    """Return the name of the kind of a value."""
-    return next(kind for kind, (cls, _) in KINDS.items() if isinstance(value, cls))
 
 
 @dataclass(frozen=True)
@@ -153,24 +150,24 @@ def declared(name: str, shape: Sequence[Any], dtype: Any, what: str) -> Spec:
 
 def spec_of(value: ProgramValue) -> Spec:
     """Return the specification of a value."""
+    kind = next(name for name, (cls, _) in KINDS.items() if isinstance(value, cls))
     rows = value.values.shape[0] if isinstance(value, SelectedRows) else None
-    return Spec(tuple(value.shape), str(value.dtype), kind_of(value), rows)
+    return Spec(tuple(value.shape), str(value.dtype), kind, rows)
 
 
 def parts(value: ProgramValue) -> list[PositionalArray]:
     """Return the tensors that a value consists of, with axes in the order of dimensions."""
-    if isinstance(value, (SelectedRows, TensorArray)):
-        return [ordered(getattr(value, name)) for name in KINDS[kind_of(value)][1]]
-    return [ordered(value)]
+    if isinstance(value, PositionalArray):
+        return [ordered(value)]
+    return [ordered(getattr(value, name)) for name in KINDS[spec_of(value).kind][1]]
 
 
 def rebuilt(value: ProgramValue, tensors: Sequence[Tensor]) -> ProgramValue:
     """Return a value like ``value`` of other tensors, over the axes of its ``parts``."""
     arrays = [array(t, p.dims) for t, p in zip(tensors, parts(value), strict=True)]
-    if isinstance(value, (SelectedRows, TensorArray)):
-        names = KINDS[kind_of(value)][1]
-        return replace(value, **dict(zip(names, arrays, strict=True)))  # type: ignore[arg-type]
-    return arrays[0]
+    if isinstance(value, PositionalArray):
+        return arrays[0]
+    return replace(value, **dict(zip(KINDS[spec_of(value).kind][1], arrays, strict=True)))  # type: ignore[arg-type]
 
 
 def placeholder_for(spec: Spec, name: str | None = None) -> ProgramValue:
@@ -201,8 +198,7 @@ def axes_for(shape: Shape) -> list[geon.Axis]:
 
 def constant(number: float, shape: Shape, dtype: Any) -> PositionalArray:
     """Return a value of equal elements, also of an open shape."""
-    axes = axes_for(shape)
-    return array(geon.broadcast(geon.constant(number, dtype=dtype), axes), axes)
+    return expand(host(np.asarray(number, dtype)), shape)
 
 
 def zeros_like(value: ProgramValue) -> ProgramValue:
@@ -219,8 +215,8 @@ def added(values: Sequence[ProgramValue]) -> ProgramValue:
     if arrays:
         return replace(arrays[0], values=chain(geon.add, [each.values for each in arrays]))
     if len(rows) == len(values):
-        joined = [concat([getattr(v, name) for v in rows], 0) for name in ("rows", "values")]
-        return SelectedRows(*joined, rows[0].height)
+        every = concat([v.rows for v in rows], 0), concat([v.values for v in rows], 0)
+        return SelectedRows(*every, rows[0].height)
     total = chain(geon.add, [v for v in values if isinstance(v, PositionalArray)])
     for each in rows:
         total = each.added_to(total)

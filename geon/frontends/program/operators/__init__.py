@@ -6,10 +6,8 @@ from .rows import register
 
 FAMILIES = (
     "elementwise", "reductions", "movement", "products", "networks", "losses", "sources",
-    "sequences", "updates",
+    "sequences", "control", "updates",
 )  # fmt: skip
 
-import_module(f"{__name__}.basic")
 for family in FAMILIES:
     register(import_module(f"{__name__}.{family}").ROWS)
-import_module(f"{__name__}.control")

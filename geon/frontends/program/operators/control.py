@@ -24,8 +24,9 @@ from ...positional.regions import Sliced, fitted, scan
 from ...positional.reshaping import reshape, unsqueeze
 from ...positional.values import Value, array, as_array, host
 from ..evaluation import inference
-from ..registry import Attribute, ProgramError, at_least, register_operator
+from ..registry import ProgramError
 from ..values import ProgramValue, TensorArray, constant, parts, rebuilt
+from .rows import BLOCK, INT, INTS, Row
 from .sequences import begins, lengths_of, sequence_numbers
 
 Block = Callable[[Sequence[ProgramValue]], list[Any]]
@@ -64,8 +65,9 @@ def chosen(condition: Value, x: Value, y: Any, after: int = 1) -> Value:
 
 
 def while_(
-    X: Values, *, sub_block: Block, condition: int, carried: Sequence[int], max_steps: int | None
-) -> Values:
+    X: Values, *, sub_block: Block = BLOCK, condition: int = INT, carried: Sequence[int] = INTS,
+    max_steps: int = -1,
+) -> Values:  # fmt: skip
     """Return the carried values after ``sub_block`` ran while the condition was true.
 
     ``condition`` is the position of the condition among those that are carried.
@@ -76,13 +78,17 @@ def while_(
         now = dict(zip(carried, like(first, tensors), strict=True))
         return fitting(sub_block([now.get(k, value) for k, value in enumerate(X)]), first)
 
+    limit = None if max_steps < 0 else max_steps
+
     def test(tensors: list[Tensor]) -> Tensor:
         return truth(parts(like(first, tensors)[condition])[0])
 
-    return like(first, geon.while_loop(test, body, tensors_of(first), max_steps))
+    return like(first, geon.while_loop(test, body, tensors_of(first), limit))
 
 
-def conditional(Cond: Value, X: Values, *, sub_block: Block, carried: Sequence[int]) -> Values:
+def conditional(
+    Cond: Value, X: Values, *, sub_block: Block = BLOCK, carried: Sequence[int] = INTS
+) -> Values:
     """Return what ``sub_block`` writes if the condition is true, else the values before."""
     first = [X[k] for k in carried]
     made = geon.cond(truth(Cond), lambda: fitting(sub_block(X), first), lambda: tensors_of(first))
@@ -90,8 +96,8 @@ def conditional(Cond: Value, X: Values, *, sub_block: Block, carried: Sequence[i
 
 
 def if_else(
-    Cond: Value, X: Values, Y: Values, *, true_block: Block, false_block: Block,
-    true_rows: Sequence[int], false_rows: Sequence[int],
+    Cond: Value, X: Values, Y: Values, *, true_block: Block = BLOCK, false_block: Block = BLOCK,
+    true_rows: Sequence[int] = INTS, false_rows: Sequence[int] = INTS,
 ) -> Values:  # fmt: skip
     """Return rows of the results of one block where the condition is true, else of the other.
 
@@ -134,7 +140,7 @@ def _refuse_mixed_rows(block: Block, values: Values, k: int) -> None:
 
 def recurrent(
     Steps: list[Value], Boot: list[Value], X: Values, Offsets: Value | None,
-    Positions: Value | None, *, sub_block: Block, is_reverse: bool,
+    Positions: Value | None, *, sub_block: Block = BLOCK, is_reverse: bool = False,
 ) -> tuple[list[Value], list[Value]]:  # fmt: skip
     """Return the results of all steps, and the memories after the last one.
 
@@ -171,11 +177,11 @@ def recurrent(
 
 
 def write_to_array(
-    X: Value, Index: Value, Array: TensorArray | None, *, capacity: int | None
+    X: Value, Index: Value, Array: TensorArray | None, *, capacity: int = 0
 ) -> TensorArray:
     """Return an array of tensors with X at Index; a new one of ``capacity`` without Array."""
     if Array is None:
-        if capacity is None:
+        if capacity < 1:
             raise ProgramError("a new array needs its capacity, the number of its tensors; give it")
         whole = constant(0, (capacity, *X.shape), X.dtype)
         Array = TensorArray(whole, constant(0, (), "int64"))
@@ -194,26 +200,12 @@ def array_length(X: TensorArray) -> Value:
     return reshape(X.length, [1])
 
 
-BLOCK = Attribute("sub_block", "block", comment="the block that it runs")
-CARRIED = Attribute("carried", "ints", comment="the positions in X of what the block writes")
-TABLE: Any = (
-    ("while", while_, "X*", "Out*",
-     [BLOCK, Attribute("condition", "int", comment="the position of the condition"), CARRIED,
-      Attribute("max_steps", "int", None, "the largest number of steps", at_least(0))]),
-    ("conditional_block", conditional, "Cond X*", "Out*", [BLOCK, CARRIED]),
-    ("if_else", if_else, "Cond X* Y*", "Out*",
-     [Attribute("true_block", "block"), Attribute("false_block", "block"),
-      Attribute("true_rows", "ints", comment="the positions in X of inputs by rows"),
-      Attribute("false_rows", "ints", comment="the positions in Y of inputs by rows")]),
-    ("recurrent", recurrent, "Steps* Boot* X* Offsets? Positions?", "Out* Last*",
-     [BLOCK, Attribute("is_reverse", "bool", False, "True to begin at the last step")]),
-    ("write_to_array", write_to_array, "X Index Array?", "Out",
-     [Attribute("capacity", "int", None, "the number of tensors of a new array", at_least(1))]),
-    ("read_from_array", read_from_array, "X Index", "Out", []),
-    ("array_length", array_length, "X", "Out", []),
-)  # fmt: skip
-for type, function, inputs, outputs, attributes in TABLE:
-    register_operator(
-        type, function, inputs.split(), outputs.split(), attributes,
-        positional=True, comment=function.__doc__ or "",
-    )  # fmt: skip
+ROWS = [
+    Row("while", while_, "", "X*", "Out*"),
+    Row("conditional_block", conditional, "", "Cond X*", "Out*"),
+    Row("if_else", if_else, "", "Cond X* Y*", "Out*"),
+    Row("recurrent", recurrent, "", "Steps* Boot* X* Offsets? Positions?", "Out* Last*"),
+    Row("write_to_array", write_to_array, "", "X Index Array?"),
+    Row("read_from_array", read_from_array, "", "X Index"),
+    Row("array_length", array_length, gradient=False),
+]

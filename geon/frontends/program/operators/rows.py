@@ -26,6 +26,7 @@ class Needed:
 INT: Any = Needed("int")
 FLOAT: Any = Needed("float")
 INTS: Any = Needed("ints")
+BLOCK: Any = Needed("block")
 FLOATS: Any = Needed("floats")
 STRING: Any = Needed("string")
 TYPES = {int: "int", float: "float", bool: "bool", str: "string"}  # of attributes by default
@@ -41,6 +42,10 @@ ATTRIBUTES: dict[str, tuple[str, Check | None]] = {
         ("reduce_all", "True to reduce over all positions", None),
         ("exclusive", "True to leave out the element itself, or elements outside", None),
         ("reverse is_reverse", "True to begin at the end", None),
+        ("sub_block true_block false_block", "block that it runs", None),
+        ("condition", "position of the condition among what is carried", None),
+        ("carried true_rows false_rows", "positions of inputs: what a block writes, or rows", None),
+        ("max_steps capacity", "largest number of steps, or of tensors", None),
         ("shape", "lengths; -1 is derived from the data", at_least(-1)),
         ("dtype out_dtype", "name of the dtype of the result", None),
         ("value pad_value", "number of the new elements", None),

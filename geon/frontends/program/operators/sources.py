@@ -19,6 +19,7 @@ from ...positional.elementwise import elementwise, expand
 from ...positional.picking import numbers
 from ...positional.programs import cast
 from ...positional.values import Size, Value, array, as_array, host, new_axis
+from ..values import added
 from .rows import FLOAT, FLOATS, INT, INTS, Function, Row
 
 streams: ContextVar[Callable[[int], Any]] = ContextVar("streams", default=geon.Random)
@@ -123,6 +124,12 @@ def eye(*, num_rows: int = INT, num_columns: int = -1, dtype: str = "float32") -
 DRAWS = (uniform_random, gaussian_random, truncated_gaussian_random)
 LIKE = "Return it in a shape, of which one length is that of Input: "
 ROWS = [
+    Row("sum", added, "Return the sum of X; that of selected rows alone stays selected.", "X*"),
+    Row("assign", lambda x: x, "Return X."),
+    Row("cast", lambda x, *, dtype="float32": cast(x, dtype), "Return X in another dtype."),
+    Row("fill_constant", fill, "", "", gradient=False),
+    Row("fill_any_like", lambda x, *, value=0.0: full(x.shape, value, x.dtype),
+        "Return a number in the shape and dtype of X.", gradient=False),
     *[Row(f.__name__, f, "", "", gradient=False) for f in DRAWS],
     *[Row(f"{f.__name__}_batch_size_like", batch_size_like(f), f"{LIKE}{f.__name__}.", "Input",
           gradient=False) for f in DRAWS],

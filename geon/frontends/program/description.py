@@ -8,7 +8,6 @@ executed and no operator is evaluated.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -19,7 +18,7 @@ from ...op_graph.text.encoding import read_length, write_length
 from ...op_graph.values.dtypes import ALL_DTYPES
 from .evaluation import EMPTY
 from .program import VERSION, Block, Operator, Parameter, Program, ValueDesc, Var
-from .registry import GRAD_OP, REQUIRED, SCALAR_TYPES, operator_info
+from .registry import GRAD_OP, operator_info
 from .values import KINDS, Spec
 
 MAX_LENGTH = 1 << 48  # elements along a dimension
@@ -33,15 +32,15 @@ class ProgramFileError(GeonError, ValueError):
     """Data that are no program: a damaged, hostile or too new file."""
 
 
-# The fields of each message: name and type, with * for a list. A ``length`` is an integer or an
-# expression over open names, which protobuf stores as a text of JSON.
+# The fields of each message: name and type, with * for a list. ``json`` is a value of JSON, such as
+# an attribute, or a length: an integer or an expression over open names. Protobuf has its text.
 MESSAGES: dict[str, dict[str, str]] = {
     message: dict([each.split(":") for each in fields.split()])
     for message, fields in {
         "ProgramDesc": "version:int random_seed:int values:ValueDesc* blocks:BlockDesc*"
         " sequences:SequenceDesc* feeds:string* fetches:string* digest:string",
         "ValueDesc": "name:string spec:SpecDesc writer:string",
-        "SpecDesc": "shape:length* dtype:string kind:string rows:length*",
+        "SpecDesc": "shape:json* dtype:string kind:string rows:json*",
         "BlockDesc": "parent:int variables:VarDesc* names:NameDesc* parameters:NameDesc*"
         " ops:OpDesc* results:int*",
         "VarDesc": "name:string declared:SpecDesc* persistable:bool stop_gradient:bool is_data:bool"
@@ -50,13 +49,12 @@ MESSAGES: dict[str, dict[str, str]] = {
         "OpDesc": "type:string inputs:SlotDesc* outputs:SlotDesc* attributes:AttrDesc*"
         " file:string line:int",
         "SlotDesc": "slot:string values:int* is_given:bool",
-        "AttrDesc": "name:string type:string int:int* float:float* bool:bool* string:string*",
+        "AttrDesc": "name:string value:json",
         "SequenceDesc": "rows:string offsets:string positions:string",
     }.items()
 }
 PLAIN: dict[str, tuple[type, ...]] = {
-    "int": (int,), "float": (float, int), "bool": (bool,), "string": (str,),
-    "length": (int, str, list),
+    "int": (int,), "float": (float, int), "bool": (bool,), "string": (str,), "json": (object,),
 }  # fmt: skip
 
 
@@ -125,12 +123,14 @@ def _var(var: Var) -> Desc:
 
 def _op(op: Operator) -> Desc:
     file, line = resolve(op.site)
-    types = {attribute.name: attribute.type for attribute in op.info.proto.attributes}
     return {
         "type": op.type,
         "inputs": _slots(op.inputs),
         "outputs": _slots(op.outputs),
-        "attributes": [_attribute(name, types[name], v) for name, v in op.attributes.items()],
+        "attributes": [
+            {"name": name, "value": list(v) if isinstance(v, tuple) else v}
+            for name, v in op.attributes.items()
+        ],
         "file": file,
         "line": line,
     }
@@ -143,18 +143,10 @@ def _slots(slots: Mapping[str, Any]) -> list[Desc]:
     ]
 
 
-def _attribute(name: str, type: str, value: Any) -> Desc:
-    found: Desc = {"name": name, "type": type if value is not None else "none"}
-    found |= {kind: [] for kind in ("int", "float", "bool", "string")}
-    if value is not None:
-        kind = _stored_as(type)
-        found[kind] = [value] if type in SCALAR_TYPES else list(value)
-    return found
-
-
-def _stored_as(type: str) -> str:
-    kind = type if type in SCALAR_TYPES else type[:-1]
-    return "int" if kind == "block" else kind
+def block_attributes(desc: Desc) -> list[Desc]:
+    """Return the attributes of a described operator that are numbers of blocks."""
+    types = {a.name: a.type for a in operator_info(desc["type"]).proto.attributes}
+    return [a for a in desc["attributes"] if types.get(a["name"]) == "block"]
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -193,7 +185,9 @@ def check_message(message: str, value: Any, where: str) -> None:
         for each in found:
             if kind in MESSAGES:
                 check_message(kind, each, f"{where}.{name}")
-            elif not isinstance(each, PLAIN[kind]) or (kind != "bool" and isinstance(each, bool)):
+            elif not isinstance(each, PLAIN[kind]) or (
+                isinstance(each, bool) and kind not in ("bool", "json")
+            ):
                 refuse(f"{where}.{name} is {each!r:.40}, no {kind}")
 
 
@@ -268,10 +262,10 @@ class _Reader:
             refuse(f"an operator type has {len(desc['type'])} characters")
         what = f"{desc['type']} in block {block.index}"
         proto = operator_info(desc["type"]).proto
-        given = {a["name"]: _read_attribute(a, what) for a in desc["attributes"]}
-        for attribute in proto.attributes:
-            if attribute.default is REQUIRED and given.get(attribute.name) is None:
-                refuse(f"{what} lacks the attribute {attribute.name}")
+        given = {a["name"]: a["value"] for a in desc["attributes"]}
+        missing = [a.name for a in proto.attributes if a.name not in given]
+        if missing:
+            refuse(f"{what} lacks the attribute {missing[0]}")
         attributes = proto.complete(given, what)
         inputs, outputs = _read_slots(desc["inputs"]), _read_slots(desc["outputs"])
         proto.fill("inputs", inputs, what)
@@ -282,11 +276,8 @@ class _Reader:
             for k in ids or ():
                 if k != EMPTY:
                     self._known(k, known, what)
-        for attribute in proto.attributes:
-            if attribute.type in ("block", "blocks"):
-                held = attributes[attribute.name]
-                for k in held if isinstance(held, tuple) else (held,):
-                    self._claim(k, block, what, desc["type"].endswith(GRAD_OP))
+        for each in block_attributes(desc):
+            self._claim(each["value"], block, what, desc["type"].endswith(GRAD_OP))
         for slot in proto.outputs:
             ids = outputs[slot.name] or ()
             if len(ids) > 1 and not slot.duplicable:
@@ -310,21 +301,6 @@ def _site(desc: Desc) -> tuple[str, int, str]:
 
 def _read_slots(slots: Sequence[Desc]) -> dict[str, tuple[int, ...] | None]:
     return {s["slot"]: tuple(s["values"]) if s["is_given"] else None for s in slots}
-
-
-def _read_attribute(desc: Desc, what: str) -> Any:
-    type = desc["type"]
-    if type == "none":
-        return None
-    kind = _stored_as(type) if type else ""
-    if kind not in ("int", "float", "bool", "string"):
-        refuse(f"attribute {desc['name']} of {what} has the type {type!r}")
-    values = desc[kind]
-    if kind == "float" and not all(math.isfinite(v) or type == "float" for v in values):
-        refuse(f"attribute {desc['name']} of {what} is not finite")
-    if type in SCALAR_TYPES and len(values) != 1:
-        refuse(f"attribute {desc['name']} of {what} has {len(values)} values")
-    return values[0] if type in SCALAR_TYPES else values
 
 
 def _read_spec(desc: Desc) -> Spec:

@@ -16,6 +16,7 @@ from . import protobuf
 from .description import (
     Desc,
     ProgramFileError,
+    block_attributes,
     canonical,
     check_message,
     describe_program,
@@ -156,23 +157,21 @@ def _subset(program: Program, ops: Sequence[Any], for_test: bool = False) -> Pro
     reached, waiting = [0], [0]
     while waiting:
         block = desc["blocks"][waiting.pop()]
-        inner = [k for op in block["ops"] for a in _blocks_of(op) for k in a["int"]]
+        inner = [a["value"] for op in block["ops"] for a in block_attributes(op)]
         reached += inner
         waiting += inner
     reached.sort()
     desc["blocks"] = [desc["blocks"][k] for k in reached]
-    _renumber(desc, _used_values(desc), {old: new for new, old in enumerate(reached)})
+    used = _used_values(desc)
+    desc["values"] = [desc["values"][k] for k in used]
+    _renumber(desc, used, {old: new for new, old in enumerate(reached)})
     if for_test:
         for block in desc["blocks"]:
             for op in block["ops"]:
                 for attribute in op["attributes"]:
                     if attribute["name"] == "is_test":
-                        attribute["bool"] = [True]
+                        attribute["value"] = True
     return program_from(desc)
-
-
-def _blocks_of(op: Desc) -> list[Desc]:
-    return [a for a in op["attributes"] if a["type"] in ("block", "blocks")]
 
 
 def _used_values(desc: Desc) -> dict[int, int]:
@@ -184,8 +183,7 @@ def _used_values(desc: Desc) -> dict[int, int]:
 
 
 def _renumber(desc: Desc, values: Mapping[int, int], blocks: Mapping[int, int]) -> None:
-    """Replace the ids of values and the numbers of blocks, and drop values that have no new id."""
-    desc["values"] = [desc["values"][k] for k in sorted(values)]
+    """Replace the ids of values and the numbers of blocks."""
     for block in desc["blocks"]:
         block["parent"] = blocks.get(block["parent"], -1)
         block["results"] = [values[k] for k in block["results"]]
@@ -194,8 +192,8 @@ def _renumber(desc: Desc, values: Mapping[int, int], blocks: Mapping[int, int]) 
         for op in block["ops"]:
             for slot in (*op["inputs"], *op["outputs"]):
                 slot["values"] = [values.get(k, -1) for k in slot["values"]]
-            for attribute in _blocks_of(op):
-                attribute["int"] = [blocks[k] for k in attribute["int"]]
+            for attribute in block_attributes(op):
+                attribute["value"] = blocks[attribute["value"]]
 
 
 def merge(*programs: Program) -> Program:
@@ -224,7 +222,7 @@ def merge(*programs: Program) -> Program:
                     )
         whole["values"] += desc["values"]
         added = {k: k + blocks if k else 0 for k in range(len(desc["blocks"]))}
-        _renumber(desc | {"values": whole["values"]}, _kept(values), added)
+        _renumber(desc, values, added)
         known = {p["name"] for p in first["parameters"]} | set(names)
         first["parameters"] += [p for p in own["parameters"] if p["name"] not in known]
         first["ops"] += own["ops"]
@@ -235,10 +233,6 @@ def merge(*programs: Program) -> Program:
         whole["sequences"] += desc["sequences"]
     first["names"] = [{"name": name, "value": k} for name, k in names.items()]
     return program_from(whole)
-
-
-def _kept(values: dict[int, int]) -> dict[int, int]:
-    return values
 
 
 # Parameters and inference models ------------------------------------------------------------------

@@ -99,7 +99,9 @@ def check_gradient(
     random = np.random.default_rng(seed)
     values = dict(zip(names, checked.run(names), strict=True))
     weights: dict[str, Array] = {
-        n: np.asarray(random.uniform(0.5, 1.5, v.shape)) for n, v in values.items() if v.dtype.kind == "f"
+        n: np.asarray(random.uniform(0.5, 1.5, v.shape))
+        for n, v in values.items()
+        if v.dtype.kind == "f"
     }
     wanted = [
         name

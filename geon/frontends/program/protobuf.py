@@ -13,13 +13,7 @@ from ...errors import UnavailableError
 from .description import MESSAGES, Desc, ProgramFileError
 
 PACKAGE = "geon.program"
-SCALARS = {
-    "int": "int64",
-    "float": "double",
-    "bool": "bool",
-    "string": "string",
-    "length": "string",
-}
+SCALARS = {"int": "int64", "float": "double", "bool": "bool", "string": "string", "json": "string"}
 
 
 def schema_text() -> str:
@@ -75,7 +69,7 @@ def _write(message: Any, type: str, desc: Desc) -> None:
     for name, field in MESSAGES[type].items():
         kind = field.rstrip("*")
         values = desc[name] if field != kind else [desc[name]]
-        if kind == "length":
+        if kind == "json":
             values = [json.dumps(value) for value in values]
         if kind in MESSAGES:
             for value in values:
@@ -109,7 +103,7 @@ def _read(message: Any, type: str) -> Desc:
         values = list(value) if field != kind else [value]
         if kind in MESSAGES:
             values = [_read(each, kind) for each in values]
-        elif kind == "length":
+        elif kind == "json":
             values = [json.loads(each) for each in values]
         found[name] = values if field != kind else values[0]
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any
 
@@ -65,13 +64,17 @@ def own_rows() -> list[Row]:
     return found
 
 
-def with_attributes(f: Function) -> Function:
-    """Return the function of an operator that applies ``f``, with attributes, to each element."""
+def of_elements(f: Function) -> Function:
+    """Return the function of an operator that applies ``f``, with attributes, to elements."""
 
-    @functools.wraps(f)
-    def build(x: Value, **attributes: Any) -> Value:
-        return elementwise(functools.wraps(f)(lambda t: f(t, **attributes)), x)
+    def build(*values: Value, **attributes: Any) -> Value:
+        def apply(*tensors: geon.Tensor) -> geon.Tensor:
+            found: geon.Tensor = f(*tensors, **attributes)
+            return found
 
+        return elementwise(apply, *values)
+
+    build.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]  # read by rows
     return build
 
 
@@ -117,6 +120,6 @@ ACTIVATIONS: dict[str, tuple[Function, str]] = {
 }  # fmt: skip
 ROWS = [
     *own_rows(),
-    *[Row(n, with_attributes(f), f"Return {text}.") for n, (f, text) in ACTIVATIONS.items()],
+    *[Row(n, of_elements(f), f"Return {text}.") for n, (f, text) in ACTIVATIONS.items()],
     Row("minus", by_arity(geon.subtract, 2), "Return X - Y.", "X Y"),
 ]

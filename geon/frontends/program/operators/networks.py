@@ -15,9 +15,9 @@ from ...positional.movement import split
 from ...positional.products import matmul
 from ...positional.programs import cast
 from ...positional.reductions import reduce
-from ...positional.reshaping import reshape, squeeze, unsqueeze
+from ...positional.reshaping import reshape, unsqueeze
 from ...positional.sliding import Slide, convolve, pooled
-from ...positional.values import Size, Value, host, position
+from ...positional.values import Value, position
 from ..values import SelectedRows
 from .rows import Function, Row
 
@@ -27,129 +27,91 @@ def spread(numbers: Sequence[int], rank: int) -> list[int]:
     return list(numbers) * rank if len(numbers) == 1 else list(numbers)
 
 
+def by_channel(x: Value, rank: int) -> Value:
+    """Return a vector of channels with the positions of images (N, C, ...) after it."""
+    return unsqueeze(x, range(1, rank - 1)) if rank > 2 else x
+
+
 def convolution(rank: int, is_transposed: bool = False, is_depthwise: bool = False) -> Function:
     """Return the function of a convolution operator on ``rank`` spatial positions."""
 
     def build(
-        x: Value,
-        w: Value,
-        bias: Value | None,
-        *,
-        strides: Any = (1,),
-        paddings: Any = (0,),
-        dilations: Any = (1,),
-        groups: int = 1,
-    ) -> Value:
-        steps, pads, gaps = (spread(each, rank) for each in (strides, paddings, dilations))
-        slides = [
-            Slide(int(w.shape[2 + k]), steps[k], gaps[k], (pads[k], pads[k])) for k in range(rank)
-        ]
-        lengths = [
+        x: Value, w: Value, bias: Value | None, *,
+        strides: Any = (1,), paddings: Any = (0,), dilations: Any = (1,), groups: int = 1,
+    ) -> Value:  # fmt: skip
+        options = zip(*[spread(each, rank) for each in (strides, dilations, paddings)], strict=True)
+        lengths = [int(n) for n in w.shape[2:]]
+        slides = [Slide(n, s, d, (p, p)) for n, (s, d, p) in zip(lengths, options, strict=True)]
+        wide = [
             (n - 1) * s.stride + s.dilation * (s.length - 1) + 1 - 2 * s.pad[0]
             for n, s in zip(x.shape[2:], slides, strict=True)
         ]
         count = int(x.shape[1]) if is_depthwise else groups
-        found = convolve(x, w, slides, count, lengths if is_transposed else None)
+        found = convolve(x, w, slides, count, wide if is_transposed else None)
         return found if bias is None else elementwise(geon.add, found, by_channel(bias, rank + 2))
 
     return build
-
-
-def by_channel(x: Value, rank: int) -> Value:
-    """Return a vector of channels with the positions of images (N, C, ...) after it."""
-    return unsqueeze(x, range(1, rank - 1)) if rank > 2 else x
 
 
 def pool(rank: int) -> Function:
     """Return the function of a pooling operator on ``rank`` spatial positions."""
 
     def build(
-        x: Value,
-        *,
-        pooling_type: str = "max",
-        ksize: Any = (2,),
-        strides: Any = (1,),
-        paddings: Any = (0,),
-        global_pooling: bool = False,
-        ceil_mode: bool = False,
+        x: Value, *, pooling_type: str = "max", ksize: Any = (2,), strides: Any = (1,),
+        paddings: Any = (0,), global_pooling: bool = False, ceil_mode: bool = False,
         exclusive: bool = True,
-    ) -> Value:
+    ) -> Value:  # fmt: skip
+        is_max = pooling_type == "max"
         if global_pooling:
-            f = geon.max if pooling_type == "max" else geon.mean
-            return reduce(f, x, range(2, rank + 2))
-        sizes, steps, pads = (spread(each, rank) for each in (ksize, strides, paddings))
-        slides = {
-            k + 2: Slide(sizes[k], steps[k], 1, (pads[k], pads[k]), ceil_mode) for k in range(rank)
-        }
-        if pooling_type == "max":
+            return reduce(geon.max if is_max else geon.mean, x, range(2, rank + 2))
+        options = zip(*[spread(each, rank) for each in (ksize, strides, paddings)], strict=True)
+        slides = {k: Slide(n, s, 1, (p, p), ceil_mode) for k, (n, s, p) in enumerate(options, 2)}
+        if is_max:
             return pooled(geon.max_pool, x, slides)
         return pooled(lambda t, w: geon.average_pool(t, w, count_pad=not exclusive), x, slides)
 
     return build
 
 
-def normal(x: Value, mean: Value, variance: Value, epsilon: float) -> Value:
-    """Return (x - mean) / sqrt(variance + epsilon)."""
-    return elementwise(lambda t, m, v: (t - m) * geon.rsqrt(v + epsilon), x, mean, variance)
+def normal(x: Value, found: Sequence[Value], epsilon: float, *affine: Value | None) -> Value:
+    """Return x of a mean and variance with mean 0 and variance 1, scaled, plus a bias."""
+    x = elementwise(lambda t, m, v: (t - m) * geon.rsqrt(v + epsilon), x, *found)
+    for f, value in zip((geon.multiply, geon.add), affine, strict=False):
+        x = x if value is None else elementwise(f, x, value)
+    return x
 
 
 def moments(x: Value, at: Sequence[int]) -> tuple[Value, Value]:
     """Return the mean and the variance over positions, which stay with length 1."""
-    mean = reduce(geon.mean, x, at)
-    squares = elementwise(lambda t, m: geon.square(t - m), x, mean)
-    return mean, reduce(geon.mean, squares, at)
-
-
-def affine(x: Value, scale: Value | None, bias: Value | None) -> Value:
-    """Return scale * x + bias, without what is None."""
-    x = x if scale is None else elementwise(geon.multiply, x, scale)
-    return x if bias is None else elementwise(geon.add, x, bias)
+    return reduce(geon.mean, x, at), reduce(geon.variance, x, at)
 
 
 def batch_norm(
-    x: Value,
-    scale: Value,
-    bias: Value,
-    mean: Value,
-    variance: Value,
-    *,
-    momentum: float = 0.9,
-    epsilon: float = 1e-5,
-    is_test: bool = False,
-) -> tuple[Value, ...]:
+    x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *,
+    momentum: float = 0.9, epsilon: float = 1e-5, is_test: bool = False,
+) -> tuple[Value, ...]:  # fmt: skip
     """Return channels with mean 0 and variance 1, scaled; and the running statistics."""
-    rank, channels = len(x.shape), x.shape[1]
-    own_mean, own_variance = mean, variance
+    rank, used, kept = len(x.shape), [mean, variance], [mean, variance]
     if not is_test:
-        own = moments(x, [0, *range(2, rank)])
-        own_mean, own_variance = (reshape(each, [channels]) for each in own)
-
-        def moved(old: geon.Tensor, new: geon.Tensor) -> geon.Tensor:
-            return momentum * old + (1 - momentum) * new
-
-        mean = elementwise(moved, mean, own_mean)
-        variance = elementwise(moved, variance, own_variance)
-    parts = [by_channel(each, rank) for each in (own_mean, own_variance, scale, bias)]
-    y = affine(normal(x, parts[0], parts[1], epsilon), parts[2], parts[3])
-    return y, mean, variance, own_mean, own_variance
+        used = [reshape(each, mean.shape) for each in moments(x, [0, *range(2, rank)])]
+        kept = [
+            elementwise(lambda o, n: momentum * o + (1 - momentum) * n, *pair)
+            for pair in zip(kept, used, strict=True)
+        ]
+    parts = [by_channel(each, rank) for each in (*used, scale, bias)]
+    return (normal(x, parts[:2], epsilon, *parts[2:]), *kept, *used)
 
 
 def layer_norm(
-    x: Value,
-    scale: Value | None,
-    bias: Value | None,
-    *,
-    begin_norm_axis: int = 1,
-    epsilon: float = 1e-5,
-) -> tuple[Value, Value, Value]:
+    x: Value, scale: Value | None, bias: Value | None, *,
+    begin_norm_axis: int = 1, epsilon: float = 1e-5,
+) -> tuple[Value, ...]:  # fmt: skip
     """Return rows with mean 0 and variance 1 over positions from begin_norm_axis on, scaled."""
     first = position(begin_norm_axis, len(x.shape))
-    mean, variance = moments(x, range(first, len(x.shape)))
-    tail = x.shape[first:]
-    parts = [None if each is None else reshape(each, tail) for each in (scale, bias)]
-    rows = [product(x.shape[:first])]
-    whole = affine(normal(x, mean, variance, epsilon), parts[0], parts[1])
-    return whole, reshape(mean, rows), reshape(variance, rows)
+    found = moments(x, range(first, len(x.shape)))
+    parts = [v if v is None else reshape(v, x.shape[first:]) for v in (scale, bias)]
+    flat = [reshape(each, [product(x.shape[:first])]) for each in found]
+    return (normal(x, found, epsilon, *parts), *flat)
 
 
 def group_norm(
@@ -157,10 +119,18 @@ def group_norm(
 ) -> Value:
     """Return groups of channels with mean 0 and variance 1, scaled by channel."""
     n, c, *rest = x.shape
-    parts = reshape(x, [n, groups, c // groups, *rest])
-    found = normal(parts, *moments(parts, range(2, len(rest) + 3)), epsilon)
-    given = [None if each is None else by_channel(each, len(rest) + 2) for each in (scale, bias)]
-    return affine(reshape(found, x.shape), given[0], given[1])
+    shape = [n, groups, c // groups, *rest]
+    found = [expand(v, shape) for v in moments(reshape(x, shape), range(2, len(shape)))]
+    parts = [v if v is None else by_channel(v, len(x.shape)) for v in (scale, bias)]
+    return normal(x, [reshape(v, x.shape) for v in found], epsilon, *parts)
+
+
+def unpadded(rows: Value, index: Value, padding_idx: int) -> Value:
+    """Return rows, with zeros where the index is ``padding_idx``."""
+    if padding_idx < 0:
+        return rows
+    at = unsqueeze(index, [len(index.shape)])
+    return elementwise(lambda r, i: geon.where(geon.equal(i, padding_idx), 0, r), rows, at)
 
 
 def lookup_table(w: Value, ids: Value, *, padding_idx: int = -1, is_sparse: bool = False) -> Value:
@@ -168,18 +138,9 @@ def lookup_table(w: Value, ids: Value, *, padding_idx: int = -1, is_sparse: bool
 
     With is_sparse the gradient of W is kept as the rows that were read.
     """
-    del is_sparse
-    flat = (
-        squeeze(ids, [len(ids.shape) - 1]) if ids.shape[-1:] == (1,) and len(ids.shape) > 1 else ids
-    )
-    index = cast(flat, "int64")
-    found = gather(w, index, 0)
-    if padding_idx < 0:
-        return found
-    known = unsqueeze(
-        elementwise(lambda i: geon.not_equal(i, padding_idx), index), [len(index.shape)]
-    )
-    return elementwise(lambda kept, row: geon.where(kept, row, 0), known, found)
+    shape = ids.shape[:-1] if len(ids.shape) > 1 and ids.shape[-1] == 1 else ids.shape
+    index = reshape(cast(ids, "int64"), shape)
+    return unpadded(gather(w, index, 0), index, padding_idx)
 
 
 def lookup_gradient(
@@ -187,10 +148,7 @@ def lookup_gradient(
 ) -> dict[str, Any]:
     """Return the gradient of the table: the rows that were read, or all of them."""
     index = reshape(cast(Ids, "int64"), [product(Ids.shape)])
-    values = reshape(Out_grad, [index.shape[0], W.shape[1]])
-    if padding_idx >= 0:
-        known = elementwise(lambda i: geon.not_equal(i, padding_idx), unsqueeze(index, [1]))
-        values = elementwise(lambda kept, row: geon.where(kept, row, 0), known, values)
+    values = unpadded(reshape(Out_grad, [index.shape[0], W.shape[1]]), index, padding_idx)
     rows = SelectedRows(index, values, W.shape[0])
     return {"W": rows if is_sparse else rows.dense()}
 
@@ -206,43 +164,25 @@ def prelu(x: Value, alpha: Value, *, mode: str = "all") -> Value:
 
 def lstm_unit(x: Value, previous: Value, *, forget_bias: float = 0.0) -> tuple[Value, Value]:
     """Return the state and output of an LSTM cell; X has the gates i, f, o and the candidate."""
-    i, f, o, g = split(x, 1, [x.shape[1] // 4] * 4)
-    return lstm_cell(g, i, f, o, previous, forget_bias)
+    i, f, o, g = split(x, 1, [previous.shape[1]] * 4)
+    s, t = geon.sigmoid, geon.tanh
+    cell = elementwise(lambda i, f, g, c: s(f + forget_bias) * c + s(i) * t(g), i, f, g, previous)
+    return cell, elementwise(lambda o, c: s(o) * t(c), o, cell)
 
 
-def lstm_cell(
-    g: Value, i: Value, f: Value, o: Value, previous: Value, forget_bias: float = 0.0
-) -> tuple[Value, Value]:
-    """Return the new state and output of an LSTM cell for the sums of its gates."""
-    cell = elementwise(
-        lambda g, i, f, c: geon.sigmoid(f + forget_bias) * c + geon.sigmoid(i) * geon.tanh(g),
-        g, i, f, previous,
-    )  # fmt: skip
-    return cell, elementwise(lambda o, c: geon.sigmoid(o) * geon.tanh(c), o, cell)
-
-
-def gru_unit(
-    x: Value, previous: Value, weight: Value, bias: Value | None
-) -> tuple[Value, Value, Value]:
+def gru_unit(x: Value, h: Value, weight: Value, bias: Value | None) -> tuple[Value, Value, Value]:
     """Return the gates, the reset state and the new state of a GRU cell.
 
     Input has the sums for update, reset and candidate; Weight (D, 3 D) the recurrent weights.
     """
-    width = previous.shape[1]
+    width = h.shape[1]
     x = x if bias is None else elementwise(geon.add, x, bias)
-    u, r, c = split(x, 1, [width] * 3)
-    for_gates, for_candidate = split(weight, 1, [width * 2, width])
-    hu, hr = split(matmul(previous, for_gates), 1, [width] * 2)
-    update = elementwise(lambda a, b: geon.sigmoid(a + b), u, hu)
-    reset = elementwise(lambda a, b, h: geon.sigmoid(a + b) * h, r, hr, previous)
-    gate = elementwise(lambda a, b: geon.tanh(a + b), c, matmul(reset, for_candidate))
-    new = elementwise(lambda u, c, h: u * c + (1 - u) * h, update, gate, previous)
-    return gate, reset, new
-
-
-def zeros(shape: Sequence[Size], dtype: object) -> Value:
-    """Return zeros of a shape."""
-    return expand(host(0, dtype), shape)
+    (u, r, c), (wu, wr, wc) = split(x, 1, [width] * 3), split(weight, 1, [width] * 3)
+    s, t = geon.sigmoid, geon.tanh
+    update = elementwise(lambda a, b: s(a + b), u, matmul(h, wu))
+    reset = elementwise(lambda a, b, h: s(a + b) * h, r, matmul(h, wr), h)
+    gate = elementwise(lambda a, b: t(a + b), c, matmul(reset, wc))
+    return gate, reset, elementwise(lambda u, c, h: u * c + (1 - u) * h, update, gate, h)
 
 
 ROWS = [

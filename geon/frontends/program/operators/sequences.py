@@ -6,7 +6,9 @@ to, without, offset i + 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 import geon
 
@@ -17,34 +19,8 @@ from ...positional.picking import gather_at, numbers
 from ...positional.products import matmul
 from ...positional.programs import cast
 from ...positional.reshaping import unsqueeze
-from ...positional.values import Size, Value, array, as_array, fresh, renamed
-from .networks import zeros
+from ...positional.values import Size, Value, array, as_array, fresh, host, renamed
 from .rows import INT, Function, Row
-
-
-def lengths_of(offsets: Value) -> Value:
-    """Return the length of each sequence."""
-    return elementwise(
-        geon.subtract, slices(offsets, {0: Part(1)}), slices(offsets, {0: Part(0, -1)})
-    )
-
-
-def sequence_numbers(x: Value, offsets: Value) -> Value:
-    """Return the number of the sequence that each row of x belongs to."""
-    rows, bounds = as_array(numbers(x.shape[0])), with_axis(as_array(offsets), 0)
-    (row,) = rows.dims
-    if row is None:
-        rows = with_axis(rows, 0)
-        (row,) = rows.dims
-    bounds = renamed(bounds, [fresh("offset", rows.tensor.axes.names)])
-    wide = geon.cast(bounds.tensor, "int64")
-    found = geon.searchsorted(wide, rows.tensor, bounds.dims[0], side="right") - 1
-    return array(found, rows.dims)
-
-
-def of_each(offsets: Value, x: Value, part: Callable[[Value], Value]) -> Value:
-    """Return for each row of x the number that ``part`` of the offsets has for its sequence."""
-    return gather(part(cast(offsets, "int64")), sequence_numbers(x, offsets), 0)
 
 
 def begins(offsets: Value) -> Value:
@@ -57,39 +33,53 @@ def ends(offsets: Value) -> Value:
     return slices(offsets, {0: Part(1)})
 
 
+def lengths_of(offsets: Value) -> Value:
+    """Return the length of each sequence."""
+    return elementwise(geon.subtract, ends(offsets), begins(offsets))
+
+
+def sequence_numbers(x: Value, offsets: Value) -> Value:
+    """Return the number of the sequence that each row of x belongs to."""
+    rows, bounds = with_axis(as_array(numbers(x.shape[0])), 0), with_axis(as_array(offsets), 0)
+    bounds = renamed(bounds, [fresh("offset", rows.tensor.axes.names)])
+    wide = geon.cast(bounds.tensor, "int64")
+    found = geon.searchsorted(wide, rows.tensor, bounds.dims[0], side="right") - 1
+    return array(found, rows.dims)
+
+
+def row_numbers(x: Value, offsets: Value) -> list[Value]:
+    """Return for each row of x its number, the first of its sequence, and the one after."""
+    at, bounds = sequence_numbers(x, offsets), cast(offsets, "int64")
+    return [numbers(x.shape[0]), gather(begins(bounds), at, 0), gather(ends(bounds), at, 0)]
+
+
 def segmented(f: Function, x: Value, offsets: Value) -> Value:
     """Return ``f``, such as ``geon.segment_sum``, of the rows of each sequence."""
     given = with_axis(as_array(x), 0)
-    row = given.dims[0]
-    assert row is not None
-    numbers_of = with_axis(as_array(sequence_numbers(x, offsets)), 0)
-    at = renamed(numbers_of, [row.name]).tensor
+    names: list[Any] = [d and d.name for d in given.dims]
+    at = renamed(with_axis(as_array(sequence_numbers(x, offsets)), 0), names[:1]).tensor
     name = fresh("sequence", given.tensor.axes.names)
     count: Size = as_array(offsets).shape[0] - 1
-    found = f(given.tensor, at, geon.Axis(name, count), row.name)
-    return array(found, [name, *[None if d is None else d.name for d in given.dims[1:]]])
+    return array(f(given.tensor, at, geon.Axis(name, count), names[0]), [name, *names[1:]])
 
 
-def by_rows(per_sequence: Value, like: Value) -> Value:
-    """Return one number for each sequence with the positions of ``like`` after the first."""
-    return unsqueeze(per_sequence, range(1, len(like.shape)))
+def masked(mask: Value, x: Value, other: float = 0) -> Value:
+    """Return the rows of x where a mask over their first positions is true, else a number."""
+    wide = unsqueeze(mask, range(len(mask.shape), len(x.shape)))
+    return elementwise(lambda m, t: geon.where(m, t, geon.cast(other, t.dtype)), wide, x)
 
 
 def sequence_pool(x: Value, offsets: Value, *, pooltype: str = "AVERAGE") -> Value:
     """Return one row for each sequence: a sum, mean, extreme, the first or the last row."""
-    if pooltype == "FIRST":
-        return gather(x, begins(offsets), 0)
-    if pooltype == "LAST":
-        return gather(x, elementwise(lambda t: t - 1, ends(offsets)), 0)
-    if pooltype in ("MAX", "MIN"):
-        f = geon.segment_max if pooltype == "MAX" else geon.segment_min
-        return segmented(f, x, offsets)
-    total = segmented(geon.segment_sum, x, offsets)
-    if pooltype == "SUM":
-        return total
-    count = by_rows(cast(lengths_of(offsets), x.dtype), x)
-    root = geon.sqrt if pooltype == "SQRT" else (lambda t: t)
-    return elementwise(lambda t, n: t / root(geon.maximum(n, 1)), total, count)
+    if pooltype in ("FIRST", "LAST"):
+        at = begins(offsets) if pooltype == "FIRST" else elementwise(lambda t: t - 1, ends(offsets))
+        return gather(x, at, 0)
+    folds = {"MAX": geon.segment_max, "MIN": geon.segment_min, "AVERAGE": geon.segment_mean}
+    found = segmented(folds.get(pooltype, geon.segment_sum), x, offsets)
+    if pooltype != "SQRT":
+        return found
+    count = unsqueeze(cast(lengths_of(offsets), x.dtype), range(1, len(x.shape)))
+    return elementwise(lambda t, n: t * geon.rsqrt(geon.maximum(n, 1)), found, count)
 
 
 def sequence_softmax(x: Value, offsets: Value) -> Value:
@@ -101,45 +91,24 @@ def sequence_softmax(x: Value, offsets: Value) -> Value:
     return elementwise(geon.divide, powers, total)
 
 
-def sequence_expand(x: Value, y: Value, offsets: Value) -> Value:
-    """Return row i of X for each row of sequence i of Y, which has the offsets."""
-    return gather(x, sequence_numbers(y, offsets), 0)
-
-
-def sequence_reverse(x: Value, offsets: Value) -> Value:
-    """Return the rows of each sequence in reverse order."""
-    row = numbers(x.shape[0])
-    sums = [of_each(offsets, x, begins), of_each(offsets, x, ends)]
-    return gather(x, elementwise(lambda a, b, r: a + b - 1 - r, *sums, row), 0)
-
-
-def sequence_context(x: Value, offsets: Value, start: int, length: int) -> Value:
-    """Return rows beside each other: those from ``start`` on after each one, 0 outside."""
-    row = numbers(x.shape[0])
-    low, high = of_each(offsets, x, begins), of_each(offsets, x, ends)
-    parts = []
-    for k in range(start, start + length):
-        at = elementwise(lambda r, k=k: r + k, row)
-        inside = elementwise(lambda a, b, r: geon.logical_and(a <= r, r < b), low, high, at)
-        place = elementwise(lambda i, r: geon.where(i, r, 0), inside, at)
-        found = gather(x, place, 0)
-        known = unsqueeze(inside, range(1, len(x.shape)))
-        parts.append(elementwise(lambda i, t: geon.where(i, t, 0), known, found))
-    return concat(parts, 1)
-
-
 def sequence_conv(
     x: Value, weight: Value, offsets: Value, *, contextLength: int = 3, contextStart: int = -1
 ) -> Value:
     """Return the product of the rows around each row with Filter (contextLength * D, M)."""
-    return matmul(sequence_context(x, offsets, contextStart, contextLength), weight)
+    row, low, high = row_numbers(x, offsets)
+    parts = []
+    for k in range(contextStart, contextStart + contextLength):
+        at = elementwise(lambda r, k=k: r + k, row)
+        inside = elementwise(lambda r, a, b: geon.logical_and(a <= r, r < b), at, low, high)
+        parts.append(masked(inside, gather(x, masked(inside, at), 0)))
+    return matmul(concat(parts, 1), weight)
 
 
-def sequence_mask(x: Value, *, maxlen: int = INT, dtype: str = "int64") -> Value:
-    """Return 1 at the positions before each length, along a new last position, else 0."""
-    rank = len(x.shape) + 1
-    place = numbers(maxlen, rank, rank - 1)
-    return cast(elementwise(geon.greater, unsqueeze(cast(x, "int64"), [rank - 1]), place), dtype)
+def before(lengths: Value, count: int) -> Value:
+    """Return True at the positions before each length, along a new last position."""
+    rank = len(lengths.shape) + 1
+    place = numbers(count, rank, rank - 1)
+    return elementwise(geon.greater, unsqueeze(cast(lengths, "int64"), [rank - 1]), place)
 
 
 def sequence_pad(
@@ -150,22 +119,15 @@ def sequence_pad(
     Rows beyond padded_length are left out.
     """
     count = cast(lengths_of(offsets), "int64")
-    place = numbers(padded_length, 2, 1)
-    inside = elementwise(geon.greater, unsqueeze(count, [1]), place)
-    at = elementwise(
-        lambda i, b, p: geon.where(i, b + p, 0),
-        inside,
-        unsqueeze(cast(begins(offsets), "int64"), [1]),
-        place,
-    )
-    found = gather(x, at, 0)
-    known = unsqueeze(inside, range(2, len(x.shape) + 1))
-    return elementwise(lambda i, t: geon.where(i, t, pad_value), known, found), count
+    inside, first = before(count, padded_length), unsqueeze(cast(begins(offsets), "int64"), [1])
+    at = masked(inside, elementwise(geon.add, first, numbers(padded_length, 2, 1)))
+    return masked(inside, gather(x, at, 0), pad_value), count
 
 
 def sequence_unpad(x: Value, y: Value, offsets: Value) -> Value:
     """Return the rows of padded sequences X one after another, as many as Y has."""
-    inside = elementwise(geon.subtract, numbers(y.shape[0]), of_each(offsets, y, begins))
+    row, low, _ = row_numbers(y, offsets)
+    inside = elementwise(geon.subtract, row, low)
     return gather_at(x, {0: sequence_numbers(y, offsets), 1: inside})
 
 
@@ -173,18 +135,24 @@ def offsets_of(x: Value) -> Value:
     """Return the offsets of sequences of these lengths."""
     given = with_axis(as_array(cast(x, "int64")), 0)
     whole = array(geon.cumsum(given.tensor, given.dims[0]), given.dims)
-    return concat([zeros([1], "int64"), whole], 0)
+    return concat([host(np.zeros(1, np.int64)), whole], 0)
 
 
 ROWS = [
     Row("sequence_pool", sequence_pool, "", "X Offsets"),
     Row("sequence_softmax", sequence_softmax, "", "X Offsets"),
-    Row("sequence_expand", sequence_expand, "", "X Y Offsets"),
-    Row("sequence_reverse", sequence_reverse, "", "X Offsets", "Y"),
+    Row("sequence_expand", lambda x, y, offsets: gather(x, sequence_numbers(y, offsets), 0),
+        "Return row i of X for each row of sequence i of Y, which has the offsets.",
+        "X Y Offsets"),
+    Row("sequence_reverse", lambda x, offsets: gather(
+        x, elementwise(lambda r, a, b: a + b - 1 - r, *row_numbers(x, offsets)), 0),
+        "Return the rows of each sequence in reverse order.", "X Offsets", "Y"),
     Row("sequence_conv", sequence_conv, "", "X Filter Offsets"),
-    Row("sequence_mask", sequence_mask, "", "X", "Y", gradient=False),
+    Row("sequence_mask", lambda x, *, maxlen=INT, dtype="int64": cast(before(x, maxlen), dtype),
+        "Return 1 at the positions before each length, along a new last position, else 0.",
+        "X", "Y", gradient=False),
     Row("sequence_pad", sequence_pad, "", "X Offsets", "Out Length"),
     Row("sequence_unpad", sequence_unpad, "", "X Y Offsets"),
     Row("sequence_lengths", lengths_of, "", "Offsets", gradient=False),
     Row("sequence_offsets", offsets_of, "", "X", "Offsets", gradient=False),
-]
+]  # fmt: skip

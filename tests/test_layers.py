@@ -115,6 +115,15 @@ ALLOWED = {
         "geon.version",
         "geon.frontends.neon*",
     ],
+    # Updates of parameters share the rules of neon's optimisers.
+    "geon.frontends.program": [
+        "geon",
+        "geon.errors",
+        "geon.op_graph*",
+        "geon.transformers.base",
+        "geon.frontends.neon*",
+        "geon.frontends.positional*",
+    ],
     "geon.testing": ["geon*"],
     # Densities of the public functions, beside the draws of geon.Random and their checks.
     "geon.distributions": ["geon", "geon.errors", "geon.op_graph*"],
@@ -407,10 +416,14 @@ def test_a_folder_has_at_most_twenty_files():
 NAMES_OF_THE_FIELD = {"Exponential", "Uniform"}
 
 
+# Frontends whose classes have the names of the systems that they are for.
+NAMED_BY_OTHERS = ("geon.frontends.brainstorm", "geon.frontends.program")
+
+
 def test_no_two_classes_share_a_name():
-    """The frontend of Brainstorm has its names, some of which neon has too."""
+    """Frontends that are named by other systems have names of their own."""
     found = Counter(
-        (module.startswith("geon.frontends.brainstorm"), node.name)
+        (group_of(module) if group_of(module) in NAMED_BY_OTHERS else "", node.name)
         for module, path in MODULES.items()
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")

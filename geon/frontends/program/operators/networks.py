@@ -1,0 +1,209 @@
+"""Operators of networks: convolutions, pools, normalisation, embeddings, recurrent units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import geon
+
+from ....errors import ArgumentError
+from ....op_graph.axes.lengths import product
+from ...positional.elementwise import elementwise, expand
+from ...positional.indexing import gather
+from ...positional.movement import split
+from ...positional.products import matmul
+from ...positional.programs import cast
+from ...positional.reductions import reduce
+from ...positional.reshaping import reshape, unsqueeze
+from ...positional.sliding import Slide, convolve, pooled
+from ...positional.values import Value, position
+from ..values import SelectedRows
+from .rows import Function, Row
+
+
+def spread(numbers: Sequence[int], rank: int) -> list[int]:
+    """Return one number for each of ``rank`` dimensions; a single one stands for all."""
+    return list(numbers) * rank if len(numbers) == 1 else list(numbers)
+
+
+def by_channel(x: Value, rank: int) -> Value:
+    """Return a vector of channels with the positions of images (N, C, ...) after it."""
+    return unsqueeze(x, range(1, rank - 1)) if rank > 2 else x
+
+
+def convolution(rank: int, is_transposed: bool = False, is_depthwise: bool = False) -> Function:
+    """Return the function of a convolution operator on ``rank`` spatial positions."""
+
+    def build(
+        x: Value, w: Value, bias: Value | None, *,
+        strides: Any = (1,), paddings: Any = (0,), dilations: Any = (1,), groups: int = 1,
+    ) -> Value:  # fmt: skip
+        options = zip(*[spread(each, rank) for each in (strides, dilations, paddings)], strict=True)
+        lengths = [int(n) for n in w.shape[2:]]
+        slides = [Slide(n, s, d, (p, p)) for n, (s, d, p) in zip(lengths, options, strict=True)]
+        wide = [
+            (n - 1) * s.stride + s.dilation * (s.length - 1) + 1 - 2 * s.pad[0]
+            for n, s in zip(x.shape[2:], slides, strict=True)
+        ]
+        count = int(x.shape[1]) if is_depthwise else groups
+        found = convolve(x, w, slides, count, wide if is_transposed else None)
+        return found if bias is None else elementwise(geon.add, found, by_channel(bias, rank + 2))
+
+    return build
+
+
+def pool(rank: int) -> Function:
+    """Return the function of a pooling operator on ``rank`` spatial positions."""
+
+    def build(
+        x: Value, *, pooling_type: str = "max", ksize: Any = (2,), strides: Any = (1,),
+        paddings: Any = (0,), global_pooling: bool = False, ceil_mode: bool = False,
+        exclusive: bool = True,
+    ) -> Value:  # fmt: skip
+        is_max = pooling_type == "max"
+        if global_pooling:
+            return reduce(geon.max if is_max else geon.mean, x, range(2, rank + 2))
+        options = zip(*[spread(each, rank) for each in (ksize, strides, paddings)], strict=True)
+        slides = {k: Slide(n, s, 1, (p, p), ceil_mode) for k, (n, s, p) in enumerate(options, 2)}
+        if is_max:
+            return pooled(geon.max_pool, x, slides)
+        return pooled(lambda t, w: geon.average_pool(t, w, count_pad=not exclusive), x, slides)
+
+    return build
+
+
+def normal(x: Value, found: Sequence[Value], epsilon: float, *affine: Value | None) -> Value:
+    """Return x of a mean and variance with mean 0 and variance 1, scaled, plus a bias."""
+    x = elementwise(lambda t, m, v: (t - m) * geon.rsqrt(v + epsilon), x, *found)
+    for f, value in zip((geon.multiply, geon.add), affine, strict=False):
+        x = x if value is None else elementwise(f, x, value)
+    return x
+
+
+def moments(x: Value, at: Sequence[int]) -> tuple[Value, Value]:
+    """Return the mean and the variance over positions, which stay with length 1."""
+    return reduce(geon.mean, x, at), reduce(geon.variance, x, at)
+
+
+def batch_norm(
+    x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *,
+    momentum: float = 0.9, epsilon: float = 1e-5, is_test: bool = False,
+) -> tuple[Value, ...]:  # fmt: skip
+    """Return channels with mean 0 and variance 1, scaled; and the running statistics."""
+    rank, used, kept = len(x.shape), [mean, variance], [mean, variance]
+    if not is_test:
+        used = [reshape(each, mean.shape) for each in moments(x, [0, *range(2, rank)])]
+        kept = [
+            elementwise(lambda o, n: momentum * o + (1 - momentum) * n, *pair)
+            for pair in zip(kept, used, strict=True)
+        ]
+    parts = [by_channel(each, rank) for each in (*used, scale, bias)]
+    return (normal(x, parts[:2], epsilon, *parts[2:]), *kept, *used)
+
+
+def layer_norm(
+    x: Value, scale: Value | None, bias: Value | None, *,
+    begin_norm_axis: int = 1, epsilon: float = 1e-5,
+) -> tuple[Value, ...]:  # fmt: skip
+    """Return rows with mean 0 and variance 1 over positions from begin_norm_axis on, scaled."""
+    first = position(begin_norm_axis, len(x.shape))
+    found = moments(x, range(first, len(x.shape)))
+    parts = [v if v is None else reshape(v, x.shape[first:]) for v in (scale, bias)]
+    flat = [reshape(each, [product(x.shape[:first])]) for each in found]
+    return (normal(x, found, epsilon, *parts), *flat)
+
+
+def group_norm(
+    x: Value, scale: Value | None, bias: Value | None, *, groups: int = 1, epsilon: float = 1e-5
+) -> Value:
+    """Return groups of channels with mean 0 and variance 1, scaled by channel."""
+    n, c, *rest = x.shape
+    shape = [n, groups, c // groups, *rest]
+    found = [expand(v, shape) for v in moments(reshape(x, shape), range(2, len(shape)))]
+    parts = [v if v is None else by_channel(v, len(x.shape)) for v in (scale, bias)]
+    return normal(x, [reshape(v, x.shape) for v in found], epsilon, *parts)
+
+
+def unpadded(rows: Value, index: Value, padding_idx: int) -> Value:
+    """Return rows, with zeros where the index is ``padding_idx``."""
+    if padding_idx < 0:
+        return rows
+    at = unsqueeze(index, [len(index.shape)])
+    return elementwise(lambda r, i: geon.where(geon.equal(i, padding_idx), 0, r), rows, at)
+
+
+def lookup_table(w: Value, ids: Value, *, padding_idx: int = -1, is_sparse: bool = False) -> Value:
+    """Return the rows of W at the indices Ids (..., 1); 0 for padding_idx.
+
+    With is_sparse the gradient of W is kept as the rows that were read.
+    """
+    shape = ids.shape[:-1] if len(ids.shape) > 1 and ids.shape[-1] == 1 else ids.shape
+    index = reshape(cast(ids, "int64"), shape)
+    return unpadded(gather(w, index, 0), index, padding_idx)
+
+
+def lookup_gradient(
+    W: Value, Ids: Value, Out_grad: Value, padding_idx: int, is_sparse: bool
+) -> dict[str, Any]:
+    """Return the gradient of the table: the rows that were read, or all of them."""
+    index = reshape(cast(Ids, "int64"), [product(Ids.shape)])
+    values = unpadded(reshape(Out_grad, [index.shape[0], W.shape[1]]), index, padding_idx)
+    rows = SelectedRows(index, values, W.shape[0])
+    return {"W": rows if is_sparse else rows.dense()}
+
+
+def prelu(x: Value, alpha: Value, *, mode: str = "all") -> Value:
+    """Return x where it is positive, else Alpha * x; Alpha by mode: all, channel or element."""
+    shapes = {"all": [], "channel": [x.shape[1], *[1] * (len(x.shape) - 2)], "element": x.shape[1:]}
+    if mode not in shapes:
+        raise ArgumentError(f"mode={mode!r} of prelu is none of {', '.join(shapes)}")
+    slope = reshape(alpha, shapes[mode])
+    return elementwise(lambda t, s: geon.where(t > 0, t, s * t), x, slope)
+
+
+def lstm_unit(x: Value, previous: Value, *, forget_bias: float = 0.0) -> tuple[Value, Value]:
+    """Return the state and output of an LSTM cell; X has the gates i, f, o and the candidate."""
+    i, f, o, g = split(x, 1, [previous.shape[1]] * 4)
+    s, t = geon.sigmoid, geon.tanh
+    cell = elementwise(lambda i, f, g, c: s(f + forget_bias) * c + s(i) * t(g), i, f, g, previous)
+    return cell, elementwise(lambda o, c: s(o) * t(c), o, cell)
+
+
+def gru_unit(x: Value, h: Value, weight: Value, bias: Value | None) -> tuple[Value, Value, Value]:
+    """Return the gates, the reset state and the new state of a GRU cell.
+
+    Input has the sums for update, reset and candidate; Weight (D, 3 D) the recurrent weights.
+    """
+    width = h.shape[1]
+    x = x if bias is None else elementwise(geon.add, x, bias)
+    (u, r, c), (wu, wr, wc) = split(x, 1, [width] * 3), split(weight, 1, [width] * 3)
+    s, t = geon.sigmoid, geon.tanh
+    update = elementwise(lambda a, b: s(a + b), u, matmul(h, wu))
+    reset = elementwise(lambda a, b, h: s(a + b) * h, r, matmul(h, wr), h)
+    gate = elementwise(lambda a, b: t(a + b), c, matmul(reset, wc))
+    return gate, reset, elementwise(lambda u, c, h: u * c + (1 - u) * h, update, gate, h)
+
+
+ROWS = [
+    *[
+        Row(name, f, f"Return images (N, C, ...) {text} by filters, plus a bias by channel.",
+            "Input Filter Bias?", "Output")
+        for name, f, text in [
+            ("conv2d", convolution(2), "convolved"),
+            ("conv3d", convolution(3), "convolved"),
+            ("depthwise_conv2d", convolution(2, is_depthwise=True), "convolved channel by channel"),
+            ("conv2d_transpose", convolution(2, is_transposed=True), "spread"),
+            ("conv3d_transpose", convolution(3, is_transposed=True), "spread"),
+        ]
+    ],
+    *[Row(f"pool{n}d", pool(n), "Return the largest or mean elements of windows.") for n in (2, 3)],
+    Row("batch_norm", batch_norm, "", "X Scale Bias Mean Variance",
+        "Y MeanOut VarianceOut SavedMean~ SavedVariance~"),
+    Row("layer_norm", layer_norm, "", "X Scale? Bias?", "Y Mean~ Variance~"),
+    Row("group_norm", group_norm, "", "X Scale? Bias?", "Y"),
+    Row("prelu", prelu, "", "X Alpha"),
+    Row("lstm_unit", lstm_unit, "", "X C_prev", "C H"),
+    Row("gru_unit", gru_unit, "", "Input HiddenPrev Weight Bias?", "Gate~ ResetHiddenPrev~ Hidden"),
+    Row("lookup_table", lookup_table, "", "W Ids", gradient=lookup_gradient),
+]  # fmt: skip

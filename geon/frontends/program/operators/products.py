@@ -1,0 +1,93 @@
+"""Operators for products of matrices, and linear algebra of the last two positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import geon
+
+from ....op_graph.axes.lengths import product
+from ...positional.elementwise import elementwise
+from ...positional.movement import with_axis
+from ...positional.products import matmul
+from ...positional.reductions import reduce
+from ...positional.reshaping import flatten_to, reshape, transpose, unsqueeze
+from ...positional.values import PositionalArray, Value, array, as_array, fresh, renamed
+from .rows import Function, Row
+
+
+def mul(x: Value, y: Value, *, x_num_col_dims: int = 1, y_num_col_dims: int = 1) -> Value:
+    """Return the product of X and Y as matrices, whose rows are so many first positions."""
+    columns = y.shape[y_num_col_dims:]
+    left, right = flatten_to(x, x_num_col_dims, len(x.shape)), flatten_to(y, 0, y_num_col_dims)
+    found = matmul(left, reshape(right, [right.shape[0], product(columns)]))
+    return reshape(found, [*x.shape[:x_num_col_dims], *columns])
+
+
+def turned(x: Value) -> Value:
+    """Return x with its last two positions exchanged; a vector as it is."""
+    rank = len(x.shape)
+    return transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else x
+
+
+def matmul_of(
+    x: Value, y: Value, *, transpose_X: bool = False, transpose_Y: bool = False, alpha: float = 1.0
+) -> Value:
+    """Return alpha times the product of matrices in the last two positions."""
+    found = matmul(turned(x) if transpose_X else x, turned(y) if transpose_Y else y)
+    return found if alpha == 1 else elementwise(lambda t: t * alpha, found)
+
+
+def bilinear(x: Value, y: Value, weight: Value, bias: Value | None) -> Value:
+    """Return x W_k y for each matrix k of Weight (K, M, N), plus a bias, over (B, K)."""
+    k, m, n = weight.shape
+    left = matmul(x, reshape(transpose(weight, [1, 0, 2]), [m, k * n]))
+    parts = elementwise(geon.multiply, reshape(left, [x.shape[0], k, n]), unsqueeze(y, [1]))
+    found = reduce(geon.sum, parts, [2], False)
+    return found if bias is None else elementwise(geon.add, found, bias)
+
+
+def _square(x: Value) -> tuple[PositionalArray, list[Any]]:
+    """Return matrices with axes for rows and columns, also of length 1, and all their names."""
+    rank = len(x.shape)
+    given = with_axis(with_axis(as_array(x), rank - 2, "row"), rank - 1, "column")
+    return given, [d and d.name for d in given.dims]
+
+
+def of_matrices(f: Function, order: tuple[int, ...]) -> Function:
+    """Return the function of an operator that applies ``f(tensor, axes)`` to matrices.
+
+    ``order`` has the axes of the result after the batch: 0 for the rows of x, 1 for its columns.
+    """
+
+    def build(x: Value) -> Value:
+        given, names = _square(x)
+        return array(f(given.tensor, names[-2:]), [*names[:-2], *[names[k - 2] for k in order]])
+
+    return build
+
+
+def solve(x: Value, y: Value) -> Value:
+    """Return the solution of X Z = Y, where Y has columns as its last position."""
+    given, names = _square(x)
+    right = with_axis(as_array(y), len(y.shape) - 2)
+    last = None if right.dims[-1] is None else fresh("columns", names)
+    right = renamed(right, [*names[:-1], last])
+    return array(geon.linalg.solve(given.tensor, right.tensor, names[-2:]),
+                 [*names[:-2], names[-1], last])  # fmt: skip
+
+
+ROWS = [
+    Row("mul", mul, "", "X Y"),
+    Row("matmul", matmul_of, "", "X Y"),
+    Row("dot", lambda x, y: reduce(geon.sum, elementwise(geon.multiply, x, y), [len(x.shape) - 1]),
+        "Return the sums of products along the last position, which has length 1 then.", "X Y"),
+    Row("bilinear_tensor_product", bilinear, "", "X Y Weight Bias?"),
+    Row("addmm", lambda x, a, b, *, alpha=1.0, beta=1.0: elementwise(
+        lambda t, p: beta * t + alpha * p, x, matmul(a, b)),
+        "Return beta times Input plus alpha times the product of X and Y.", "Input X Y"),
+    Row("cholesky", of_matrices(geon.linalg.cholesky, (0, 1)), "Return L with X = L L^T."),
+    Row("inverse", of_matrices(geon.linalg.inv, (1, 0)), "Return inverses of matrices."),
+    Row("determinant", of_matrices(geon.linalg.det, ()), "Return determinants of matrices."),
+    Row("solve", solve, "", "X Y"),
+]  # fmt: skip

@@ -1,0 +1,149 @@
+"""Operators that reduce positions, or combine elements along them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import geon
+
+from ...positional.elementwise import elementwise
+from ...positional.functions import argument, extreme, order_along, running
+from ...positional.movement import with_axis
+from ...positional.programs import cast
+from ...positional.reductions import along, along_axis, reduce
+from ...positional.reshaping import flatten_to, reshape
+from ...positional.values import Value, array, as_array, position
+from .rows import FLOAT, Function, Row
+
+
+def positions(dim: Any, rank: int) -> list[int]:
+    """Return positions from 0 on for one or several."""
+    return [position(k, rank) for k in (dim if isinstance(dim, (list, tuple)) else [dim])]
+
+
+def reduction(f: Function) -> Function:
+    """Return the function of an operator that reduces some positions by ``f``."""
+
+    def build(
+        x: Value, *, dim: Any = (0,), keep_dim: Any = False, reduce_all: Any = False
+    ) -> Value:
+        rank = len(x.shape)
+        at = list(range(rank)) if reduce_all else positions(dim, rank)
+        return (extreme if f in (geon.max, geon.min) else reduce)(f, x, at, keep_dim)
+
+    return build
+
+
+def whole(f: Function, x: Value) -> Value:
+    """Return ``f``, such as ``geon.sum``, over all elements, with shape (1,)."""
+    return reshape(reduce(f, x, range(len(x.shape)), False), [1])
+
+
+def cumulative(f: Function) -> Function:
+    """Return the function of an operator that combines the elements before each one by ``f``."""
+
+    def build(x: Value, *, axis: int = -1, exclusive: bool = False, reverse: bool = False) -> Value:
+        options = {"exclusive": True} if exclusive else {}
+        return running(f, x, position(axis, len(x.shape)), reverse=reverse, **options)
+
+    return build
+
+
+def normalised(f: Function) -> Function:
+    """Return the function of an operator such as softmax, along a position."""
+    return lambda x, *, axis=-1: along(f, x, [position(axis, len(x.shape))])
+
+
+def extreme_index(f: Function) -> Function:
+    """Return the function of an operator for the index of the largest or smallest element."""
+    return lambda x, *, axis=-1, keep_dim=False: argument(
+        f, x, position(axis, len(x.shape)), keep_dim
+    )
+
+
+def argsort(x: Value, *, axis: int = -1) -> tuple[Value, Value]:
+    """Return sorted elements, and the indices that sort, along a position."""
+    at = position(axis, len(x.shape))
+    return along_axis(geon.sort, x, at), order_along(x, at)
+
+
+def top_k(x: Value, *, k: int = 1) -> Any:
+    """Return the k largest elements of the last position, and their indices."""
+    given = with_axis(as_array(x), len(x.shape) - 1)
+    found = geon.top_k(given.tensor, k, given.dims[-1])
+    dims = [d and d.name for d in given.dims]
+    return tuple([array(each, dims) for each in found])
+
+
+def accuracy(out: Value, indices: Value, label: Value) -> tuple[Value, ...]:
+    """Return the share of rows with the label among the indices, their number, and all rows'."""
+    equal = elementwise(geon.equal, cast(indices, "int64"), cast(label, "int64"))
+    hit = cast(reduce(geon.any, equal, [1], False), "float32")
+    counts = whole(geon.sum, hit), whole(geon.sum, elementwise(lambda t: t * 0 + 1, hit))
+    return elementwise(geon.divide, *counts), *[cast(each, "int32") for each in counts]
+
+
+def l2_normalize(x: Value, *, axis: int = -1, epsilon: float = 1e-10) -> tuple[Value, Value]:
+    """Return x divided by its norm along a position, and the norm."""
+    squares = reduce(geon.sum, elementwise(geon.square, x), [position(axis, len(x.shape))])
+    norm = elementwise(lambda s: geon.sqrt(s + epsilon), squares)
+    return elementwise(geon.divide, x, norm), norm
+
+
+def clip_by_norm(x: Value, *, max_norm: float = FLOAT) -> Value:
+    """Return x scaled so that its norm is at most max_norm."""
+    norm = reshape(whole(geon.L2_norm, x), [])
+    return elementwise(lambda t, n: t * (max_norm / geon.maximum(n, max_norm)), x, norm)
+
+
+def in_rows(x: Value) -> Value:
+    """Return sums over all positions but the first, (N, 1)."""
+    return reduce(geon.sum, flatten_to(x, 1, len(x.shape)), [1])
+
+
+def cos_sim(x: Value, y: Value) -> tuple[Value, Value, Value]:
+    """Return the cosines of rows of X and Y, (N, 1), and the norms of both."""
+    norms = [elementwise(geon.sqrt, in_rows(elementwise(geon.square, each))) for each in (x, y)]
+    size = elementwise(geon.multiply, *norms)
+    dots = in_rows(elementwise(geon.multiply, x, y))
+    return elementwise(geon.divide, dots, size), norms[0], norms[1]
+
+
+def squared_l2_distance(x: Value, y: Value) -> tuple[Value, Value]:
+    """Return X - Y, and the sums of its squares over each row, (N, 1)."""
+    rest = elementwise(geon.subtract, x, y)
+    return rest, in_rows(elementwise(geon.square, rest))
+
+
+REDUCTIONS: dict[str, Function] = {
+    "reduce_sum": geon.sum, "reduce_mean": geon.mean, "reduce_max": geon.max,
+    "reduce_min": geon.min, "reduce_prod": geon.prod, "logsumexp": geon.logsumexp,
+    "reduce_var": geon.variance, "reduce_std": geon.std, "frobenius_norm": geon.L2_norm,
+    "reduce_squared_l2": geon.squared_L2, "reduce_median": geon.median,
+    "reduce_nanmean": geon.nanmean, "reduce_nansum": geon.nansum,
+    "reduce_all": geon.all, "reduce_any": geon.any, "count_nonzero": geon.count_nonzero,
+}  # fmt: skip
+RUNNING: dict[str, Function] = {
+    "cumsum": geon.cumsum, "cumprod": geon.cumprod, "cummax": geon.cummax, "cummin": geon.cummin,
+    "logcumsumexp": geon.logcumsumexp,
+}  # fmt: skip
+TESTS = {"reduce_all", "reduce_any", "count_nonzero"}
+ROWS = [
+    *[Row(name, reduction(f), f"Return {f.__name__} over positions.", gradient=name not in TESTS)
+        for name, f in REDUCTIONS.items()],
+    *[Row(name, cumulative(f), f"Return {name} along a position.") for name, f in RUNNING.items()],
+    Row("softmax", normalised(geon.softmax), "Return the softmax along a position."),
+    Row("log_softmax", normalised(geon.log_softmax), "Return the logarithm of the softmax."),
+    *[Row(name, extreme_index(f), f"Return {f.__name__} along a position.", gradient=False)
+        for name, f in {"arg_max": geon.argmax, "arg_min": geon.argmin}.items()],
+    Row("mean", lambda x: whole(geon.mean, x), "Return the mean of all elements, shape (1,)."),
+    Row("argsort", argsort, "", "X", "Out Indices"),
+    Row("top_k", top_k, "", "X", "Out Indices"),
+    Row("accuracy", accuracy, "", "Out Indices Label", "Accuracy Correct Total", gradient=False),
+    Row("norm", l2_normalize, "", "X", "Out Norm"),
+    Row("squared_l2_norm", lambda x: whole(geon.squared_L2, x), "Return the sum of squares, (1,)."),
+    Row("l1_norm", lambda x: whole(geon.sum, elementwise(abs, x)), "Return the sum of |x|, (1,)."),
+    Row("clip_by_norm", clip_by_norm),
+    Row("cos_sim", cos_sim, "", "X Y", "Out XNorm YNorm"),
+    Row("squared_l2_distance", squared_l2_distance, "", "X Y", "sub_result Out"),
+]  # fmt: skip

@@ -1,0 +1,124 @@
+"""``Row``: an operator as one row of a table, from which its prototype is made.
+
+A row states the slots. Attributes are the keyword-only parameters of its function: a default, or a
+type such as ``INTS`` for one that is required. ``ATTRIBUTES`` has their comments and checks.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..registry import REQUIRED, Attribute, Check, at_least, in_range, one_of, register_operator
+
+Function: TypeAlias = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Needed:
+    """The default of a required attribute: its type."""
+
+    type: str
+
+
+INT: Any = Needed("int")
+FLOAT: Any = Needed("float")
+INTS: Any = Needed("ints")
+BLOCK: Any = Needed("block")
+FLOATS: Any = Needed("floats")
+STRING: Any = Needed("string")
+TYPES = {int: "int", float: "float", bool: "bool", str: "string"}  # of attributes by default
+
+SHARE = in_range(0, 1)
+# Comment and check of attributes by name.
+ATTRIBUTES: dict[str, tuple[str, Check | None]] = {
+    name: (comment, check)
+    for names, comment, check in [
+        ("axis dim", "position; negative ones count from the end", None),
+        ("axes perm", "positions; negative ones count from the end", None),
+        ("keep_dim", "True to keep reduced positions with length 1", None),
+        ("reduce_all", "True to reduce over all positions", None),
+        ("exclusive", "True to leave out the element itself, or elements outside", None),
+        ("reverse is_reverse", "True to begin at the end", None),
+        ("sub_block true_block false_block", "block that it runs", None),
+        ("condition", "position of the condition among what is carried", None),
+        ("carried true_rows false_rows", "positions of inputs: what a block writes, or rows", None),
+        ("max_steps capacity", "largest number of steps, or of tensors", None),
+        ("shape", "lengths; -1 is derived from the data", at_least(-1)),
+        ("dtype out_dtype", "name of the dtype of the result", None),
+        ("value pad_value", "number of the new elements", None),
+        ("seed", "of the draws; 0 takes one of the program", at_least(0)),
+        ("epsilon eps", "number added against division by 0, or limit", at_least(0)),
+        ("dropout_prob", "probability of 0", SHARE),
+        ("is_test", "True for inference", None),
+        ("strides", "steps between windows", at_least(1)),
+        ("paddings", "elements before and after", at_least(0)),
+        ("dilations", "steps inside of a window", at_least(1)),
+        ("ksize", "lengths of windows", at_least(1)),
+        ("groups group", "number of groups of channels", at_least(1)),
+        ("k depth num num_rows", "a count", at_least(0)),
+        ("momentum mu beta1 beta2 rho", "smoothing factor", SHARE),
+        ("pooling_type", "reduction of a window", one_of("max", "avg")),
+        ("pooltype", "reduction of a sequence",
+         one_of("SUM", "AVERAGE", "SQRT", "MAX", "MIN", "FIRST", "LAST")),
+        ("mode", "see the operator", None),
+        ("reduction", "of the losses", one_of("none", "mean", "sum", "batchmean")),
+        ("soft_label", "True for distributions as labels, instead of indices", None),
+        ("ignore_index padding_idx", "index that counts as none; negative for no such", None),
+        ("max_norm", "largest norm", at_least(0)),
+        ("std sigma", "standard deviation, or scale", at_least(0)),
+        ("input_dim_idx output_dim_idx", "position of the length of the batch", at_least(0)),
+    ]
+    for name in names.split()
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """An operator: its type, its function, its slots as in ``register_operator``, and a comment.
+
+    ``gradient`` is True to derive one, False for none, or a function. The default of ``comment`` is
+    the docstring of ``f``.
+    """
+
+    type: str
+    f: Function
+    comment: str = ""
+    inputs: str = "X"
+    outputs: str = "Out"
+    gradient: bool | Function = True
+
+
+def register(rows: Iterable[Row]) -> None:
+    """Register operators by their rows."""
+    for row in rows:
+        register_operator(
+            row.type,
+            row.f,
+            row.inputs.split(),
+            row.outputs.split(),
+            attributes(row.f),
+            gradient=row.gradient if callable(row.gradient) else None,
+            differentiable=row.gradient is not False,
+            positional=True,
+            comment=row.comment or inspect.getdoc(row.f) or "",
+        )
+
+
+def attributes(f: Function) -> list[Attribute]:
+    """Return the attributes of an operator from the keyword-only parameters of its function."""
+    found = []
+    for each in inspect.signature(f).parameters.values():
+        if each.kind is each.KEYWORD_ONLY:
+            value = each.default
+            comment, check = ATTRIBUTES.get(each.name, ("as in the formula", None))
+            if isinstance(value, Needed):
+                kind, value = value.type, REQUIRED
+            elif isinstance(value, tuple):
+                kind = "ints"
+            else:
+                kind = TYPES[type(value)]
+            found.append(Attribute(each.name, kind, value, comment, check))
+    return found

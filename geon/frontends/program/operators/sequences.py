@@ -1,0 +1,158 @@
+"""Operators on sequences of different lengths: rows one after another, and their offsets.
+
+``Offsets`` has one number more than there are sequences: sequence i has the rows from offset i up
+to, without, offset i + 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ...positional.elementwise import elementwise
+from ...positional.indexing import gather
+from ...positional.movement import Part, concat, slices, with_axis
+from ...positional.picking import gather_at, numbers
+from ...positional.products import matmul
+from ...positional.programs import cast
+from ...positional.reshaping import unsqueeze
+from ...positional.values import Size, Value, array, as_array, fresh, host, renamed
+from .rows import INT, Function, Row
+
+
+def begins(offsets: Value) -> Value:
+    """Return the first row of each sequence."""
+    return slices(offsets, {0: Part(0, -1)})
+
+
+def ends(offsets: Value) -> Value:
+    """Return the row after the last of each sequence."""
+    return slices(offsets, {0: Part(1)})
+
+
+def lengths_of(offsets: Value) -> Value:
+    """Return the length of each sequence."""
+    return elementwise(geon.subtract, ends(offsets), begins(offsets))
+
+
+def sequence_numbers(x: Value, offsets: Value) -> Value:
+    """Return the number of the sequence that each row of x belongs to."""
+    rows, bounds = with_axis(as_array(numbers(x.shape[0])), 0), with_axis(as_array(offsets), 0)
+    bounds = renamed(bounds, [fresh("offset", rows.tensor.axes.names)])
+    wide = geon.cast(bounds.tensor, "int64")
+    found = geon.searchsorted(wide, rows.tensor, bounds.dims[0], side="right") - 1
+    return array(found, rows.dims)
+
+
+def row_numbers(x: Value, offsets: Value) -> list[Value]:
+    """Return for each row of x its number, the first of its sequence, and the one after."""
+    at, bounds = sequence_numbers(x, offsets), cast(offsets, "int64")
+    return [numbers(x.shape[0]), gather(begins(bounds), at, 0), gather(ends(bounds), at, 0)]
+
+
+def segmented(f: Function, x: Value, offsets: Value) -> Value:
+    """Return ``f``, such as ``geon.segment_sum``, of the rows of each sequence."""
+    given = with_axis(as_array(x), 0)
+    names: list[Any] = [d and d.name for d in given.dims]
+    at = renamed(with_axis(as_array(sequence_numbers(x, offsets)), 0), names[:1]).tensor
+    name = fresh("sequence", given.tensor.axes.names)
+    count: Size = as_array(offsets).shape[0] - 1
+    return array(f(given.tensor, at, geon.Axis(name, count), names[0]), [name, *names[1:]])
+
+
+def masked(mask: Value, x: Value, other: float = 0) -> Value:
+    """Return the rows of x where a mask over their first positions is true, else a number."""
+    wide = unsqueeze(mask, range(len(mask.shape), len(x.shape)))
+    return elementwise(lambda m, t: geon.where(m, t, geon.cast(other, t.dtype)), wide, x)
+
+
+def sequence_pool(x: Value, offsets: Value, *, pooltype: str = "AVERAGE") -> Value:
+    """Return one row for each sequence: a sum, mean, extreme, the first or the last row."""
+    if pooltype in ("FIRST", "LAST"):
+        at = begins(offsets) if pooltype == "FIRST" else elementwise(lambda t: t - 1, ends(offsets))
+        return gather(x, at, 0)
+    folds = {"MAX": geon.segment_max, "MIN": geon.segment_min, "AVERAGE": geon.segment_mean}
+    found = segmented(folds.get(pooltype, geon.segment_sum), x, offsets)
+    if pooltype != "SQRT":
+        return found
+    count = unsqueeze(cast(lengths_of(offsets), x.dtype), range(1, len(x.shape)))
+    return elementwise(lambda t, n: t * geon.rsqrt(geon.maximum(n, 1)), found, count)
+
+
+def sequence_softmax(x: Value, offsets: Value) -> Value:
+    """Return the softmax over the rows of each sequence."""
+    at = sequence_numbers(x, offsets)
+    high = gather(segmented(geon.segment_max, x, offsets), at, 0)
+    powers = elementwise(lambda t, m: geon.exp(t - geon.stop_gradient(m)), x, high)
+    total = gather(segmented(geon.segment_sum, powers, offsets), at, 0)
+    return elementwise(geon.divide, powers, total)
+
+
+def sequence_conv(
+    x: Value, weight: Value, offsets: Value, *, contextLength: int = 3, contextStart: int = -1
+) -> Value:
+    """Return the product of the rows around each row with Filter (contextLength * D, M)."""
+    row, low, high = row_numbers(x, offsets)
+    parts = []
+    for k in range(contextStart, contextStart + contextLength):
+        at = elementwise(lambda r, k=k: r + k, row)
+        inside = elementwise(lambda r, a, b: geon.logical_and(a <= r, r < b), at, low, high)
+        parts.append(masked(inside, gather(x, masked(inside, at), 0)))
+    return matmul(concat(parts, 1), weight)
+
+
+def before(lengths: Value, count: int) -> Value:
+    """Return True at the positions before each length, along a new last position."""
+    rank = len(lengths.shape) + 1
+    place = numbers(count, rank, rank - 1)
+    return elementwise(geon.greater, unsqueeze(cast(lengths, "int64"), [rank - 1]), place)
+
+
+def sequence_pad(
+    x: Value, offsets: Value, *, padded_length: int = INT, pad_value: float = 0.0
+) -> tuple[Value, Value]:
+    """Return sequences (N, padded_length, ...) with a number after their ends, and the lengths.
+
+    Rows beyond padded_length are left out.
+    """
+    count = cast(lengths_of(offsets), "int64")
+    inside, first = before(count, padded_length), unsqueeze(cast(begins(offsets), "int64"), [1])
+    at = masked(inside, elementwise(geon.add, first, numbers(padded_length, 2, 1)))
+    return masked(inside, gather(x, at, 0), pad_value), count
+
+
+def sequence_unpad(x: Value, y: Value, offsets: Value) -> Value:
+    """Return the rows of padded sequences X one after another, as many as Y has."""
+    row, low, _ = row_numbers(y, offsets)
+    inside = elementwise(geon.subtract, row, low)
+    return gather_at(x, {0: sequence_numbers(y, offsets), 1: inside})
+
+
+def offsets_of(x: Value) -> Value:
+    """Return the offsets of sequences of these lengths."""
+    given = with_axis(as_array(cast(x, "int64")), 0)
+    whole = array(geon.cumsum(given.tensor, given.dims[0]), given.dims)
+    return concat([host(np.zeros(1, np.int64)), whole], 0)
+
+
+ROWS = [
+    Row("sequence_pool", sequence_pool, "", "X Offsets"),
+    Row("sequence_softmax", sequence_softmax, "", "X Offsets"),
+    Row("sequence_expand", lambda x, y, offsets: gather(x, sequence_numbers(y, offsets), 0),
+        "Return row i of X for each row of sequence i of Y, which has the offsets.",
+        "X Y Offsets"),
+    Row("sequence_reverse", lambda x, offsets: gather(
+        x, elementwise(lambda r, a, b: a + b - 1 - r, *row_numbers(x, offsets)), 0),
+        "Return the rows of each sequence in reverse order.", "X Offsets", "Y"),
+    Row("sequence_conv", sequence_conv, "", "X Filter Offsets"),
+    Row("sequence_mask", lambda x, *, maxlen=INT, dtype="int64": cast(before(x, maxlen), dtype),
+        "Return 1 at the positions before each length, along a new last position, else 0.",
+        "X", "Y", gradient=False),
+    Row("sequence_pad", sequence_pad, "", "X Offsets", "Out Length"),
+    Row("sequence_unpad", sequence_unpad, "", "X Y Offsets"),
+    Row("sequence_lengths", lengths_of, "", "Offsets", gradient=False),
+    Row("sequence_offsets", offsets_of, "", "X", "Offsets", gradient=False),
+]  # fmt: skip

@@ -7,9 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import geon
+
 from ...errors import ArgumentError, GeonError
 from ...op_graph.core.source_info import building
-from .registry import OperatorError, OpInfo, Slot
+from ...op_graph.values.dtypes import is_continuous
+from ..positional.regions import fitted, ordered
+from ..positional.values import PositionalArray, array
+from .registry import GRAD_OP, OperatorError, OpInfo, Slot
 from .values import ProgramValue, as_value, by_dimension
 
 if TYPE_CHECKING:
@@ -46,15 +51,17 @@ def evaluate(
     ``values`` begins with those of the parameters of the block; ``ops`` are all by default.
     """
     for op in program.blocks[index].ops if ops is None else ops:
-        found = apply(program, op, values)
+        found = apply(program, op, values, index > 0)
         for slot, ids in op.outputs.items():
             values.update(zip(ids or (), found[slot] if ids else (), strict=True))
     values.pop(EMPTY, None)
     return values
 
 
-def apply(program: Program, op: Operator, values: Mapping[int, ProgramValue]) -> Values:
-    """Return the values of an operator's outputs by slot.
+def apply(
+    program: Program, op: Operator, values: Mapping[int, ProgramValue], is_inner: bool = False
+) -> Values:
+    """Return the values of an operator's outputs by slot; ``is_inner`` if it is in an inner block.
 
     Errors name the operator, its inputs with their shapes and writers, and the user's line.
     """
@@ -69,7 +76,9 @@ def apply(program: Program, op: Operator, values: Mapping[int, ProgramValue]) ->
     with building() as current:
         current.site = op.site
         try:
-            return compute(op.info, given, attributes)
+            found = compute(op.info, given, attributes)
+            is_ruled = is_inner and op.info.gradient is not None
+            return with_rule(op.info, given, found, attributes) if is_ruled else found
         except (GeonError, ValueError, TypeError, ArithmeticError, LookupError) as error:
             if hasattr(error, "operator"):  # that of a block, which is explained
                 raise
@@ -108,6 +117,47 @@ def compute(info: OpInfo, given: Mapping[str, Any], attributes: Mapping[str, Any
         name: None if values is None else [None if v is None else as_value(v) for v in values]
         for name, values in by_slot(slots, listed).items()
     }
+
+
+def with_rule(info: OpInfo, given: Values, found: Values, attributes: Mapping[str, Any]) -> Values:
+    """Return the outputs ``found`` with the gradient that was registered as their derivative.
+
+    So loops and branches, whose bodies geon derives, use it, too. An operator on other values than
+    tensors keeps the derivative of its function.
+    """
+    every = {**given, **found}
+    places = [
+        (name, k) for name, vs in every.items() for k, v in enumerate(vs or ()) if v is not None
+    ]
+    if not all(isinstance(every[name][k], PositionalArray) for name, k in places):
+        return found
+    held = {(name, k): ordered(every[name][k]) for name, k in places}
+
+    def ruled(place: tuple[str, int]) -> PositionalArray:
+        value = held[place]
+
+        def rule(g: Any, _: Any, *tensors: Any) -> list[Any]:
+            from .gradients import by_rule  # imported for training only
+
+            now: Values = {name: vs and [None] * len(vs) for name, vs in every.items()}
+            now |= {slot.name + GRAD_OP: now[slot.name] and [*now[slot.name]] for slot in outputs}
+            now[place[0] + GRAD_OP][place[1]] = array(g, value.dims)
+            for (name, k), tensor in zip(places, tensors, strict=True):
+                now[name][k] = array(tensor, held[name, k].dims)
+            gradients = by_rule(info, now, attributes)
+            parts = [gradients[name][k] if name in gradients else None for name, k in places]
+            what = f"a gradient of {info.type}"
+            pairs = zip(parts, held.values(), strict=True)
+            return [part and fitted(part, like, what) for part, like in pairs]
+
+        made = geon.custom_deriv(rule)(lambda *_: value.tensor)(*[v.tensor for v in held.values()])
+        return array(made, value.dims)
+
+    outputs = info.proto.outputs
+    for name, k in places:
+        if name in found and is_continuous(found[name][k].dtype):
+            found[name][k] = ruled((name, k))
+    return found
 
 
 def by_slot(slots: Sequence[Slot], values: Sequence[Any]) -> Values:

@@ -41,14 +41,14 @@ def gradient_info(forward: OpInfo) -> OpInfo:
 
     def function(*values: Any, **attributes: Any) -> Any:
         given = by_slot(made.inputs, values)
-        gradients = (_derived if forward.gradient is None else _by_rule)(forward, given, attributes)
+        gradients = (_derived if forward.gradient is None else by_rule)(forward, given, attributes)
         listed = [single(slot, gradients.get(slot.name)) for slot in proto.inputs]
         return listed[0] if len(listed) == 1 else tuple(listed)
 
     return OpInfo(made, function, positional=True, gradient_of=forward)
 
 
-def _by_rule(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Values:
+def by_rule(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Values:
     """Return the gradients by the function that was registered, with zeros for unused outputs."""
     assert forward.gradient is not None
     proto, every = forward.proto, dict(attributes)

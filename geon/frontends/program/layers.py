@@ -29,25 +29,40 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Initializer:
-    """An operator of the start-up program that fills a parameter, and its attributes by shape."""
+    """An operator of the start-up program that fills a parameter, with its attributes.
+
+    ``variance(inputs, outputs)`` scales its spread from 1 to that variance, for weights of the
+    shape (inputs, outputs) or (outputs, inputs, ...).
+    """
 
     type: str
-    attributes: Callable[[Sequence[int]], Mapping[str, Any]]
+    attributes: Mapping[str, Any]
+    variance: Callable[[int, int], float] | None = None
+
+    def attributes_for(self, shape: Sequence[int]) -> dict[str, Any]:
+        """Return the attributes of the operator for a parameter of a shape."""
+        if self.variance is None:
+            return dict(self.attributes)
+        first, second, *window = [*shape, 1, 1][: max(2, len(shape))]
+        fans = [first * math.prod(window), second * math.prod(window)]
+        scale = math.sqrt(self.variance(*(fans[::-1] if window else fans)))
+        spreads = ("min", "max", "std")
+        return {k: v * scale if k in spreads else v for k, v in self.attributes.items()}
 
 
 def Constant(value: float = 0.0) -> Initializer:
     """Return the initialiser that sets each element to ``value``."""
-    return Initializer("fill_constant", lambda shape: {"value": value})
+    return Initializer("fill_constant", {"value": value})
 
 
 def Uniform(low: float = -1.0, high: float = 1.0, seed: int = 0) -> Initializer:
     """Return the initialiser that draws from a uniform distribution."""
-    return Initializer("uniform_random", lambda shape: {"min": low, "max": high, "seed": seed})
+    return Initializer("uniform_random", {"min": low, "max": high, "seed": seed})
 
 
 def Normal(loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> Initializer:
     """Return the initialiser that draws from a normal distribution."""
-    return Initializer("gaussian_random", lambda shape: {"mean": loc, "std": scale, "seed": seed})
+    return Initializer("gaussian_random", {"mean": loc, "std": scale, "seed": seed})
 
 
 def TruncatedNormal(loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> Initializer:
@@ -57,25 +72,13 @@ def TruncatedNormal(loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> Init
 
 def Xavier(uniform: bool = True, seed: int = 0) -> Initializer:
     """Return the initialiser of Glorot and Bengio (2010): the variance 2 / (inputs + outputs)."""
-    return _scaled(lambda inputs, outputs: 2 / (inputs + outputs), uniform, seed)
+    unit = Uniform(-math.sqrt(3), math.sqrt(3), seed) if uniform else Normal(seed=seed)
+    return replace(unit, variance=lambda inputs, outputs: 2 / (inputs + outputs))
 
 
 def MSRA(uniform: bool = True, seed: int = 0) -> Initializer:
     """Return the initialiser of He et al. (2015): the variance 2 / inputs."""
-    return _scaled(lambda inputs, outputs: 2 / inputs, uniform, seed)
-
-
-def _scaled(variance: Callable[[int, int], float], uniform: bool, seed: int) -> Initializer:
-    """Return draws with the mean 0 for weights (inputs, outputs) or (outputs, inputs, ...)."""
-
-    def made(shape: Sequence[int]) -> Initializer:
-        first, second, *window = [*shape, 1, 1][: max(2, len(shape))]
-        fans = [first * math.prod(window), second * math.prod(window)]
-        scale = math.sqrt(variance(*(fans[::-1] if window else fans)))
-        bound = math.sqrt(3) * scale
-        return Uniform(-bound, bound, seed) if uniform else Normal(0.0, scale, seed)
-
-    return Initializer(made([]).type, lambda shape: made(shape).attributes(shape))
+    return replace(Xavier(uniform, seed), variance=lambda inputs, outputs: 2 / inputs)
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,7 @@ def initialise(startup: Program, var: Var, by: Initializer) -> None:
     block = startup.global_block()
     if var.name not in block.variables:
         block.create_var(var.name, var.shape, var.dtype, persistable=True)
-        attributes = {**by.attributes(var.shape), "shape": var.shape, "dtype": var.dtype}
+        attributes = {**by.attributes_for(var.shape), "shape": var.shape, "dtype": var.dtype}
         block.append_op(by.type, {}, {"Out": var.name}, attributes)
 
 
@@ -182,9 +185,11 @@ def create_global_var(
     return made
 
 
-def _activated(x: Var, act: str | None) -> Var:
-    found: Var = x if act is None else getattr(op, act)(x)
-    return found
+def _layer(type: str, x: Var, act: str | None = None, /, **given: Any) -> Var:
+    """Add an operator of one output that the next layer reads; return it activated."""
+    found = getattr(op, type)(x, **given)
+    first: Var = found[0] if isinstance(found, tuple) else found
+    return first if act is None else _layer(act, first)
 
 
 def _with_bias(x: Var, attr: Attr, at: int, act: str | None) -> Var:
@@ -192,7 +197,7 @@ def _with_bias(x: Var, attr: Attr, at: int, act: str | None) -> Var:
     if attr is not False:
         bias = create_parameter([x.shape[at]], x.dtype, attr, Constant(0.0), "bias")
         x = op.elementwise_add(x, bias, axis=at)
-    return _activated(x, act)
+    return x if act is None else _layer(act, x)
 
 
 def fc(
@@ -230,8 +235,7 @@ def embedding(
     ``padding_idx`` are 0.
     """
     table = create_parameter(size, dtype, param_attr, name="embedding.w")
-    found: Var = op.lookup_table(table, input, is_sparse=is_sparse, padding_idx=padding_idx)
-    return found
+    return _layer("lookup_table", table, Ids=input, is_sparse=is_sparse, padding_idx=padding_idx)
 
 
 def conv2d(
@@ -240,13 +244,15 @@ def conv2d(
     param_attr: Attr = None, bias_attr: Attr = None, act: str | None = None,
 ) -> Var:  # fmt: skip
     """Return images (N, C, H, W) convolved by filters, plus a bias by channel, activated."""
-    window, strides, paddings, dilations = (
+    window, *given = (
         [v] * 2 if isinstance(v, int) else list(v) for v in (filter_size, stride, padding, dilation)
     )
     shape = [num_filters, input.shape[1] // groups, *window]
     w = create_parameter(shape, input.dtype, param_attr, MSRA(uniform=False), "conv2d.w")
-    options = {"strides": strides, "paddings": paddings, "dilations": dilations, "groups": groups}
-    return _with_bias(op.conv2d(input, w, **options), bias_attr, 1, act)
+    options: Any = dict(zip(("strides", "paddings", "dilations"), given, strict=True))
+    return _with_bias(
+        _layer("conv2d", input, Filter=w, groups=groups, **options), bias_attr, 1, act
+    )
 
 
 def batch_norm(
@@ -260,11 +266,10 @@ def batch_norm(
     name = default_main_program().unique_name("batch_norm")
     mean = create_global_var(shape, 0.0, dtype, f"{name}.mean")
     variance = create_global_var(shape, 1.0, dtype, f"{name}.variance")
-    options = {"is_test": is_test, "momentum": momentum, "epsilon": epsilon}
-    written = {"MeanOut": mean, "VarianceOut": variance}
-    return _activated(
-        op.batch_norm(input, scale, bias, mean, variance, **options, **written)[0], act
-    )
+    return _layer(
+        "batch_norm", input, act, Scale=scale, Bias=bias, Mean=mean, Variance=variance,
+        MeanOut=mean, VarianceOut=variance, is_test=is_test, momentum=momentum, epsilon=epsilon,
+    )  # fmt: skip
 
 
 def layer_norm(
@@ -272,20 +277,19 @@ def layer_norm(
     epsilon: float = 1e-5, act: str | None = None,
 ) -> Var:  # fmt: skip
     """Return rows with mean 0 and variance 1 over the dimensions from ``begin_norm_axis`` on."""
-    shape = [math.prod(input.shape[begin_norm_axis:])]
-    given = {
-        slot: create_parameter(shape, input.dtype, None, Constant(value), f"layer_norm.{slot}")
-        for slot, value, is_wanted in (("Scale", 1.0, scale), ("Bias", 0.0, shift))
-        if is_wanted
-    }
-    options = {"begin_norm_axis": begin_norm_axis, "epsilon": epsilon}
-    return _activated(op.layer_norm(input, **given, **options), act)
+    shape, options = [math.prod(input.shape[begin_norm_axis:])], {}
+    for slot, value, is_wanted in (("Scale", 1.0, scale), ("Bias", 0.0, shift)):
+        if is_wanted:
+            by, name = Constant(value), f"layer_norm.{slot}"
+            options[slot] = create_parameter(shape, input.dtype, None, by, name)
+    return _layer(
+        "layer_norm", input, act, begin_norm_axis=begin_norm_axis, epsilon=epsilon, **options
+    )
 
 
 def array_write(x: Var, i: Var, array: Var | None = None, capacity: int = 0) -> Var:
     """Write ``x`` at index ``i`` of an array; without one, make one of ``capacity`` tensors."""
-    found: Var = op.write_to_array(x, i, array, Out=array, capacity=capacity)
-    return found
+    return _layer("write_to_array", x, Index=i, Array=array, Out=array, capacity=capacity)
 
 
 def __getattr__(name: str) -> Any:

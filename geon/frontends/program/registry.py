@@ -209,9 +209,8 @@ class OpInfo:
 
     ``gradient`` takes by keyword what it names: inputs, outputs, the gradients of outputs such as
     ``Out_grad``, attributes; it returns a dictionary from input slots to gradients. None derives
-    it. ``differentiable`` is False for an operator without gradient. Inside of a loop or branch
-    the derivative of the function is used. ``takes`` are the parameters of ``gradient``, and
-    ``gradient_of`` is the operator that a gradient operator belongs to.
+    it. ``differentiable`` is False for an operator without gradient. ``takes`` are the parameters
+    of ``gradient``, and ``gradient_of`` is the operator that a gradient operator belongs to.
     """
 
     proto: OpProto

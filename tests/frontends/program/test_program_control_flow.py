@@ -7,7 +7,7 @@ import geon
 from geon.frontends.program import layers
 from geon.frontends.program.backward import append_backward, calc_gradient
 from geon.frontends.program.control_flow import ConditionalBlock
-from geon.frontends.program.registry import ProgramError
+from geon.frontends.program.registry import ProgramError, register_operator
 
 from .program_cases import new_program
 
@@ -326,3 +326,30 @@ def test_draws_inside_of_a_loop_are_those_of_its_gradient():
     y_now, gradient_now = run({"x": ones}, [y, gradient])
     assert 0 < (y_now == 0).sum() < 100
     np.testing.assert_array_equal(y_now, gradient_now)
+
+
+register_operator(
+    "test_straight_through",
+    lambda X: (geon.round(X), 2 * X),
+    outputs=["Out", "Other"],
+    gradient=lambda X, Out_grad, Other_grad: {"X": 10 * Out_grad + X * Other_grad},
+)
+
+
+def test_a_gradient_that_was_registered_holds_inside_of_loops():
+    with new_program() as run:
+        x = input_with_gradient("x", [2])
+        i, n = counter(0), counter(2)
+        y, z = layers.assign(x), layers.assign(x)
+        cond = layers.less_than(i, n)
+        with layers.While(cond, max_steps=4).block():
+            once, twice = layers.test_straight_through(x)
+            layers.elementwise_add(y, once, Out=y)
+            layers.elementwise_add(z, twice, Out=z)
+            count_up(i, n, cond)
+        (by_first,) = calc_gradient(total(y), x)
+        (by_second,) = calc_gradient(total(z), x)
+    found = run({"x": [[1.4, 2]]}, [y, by_first, by_second])
+    np.testing.assert_allclose(found[0], [[3.4, 6]], rtol=1e-6)
+    np.testing.assert_array_equal(found[1], [[21, 21]])
+    np.testing.assert_allclose(found[2], [[1 + 2 * 1.4, 5]], rtol=1e-6)

@@ -65,10 +65,10 @@ def test_creators_have_signatures_and_docstrings():
     ("arguments", "error", "message"),
     [
         ({}, AttributeValueError, r"needs the attribute factor \(float\); give factor="),
-        ({"factor": "3"}, AttributeValueError, "factor='3' is no float; give float greater than 0"),
-        ({"factor": -1}, AttributeValueError, "factor=-1 must be greater than 0"),
-        ({"factor": 1, "mode": "even"}, AttributeValueError, "must be one of 'plain', 'odd'"),
-        ({"factor": True}, AttributeValueError, "factor=True is no float"),
+        ({"factor": "3"}, AttributeValueError, "factor='3' is refused; give float, greater than 0"),
+        ({"factor": -1}, AttributeValueError, "factor=-1 is refused; give float, greater than 0"),
+        ({"factor": 1, "mode": "even"}, AttributeValueError, "give string, one of 'plain', 'odd'"),
+        ({"factor": True}, AttributeValueError, "factor=True is refused"),
         ({"factor": 1, "color": 3}, geon.ArgumentError, "unexpected keyword argument 'color'"),
     ],
 )
@@ -131,6 +131,6 @@ def test_checks_and_plain_values():
     for value in ([0], 2, [1.5], [True]):
         with pytest.raises(AttributeValueError):
             ints.checked(value, "f")
-    assert at_least(2).accepts(2) and not at_least(2).accepts((3, 1))
+    assert at_least(2).accepts(2) and not at_least(2).accepts(1)
     assert operator_info("test_scaled").type == "test_scaled"
     assert registry.Slot("X").name == "X"

@@ -188,7 +188,10 @@ class Command:
         if "format" in found and found["format"] is None:
             found["format"] = format
         if "random" in found:
-            found["random"] = geon.Random(0) if random is None else random
+            seed = found.pop("seed")
+            found["random"] = (
+                geon.Random(seed or 0) if seed is not None or random is None else random
+            )
         return found
 
     def _built(self, values: Values, format: str, random: Any) -> list[Value | None]:

@@ -66,8 +66,11 @@ class Program:
     results: tuple[PositionalArray, ...]
     what: str
 
-    def __call__(self, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor]) -> None:
+    def __call__(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
         """Run on these tensors; outputs may share memory with inputs."""
+        for k in self.fed:
+            if not isinstance(inputs[k], Tensor):
+                raise ArgumentError(f"{self.what} reads input {k}, which is {inputs[k]}: give it")
         given = [squeezed(inputs[k]) for k in self.fed]
         for number, (tensor, result) in enumerate(zip(outputs, self.results, strict=True)):
             if tensor.shape != result.shape or tensor.dtype != result.dtype:
@@ -78,9 +81,8 @@ class Program:
         self.computation(*given, out=[squeezed(tensor) for tensor in outputs])
 
 
-def squeezed(tensor: Tensor | None) -> Any:
+def squeezed(tensor: Tensor) -> Any:
     """Return a tensor's array without dimensions of length 1, without a copy."""
-    assert tensor is not None
     return np.squeeze(tensor.array)
 
 
@@ -89,16 +91,18 @@ def program_of(
     results: Sequence[Value],
     transformer: Transformer,
     what: str,
+    memory: int | str | None = None,
 ) -> Program:
     """Compile results over placeholders; those that no result needs are not fed."""
     made = [ordered(as_array(value)) for value in results]
     below = {id(op) for value in made for op in value.tensor.placeholders()}
     fed = [k for k, leaf in enumerate(leaves) if leaf is not None and id(leaf.tensor) in below]
     inputs: list[Any] = [leaves[k].tensor for k in fed]  # type: ignore[union-attr]  # not None
-    computation = transformer.computation([value.tensor for value in made], *inputs)
+    computation = transformer.computation([value.tensor for value in made], *inputs, memory=memory)
     return Program(computation, tuple(fed), tuple(made), what)
 
 
+_RANDOM = geon.Random(0)  # of commands without a seed, in the order in which they are compiled
 _programs: dict[Any, Program] = {}
 _lock = threading.Lock()
 
@@ -115,8 +119,7 @@ def command_program(command: Command, params: Params, wanted: tuple[int, ...]) -
         found = _programs.get(key)
         if found is None:
             leaves = [None if p is None else leaf_of(p, f"x{k}") for k, p in enumerate(params)]
-            random = geon.Random(dict(command.given).get("seed", 0))
-            outputs = command.apply(leaves, params, format=first.format, random=random)
+            outputs = command.apply(leaves, params, format=first.format, random=_RANDOM)
             results = []
             for k in wanted:
                 value = outputs[k] if k < len(outputs) else None
@@ -142,12 +145,14 @@ def cmd_exec(
 ) -> list[Tensor | None]:
     """Run a command on tensors, and return its outputs: those given, or new ones.
 
-    Inputs are tensors or arrays, None where the command needs none. Outputs that are None are not
-    computed. On a ``stream`` the call returns at once. Raises ``GeonError`` that names the command
+    Inputs are tensors or arrays, None where the command needs none, or a param where a backward
+    command needs the shape alone. Outputs that are None are not computed. On a ``stream`` the call returns at once. Raises ``GeonError`` that names the command
     and its inputs where they do not fit.
     """
-    tensors = [None if x is None else x if isinstance(x, Tensor) else Tensor(x) for x in inputs]
-    params = tuple([None if x is None else x.param for x in tensors])
+    tensors = [
+        x if x is None or isinstance(x, (Tensor, TensorParam)) else Tensor(x) for x in inputs
+    ]
+    params = tuple([x.param if isinstance(x, Tensor) else x for x in tensors])
     if outputs is None:
         found = infer_params(command, params)
         outputs = [None if p is None else Tensor.of(p) for p in found]

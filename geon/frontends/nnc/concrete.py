@@ -139,7 +139,7 @@ class Graph(GraphBase):
     def _is_one(self, order: Sequence[Exec]) -> bool:
         """Return True if nodes can be one computation."""
         slots = all_slots(order)
-        if len({self._backend(node) for node in order}) > 1:
+        if len({self._backend(node) for node in order if node.inputs}) > 1:
             return False
         return self.is_planned or not overlapping(slots)
 
@@ -161,7 +161,8 @@ class Graph(GraphBase):
             s for s in written if any(s is root(r) for r in self.results)
         ]  # fmt: skip
         values: list[Value] = [read(env, s) for s in kept]
-        backend = self._backend(order[0]) if order else "cpu"
+        first = next((node for node in order if node.inputs), *order[:1]) if order else None
+        backend = "cpu" if first is None else self._backend(first)
         program = program_of(leaves, values, transformer_of(backend), self.name, memory=self.memory)
         return program, inputs, kept
 

@@ -172,7 +172,7 @@ class GraphBase:
         """Return the command of a loop over another graph's nodes, and the slots that it reads."""
         order = loop.topsort()
         for start, end in carry_overs.items():
-            if start.param != end.param:
+            if (start.param.shape, start.param.dtype) != (end.param.shape, end.param.dtype):
                 raise ArgumentError(
                     f"{loop.name} carries {end} over to {start}: shape and dtype must be equal"
                 )
@@ -198,14 +198,15 @@ class GraphBase:
         if not cases:
             raise ArgumentError("case_of has no cases; give pairs of a graph and its results")
         listed = [(graph.topsort(), list(results)) for graph, results in cases]
-        stated = [[slot.param for slot in results] for _, results in listed]
-        stated += [] if default is None else [[slot.param for slot in default]]
+        whole = [*[results for _, results in listed], *([] if default is None else [default])]
+        stated = [[(s.param.shape, s.param.dtype) for s in results] for results in whole]
         for k, params in enumerate(stated):
             if params != stated[0]:
                 raise ArgumentError(
-                    f"case 0 has the results {', '.join(map(str, stated[0]))}, and "
+                    f"case 0 has the results {', '.join([str(s.param) for s in whole[0]])}, and "
                     f"{'the default' if k == len(cases) else f'case {k}'} has "
-                    f"{', '.join(map(str, params))}; give all the same shapes and dtypes"
+                    f"{', '.join([str(s.param) for s in whole[k]])}; give all the same shapes and "
+                    "dtypes"
                 )
         return case_command(index, reads, listed, default)
 

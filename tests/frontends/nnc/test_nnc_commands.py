@@ -21,7 +21,7 @@ def positive(*shape):
 IMAGE, LABELS = normal(2, 5, 4, 3), np.array([0, 2, 1], "int32")
 ROIS = np.array([[0.1, 0.2, 0.5, 0.6], [0.3, 0.1, 0.6, 0.5]])
 BOXES = np.array([[0.9, 0, 0, 2, 2], [0.3, 5, 5, 1, 1], [0.8, 0.1, 0, 2, 2]])
-LSTM_SIZE = sum(np.prod(s) for s in nnc.lstm_shapes(3, 2, 2, True, True))
+LSTM_SIZE = sum(np.prod(s) for s in nnc.lstm_shapes(2, 1, 2, True, True))
 # Inputs of each command that has a derivative, with attributes; several for one in a list.
 CASES = {
     "add": [((normal(2, 3), normal(1, 3)), {"p": 2.0, "q": -0.5}), ((normal(2),), {"p": 3.0})],
@@ -98,10 +98,10 @@ CASES = {
     "comm_broadcast": [((normal(3),), {"count": 3})],
     "comm_reduce": [((normal(3), normal(3), normal(3)), {})],
     "lstm": [
-        ((normal(4, 2, 3), None, None, None, 0.3 * normal(LSTM_SIZE)),
-         {"hidden": 2, "layers": 2, "bidirectional": True}),
-        ((normal(2, 3, 3), np.array([3, 1]), normal(1, 2, 2), normal(1, 2, 2), normal(40)),
-         {"hidden": 2, "bias": False, "batch_first": True}),
+        ((normal(3, 1, 2), None, None, None, 0.3 * normal(LSTM_SIZE)),
+         {"hidden": 1, "layers": 2, "bidirectional": True}),
+        ((normal(2, 3, 2), np.array([3, 1]), normal(1, 2, 1), normal(1, 2, 1), normal(12)),
+         {"hidden": 1, "bias": False, "batch_first": True}),
     ],
     "scaled_dot_product_attention": [
         ((normal(2, 3, 2, 4), normal(2, 5, 2, 4), normal(2, 5, 2, 4)), {}),
@@ -109,7 +109,7 @@ CASES = {
         ((normal(1, 3, 2, 2), normal(1, 3, 2, 2), normal(1, 3, 2, 2), normal(3, 3), normal(3, 4),
           normal(3)), {}),
     ],
-    "nms": [((BOXES,), {})],
+    "nms": [((BOXES,), {"iou_threshold": 0.99})],
     "roi_align": [((normal(6, 5, 2), ROIS), {"size": (2, 3)})],
     "sgd": [((normal(3), normal(3), normal(3)), {"decay": 0.1, "nesterov": True})],
     **{
@@ -142,7 +142,9 @@ def check_derivative(command, inputs, seeds=None):
     inputs = [None if x is None else np.array(x) for x in inputs]
     outputs = run(command, inputs)
     random = np.random.default_rng(0)
-    seeds = [None if y is None or y.dtype.kind != "f" else random.normal(size=y.shape) for y in outputs]
+    seeds = [
+        None if y is None or y.dtype.kind != "f" else random.normal(size=y.shape) for y in outputs
+    ]
     gradients = run(command.backward, [*seeds, *inputs, *outputs])
     assert len(gradients) == len(inputs)
     for k in floats(inputs):
@@ -202,7 +204,13 @@ def test_the_inputs_that_a_backward_command_reads_follow_from_its_graph():
         name: cmd(name).backward.needs([p] * count)
         for name, count in (("tanh", 3), ("sigmoid", 3), ("ewexp", 3), ("mul", 4), ("add", 4))
     }
-    assert needs == {"tanh": {0, 2}, "sigmoid": {0, 2}, "ewexp": {0, 2}, "mul": {0, 1, 2}, "add": {0}}
+    assert needs == {
+        "tanh": {0, 2},
+        "sigmoid": {0, 2},
+        "ewexp": {0, 2},
+        "mul": {0, 1, 2},
+        "add": {0},
+    }
     g, y = positive(2, 3), positive(2, 3)
     (found,) = run(cmd.tanh().backward, [g, None, y]) if False else nnc.cmd_exec(
         cmd.tanh().backward, [g, nnc.TensorParam((2, 3), "float64"), y])  # fmt: skip
@@ -332,8 +340,8 @@ def test_layouts_are_those_of_the_first_input():
         (lambda: run(cmd.tanh().backward, [normal(3)]), "takes the gradients of all outputs"),
         (lambda: nnc.cmd_exec(cmd.add(), [normal(3)], [nnc.Tensor(shape=(4,), dtype="float64")]),
          r"add: output 0 is float64\(4\).*give a tensor of shape \(3,\)"),
-        (lambda: run(cmd.mul().backward, [normal(3), normal(3), None, None]),
-         "need input 1 of mul, which is None"),
+        (lambda: nnc.cmd_exec(cmd.mul().backward, [normal(3), nnc.TensorParam((3,)), normal(3), None]),
+         "mul_backward reads input 1, which is"),
         (lambda: run(cmd.convolution(count=5), [IMAGE, normal(4, 2, 2, 3)]), "count=5.*have 4"),
         (lambda: run(cmd.lstm(hidden=2), [normal(4, 2, 3), None, None, None, normal(3)]),
          "the weights are .*have 56 numbers"),

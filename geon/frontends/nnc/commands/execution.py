@@ -228,17 +228,31 @@ def allows_inplace(command: Command, params: Sequence[TensorParam | None]) -> se
     """
     leaves = [None if p is None else leaf_of(p, f"x{k}") for k, p in enumerate(params)]
     first = next((p for p in params if p is not None), TensorParam(()))
-    outputs = command.filled([None]).apply(leaves, params, format=first.format)
-    pairs = set()
-    for j, value in enumerate(outputs):
-        if not isinstance(value, PositionalArray):
-            continue
-        for i, leaf in enumerate(leaves):
-            if leaf is None or leaf.shape != value.shape or leaf.dtype != value.dtype:
-                continue
-            if _is_elementwise(value.tensor, leaf.tensor):
-                pairs.add((i, j))
-    return pairs
+    outputs = command.apply(leaves, params, format=first.format)
+    return {
+        (i, j)
+        for j, y in enumerate(outputs)
+        for i, x in enumerate(leaves)
+        if isinstance(y, PositionalArray) and x is not None
+        and (x.shape, x.dtype) == (y.shape, y.dtype) and _is_elementwise(y, x)
+    }  # fmt: skip
+
+
+def _is_elementwise(value: PositionalArray, leaf: PositionalArray) -> bool:
+    """Return True if all paths from a value to a leaf are elementwise, with positions in order."""
+    names: dict[int, Any] = {}  # of the leaf's axes in each op; None if an op is of another kind
+    for op in post_order([value.tensor]):
+        below = {names[id(arg)] for arg in op.args if id(arg) in names}
+        if op is leaf.tensor:
+            names[id(op)] = tuple([d.name for d in leaf.dims if d is not None])
+        elif len(below) == 1 and op.primitive.name == "rename" and None not in below:
+            (old,) = below
+            given = op.args[0].axes.names
+            names[id(op)] = tuple([op.axes.names[given.index(name)] for name in old])
+        elif below:
+            same = len(below) == 1 and op.primitive.kind == "elementwise"
+            names[id(op)] = below.pop() if same else None
+    return names.get(id(value.tensor), ()) == tuple([d.name for d in value.dims if d is not None])
 
 
 def enforces_inplace(command: Command) -> set[tuple[int, int]]:
@@ -247,23 +261,3 @@ def enforces_inplace(command: Command) -> set[tuple[int, int]]:
     if command.order or callable(row.results):
         return set()
     return {(row.inputs.index(name), j) for j, name in enumerate(row.results) if name in row.inputs}
-
-
-def _is_elementwise(op: Any, leaf: Any) -> bool:
-    """Return True if every path from ``op`` to ``leaf`` is of elementwise ops over all its axes."""
-    reaches: dict[int, bool | None] = {}  # None: below the leaf by an op of another kind
-    for below in post_order([op]):
-        if below is leaf:
-            reaches[id(below)] = True
-            continue
-        found = [reaches[id(arg)] for arg in below.args]
-        if None in found:
-            reaches[id(below)] = None
-        elif True in found:
-            same = below.primitive.kind == "elementwise" and set(below.axes.names) == set(
-                leaf.axes.names
-            )
-            reaches[id(below)] = True if same else None
-        else:
-            reaches[id(below)] = False
-    return reaches[id(op)] is not None

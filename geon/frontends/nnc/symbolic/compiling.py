@@ -119,7 +119,7 @@ def compile_graph(
     written = set(first)
     lasting = {s for s in slots if s not in written or s.is_state or s in binds}
     lasting |= {root(s) for s in outputs}
-    groups, mandatory = _shared(order, slots, lasting, binds, last)
+    groups, overwrites = _shared(order, slots, lasting, binds, last)
     arrays, size, intervals = _memory(slots, groups, lasting, binds, first, last, len(order))
     tensors = {s: Tensor(arrays[groups.of(s)], format=s.param.format, device=s.param.device)
                for s in slots}  # fmt: skip
@@ -127,7 +127,7 @@ def compile_graph(
     made = Graph(graph.name, memory=budget)
     made.is_planned = True
     nodes, fills = _concrete_nodes(made, order, arena, slots, written)
-    _add_edges(graph, order, nodes, fills, intervals, groups, mandatory)
+    _add_edges(graph, order, nodes, fills, intervals, groups, overwrites)
     for symbol in slots:  # memory that has a value before the first run
         if symbol.fill is not None and symbol not in written and symbol not in binds:
             arena.tensor(symbol).array[...] = symbol.fill
@@ -158,17 +158,17 @@ def _shared(
     binds: dict[TensorSymbol, Tensor],
     last: dict[Any, int],
 ) -> tuple[_Groups, list[tuple[int, Any]]]:
-    """Return the symbols in one memory, and the nodes that overwrite a value with its new one."""
+    """Return the symbols in one memory, and the nodes that overwrite a value, with it."""
     groups = _Groups()
-    mandatory: list[tuple[int, Any]] = []
+    overwrites: list[tuple[int, Any]] = []
     for k, node in enumerate(order):
         for i, j in enforces_inplace(node.command):
             if i < len(node.inputs) and j < len(node.outputs):
                 x, y = node.inputs[i], node.outputs[j]
                 if x is not None and y is not None:
                     groups.join(root(x), root(y))
-                    mandatory.append((k, root(x)))
-    updated = {id(groups.of(x)) for _, x in mandatory}
+                    overwrites.append((k, root(x)))
+    updated = {id(groups.of(x)) for _, x in overwrites}
     for k, node in enumerate(order):
         if node.command.row.name in ("graph", "custom"):
             continue
@@ -186,8 +186,9 @@ def _shared(
             )  # fmt: skip
             if free:
                 groups.join(x, y)
+                overwrites.append((k, x))
                 taken |= {i, ~j}
-    return groups, mandatory
+    return groups, overwrites
 
 
 def _memory(
@@ -265,7 +266,7 @@ def _add_edges(
     fills: dict[Any, Exec],
     intervals: dict[Any, tuple[int, int, int, int]],
     groups: _Groups,
-    mandatory: Sequence[tuple[int, Any]],
+    overwrites: Sequence[tuple[int, Any]],
 ) -> None:
     """Add the edges of the symbolic graph, and those by which memory is free when it is reused."""
     made = next(iter(nodes.values())).graph if nodes else graph
@@ -279,7 +280,7 @@ def _add_edges(
         for s in [*node.inputs, *node.outputs]:
             if s is not None:
                 users.setdefault(groups.of(root(s)), []).append(k)
-    for k, x in mandatory:  # all that read the old value run before
+    for k, x in overwrites:  # all that read the old value run before
         for j, node in enumerate(order):
             if j != k and any(s is not None and root(s) is x for s in node.inputs):
                 made.concat(nodes[node], nodes[order[k]])

@@ -32,8 +32,8 @@ def add_gradients(
             depends |= {root(y) for y in node.outputs if y is not None}
     found: dict[TensorSymbol, list[TensorSymbol]] = {}
     for loss in losses:
-        fill = graph.exec(cmd.set(value=1.0, shape=loss.shape, dtype=loss.param.dtype), [])
-        _give(graph, found, loss, fill[0])
+        ones = graph.tensor(loss.param, name=f"d_{loss.name}")
+        _give(graph, found, loss, graph.exec(cmd.set(value=1.0), [], [ones])[0])
     totals: dict[TensorSymbol, TensorSymbol] = {}
 
     def total(whole: TensorSymbol) -> TensorSymbol | None:

@@ -199,7 +199,7 @@ class Graph(GraphBase):
                 if tail in earlier[node] and all(m in stream_of or m is node for m in after[tail])
             ]
             if heirs:
-                chosen = stream_of[max(heirs, key=rank.__getitem__)]
+                chosen = stream_of[heirs[-1]]
             elif ended:
                 chosen = ended[0]
             elif streams is None or len(last) < streams:

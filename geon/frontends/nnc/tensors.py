@@ -7,6 +7,7 @@ import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,11 @@ class TensorParam:
         return f"{self.dtype}({', '.join(map(str, self.shape))})"
 
 
+@cache
+def _param(shape: tuple[int, ...], dtype: Any, format: str, device: str) -> TensorParam:
+    return TensorParam(shape, dtype.name, format, device)
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of a tensor: a box of slices, or with ``slices`` None a reshape."""
@@ -94,7 +100,7 @@ class Tensor:
             found = np.asarray(data, dtype)
             is_double = weak and found.dtype == np.float64
             self.array = found.astype(np.float32) if is_double else found
-            TensorParam(found.shape, found.dtype.name, format, device)
+            _param(found.shape, found.dtype, format, device)  # raises for wrong ones
         self.format, self.device, self.base, self.part = format, device, base, part
 
     @classmethod
@@ -115,7 +121,7 @@ class Tensor:
     @property
     def param(self) -> TensorParam:
         """The shape, dtype, layout and device."""
-        return TensorParam(self.shape, self.dtype.name, self.format, self.device)
+        return _param(self.array.shape, self.array.dtype, self.format, self.device)
 
     @property
     def address(self) -> int:

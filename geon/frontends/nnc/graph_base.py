@@ -28,9 +28,11 @@ class GraphNode:
     def set(self, command: Command) -> None:
         """Replace the command."""
         self.command = command
+        self.graph.version += 1
 
     def set_io(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Replace inputs and outputs."""
+        self.graph.version += 1
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.params = [None if x is None else x.param for x in inputs]
 

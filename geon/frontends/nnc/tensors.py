@@ -45,6 +45,9 @@ class TensorParam:
                 raise ArgumentError(
                     f"tensor {what}={getattr(self, what)!r} is none of {', '.join(names)}"
                 )
+        number = self.device.partition(":")
+        if number[1] and not (number[0] == "gpu" and number[2].isdigit()):
+            raise ArgumentError(f"tensor device={self.device!r}: only a GPU has a number, as gpu:0")
         if len(self.shape) > MAX_DIMS or min(self.shape, default=0) < 0:
             raise ArgumentError(
                 f"tensor shape {self.shape}: give at most {MAX_DIMS} lengths, each 0 or more"

@@ -6,14 +6,8 @@ them to named axes.
 
 from .commands import cmd, command_table
 from .commands.command import Command
-from .commands.execution import (
-    allows_inplace,
-    autotune,
-    cmd_exec,
-    enforces_inplace,
-    hint_auto,
-    infer_params,
-)
+from .commands.execution import autotune, cmd_exec, hint_auto
+from .commands.facts import allows_inplace, enforces_inplace, infer_params, needed_inputs
 from .commands.networks import lstm_shapes
 from .concrete import Exec, Graph, Schedule
 from .streams import Signal, Stream
@@ -25,6 +19,7 @@ __all__ = [
     "Command", "Exec", "ExecSymbol", "Graph", "Schedule", "Signal", "Stream", "SymbolicGraph",
     "Tensor", "TensorParam", "TensorSymbol", "allows_inplace", "autotune", "cmd", "cmd_exec",
     "command_table", "data_parallel", "enforces_inplace", "hint_auto", "infer_params",
-    "lstm_shapes", "map_tensor", "memory_compression", "memory_reduction", "read_tensors",
+    "lstm_shapes", "map_tensor", "memory_compression", "memory_reduction", "needed_inputs",
+    "read_tensors",
     "write_tensors",
 ]  # fmt: skip

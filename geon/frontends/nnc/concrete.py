@@ -175,7 +175,8 @@ class Graph(GraphBase):
         one, of at most ``streams``.
         """
         order = self.topsort()
-        after = {n: [m for m in self.followers()[n] if m in set(order)] for n in order}
+        kept, following = set(order), self.followers()
+        after = {n: [m for m in following[n] if m in kept] for n in order}
         before = reverse(after)
         rank: dict[Any, int] = {}  # nodes of the longest chain from here on, and up to here
         for node in reversed(order):

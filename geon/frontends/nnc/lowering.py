@@ -86,8 +86,7 @@ def lower(nodes: Iterable[Any], env: Env, random: Any) -> None:
     """Compute nodes in order, reading and writing the values of ``env``."""
     for node in nodes:
         values = [None if x is None else read(env, x) for x in node.inputs]
-        layout = next((x.param.format for x in node.inputs if x is not None), "NHWC")
-        results = node.command.apply(values, node.params, format=layout, random=random)
+        results = node.command.apply(values, node.params, random=random)
         for slot, value in zip(node.outputs, results, strict=False):
             if slot is None:
                 continue

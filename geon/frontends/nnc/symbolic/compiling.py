@@ -8,7 +8,7 @@ from typing import Any
 from ....errors import ArgumentError
 from ....transformers.runtime.arena import place
 from ..commands import cmd
-from ..commands.execution import allows_inplace, enforces_inplace
+from ..commands.facts import allows_inplace, enforces_inplace
 from ..concrete import Exec, Graph
 from ..graph_base import all_slots
 from ..lowering import root

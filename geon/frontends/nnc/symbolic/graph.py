@@ -7,7 +7,7 @@ from typing import Any
 
 from ....errors import ArgumentError, OrderError
 from ..commands.command import Command
-from ..commands.execution import infer_params
+from ..commands.facts import infer_params
 from ..control import Condition, case_command, loop_command
 from ..graph_base import GraphBase, GraphNode
 from ..lowering import root

@@ -107,3 +107,33 @@ def outer_reads(nodes: Sequence[Any]) -> list[Any]:
                 found[root(slot)] = None
         done |= {root(slot) for slot in node.outputs if slot is not None}
     return list(found)
+
+
+def all_slots(nodes: Iterable[Any]) -> list[Any]:
+    """Return the wholes that nodes read or write, in order."""
+    return list(
+        dict.fromkeys(
+            [root(s) for node in nodes for s in [*node.inputs, *node.outputs] if s is not None]
+        )
+    )
+
+
+def reverse(ways: dict[Any, list[Any]]) -> dict[Any, list[Any]]:
+    """Return the nodes before each node, for those after each."""
+    before: dict[Any, list[Any]] = {node: [] for node in ways}
+    for node, following in ways.items():
+        for each in following:
+            before[each].append(node)
+    return before
+
+
+def reached(starts: Iterable[Any], ways: dict[Any, list[Any]]) -> set[Any]:
+    """Return the nodes that ways lead to from ``starts``, these included."""
+    found: set[Any] = set()
+    waiting = list(starts)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += ways[node]
+    return found

@@ -511,7 +511,7 @@ def test_wrong_graphs_raise():
     compiled, arena, nodes = s.compile([z])
     with pytest.raises(geon.GeonError, match="is in no node of the compiled graph"):
         arena.tensor(s.tensor((2,)))
-    assert nodes.exec(s.nodes[0]) is compiled.nodes[0]
+    assert nodes[s.nodes[0]] is compiled.nodes[0]
     with pytest.raises(geon.GeonError, match="cases are .*|case 0 has the results"):
         s.case_of(lambda x: 0, [], [(s, [x]), (s, [s.tensor((1,))])])
     with pytest.raises(geon.GeonError, match="carries .*shape and dtype must be equal"):

@@ -44,8 +44,8 @@ def loop_command(
 
     In each step the nodes that compute ``breakpoints`` run, the condition is tested, and the other
     nodes run; then each key of ``carries`` gets the value of its slot. An integer is the number of
-    steps. ``condition`` takes the number of steps so far and the tensors of ``reads``. ``outputs`` are
-    slots of the loop; one that no step computed is 0.
+    steps. ``condition`` takes the number of steps so far and the tensors of ``reads``. ``outputs``
+    are slots of the loop; one that no step computed is 0.
     """
     for start, end in carries.items():
         if (start.param.shape, start.param.dtype) != (end.param.shape, end.param.dtype):

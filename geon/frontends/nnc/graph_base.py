@@ -1,0 +1,209 @@
+"""``GraphBase``: nodes and edges in order, loops, branches and text, for both kinds of graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import ArgumentError, OrderError
+from .commands.command import Command
+from .control import Condition, case_command, loop_command
+from .lowering import reached, reverse, root
+from .tensors import TensorParam
+
+
+class GraphNode:
+    """A command on tensors, or symbols of tensors: a node of a graph.
+
+    ``params`` has those of the inputs, also of those that are None because their shape is enough.
+    """
+
+    def __init__(
+        self, graph: GraphBase, command: Command, inputs: Sequence[Any], outputs: Sequence[Any],
+        name: str,
+    ) -> None:  # fmt: skip
+        self.graph, self.command, self.name = graph, command, name
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.params: list[TensorParam | None] = [None if x is None else x.param for x in inputs]
+
+    def set(self, command: Command) -> None:
+        """Replace the command."""
+        self.command = command
+        self.graph.version += 1
+
+    def set_io(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Replace inputs and outputs."""
+        self.graph.version += 1
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.params = [None if x is None else x.param for x in inputs]
+
+    def __repr__(self) -> str:
+        return f"<{self.name} of {len(self.inputs)} inputs and {len(self.outputs)} outputs>"
+
+
+class GraphBase:
+    """Nodes in the order in which they were made, and edges: who runs before whom."""
+
+    def __init__(self, name: str = "graph") -> None:
+        self.name = name
+        self.nodes: list[Any] = []
+        self.edges: dict[Any, dict[Any, None]] = {}
+        self.sources: list[Any] = []
+        self.destinations: list[Any] = []
+        self.version = 0  # counts changes, so that compiled forms know when they are outdated
+
+    def add_node(self, node: Any) -> Any:
+        """Add a node of this graph."""
+        self.nodes.append(node)
+        self.edges[node] = {}
+        self.version += 1
+        return node
+
+    def remove_node(self, node: Any) -> None:
+        """Remove a node and its edges."""
+        self.nodes.remove(node)
+        del self.edges[node]
+        for after in self.edges.values():
+            after.pop(node, None)
+        self.version += 1
+
+    # Edges ----------------------------------------------------------------------------------------
+
+    def concat(self, before: Any, after: Any) -> None:
+        """Add an edge: ``before`` runs before ``after``."""
+        self._own(before), self._own(after)
+        if before is after:
+            raise OrderError(f"{before.name} cannot run before itself; give two nodes")
+        self.edges[before][after] = None
+        self.version += 1
+
+    def disjoin(self, before: Any, after: Any) -> None:
+        """Remove an edge; raise ``OrderError`` if there is none."""
+        self._own(before), self._own(after)
+        if after not in self.edges[before]:
+            raise OrderError(f"there is no edge from {before.name} to {after.name} to remove")
+        del self.edges[before][after]
+        self.version += 1
+
+    def _own(self, node: Any) -> Any:
+        if node not in self.edges:
+            raise ArgumentError(
+                f"{getattr(node, 'name', node)} is no node of {self.name}; its nodes are "
+                f"{', '.join([each.name for each in self.nodes]) or 'none'}"
+            )
+        return node
+
+    def set_sources(self, nodes: Sequence[Any]) -> None:
+        """Begin runs at these nodes, and not at all that no edge leads to."""
+        self.sources = self._different(nodes, "source")
+
+    def set_destinations(self, nodes: Sequence[Any]) -> None:
+        """End runs at these nodes, and not at all from which no edge leads on."""
+        self.destinations = self._different(nodes, "destination")
+
+    def _different(self, nodes: Sequence[Any], what: str) -> list[Any]:
+        for node in nodes:
+            self._own(node)
+            if sum(node is other for other in nodes) > 1:
+                raise ArgumentError(f"{node.name} is a {what} of {self.name} twice; give it once")
+        self.version += 1
+        return list(nodes)
+
+    # Order ----------------------------------------------------------------------------------------
+
+    def followers(self) -> dict[Any, list[Any]]:
+        """Return the nodes that run after each node."""
+        return {node: list(after) for node, after in self.edges.items()}
+
+    def topsort(
+        self, sources: Sequence[Any] | None = None, destinations: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Return the nodes from ``sources`` to ``destinations``, each after those before it.
+
+        Those of the graph, or all, are used by default. Among nodes that may run now, the one that
+        was made first comes first. Raises ``OrderError`` for a cycle, with its nodes.
+        """
+        after = self.followers()
+        before = reverse(after)
+        kept = set(self.nodes)
+        for ends, ways in (
+            (sources if sources is not None else self.sources, after),
+            (destinations if destinations is not None else self.destinations, before),
+        ):
+            if ends:
+                kept &= reached([self._own(node) for node in ends], ways)
+        open_count = {node: sum(b in kept for b in before[node]) for node in kept}
+        place = {node: k for k, node in enumerate(self.nodes)}
+        ready = sorted([n for n in kept if not open_count[n]], key=place.__getitem__)
+        order: list[Any] = []
+        while ready:
+            node = ready.pop(0)
+            order.append(node)
+            for each in after[node]:
+                if each in kept:
+                    open_count[each] -= 1
+                    if not open_count[each]:
+                        ready.append(each)
+                        ready.sort(key=place.__getitem__)
+        if len(order) < len(kept):
+            rest = sorted(kept - set(order), key=place.__getitem__)
+            raise OrderError(
+                f"{self.name} has a cycle among {', '.join([n.name for n in rest])}; remove an "
+                "edge with disjoin"
+            )
+        return order
+
+    # Loops and branches ---------------------------------------------------------------------------
+
+    def exec(self, *args: Any, **options: Any) -> Any:
+        """Add a node of a command, inputs, outputs and a name, as each kind of graph says."""
+        raise NotImplementedError
+
+    def while_(
+        self, loop: GraphBase, condition: Condition | int, carry_overs: dict[Any, Any],
+        outputs: Any, *, reads: Sequence[Any] = (), breakpoints: Sequence[Any] = (),
+        max_steps: int | None = None, name: str = "while",
+    ) -> Any:  # fmt: skip
+        """Add a loop over another graph, and return what ``exec`` returns.
+
+        Nodes of the loop read tensors (or symbols) of this graph as they are. ``condition`` is the
+        number of steps, or a function from the number of steps so far and the geon tensors of
+        ``reads`` to a truth value. It is tested when the nodes that compute ``breakpoints`` have
+        run, or at the start of each step. After a step the keys of ``carry_overs``, of this graph,
+        get the values of theirs, of the loop. ``outputs`` are tensors of the loop whose values at
+        its end are the results; as a dictionary, each with the tensor that gets it.
+        """
+        command, inputs = loop_command(
+            loop, condition, reads, carry_overs, list(outputs), breakpoints, max_steps
+        )
+        targets = list(outputs.values()) if isinstance(outputs, dict) else None
+        return self.exec(command, inputs, targets, name)
+
+    def case_of(
+        self, index: Condition, reads: Sequence[Any],
+        cases: Sequence[tuple[GraphBase, Sequence[Any]]], outputs: Sequence[Any] | None = None, *,
+        default: Sequence[Any] | None = None, name: str = "case_of",
+    ) -> Any:  # fmt: skip
+        """Add a node that runs one of several graphs, each with its results.
+
+        ``index`` is a function from the geon tensors of ``reads`` to an integer. ``default`` are
+        tensors of this graph that replace the results for another integer; without them that raises
+        in a run. ``outputs`` get the results.
+        """
+        command, inputs = case_command(index, reads, cases, default)
+        return self.exec(command, inputs, outputs, name)
+
+    # Text -----------------------------------------------------------------------------------------
+
+    def dot(self) -> str:
+        """Return the graph in the language DOT: boxes are nodes, labels of edges are tensors."""
+        number = {node: k for k, node in enumerate(self.nodes)}
+        lines = [f'digraph "{self.name}" {{']
+        lines += [f'  n{k} [shape=box, label="{n.name}"];' for n, k in number.items()]
+        for node, following in self.followers().items():
+            written = {root(y) for y in node.outputs if y is not None}
+            for each in following:
+                shared = [x for x in each.inputs if x is not None and root(x) in written]
+                label = ", ".join([str(x.param) for x in shared])
+                lines.append(f'  n{number[node]} -> n{number[each]} [label="{label}"];')
+        return "\n".join([*lines, "}"])

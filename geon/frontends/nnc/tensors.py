@@ -1,0 +1,253 @@
+"""Tensors: memory with a shape, a dtype, a layout and a device; views of it and files."""
+
+from __future__ import annotations
+
+import math
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, CheckpointError
+from ...op_graph.values.dtypes import ALL_DTYPES
+
+FORMATS = ("NHWC", "NCHW", "CHWN")
+MAX_DIMS = 8  # dimensions of a tensor, as in the original
+DEVICES = {"cpu": None, "numpy": "numpy", "native": "native", "gpu": "pycuda"}
+"""Device by name: the transformer that computes there; None is that of ``geon.make_transformer``.
+
+A GPU has a number after a colon, such as ``gpu:1``.
+"""
+ALIGNMENT = 64  # bytes, a cache line: addresses of tensors that own memory are multiples of it
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class TensorParam:
+    """The shape, dtype, layout and device of a tensor, without memory."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    format: str = "NHWC"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple([int(n) for n in self.shape]))
+        object.__setattr__(self, "dtype", np.dtype(self.dtype).name)
+        known = {"dtype": ALL_DTYPES, "format": FORMATS, "device": DEVICES}
+        for what, names in known.items():
+            if getattr(self, what).partition(":")[0] not in names:
+                raise ArgumentError(
+                    f"tensor {what}={getattr(self, what)!r} is none of {', '.join(names)}"
+                )
+        number = self.device.partition(":")
+        if number[1] and not (number[0] == "gpu" and number[2].isdigit()):
+            raise ArgumentError(f"tensor device={self.device!r}: only a GPU has a number, as gpu:0")
+        if len(self.shape) > MAX_DIMS or min(self.shape, default=0) < 0:
+            raise ArgumentError(
+                f"tensor shape {self.shape}: give at most {MAX_DIMS} lengths, each 0 or more"
+            )
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the elements."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype}({', '.join(map(str, self.shape))})"
+
+
+@cache
+def _param(shape: tuple[int, ...], dtype: Any, format: str, device: str) -> TensorParam:
+    return TensorParam(shape, dtype.name, format, device)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a tensor: a box of slices, or with ``slices`` None a reshape."""
+
+    shape: tuple[int, ...]
+    slices: tuple[slice, ...] | None = None
+
+    def of(self, whole: Array) -> Array:
+        """Return the part of an array, without a copy."""
+        return whole.reshape(self.shape) if self.slices is None else whole[self.slices]
+
+
+class Tensor:
+    """A tensor over memory, of its own or of an array that the caller gives.
+
+    ``array`` is a NumPy array without a copy: a write to one is seen by the other. A tensor of
+    device ``gpu`` is in host memory too; commands copy it to the device and back. ``base`` is the
+    tensor that a view is a part of.
+    """
+
+    __slots__ = ("array", "base", "device", "format", "part")
+
+    def __init__(
+        self, data: Any = None, *, shape: Sequence[int] | None = None, dtype: Any = None,
+        format: str = "NHWC", device: str = "cpu", base: Tensor | None = None, part: Any = None,
+    ) -> None:  # fmt: skip
+        if (data is None) == (shape is None):
+            raise ArgumentError("a Tensor is made of data or of shape=; give one of them")
+        if data is None:
+            param = TensorParam(tuple(shape or ()), dtype or "float32", format, device)
+            self.array = memory(param.bytes).view(param.dtype).reshape(param.shape)
+        else:
+            weak = dtype is None and not hasattr(data, "dtype")
+            found = np.asarray(data, dtype)
+            is_double = weak and found.dtype == np.float64
+            self.array = found.astype(np.float32) if is_double else found
+            _param(found.shape, found.dtype, format, device)  # raises for wrong ones
+        self.format, self.device, self.base, self.part = format, device, base, part
+
+    @classmethod
+    def of(cls, param: TensorParam) -> Tensor:
+        """Return a tensor with memory of its own, whose elements are undefined."""
+        return cls(shape=param.shape, dtype=param.dtype, format=param.format, device=param.device)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the dimensions."""
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements."""
+        return self.array.dtype
+
+    @property
+    def param(self) -> TensorParam:
+        """The shape, dtype, layout and device."""
+        return _param(self.array.shape, self.array.dtype, self.format, self.device)
+
+    @property
+    def address(self) -> int:
+        """The address of the first element in memory."""
+        return int(self.array.__array_interface__["data"][0])
+
+    def numpy(self) -> Array:
+        """Return the elements as a NumPy array, without a copy."""
+        return self.array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        is_same = dtype is None or dtype == self.dtype
+        return self.array if is_same and not copy else np.array(self.array, dtype)
+
+    def view(
+        self, shape: Sequence[int], offset: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Return a tensor over a part of the memory.
+
+        Without ``offset`` and ``stride`` it is a reshape of contiguous memory. With ``offset``, the
+        index of the first element, it is the box of lengths ``shape`` there, in steps of ``stride``
+        elements of each dimension (1 by default). Raises ``ArgumentError`` for a part that is not
+        inside.
+        """
+        part = part_of(self.shape, shape, offset, stride)
+        if part.slices is None and not self.array.flags.c_contiguous:
+            raise ArgumentError(
+                f"{self} is reshaped to {tuple(shape)}, and its memory is not contiguous; copy it "
+                "first, or give offset= for a part"
+            )
+        return Tensor(
+            part.of(self.array), format=self.format, device=self.device, base=self, part=part
+        )
+
+    def resize(self, shape: Sequence[int]) -> None:
+        """Give the tensor another shape and, if it grows, memory of its own; elements are lost."""
+        param = replace(self.param, shape=tuple(shape))
+        if param.bytes <= self.array.nbytes and self.array.flags.c_contiguous:
+            self.array = self.array.reshape(-1)[: math.prod(shape)].reshape(shape)
+        else:
+            self.array = Tensor.of(param).array
+
+    def zero(self) -> None:
+        """Set all elements to 0."""
+        self.array[...] = 0
+
+    def equals(self, other: Any, tolerance: float = 0.0) -> bool:
+        """Return True if shape, dtype and all elements are equal, up to ``tolerance``."""
+        rhs = np.asarray(other)
+        if rhs.shape != self.shape or rhs.dtype != self.dtype:
+            return False
+        if tolerance and self.dtype.kind in "fc":
+            return bool(np.allclose(self.array, rhs, tolerance, tolerance, equal_nan=True))
+        return bool(np.array_equal(self.array, rhs))
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self.param} {self.format} on {self.device}>"
+
+
+def memory(size: int) -> Array:
+    """Return so many uninitialised bytes at an address that is a multiple of ``ALIGNMENT``."""
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    start = -raw.__array_interface__["data"][0] % ALIGNMENT
+    return raw[start : start + size]
+
+
+def part_of(
+    whole: Sequence[int], shape: Sequence[int], offset: Sequence[int] | None,
+    stride: Sequence[int] | None,
+) -> Part:  # fmt: skip
+    """Return the part that ``Tensor.view`` describes of a tensor of shape ``whole``."""
+    given = f"a view of shape {tuple(shape)} of a tensor of shape {tuple(whole)}"
+    if offset is None and stride is None:
+        if math.prod(shape) != math.prod(whole):
+            raise ArgumentError(
+                f"{given}: a reshape keeps the number of elements; give offset= for a part"
+            )
+        return Part(tuple(shape))
+    starts = [0] * len(whole) if offset is None else list(offset)
+    steps = [1] * len(whole) if stride is None else list(stride)
+    fits = len(shape) == len(starts) == len(steps) == len(whole) and all(
+        first >= 0 and step >= 1 and (n == 0 or first + (n - 1) * step < length)
+        for first, step, n, length in zip(starts, steps, shape, whole, strict=True)
+    )
+    if not fits:
+        raise ArgumentError(
+            f"{given} at offset {tuple(starts)} in steps of {tuple(steps)} is not inside of a "
+            "tensor of that shape; give one number for each dimension, within its length"
+        )
+    ends = [f + (n - 1) * s + 1 if n else f for f, s, n in zip(starts, steps, shape, strict=True)]
+    return Part(tuple(shape), tuple(map(slice, starts, ends, steps)))
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors by name to a file, which ``read_tensors`` reads: NumPy's format ``.npz``."""
+    with open(path, "wb") as file:
+        np.savez(file, **{name: tensor.array for name, tensor in tensors.items()})  # type: ignore[arg-type]  # names
+
+
+def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """Return the tensors of a file by name; raise ``CheckpointError`` for a damaged file."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: Tensor(file[name]) for name in file.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise CheckpointError(
+            f"{os.fspath(path)} is no file of tensors: {error}; write one with write_tensors"
+        ) from error
+
+
+def map_tensor(
+    path: str | os.PathLike[str], param: TensorParam, offset: int = 0, mode: str = "r"
+) -> Tensor:
+    """Return a tensor over the raw bytes of a file, from byte ``offset`` on, mapped into memory.
+
+    With ``mode`` "r+" writes go to the file. Raises ``CheckpointError`` if it is too short.
+    """
+    try:
+        array = np.memmap(path, param.dtype, mode, offset, param.shape)  # type: ignore[call-overload]  # a mode
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{os.fspath(path)} cannot be mapped as {param}: {error}") from error
+    return Tensor(array, format=param.format, device=param.device)

@@ -1,0 +1,90 @@
+"""Positional values of ``geon.eager``: functions of them are recorded once for each kind of values.
+
+The dynamic graph executes commands this way, and CNNP models their steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import geon
+from geon import eager
+
+from ...errors import ArgumentError
+from ...op_graph.core.source_info import user_call
+from ..positional.values import PositionalArray, Value, array, as_array
+
+Kind = tuple[Any, ...]
+
+
+def eager_value(data: Any, name: str | None = None) -> PositionalArray:
+    """Return data as a positional value whose tensor is an array of ``geon.eager``."""
+    given = np.asarray(getattr(data, "array", data))
+    if given.dtype == np.float64 and not hasattr(data, "dtype"):
+        given = given.astype("float32")
+    if given.dtype == object:
+        raise ArgumentError(
+            f"{user_call('a tensor')}: rows of different shapes, or objects, are no tensor; give "
+            "numbers in one shape"
+        )
+    dims = [None if n == 1 else geon.Axis(f"d{k}", n) for k, n in enumerate(given.shape)]
+    axes = [axis for axis in dims if axis is not None]
+    tensor = eager.array(given.reshape([n for n in given.shape if n != 1]), axes, name=name)
+    return PositionalArray(tensor, tuple(dims))
+
+
+def numpy_of(value: Value) -> np.ndarray[Any, Any]:
+    """Return the elements of a value, its dimensions in order."""
+    given = as_array(value)
+    found = np.asarray(given.tensor)
+    order = [given.tensor.axes.names.index(dim.name) for dim in given.dims if dim is not None]
+    return found.transpose(order).reshape([int(n) for n in given.shape])
+
+
+def kind_of(value: Value | None) -> Kind:
+    """Return what a recorded function depends on: dtype, axes, and their positions."""
+    if value is None:
+        return ()
+    given = as_array(value)
+    return given.dtype, given.tensor.axes, tuple([d and d.name for d in given.dims])
+
+
+class Recorded:
+    """A function of positional values, recorded once for each kind of values and options.
+
+    ``build(values, *options)`` returns values, and effects on variables, which are run.
+    """
+
+    def __init__(self, build: Callable[..., tuple[Sequence[Value | None], Sequence[Any]]]) -> None:
+        self.build = build
+        self.made: dict[Any, tuple[Callable[..., Any], list[Any]]] = {}
+
+    def __call__(self, values: Sequence[Value | None], *options: Any) -> list[Value | None]:
+        """Return the results, whose tensors are arrays of ``geon.eager``."""
+        key = (tuple([kind_of(value) for value in values]), options)
+        if key not in self.made:
+            self.made[key] = self._recorded(key[0], options)
+        function, dims = self.made[key]
+        found = iter(function([as_array(v).tensor for v in values if v is not None]))
+        return [None if names is None else array(next(found), names) for names in dims]
+
+    def _recorded(self, kinds: Sequence[Kind], options: Any) -> Any:
+        dims: list[Any] = []
+
+        def run(tensors: list[Any]) -> Any:
+            given = iter(tensors)
+            values = [array(next(given), kind[2]) if kind else None for kind in kinds]
+            results, effects = self.build(values, *options)
+            made = [None if value is None else as_array(value) for value in results]
+            dims[:] = [y and [None if d is None else d.name for d in y.dims] for y in made]
+            return [_strong(y.tensor) for y in made if y is not None] + list(effects)
+
+        return eager.function(run), dims
+
+
+def _strong(tensor: geon.Tensor) -> geon.Tensor:
+    """Return a tensor with a dtype that is fixed, which recorded results need."""
+    return geon.cast(tensor, tensor.dtype) if tensor.weak else tensor

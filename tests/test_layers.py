@@ -118,6 +118,7 @@ ALLOWED = {
     # Updates of parameters share the rules of neon's optimisers.
     "geon.frontends.program": [
     # Graphs of commands plan one arena for their tensors.
+    # Graphs of commands plan one arena for their tensors; models are eager, with neon's rules.
     "geon.frontends.nnc": [
         "geon",
         "geon.errors",
@@ -125,6 +126,8 @@ ALLOWED = {
         "geon.transformers.base",
         "geon.frontends.neon*",
         "geon.transformers.runtime.arena",
+        "geon.eager*",
+        "geon.frontends.neon*",
         "geon.frontends.positional*",
     ],
     "geon.testing": ["geon*"],

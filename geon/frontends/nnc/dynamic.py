@@ -15,7 +15,8 @@ import numpy as np
 import geon
 from geon import eager
 
-from ...eager.derivatives import expand
+from ...eager.derivatives import tape_of
+from ...eager.nodes import Tape
 from ...errors import ArgumentError, DerivativeError
 from ...op_graph.core.source_info import user_call
 from ..positional.values import PositionalArray, Value, as_array
@@ -245,24 +246,23 @@ class DynamicGraph:
 
     def has_effect_to(self, x: TensorVariable, y: TensorVariable) -> bool:
         """Return True if ``y`` was computed from the value that ``x`` has."""
-        calls, starts = expand([_node(y.value)])
-        return _node(x.value) in (*calls, *starts)
+        return _node(x.value) in tape_of([_node(y.value)]).numbers
 
-    def _remembered(self) -> tuple[list[Any], list[Any]]:
-        return expand([_node(x._value) for x in self._live if x._value is not None])
+    def _remembered(self) -> Tape:
+        return tape_of([_node(x._value) for x in self._live if x._value is not None])
 
     @property
     def bookkeeping_count(self) -> int:
         """The number of calls and data that are remembered for the variables that are alive."""
-        return sum(map(len, self._remembered()))
+        return len(self._remembered().numbers)
 
     def dot(self) -> str:
         """Return what is remembered in the language of Graphviz: data as boxes, then calls."""
-        calls, starts = self._remembered()
-        names = {node: f"n{k}" for k, node in enumerate([*starts, *calls])}
-        lines = [f'  {names[n]} [shape=box, label="{n.type.axes}"];' for n in starts]
-        for node in calls:
-            lines.append(f'  {names[node]} [label="{getattr(node.call, "name", "alias")}"];')
+        tape = self._remembered()
+        names = {node: f"n{k}" for node, k in tape.numbers.items()}
+        lines = [f'  {names[n]} [shape=box, label="{n.type.axes}"];' for n in tape.inputs]
+        for node in tape.order:
+            lines.append(f'  {names[node]} [label="{getattr(node.result.call, "name", "alias")}"];')
             lines += [f"  {names[below]} -> {names[node]};" for below in node.args]
         return "\n".join(["digraph {", *lines, "}"])
 

@@ -280,7 +280,10 @@ HOSTILE = {
         attribute("mul", "x_num_col_dims", value="a"),
         "is refused; give int",
     ),
-    "an attribute without value": (attribute("mul", "x_num_col_dims", value=[]), "is refused; give int"),
+    "an attribute without value": (
+        attribute("mul", "x_num_col_dims", value=[]),
+        "is refused; give int",
+    ),
     "a block of another operator": (attribute("while", "sub_block", value=0), "none of its own"),
     "an absurd length": (put(*SPEC, "shape", [1 << 60]), "a length is"),
     "a negative length": (put(*SPEC, "shape", [-5]), "a length is -5"),

@@ -90,6 +90,32 @@ def test_wide_matrices_of_known_size(transformer):
 
 
 @BY_CALLS
+def test_wide_matrices_of_open_size(transformer):
+    x = geon.placeholder([B, I, J], "float64", name="x")
+    q, r = linalg.qr(x, [I, J], axis=K, wide=True)
+    u, s, v = linalg.svd(x, [I, J], axis=K, wide=True)
+    slope = geon.deriv(geon.sum(geon.square(r)) + geon.sum(s * s), x)
+    f = transformer.computation([q, r, u, s, v, slope], x)
+    for m, n, batch in [(1, 1, 2), (3, 5, 2), (9, 40, 2), (4, 4, 1)]:
+        given = random(batch, m, n)
+        q, r, u, s, v, slope = f(given)
+        assert q.shape == (batch, m, m) and r.shape == (batch, m, n) and v.shape == (batch, n, m)
+        np.testing.assert_allclose(q @ r, given, 1e-9, 1e-10)
+        np.testing.assert_allclose((u * s[:, None]) @ v.swapaxes(1, 2), given, 1e-9, 1e-10)
+        np.testing.assert_allclose(slope, 4 * given, 1e-7, 1e-8)
+    with pytest.raises(geon.GuardError, match=r"qr at .* x\(B, I, J\) .*wide=True needs as many"):
+        transformer.computation(linalg.qr(x, [I, J], wide=True)[0], x)(random(1, 3, 2))
+    with pytest.raises(geon.GuardError, match=r"svd at .*over \(J, I\)"):
+        transformer.computation(linalg.svd(x, [I, J], wide=True)[1], x)(random(1, 3, 2))
+    with pytest.raises(geon.ArgumentError, match="wide=1; give True, False or None"):
+        linalg.qr(x, [I, J], wide=1)
+    known = geon.placeholder([I.with_length(3), J.with_length(2)], "float64", name="known")
+    for function in (linalg.qr, linalg.svd):
+        with pytest.raises(geon.AxisError, match="has 3 rows and 2 columns; wide=True needs"):
+            function(known, [I, J], wide=True)
+
+
+@BY_CALLS
 def test_composites(transformer):
     a, b = geon.placeholder([I, J], "float64"), geon.placeholder([I, K], "float64")
     f = transformer.computation(

@@ -19,6 +19,7 @@ from ..op_graph import Guard, Op, Tensor
 from ..rows.elementwise import cast, equal, greater, greater_equal, where
 from ..rows.leaves import iota
 from ..rows.movement import broadcast, cast_axes
+from ..rows.slicing import _slice
 from ..values.attribute_types import Flag, Name
 from ..values.dtypes import FLOAT32, kind, name_of
 
@@ -107,11 +108,47 @@ def tall_guards(what: str, x: Op, rows: str, columns: str) -> tuple[Guard, ...]:
     meaning = (
         f"{user_call(what)}: the matrix over ({rows}, {columns}) in {x} (made at {x.line_info}) "
         f"has {m} rows and {n} columns; it needs as many rows as columns: exchange the axes, which "
-        "means the transpose, or give them known lengths"
+        "means the transpose, give them known lengths, or give wide=True to qr or svd"
     )
     if isinstance(short, int):
         raise AxisError(meaning)
     return (Guard("<=", n, m, meaning),)
+
+
+def is_wide(what: str, x: Tensor, rows: Axis, columns: Axis, wide: bool | None) -> bool:
+    """Return True for a matrix with fewer rows than columns, or one that the user calls ``wide``.
+
+    Raises ``ArgumentError`` unless ``wide`` is a bool or None, and ``AxisError`` for known lengths
+    that it contradicts.
+    """
+    m, n = rows.expression, columns.expression
+    more = n - m
+    here = f"{user_call(what)}: the matrix over ({rows.name}, {columns.name}) in {x} (made at"
+    if not (wide is None or isinstance(wide, bool)):
+        raise ArgumentError(f"{user_call(what)}: wide={wide!r}; give True, False or None")
+    if not isinstance(more, int) or wide is None:
+        return bool(wide) or (isinstance(more, int) and more > 0)
+    if more < 0 and wide:
+        raise AxisError(
+            f"{here} {x.line_info}) has {m} rows and {n} columns; wide=True needs as many columns "
+            "as rows: leave it out"
+        )
+    return wide
+
+
+def columns_of_wide(
+    what: str, x: Tensor, rows: Axis, columns: Axis, start: int | Length, stop: int | Length
+) -> Tensor:
+    """Return a range of the columns of a matrix that must have as many as rows."""
+    m, n = rows.expression, columns.expression
+    meaning = (
+        f"{user_call(what)}: the matrix over ({rows.name}, {columns.name}) in {x} (made at "
+        f"{x.line_info}) has {m} rows and {n} columns; wide=True needs as many columns as rows: "
+        "leave it out for other matrices"
+    )
+    guards = (Guard("<=", m, n, meaning),) if isinstance(n - m, Length) else ()
+    items = tuple([("range", start, stop, 1) if a is columns else None for a in x.axes])
+    return _slice(x, items, (), guards)
 
 
 def require_precision(what: str, args: Iterable[Op]) -> None:

@@ -17,10 +17,12 @@ from ..rows.movement import broadcast
 from .matrices import (
     Array,
     MatrixAttributes,
+    columns_of_wide,
     each_matrix,
     fresh,
     in_place_of,
     innermost,
+    is_wide,
     lower_part,
     matrix,
     renamed,
@@ -112,23 +114,26 @@ QR = Primitive(
 
 
 @public
-def qr(x: TensorLike, axes: AxesLike, *, axis: Axis | None = None) -> tuple[Tensor, Tensor]:
+def qr(
+    x: TensorLike, axes: AxesLike, *, axis: Axis | None = None, wide: bool | None = None
+) -> tuple[Tensor, Tensor]:
     """Return Q with orthonormal columns and R, upper triangular, with Q R = x.
 
     ``axes`` are the axes of rows and columns, (I, J); all others are batch axes. Q is over (I, K)
     and R over (K, J), with a new ``axis`` K as long as the shorter of the two; by default it is
     named as J with primes. Batch axes come first. The signs of R's diagonal are those that LAPACK
-    gives. If the lengths are open, there must be as many rows as columns at least.
+    gives. If the lengths are open, there must be as many rows as columns at least, or with
+    ``wide=True`` as many columns as rows.
 
     The derivative follows Walter and Lehmann, Algorithmic differentiation of linear algebra
     functions with application in optimum experimental design, 2012. It is infinite or NaN if the
     first columns, as many as K is long, are linearly dependent.
     """
     x, rows, columns = matrix("qr", x, axes)
-    m, n = rows.expression, columns.expression
-    if isinstance(m, int) and isinstance(n, int) and m < n:
+    if is_wide("qr", x, rows, columns, wide):
         # The first columns give Q; the other columns of R are Qᵀ times those of x.
-        first, rest = part(x, columns.name, 0, m), part(x, columns.name, m, n)
+        m, n = rows.expression, columns.expression
+        first, rest = (columns_of_wide("qr", x, rows, columns, *ends) for ends in ((0, m), (m, n)))
         q, r = qr(first, [rows.name, columns.name], axis=axis)
         more = contract_two(q, rest, (rows.name,))
         order = [more.axes[name] for name in r.axes.names]

@@ -34,6 +34,7 @@ from .matrices import (
     identity_matrix,
     in_place_of,
     innermost,
+    is_wide,
     matrix,
     renamed,
     require_precision,
@@ -336,7 +337,7 @@ SVD = Primitive(
 
 @public
 def svd(
-    x: TensorLike, axes: AxesLike, *, axis: Axis | None = None
+    x: TensorLike, axes: AxesLike, *, axis: Axis | None = None, wide: bool | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return U, S and V with x = U S Vᵀ: the singular value decomposition.
 
@@ -344,15 +345,14 @@ def svd(
     ``axis`` K, as long as the shorter of the two, and descends. U is over (I, K) and V over (J, K):
     at each index along K there are two vectors of length 1, whose common sign is arbitrary. Batch
     axes come first. By default K is the shorter axis with primes. If the lengths are open, there
-    must be as many rows as columns at least; exchange ``axes`` for a wide matrix.
+    must be as many rows as columns at least, or with ``wide=True`` as many columns as rows.
 
     The derivative follows Townsend, Differentiating the singular value decomposition, 2016. Where
     singular values are equal or 0, the part of it that they leave undefined counts as 0. Raises
     ``LinearAlgebraError`` at a call without convergence, as for a matrix with NaN.
     """
     x, rows, columns = matrix("svd", x, axes)
-    m, n = rows.expression, columns.expression
-    if isinstance(m, int) and isinstance(n, int) and m < n:
+    if is_wide("svd", x, rows, columns, wide):
         v, s, u = svd(x, [columns, rows], axis=axis)
         return u, s, v
     packed: Any = make(SVD, (x,), (rows.name, columns.name, False))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple, NoReturn
 
 from ....errors import PlanError
@@ -73,12 +74,16 @@ def verify_plan(plan: Plan) -> None:
 
 
 def played_lengths(ops: Iterable[Op]) -> dict[str, int]:
-    """Return sample lengths of all open names at which no axis has negative length."""
+    """Return sample lengths of all open names at which no axis has negative length.
+
+    They are made longer, and then given to other names.
+    """
     sizes = {axis.expression for op in ops for axis in op.axes}
     names = sorted({name for size in sizes for name in names_of(size)})
-    for longer in LENGTH_INCREMENTS:
+    for first, longer in product(range(5), LENGTH_INCREMENTS):
         played = {
-            name: SIMULATED_LENGTHS[k % 5] + 64 * (k // 5) + longer for k, name in enumerate(names)
+            name: SIMULATED_LENGTHS[(k + first) % 5] + 64 * (k // 5) + longer
+            for k, name in enumerate(names)
         }
         if all(evaluate(size, played) >= 0 for size in sizes):
             break

@@ -204,7 +204,7 @@ def build(
             call.again = again(
                 lambda t: function(*filled(given, t), **filled(words, t)), read, is_ours(function)
             )
-    call.held += found.held
+    call.held.update({id(op): op for op in found.held})
     return call, nodes
 
 

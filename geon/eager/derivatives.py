@@ -108,7 +108,7 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
         call, _ = build(first, (), {}, found, inputs)
         if not isinstance(call, RecordedCall):
             return call
-        call.held += leaves
+        call.held.update({id(leaf): leaf for leaf in leaves})
         call.generic = (function, call.generic, *numbers, *map(id, leaves), *tape.generic())
         call.again = again(lambda tensors: run(tensors, True), call.variables, True)
         recording.calls.put(key, call)

@@ -124,7 +124,7 @@ class RecordedCall:
     ``structure``; the others are the new values of the variables ``updated``. ``generic`` is equal
     for calls that differ in lengths alone; ``again`` builds the results from tensors of other or
     open lengths, and is None if the function cannot be called again. ``held`` keeps alive what keys
-    of tables have the id of.
+    of tables have the id of, by the id.
     """
 
     variables: tuple[Leaf, ...] = ()
@@ -140,7 +140,7 @@ class RecordedCall:
         self.name, self.templates, self.leaves = name, tuple(templates), tuple(leaves)
         self.results = [CallResult(self, k, kind) for k, kind in enumerate(kinds)]
         self.types = [*kinds]
-        self.held: list[Any] = []
+        self.held: dict[int, Any] = {}
 
     def build(self, tensors: Sequence[Any], open: bool, site: Site | None) -> Sequence[Any]:
         """Return the results for these tensors; if ``open``, built again, at the line ``site``."""

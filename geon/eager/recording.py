@@ -23,6 +23,7 @@ from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import ROOT, user_site
 from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, make, post_order, storage_leaves
+from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.tree import mapped
 from . import nodes
 from .arrays import EagerArray, array, computed, data_array, handle
@@ -31,6 +32,7 @@ from .nodes import CallResult, Place, Recent, RecordedCall, RecordedNode, Type, 
 from .variables import leaf_of, parameter, state_of
 
 _getframe = sys._getframe
+LEAVES = input_leaf.__module__
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
 calls: Recent[RecordedCall] = Recent()
 
@@ -51,6 +53,9 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     call = calls.get((function, *found.key)) if found.known else None
     if call is not None:
         return finish(call, [*found.numbers], keywords.get("name"))
+    if function.__module__ == LEAVES:  # a variable, with a first value of arrays
+        with nodes.symbolic():
+            return function(*args, **keywords)
     if not is_ours(function) and not hasattr(function, "differentiates"):
         return NotImplemented
     return record(function, args, keywords, found)

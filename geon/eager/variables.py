@@ -9,7 +9,7 @@ import numpy as np
 
 from ..op_graph.axes.axes import Axes
 from ..op_graph.nodes import slot_setter
-from ..op_graph.op_graph import Leaf, Op, put_notes
+from ..op_graph.op_graph import Leaf, Op, Tensor, put_notes, storage_leaves
 from ..op_graph.rows.effects import assign
 from ..op_graph.rows.leaves import variable as make_variable
 from ..transformers.base import make_transformer
@@ -30,9 +30,14 @@ class VariableState:
 
     def __init__(self, leaf: Leaf) -> None:
         self.variable, self.gradient = weakref.ref(leaf), None
-        value = make_transformer("numpy").get(leaf)  # an initial value of every kind
-        axes = [axis.with_length(n) for axis, n in zip(leaf.axes, value.shape, strict=True)]
-        self.put(data_array(value, type_of(Axes(*axes), leaf.axes, leaf.dtype), value))
+        given = leaf.initial_value
+        inputs = storage_leaves(given) if isinstance(given, Tensor) else []
+        if any(isinstance(each, EagerArray) for each in inputs):
+            self.put(array(given).detach())
+        else:
+            value = make_transformer("numpy").get(leaf)  # an initial value of any other kind
+            axes = [axis.with_length(n) for axis, n in zip(leaf.axes, value.shape, strict=True)]
+            self.put(data_array(value, type_of(Axes(*axes), leaf.axes, leaf.dtype), value))
 
     def current(self, node: RecordedNode) -> Leaf | None:
         """Return the variable if ``node`` is its newest version; otherwise None."""

@@ -10,7 +10,7 @@ import pytest
 
 import geon
 from geon import eager
-from geon.eager import evaluation, nodes
+from geon.eager import building, evaluation, nodes
 
 N, C, H = geon.Axis("N"), geon.Axis("C", 3), geon.Axis("H", 2)
 rows = np.arange(6)[:, None]
@@ -273,6 +273,13 @@ def test_a_dropped_array_frees_its_graph():
     del x
     gc.collect()
     assert sum(isinstance(each, nodes.RecordedNode) for each in gc.get_objects()) <= before + 1
+
+
+def test_calls_that_are_built_each_time_hold_nothing_more_each_time():
+    x, start = x_of(), geon.broadcast(0.0, [C])
+    for _ in range(30):
+        geon.scan(lambda c, v: (c + v, c), start, x, over=N)
+    assert max(len(call.held) for call in building.interned.values()) < 20
 
 
 def test_a_chain_longer_than_what_is_remembered_is_computed_in_parts(monkeypatch):

@@ -104,6 +104,16 @@ def test_variables_begin_as_in_a_transformer(numpy_transformer):
     np.testing.assert_array_equal(eager.array(w), numpy_transformer.get(w))
 
 
+def test_variables_begin_with_arrays():
+    x = x_of()
+    first, second = geon.Variable([N, C], initial_value=x), eager.variable(initial_value=x * 2.0)
+    np.testing.assert_array_equal(eager.array(first), data(2, 3))
+    np.testing.assert_array_equal(second, data(2, 3) * 2)
+    np.testing.assert_array_equal(eager.grad(geon.sum(second * x), second), data(2, 3))
+    third = eager.variable([C], initial_value=geon.Variable([C], initial_value=2.0) * 2.0)
+    np.testing.assert_array_equal(third, [4, 4, 4])
+
+
 def test_effects_take_variables_made_here_and_refuse_arrays():
     w = eager.variable([C], initial_value=1.0)
     geon.assign(w, w + 1.0)

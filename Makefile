@@ -9,7 +9,7 @@ BENCH := .venv-bench
 BIN := $(VENV)/bin
 # What an installation is made of; the rest is read where it lies.
 METADATA := setup.cfg pyproject.toml setup.py geon/transformers/native/entry.c geon/transformers/pycuda/steady.c \
-	geon/transformers/runtime/extension.h \
+	geon/transformers/loading/extension.h \
 	$(wildcard geon/transformers/native/c/product/*)
 # The clone as a path, not an import hook: a folder called geon beside a script does not hide a path.
 EDITABLE := --config-settings editable_mode=compat --editable

@@ -20,7 +20,7 @@ FOLDER = "geon/transformers"
 SOURCES = {"native._entry": "native/entry.c"}
 if sys.platform == "linux":  # where the CUDA driver is
     SOURCES["pycuda._steady"] = "pycuda/steady.c"
-SHARED = f"{FOLDER}/runtime/extension.h"  # what they both include
+SHARED = f"{FOLDER}/loading/extension.h"  # what they both include
 OLDEST = 0x030B0000  # the stable ABI of Python 3.11, so one build serves every later version
 
 

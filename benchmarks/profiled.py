@@ -11,8 +11,8 @@ from geon.transformers.native.reports.profile import Profile
 from .peers import geon_work, workloads
 
 
-def profiles(name: str, threads: int, rounds: int, repeats: int) -> list[Profile]:
-    """``rounds`` profiles of a workload, each of ``repeats`` calls."""
+def profiled(name: str, threads: int, repeats: int) -> tuple[geon.Computation, Any]:
+    """A workload's last computation, and its profile of ``repeats`` calls."""
     made: list[geon.Computation] = []
 
     class Noting(geon.NativeTransformer):
@@ -27,4 +27,9 @@ def profiles(name: str, threads: int, rounds: int, repeats: int) -> list[Profile
         inspect.getclosurevars(prepared.call).nonlocals if inspect.isfunction(prepared.call) else {}
     )
     data = held.get("data", getattr(prepared.call, "args", ()))
-    return [made[-1].profile(*data, repeats=repeats) for _ in range(rounds)]
+    return made[-1], made[-1].profile(*data, repeats=repeats)
+
+
+def profiles(name: str, threads: int, rounds: int, repeats: int) -> list[Profile]:
+    """``rounds`` profiles of a workload, each of ``repeats`` calls."""
+    return [profiled(name, threads, repeats)[1] for _ in range(rounds)]

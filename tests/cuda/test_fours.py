@@ -6,13 +6,14 @@ import pytest
 import geon
 from geon.transformers.pycuda.kernels import cooperative_threads, full_reduction
 from geon.transformers.pycuda.kernels.float4_maps import ELEMENTS_PER_THREAD
+from geon.transformers.pycuda.launches import launch_ir
 from geon.transformers.pycuda.runtime import host
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 CHAIN = cooperative_threads.MAX_SERIAL_TERMS
 WARP, BLOCK = (
     ELEMENTS_PER_THREAD * cooperative_threads.WARP_SIZE,
-    ELEMENTS_PER_THREAD * cooperative_threads.THREADS_PER_BLOCK,
+    ELEMENTS_PER_THREAD * launch_ir.THREADS_PER_BLOCK,
 )
 LENGTHS = sorted({
     length
@@ -60,7 +61,7 @@ def test_rows_of_known_length(length):
 
 def test_a_row_is_read_once():
     """Where it fits the registers of its threads, else by each pass."""
-    longest = CHAIN * cooperative_threads.THREADS_PER_BLOCK
+    longest = CHAIN * launch_ir.THREADS_PER_BLOCK
     for length, loads in (
         (cooperative_threads.MAX_WARP_ROW_ELEMENTS, 1),
         (longest, 1),

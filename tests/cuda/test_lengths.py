@@ -11,7 +11,6 @@ import geon
 from geon.transformers.pycuda.kernels import (
     cooperative_threads,
     full_reduction,
-    library_kernels,
     nest_text,
     row_storage,
     sorting,
@@ -29,9 +28,9 @@ NUMBERS = sorted({
     cooperative_threads.WARP_SIZE,
     cooperative_threads.MAX_SERIAL_TERMS * cooperative_threads.WARP_SIZE,
     cooperative_threads.MAX_WARP_ROW_ELEMENTS,
-    cooperative_threads.THREADS_PER_BLOCK, sorting.MAX_ALL_PAIRS_ELEMENTS, 2 *
+    launch_ir.THREADS_PER_BLOCK, sorting.MAX_ALL_PAIRS_ELEMENTS, 2 *
     sorting.MAX_ALL_PAIRS_ELEMENTS,
-    library_kernels.THREADS_PER_BLOCK, contractions.MAX_SERIAL_TERMS, launch_ir.MIN_PART_TURNS, 2 *
+    launch_ir.THREADS_PER_BLOCK, contractions.MAX_SERIAL_TERMS, launch_ir.MIN_PART_TURNS, 2 *
     launch_ir.MIN_PART_TURNS,
 })  # fmt: skip
 LENGTHS = sorted({length for n in NUMBERS for length in (n - 1, n, n + 1)})
@@ -150,7 +149,7 @@ def test_known_lengths(name, both):
         for n in (
             cooperative_threads.WARP_SIZE,
             cooperative_threads.MAX_WARP_ROW_ELEMENTS,
-            row_storage.MAX_REGISTER_ELEMENTS * cooperative_threads.THREADS_PER_BLOCK,
+            row_storage.MAX_REGISTER_ELEMENTS * launch_ir.THREADS_PER_BLOCK,
         )
         for more in (-1, 0, 1)
     ],
@@ -160,7 +159,7 @@ def test_rows_that_threads_hold(length, both):
         f, g = (each.computation(GRAPHS[name], x, specialize={C: length}) for each in both)
         assert (
             ("[turn] = " in f.source)
-            == (length <= row_storage.MAX_REGISTER_ELEMENTS * cooperative_threads.THREADS_PER_BLOCK)
+            == (length <= row_storage.MAX_REGISTER_ELEMENTS * launch_ir.THREADS_PER_BLOCK)
         ) or name != "softmax"
         for n in (1, 9):
             given = data(n, length)[:1]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers.pycuda.launches import memory
 from geon.transformers.pycuda.runtime import bound_program, calls, host, pinned_buffers
 from geon.transformers.runtime.calls import MAX_BINDINGS
 
@@ -222,7 +223,7 @@ def test_lengths_share_places_and_the_oldest_binding_goes(late):
     for n in sizes:
         np.testing.assert_array_equal(f(rows(n, n))[1], rows(n, 2 * n))
     longest = max(sizes)
-    held = sum(raw.nbytes - host.ALIGNMENT_BYTES for raw in device.blocks.values())
+    held = sum(raw.nbytes - memory.ALIGNMENT_BYTES for raw in device.blocks.values())
     assert held <= f.peak_bytes({N: longest}) + rows(longest, 0).nbytes
     (space,) = f._calls[()].free
     assert len(space.bound) <= MAX_BINDINGS

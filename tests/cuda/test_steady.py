@@ -34,7 +34,7 @@ def test_it_is_built_of_this_text():
     cure = "build it: make test does, or python setup.py build_ext --inplace"
     assert graph_replay.extension() is not None, cure
     target = Path(graph_replay.__file__).parents[1]
-    files = target.parent / "runtime/extension.h", target / "steady.c"
+    files = target.parent / "loading/extension.h", target / "steady.c"
     text = b"".join([path.read_bytes() for path in files])
     assert graph_replay.extension().source == hashlib.sha256(text).hexdigest(), cure
 

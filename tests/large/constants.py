@@ -135,8 +135,13 @@ CONSTANTS = (
     _native("emit/unit_texts", "transposes", "across", "lane", value=8, many=20),
     _native("emit/unit_texts", "transposes", "across", "lane", value=4, many=20),
     _native("nests/row_loops", "NestByRows.block_size", "lane", "across", value=64, many=20),
-    _native(
-        "nests/accumulators", "MAX_SERIAL_TERMS", "lane", "row", each=(1, 1 / 8, 1 / 16), many=100
+    _shared(
+        "kernels/nests/unrolled_reductions",
+        "MAX_SERIAL_TERMS",
+        "lane",
+        "row",
+        each=(1, 1 / 8, 1 / 16),
+        many=100,
     ),
     _native("nests/accumulators", "TRUTHS_PER_CHECK", "size", "row"),
     _native("nests/accumulators", "TRUTHS_PER_LANE_CHECK", "row", many=20),
@@ -203,7 +208,7 @@ CONSTANTS = (
     ),
     _shared("kernels/nests/index_set_splitting", "MAX_PIECES", "parts_joined", many=2),
     _shared(
-        "kernels/nests/index_set_splitting", "MAX_PIECES_NODES", "parts_joined", each=(4, 8), many=0
+        "kernels/nests/reduction_splitting", "MAX_PIECES_NODES", "parts_joined", each=(4, 8), many=0
     ),
     _native("vectors/unroll_jam_columns", "JAM_FACTOR", "row", many=8),
     _native("vectors/unroll_jam_columns", "MIN_JAM_GROUPS", "row", each=(1 / 4,)),
@@ -290,7 +295,6 @@ CONSTANTS = (
     _native("sizes/blocking", "MAX_DIRECT_BLOCK_BYTES", "near", each=(1,)),
     _native("sizes/blocking", "MAX_UNPACKED_PANELS", "columns", each=(1,)),
     _native("sizes/blocking", "MIN_PACK_CACHE_ROWS", "rows"),
-    _native("sizes/blocking", "MAX_PACK_CACHE_ROWS", "rows"),
     _native("sizes/blocking", "MIN_PACK_CACHE_COLUMNS", "columns", many=17),
     _native("sizes/blocking", "MAX_PANEL_COLUMNS", "columns", many=5),
     _native("sizes/blocking", "Shape.depth", "depth", value=384, many=5),
@@ -378,7 +382,6 @@ CONSTANTS = (
     _native("sizes/prefixes", "PART_ELEMENTS", "running", each=(1, 1 / 4), many=9),
     _native("sizes/prefixes", "MIN_PART_ROWS", "running_rows", each=(1, 1 / 4)),
     _native("sizes/prefixes", "MIN_PARALLEL_BLOCKS", "running_lines"),
-    _native("library/prefixes", "MIN_TASK_ELEMENTS", "running", each=(16,)),
     _c("scan/cumulative.c", "NAME", "running", value=7, many=40),
     _c("scan/contiguous.h", "LANES", "running", "beside", value=8, many=4),
     _c("scan/contiguous.h", "LANES", "running", "beside", value=4),
@@ -423,7 +426,7 @@ CONSTANTS = (
     ),  # lanes of a vector
     _c("sort/prefix.h", "LONGEST_RUN", "line64"),
     _c("sort/network.h", "PART", "lines", "columns", value=16),
-    _native("sizes/sorts", "MIN_TASK_ELEMENTS", "line", "extreme"),
+    _native("sizes/sorts", "MIN_TASK_ELEMENTS", "line", "extreme", "running", each=(1, 16)),
     _c("sort/words.h", "FEW", "line16", value=24, plus=8),
     _c("sort/words.h", "FEW", "line16", value=24, plus=16),
     _c("sort/words.h", "FEW", "line32", value=24, plus=32),

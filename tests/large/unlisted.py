@@ -249,7 +249,6 @@ PLACES = {
         "MAX_RANGE_TASKS",
     ): "how many threads share one scatter",
     ("transformers/lowering/fusion/fusion_groups.py", "Apart.__str__"): TEXT,
-    ("transformers/native/nests/row_loops.py", "MAX_VECTOR_ELEMENTS"): "lanes of the widest vector",
     (
         "transformers/kernels/nests/nest_outputs.py",
         "MAX_SEARCHED_VALUES",
@@ -292,27 +291,15 @@ PLACES = {
         "REGISTER_ROW_BYTES",
     ): "bytes of a vector; tests/native/test_across.py",
     (
-        "transformers/native/nests/pass_loops.py",
-        "MIN_CONVERTING_VECTOR_BYTES",
-    ): "a width of vectors, which a machine has",
-    (
         "transformers/native/vectors/unroll_jam_columns.py",
         "MAX_JAM_STATEMENTS",
     ): "statements of a text, not lengths",
     ("transformers/printing/nests/contractions.py", "MAX_LOOP_TRUTHS"): PARTS,
     (
-        "transformers/native/nests/pass_loops.py",
-        "UNROLLED_STATE_VECTORS",
-    ): "how many vectors LONG_ROW is for",
-    (
         "transformers/native/nests/buffered_loads.py",
         "UNROLLED",
     ): "how a compiler writes a loop of known length",
     ("transformers/native/emit/unit_texts.py", "transposes", 32): BITS,
-    (
-        "transformers/printing/nests/gather_prefetch.py",
-        "CACHE_LINE_BYTES",
-    ): "bytes of a line of cache",
     (
         "transformers/printing/nests/gather_prefetch.py",
         "MAX_PREFETCHED_LINES",
@@ -345,10 +332,6 @@ PLACES = {
         "transformers/kernels/nests/reduction_splitting.py",
         "MAX_PIECES_PER_PASS",
     ): "how much text a kernel may be",
-    (
-        "transformers/kernels/nests/reduction_splitting.py",
-        "MIN_SIDE_BY_SIDE_ROWS",
-    ): "tests/kernels/test_row_pieces.py goes below, at and above it",
     (
         "transformers/kernels/nests/reduction_splitting.py",
         "MIN_ROW_ELEMENTS",
@@ -394,7 +377,7 @@ PLACES = {
     ("transformers/native/entry.c", "Run"): "numbers of a report",
     ("transformers/native/entry.c", "KEPT"): CACHE,
     ("transformers/native/entry.c", "read_number"): BITS,
-    ("transformers/runtime/extension.h", "read_value"): BITS,
+    ("transformers/loading/extension.h", "read_value"): BITS,
     ("transformers/native/nests/nest_text.py", "GRAIN", 15): ROUNDING,
     ("transformers/native/trees/tree_choice.py", "MIN_BORDER_RATIO"): ALIKE,
     (
@@ -409,7 +392,6 @@ PLACES = {
     ("transformers/printing/nests/reductions.py", "truth_word", 8): BITS,
     ("transformers/native/nests/pass_loops.py", "Passes.at_once", 4): BITS,
     ("transformers/native/nests/pass_loops.py", "Passes.single_turns", 4): BITS,
-    ("transformers/native/vectors/nontemporal_stores.py", "CACHE_LINE_BYTES"): ALIGNED,
     ("transformers/native/transformer.py", "NativeTransformer"): ALIGNED,
     (
         "transformers/native/machine/caches.py",
@@ -473,10 +455,6 @@ PLACES = {
         "NativeProgram.link",
     ): "arguments of a function",
     ("transformers/pycuda/launches/naming.py", "CudaKernelNames.noted_turn"): "numbers of a report",
-    (
-        "transformers/pycuda/launches/naming.py",
-        "THREADS_PER_BLOCK",
-    ): "threads of a block: a byte for each",
     ("transformers/native/c/scan/contiguous.h", "EACH"): "lanes of a vector: LANES has how many",
     (
         "transformers/native/c/scan/contiguous.h",
@@ -495,7 +473,6 @@ PLACES = {
         "MIN_PARTS",
     ): "pieces: PIECE and LEAST_ROWS have them",
     ("transformers/native/sizes/prefixes.py", "TOTAL_BYTES"): BITS,
-    ("transformers/native/sizes/sorts.py", "CACHE_LINE_BYTES"): BITS,
     ("transformers/native/library/sorting.py", "row_down"): BITS,
     ("transformers/native/sizes/sorts.py", "SortScratch.bytes"): BITS,
     ("transformers/native/sizes/sorts.py", "SortScratch.most"): ALIGNED,
@@ -691,7 +668,6 @@ PLACES = {
         + [("transformers/native/vectors/scan_text.py", "BLOCK")],
         "tests/native/test_scan_copies.py goes around them",
     ),
-    ("transformers/lowering/fusion/chain_fusion.py", "NOMINAL_LENGTH"): "stands for an open length",
     (
         "transformers/lowering/fusion/chain_fusion.py",
         "MAX_CHAIN_KERNELS",

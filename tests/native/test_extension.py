@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C 
 
 ROOT = Path(geon.__file__).parents[1]
 SOURCE = ROOT / "geon/transformers/native/entry.c"
-SHARED = ROOT / "geon/transformers/runtime/extension.h"
+SHARED = ROOT / "geon/transformers/loading/extension.h"
 SOURCES = [SOURCE, ROOT / "geon/transformers/pycuda/steady.c"]
 HEADERS = Path(sysconfig.get_paths()["include"])
 

@@ -5,12 +5,12 @@ import pytest
 
 import geon
 from geon.transformers.printing.nests.gather_prefetch import (
-    CACHE_LINE_BYTES,
     MAX_CACHED_TABLE_BYTES,
     MAX_PREFETCHED_LINES,
     MAX_PREFETCHED_TABLES,
     PREFETCH_DISTANCE_ROWS,
 )
+from geon.transformers.sizes.blocks import CACHE_LINE_BYTES
 
 from .test_short_rows import compare, values
 

@@ -324,8 +324,8 @@ def test_borders_of_open_lengths_stay():
 def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
     monkeypatch.setattr(caches, "kept_ceilings", lambda threads: None)
     monkeypatch.setattr(caches, "processors", lambda: 4)
-    least = 4 * nontemporal_stores.MIN_CACHE_BYTES
-    for cache, least in [(40 << 20, 40 << 20), (1 << 20, least), (480 << 20, 64 << 20)]:
+    small = 4 * nontemporal_stores.MIN_CACHE_BYTES
+    for cache, least in [(40 << 20, 40 << 20), (1 << 20, small), (480 << 20, 64 << 20)]:
         monkeypatch.setattr(caches, "caches_of", lambda cache=cache: (1 << 15, 1 << 20, cache))
         assert caches.past_bytes() == least
 

@@ -8,7 +8,7 @@
  * All of it runs with the interpreter's lock held, except for a module with much work. The lock
  * makes `busy` safe, and lets short work on variables run without the variables' lock.
  */
-#include "../runtime/extension.h"
+#include "../loading/extension.h"
 
 #include <float.h>
 #include <math.h>

@@ -11,7 +11,7 @@
  * The functions of the driver are given by their addresses: neither its headers nor its library are
  * needed to build this.
  */
-#include "../runtime/extension.h"
+#include "../loading/extension.h"
 
 #include <sched.h>
 #include <string.h>

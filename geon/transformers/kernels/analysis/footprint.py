@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.axes.lengths import evaluate
+from ...sizes.blocks import CACHE_LINE_BYTES
 from ..ir.nest import Loop
 from ..ir.scalar_code import NODES, Clamped, Scalar, indices, inner_indices, operands_of
 
-CACHE_LINE_BYTES = 64  # bytes of a cache line
 STILL, UNIT, FAR = "still", "unit", "far"
 
 

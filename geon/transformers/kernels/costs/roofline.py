@@ -12,7 +12,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....op_graph.values.dtypes import named_dtype
-from ..analysis.footprint import CACHE_LINE_BYTES, FAR, UNIT
+from ...sizes.blocks import CACHE_LINE_BYTES
+from ..analysis.footprint import FAR, UNIT
 from ..analysis.op_counts import INDEX, Rows
 from ..ir.nest import Call, Nest, Region
 from ..products.contraction import Contraction

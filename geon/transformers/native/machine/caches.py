@@ -26,8 +26,8 @@ def past_bytes() -> int:
     """Return the bytes of traffic from which on a kernel uses non-temporal stores.
 
     It is this process's share of the last cache: of a larger result the first part is evicted
-    before the next kernel reads it. It is ``NEVER_STREAM_BYTES`` if measurements show that non-temporal stores are
-    not faster.
+    before the next kernel reads it. It is ``NEVER_STREAM_BYTES`` if measurements show that
+    non-temporal stores are not faster.
     """
     known = kept_ceilings(1)
     if known is not None and not known.passes():

@@ -14,15 +14,13 @@ from collections.abc import Callable, Sequence
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import is_multiple, product
 from ...kernels.ir.nest import Loop
+from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...printing.nests.pass_text import Accumulator
 from ...printing.scalars import c_expressions
 from ..names.dialect import ArrayLanes
 from ..names.loop_lines import indent
 from ..vectors.vector_ops import vector_type
 
-# Maximum terms of a block, added in the sum's own dtype. The relative error of 32 equal float32
-# terms is at most 5e-7. Blocks of this size cost nothing measurable if memory is the bottleneck.
-MAX_SERIAL_TERMS = 32
 # Booleans between two tests for an early exit, for one row and for each of several rows in lanes.
 TRUTHS_PER_CHECK = 4096
 TRUTHS_PER_LANE_CHECK = 64

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from ....op_graph.axes.affine import Size
 from ...printing.nests.gather_prefetch import (
-    CACHE_LINE_BYTES,
     MAX_PREFETCHED_LINES,
     PREFETCH_DISTANCE_ROWS,
     PrintedLookup,
 )
 from ...printing.nests.pass_text import PrintedPass
+from ...sizes.blocks import CACHE_LINE_BYTES
 from ..names.loop_lines import indent
 
 

@@ -23,7 +23,7 @@ from ...printing.nests.vector_function_passes import STRIP_ELEMENTS
 from ..names.dialect import ArrayLanes, strip_start
 from ..names.loop_lines import SIMD, for_loop, indent, stepped_loop
 from ..names.naming import KernelNames
-from ..vectors.interleave import choose_interleaving
+from ..vectors.interleave import INTERLEAVED_VECTORS, MIN_VECTOR_BYTES, choose_interleaving
 from ..vectors.lanes import LaneValue, values_together
 from ..vectors.nontemporal_stores import Past
 from ..vectors.transpose_tiles import TILE_LANES, tile_loops, turns_of, width
@@ -40,11 +40,7 @@ MIN_LANE_STATE_VECTORS = (
     8  # vectors in a row below which a state for each lane costs more than it saves
 )
 MIN_UNROLLED_STATE_VECTORS = (
-    256  # vectors in a row from which on SIDE_BY_SIDE vectors of states are used
-)
-UNROLLED_STATE_VECTORS = 4  # independent vectors of states, which hide the latency of each step
-MIN_CONVERTING_VECTOR_BYTES = (
-    32  # minimum vector bytes for conversions between floats and 64-bit integers
+    256  # vectors in a row from which on INTERLEAVED_VECTORS vectors of states are used
 )
 DIVIDED = ("begin", "end")  # names of the bounds of a task's part of the divided loop
 
@@ -357,12 +353,12 @@ class Passes:
         if made.body.serial or (isinstance(size, int) and size < MIN_LANE_STATE_VECTORS * width):
             return 1
         long = isinstance(size, int) and size >= MIN_UNROLLED_STATE_VECTORS * width
-        return UNROLLED_STATE_VECTORS * width if long else width
+        return INTERLEAVED_VECTORS * width if long else width
 
     def accumulation(self, made: PrintedPass) -> Accumulation:
         """Return the accumulation of a pass's reductions."""
         lanes = self.nest.lanes is not None
-        converts = made.body.converts and self.vector_bytes < MIN_CONVERTING_VECTOR_BYTES
+        converts = made.body.converts and self.vector_bytes < MIN_VECTOR_BYTES
         serial = (made.body.serial or converts) and made.strip is None
         width = 1 if serial else self.vector_bytes // 4
         beside = self.beside(made)

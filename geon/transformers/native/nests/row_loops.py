@@ -20,7 +20,7 @@ from ..vectors.transpose_tiles import (
 )
 from .gather_prefetch import asked_ahead
 from .multiple_hint import masked_count
-from .shared_reduction import SharedNest
+from .shared_reduction import MAX_VECTOR_ELEMENTS, SharedNest
 
 MAX_SPLIT_ROWS = 8  # maximum rows that are processed one by one, each divided along its pass
 MIN_SPLIT_ROW_ELEMENTS = 1 << 16  # minimum iterations of a row's pass for which that pays off
@@ -28,7 +28,6 @@ MAX_SHORT_ROW_ELEMENTS = (
     3  # maximum elements of a row for which a large block of strided rows fits the L1 cache
 )
 MIN_PARALLEL_ROWS = 16  # rows, or blocks of rows, that occupy all threads
-MAX_VECTOR_ELEMENTS = 16  # float32 elements of the widest vectors
 STRETCH = ("first_turn", "last_turn")  # names of the bounds of a part of a row
 
 

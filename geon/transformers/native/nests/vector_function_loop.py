@@ -8,9 +8,10 @@ from ...printing.nests.pass_text import Accumulator, PrintedPass
 from ...printing.nests.statement_blocks import StripCall
 from ...printing.nests.vector_function_passes import MIN_STRIP_ROW_ELEMENTS, STRIP_ELEMENTS
 from ...printing.scalars.c_types import SUFFIXES
+from ...sizes.blocks import CACHE_LINE_BYTES
 from ..names.dialect import strip_start, strip_sums
 from ..names.loop_lines import SIMD, for_loop, indent
-from ..vectors.nontemporal_stores import CACHE_LINE_BYTES, Past
+from ..vectors.nontemporal_stores import Past
 
 
 @dataclass(frozen=True, slots=True)

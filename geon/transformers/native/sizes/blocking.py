@@ -70,10 +70,8 @@ MAX_UNPACKED_PANELS = 4
 """Up to so many panels of columns, packing rows that lie close costs more than it saves."""
 
 MIN_PACK_CACHE_ROWS = 12
-"""From so many rows on, a product keeps a packed copy of an operand that stays as it is."""
-
-MAX_PACK_CACHE_ROWS = 480
-"""Up to so many."""
+"""From so many rows on, up to those of a block, a product keeps a packed copy of an operand that
+stays as it is."""
 
 MIN_PACK_CACHE_COLUMNS = 64
 """From so many columns on."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.lengths import Length, evaluate
 from ....op_graph.values.dtypes import named_dtype
+from ...sizes.blocks import CACHE_LINE_BYTES
 from ...sizes.scratch import Size, lines
 
 MAX_NARROW_SORT_LENGTH = 256  # maximum elements of lines that vectors of two numbers sort in lanes
-CACHE_LINE_BYTES = 64  # bytes of neighbouring strided lines that are transposed together
 MAX_TILE_BYTES = 1 << 22  # maximum bytes of a transposed tile of long lines
 MIN_TASK_ELEMENTS = 16384  # elements of a task: about 100 microseconds
 

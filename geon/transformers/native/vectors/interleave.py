@@ -14,8 +14,9 @@ from ....op_graph.axes.lengths import is_multiple
 from ...printing.nests.pass_text import PrintedPass
 from ..names.loop_lines import for_loop, indent
 
-MIN_VECTOR_BYTES = 32  # minimum bytes of vectors that are interleaved
-INTERLEAVED_VECTORS = 4  # interleaved vectors
+# Minimum bytes of vectors that are interleaved, and that hold conversions to 64-bit integers: AVX2.
+MIN_VECTOR_BYTES = 32
+INTERLEAVED_VECTORS = 4  # independent vectors, which hide the latency of each step
 MIN_LOOP_BLOCKS = 2  # minimum blocks of vectors of a loop for which a second version pays off
 COUNTS = {4: "uint8_t", 8: "uint16_t"}  # dummy type by element bytes: 1/VECTORS of its width
 

@@ -16,12 +16,12 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
 from ...kernels.ir.scalar_code import Load, Scalar, walk
 from ...printing.nests.pass_text import PrintedPass, PrintedStore, first_turn
+from ...sizes.blocks import CACHE_LINE_BYTES
 from ..machine.caches import MIN_CACHE_BYTES
 from ..names.loop_lines import indent
 from ..names.naming import KernelNames
 from .transpose_tiles import TILE_ROW_BYTES, width
 
-CACHE_LINE_BYTES = 64  # bytes of a cache line
 STAGING_BYTES = 1 << 10  # bytes of the buffer of each store
 MIN_STREAMING_TURNS = 64  # minimum iterations of a loop for which non-temporal stores pay off
 MIN_SINGLE_TEXT_TURNS = (

@@ -14,7 +14,6 @@ from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import NODES, Load, walk
 
 PREFETCH_DISTANCE_ROWS = 16  # prefetch distance, in rows
-CACHE_LINE_BYTES = 64  # bytes of a cache line
 MAX_PREFETCHED_LINES = 4  # cache lines fetched per row; then the hardware prefetcher takes over
 MAX_CACHED_TABLE_BYTES = (
     1 << 15

@@ -20,6 +20,7 @@ from ..launches.launch_ir import (
     LAUNCHED,
     REPORT_POINTER,
     RUNS,
+    THREADS_PER_BLOCK,
     TICKS,
     TURNS_PER_LAUNCH,
     Argument,
@@ -42,7 +43,6 @@ from ..launches.launch_ir import (
 from ..launches.naming import CudaFunction, declaration, indent
 
 MAX_SERIAL_BLOCKS = 4  # max. blocks of a body's kernel that the block runs one after another
-THREADS_PER_BLOCK = 256
 MAX_SHARED_BYTES = 48 << 10  # max. bytes of shared memory of all functions of a kernel
 MAX_COPIED_BYTES = 1 << 14  # max. bytes of a copy that the block does
 MAX_UNINTERRUPTED_TURNS = (

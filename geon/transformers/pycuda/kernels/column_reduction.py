@@ -11,7 +11,7 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest, Pass, Store
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import PrintedNest, PrintedPass
-from ..launches.launch_ir import FULL_DEVICE_BLOCKS, MIN_PART_TURNS, Grid, Parts
+from ..launches.launch_ir import FULL_DEVICE_BLOCKS, MIN_PART_TURNS, THREADS_PER_BLOCK, Grid, Parts
 from ..launches.naming import CudaFunction, CudaKernelNames, indent
 from .cooperative_threads import (
     SCALAR_BYTES,
@@ -25,7 +25,6 @@ from .cooperative_threads import (
 )
 
 TEAM = Team(8, 256, WARP_SIZE)  # 8 threads per column, 32 adjacent columns per block
-THREADS_PER_BLOCK = 256
 
 
 def choose_parts(nest: Nest) -> Parts | None:

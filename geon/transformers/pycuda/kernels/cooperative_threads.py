@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
+from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...printing.nests.pass_text import Accumulator, PrintedPass
 from ..launches.naming import indent
 
-MAX_SERIAL_TERMS = 32  # max. terms that one thread adds in the sum's own dtype
 WARP_SIZE = 32
-THREADS_PER_BLOCK = 256  # threads per block
 SCALAR_BYTES = 8  # max. bytes of a scalar
 MAX_WARP_ROW_ELEMENTS = (
     1024  # max. elements of a row that one warp handles; longer rows take a block

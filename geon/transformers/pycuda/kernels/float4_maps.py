@@ -13,12 +13,11 @@ from ...kernels.ir.scalar_code import Load, RandomBits, walk
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest, PrintedPass
 from ...printing.scalars.c_expressions import C_TYPES
-from ..launches.launch_ir import Grid
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames, indent
 from .cooperative_threads import Lines
 
 ELEMENTS_PER_THREAD = 4  # elements per thread
-THREADS_PER_BLOCK = 256
 MAX_FLOAT4_STATEMENTS = 96  # max. statements per element; above it, a thread takes one element
 
 

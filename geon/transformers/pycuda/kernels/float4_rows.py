@@ -15,10 +15,11 @@ from ....op_graph.axes.lengths import product
 from ....op_graph.values.dtypes import DType, name_of
 from ...kernels.ir.nest import Nest, Pass, Store
 from ...kernels.ir.scalar_code import Load, Scalar, walk
+from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...printing.nests.pass_text import PrintedPass
 from ...printing.scalars.c_expressions import C_TYPES
 from ..launches.naming import CudaKernelNames, indent
-from .cooperative_threads import MAX_SERIAL_TERMS, Lines, chains, element, is_few, is_float_sum
+from .cooperative_threads import Lines, chains, element, is_few, is_float_sum
 from .float4_maps import ELEMENTS_PER_THREAD
 from .row_storage import MAX_REGISTER_ELEMENTS, values_in
 

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....op_graph.axes.lengths import product
+from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...printing.nests.pass_text import PrintedNest, PrintedPass
-from ..launches.launch_ir import Grid
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaKernelNames, Part, indent
-from .cooperative_threads import (
-    MAX_SERIAL_TERMS,
-    THREADS_PER_BLOCK,
-    Lines,
-    Team,
-    Value,
-    finish_sums,
-    values_of,
-)
+from .cooperative_threads import Lines, Team, Value, finish_sums, values_of
 
 ELEMENTS_PER_BLOCK = (
     MAX_SERIAL_TERMS * THREADS_PER_BLOCK

@@ -16,13 +16,11 @@ from ...kernels.nests.inlining import inspected_values
 from ...printing.scalars import c_expressions
 from ...printing.scalars.c_types import C_TYPES
 from ...printing.scalars.nan_test import finite
-from ..launches.launch_ir import Grid
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaKernelNames, Part
 from .cooperative_threads import Team, Value
 from .scattering import held_type, scatter_parts
 from .sorting import around, key_of, sort_parts
-
-THREADS_PER_BLOCK = 256
 
 
 def library_parts(op: Op, names: CudaKernelNames, number: int) -> list[Part]:

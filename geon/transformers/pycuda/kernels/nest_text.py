@@ -12,10 +12,11 @@ from dataclasses import replace
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop, Nest, Pass
+from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest, PrintedPass, RowStore
 from ...sizes.scratch import lines as up_to_lines
-from ..launches.launch_ir import MIN_PART_TURNS, Grid
+from ..launches.launch_ir import MIN_PART_TURNS, THREADS_PER_BLOCK, Grid
 from ..launches.naming import (
     CudaFunction,
     CudaKernelNames,
@@ -27,9 +28,7 @@ from ..launches.naming import (
 )
 from .column_reduction import choose_parts, column_functions, states
 from .cooperative_threads import (
-    MAX_SERIAL_TERMS,
     MAX_WARP_ROW_ELEMENTS,
-    THREADS_PER_BLOCK,
     WARP_SIZE,
     Lines,
     Team,

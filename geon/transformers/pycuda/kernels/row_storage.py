@@ -8,19 +8,15 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest, Pass, RowArray, Store
 from ...kernels.ir.scalar_code import Kept, Scalar, walk
+from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...sizes.scratch import lines as up_to_lines
-from .cooperative_threads import (
-    MAX_SERIAL_TERMS,
-    MAX_WARP_ROW_ELEMENTS,
-    THREADS_PER_BLOCK,
-    WARP_SIZE,
-    Team,
-)
+from ..launches.launch_ir import THREADS_PER_BLOCK
+from .cooperative_threads import MAX_WARP_ROW_ELEMENTS, WARP_SIZE, Team
 
 MAX_REGISTER_ELEMENTS = (
     MAX_SERIAL_TERMS  # max. elements of a row array that a thread holds in registers
 )
-MAX_SHARED_BYTES = 32 << 10  # max. bytes of a block's shared memory for row arrays
+MAX_SHARED_BYTES = 32 << 10  # max. bytes of shared memory for row arrays, or of joined functions
 
 
 def slot_bytes(arrays: Sequence[RowArray]) -> Size:

@@ -12,16 +12,9 @@ from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import HALVES, name_of
 from ...printing.scalars import c_expressions
 from ...printing.scalars.c_functions import C_TYPES
-from ..launches.launch_ir import Grid
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames, Either, MemoryCopy, Part
-from .sorting import (
-    FILES,
-    MAX_SHARED_SORT_ELEMENTS,
-    THREADS_PER_BLOCK,
-    DigitSort,
-    SortMemory,
-    around,
-)
+from .sorting import FILES, MAX_SHARED_SORT_ELEMENTS, DigitSort, SortMemory, around
 
 MAX_UNSORTED_POSITIONS = 8  # max. indices that are not sorted
 

@@ -17,11 +17,10 @@ from ....op_graph.values.dtypes import name_of
 from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_types import SUFFIXES
 from ...sizes.scratch import lines as up_to_lines
-from ..launches.launch_ir import FixedNumber, Grid
+from ..launches.launch_ir import THREADS_PER_BLOCK, FixedNumber, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames, Either, Part
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
-THREADS_PER_BLOCK = 256
 MAX_ALL_PAIRS_ELEMENTS = 32  # max. elements of a line that is sorted by comparing all pairs
 MAX_SHARED_SORT_ELEMENTS = 1024  # max. elements of a line that is sorted in shared memory
 TILE_ELEMENTS = 2048  # elements of a long line per block

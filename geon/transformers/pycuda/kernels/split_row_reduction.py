@@ -10,20 +10,13 @@ from collections.abc import Callable
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest, Pass, Store
+from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import PrintedNest, PrintedPass
-from ..launches.launch_ir import FULL_DEVICE_BLOCKS, Grid, Parts
+from ..launches.launch_ir import FULL_DEVICE_BLOCKS, THREADS_PER_BLOCK, Grid, Parts
 from ..launches.naming import CudaFunction, CudaKernelNames, indent
 from .column_reduction import states
-from .cooperative_threads import (
-    MAX_SERIAL_TERMS,
-    THREADS_PER_BLOCK,
-    Lines,
-    Team,
-    finish_sums,
-    places,
-    values_of,
-)
+from .cooperative_threads import Lines, Team, finish_sums, places, values_of
 
 ELEMENTS_PER_BLOCK = MAX_SERIAL_TERMS * THREADS_PER_BLOCK  # min. elements of a row per block
 TEAM = Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)

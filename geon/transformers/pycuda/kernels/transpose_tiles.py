@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest
 from ...printing.nests.pass_text import PrintedPass
-from ..launches.launch_ir import Grid
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames, indent
 from .cooperative_threads import Lines, places
 
@@ -19,7 +19,6 @@ TILE_SIDE = 32  # elements per side of a tile
 TILE_PADDING_ELEMENTS = (
     1  # padding elements per tile row, so that the elements of a column lie in different banks
 )
-THREADS_PER_BLOCK = 256
 
 
 def tiled_function(

@@ -21,6 +21,7 @@ CLOCKS_POINTER = -2  # pointer index of the clocks of work inside a launch, in a
 TICKS, RUNS, LAUNCHED, CLOCKED = range(4)
 
 FULL_DEVICE_BLOCKS = 512  # blocks that fill a device
+THREADS_PER_BLOCK = 256  # threads of a block of all generated kernels
 MIN_PART_TURNS = 256  # min. iterations per part of a split loop
 TURNS_PER_LAUNCH = 1 << 14  # iterations per launch of a while loop that takes several launches
 

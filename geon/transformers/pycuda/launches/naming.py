@@ -16,7 +16,7 @@ from ...printing.nests.parameters import Parameter, Parameters, Place
 from ...printing.scalars.dialect import Lanes
 from .device import PipelineStages
 from .dialect import ThreadLanes
-from .launch_ir import Grid, Turn
+from .launch_ir import THREADS_PER_BLOCK, Grid, Turn
 from .library_requests import LibraryWork
 
 NAME = "KERNEL"  # placeholder for the name of a function, which the module chooses
@@ -239,9 +239,6 @@ def declaration(parameter: Parameter, alone: bool) -> str:
 def indent(lines: Sequence[str]) -> list[str]:
     """Indent lines, except preprocessor directives."""
     return ["    " + line if line[:1] != "#" else line for line in lines]
-
-
-THREADS_PER_BLOCK = 256  # threads per block of a copy; each copies one byte
 
 
 def copy_function(moved: MemoryCopy, chosen: Sequence[Chosen]) -> CudaFunction:

@@ -19,9 +19,9 @@ from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.dialect import Lanes
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.device import PipelineStages
-from ..launches.launch_ir import Grid
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames, indent
-from .product_tiles import NARROW_TILE_SIDE, THREADS_PER_BLOCK, Tiles
+from .product_tiles import NARROW_TILE_SIDE, Tiles
 from .tile_loads import TileLoad, narrow
 
 TILE_KEYS = NARROW_TILE_SIDE  # keys per tile

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from ...kernels.products.attention import Attention
 from ...printing.scalars import c_expressions
 from ..kernels.cooperative_threads import Lines
+from ..launches.launch_ir import THREADS_PER_BLOCK
 from ..launches.naming import CudaKernelNames, indent
 from .attention_text import TILE_KEYS, AttentionWriter, up
-from .product_tiles import DEFAULT_TILE_DEPTH, NARROW_TILE_SIDE, THREADS_PER_BLOCK, Tiles
+from .product_tiles import DEFAULT_TILE_DEPTH, NARROW_TILE_SIDE, Tiles
 from .tile_loads import TileLoad
 
 

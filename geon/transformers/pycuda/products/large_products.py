@@ -17,9 +17,9 @@ from ...kernels.products.contraction import Contraction
 from ...printing.nests.contractions import ContractionPrinter
 from ..kernels.cooperative_threads import WARP_SIZE, Lines, places
 from ..launches.device import PipelineStages
-from ..launches.launch_ir import Grid
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames, indent
-from .product_tiles import THREADS_PER_BLOCK, Tiles
+from .product_tiles import Tiles
 from .tile_loads import TileLoad, factors_of
 
 TILE_ROWS, TILE_COLUMNS, TILE_DEPTH = 128, 256, 64

@@ -25,7 +25,7 @@ from ...printing.nests.parameters import Place
 from ...printing.scalars.c_expressions import C_TYPES
 from ...sizes.scratch import Scratch
 from ..kernels.cooperative_threads import Lines, places
-from ..launches.launch_ir import Grid
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.library_requests import LibraryWork
 from ..launches.memory import ALIGNMENT_BYTES as ALIGNED
 from ..launches.naming import Asked, CudaFunction, CudaKernelNames, Either, Part
@@ -37,7 +37,6 @@ MIN_LIBRARY_MULADDS = 1 << 24  # min. multiplications for a library call
 # max. terms of a float32 sum; longer ones need more accuracy than float32 accumulation
 MAX_FLOAT32_TERMS = 8192
 WORKSPACE_BYTES = 1 << 25  # bytes of a library's workspace
-THREADS_PER_BLOCK = 256
 
 
 def holds(work: LibraryWork) -> tuple[Size, ...]:

@@ -13,7 +13,6 @@ from ....op_graph.values.dtypes import HALVES, named_dtype
 from ...printing.scalars.c_expressions import C_TYPES
 from ..kernels.cooperative_threads import Lines
 
-THREADS_PER_BLOCK = 256
 NARROW_TILE_SIDE, TALL_TILE_ROWS, WIDE_TILE_COLUMNS = 64, 128, 128  # rows and columns of tiles
 TILE_DEPTHS = {"float16": 32, "bfloat16": 32}  # reduced elements per stage, by dtype
 DEFAULT_TILE_DEPTH = 16  # reduced elements per stage, for other dtypes

@@ -19,8 +19,9 @@ from ...kernels.products.contraction import Contraction, access, merge_loops, un
 from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.scalar_statements import MemoryNames
 from ..kernels.cooperative_threads import Lines, places
+from ..launches.launch_ir import THREADS_PER_BLOCK
 from ..launches.naming import indent
-from .product_tiles import THREADS_PER_BLOCK, Tiles
+from .product_tiles import Tiles
 
 PANEL_LINE_HALVES = 64  # half-precision elements per line of a panel
 CHUNK_BYTES = 16  # max. bytes per load of a thread; the limits in elements follow

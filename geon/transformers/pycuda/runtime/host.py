@@ -23,6 +23,7 @@ from ...cache import disk
 from ...runtime.memory import HOST
 from ..launches.device import Array, LibraryCall, Multiplication, Signature, most_blocks
 from ..launches.dialect import cuda_text
+from ..launches.memory import ALIGNMENT_BYTES
 from ..launches.module_text import CudaSource
 from .host_library import convolve, multiply
 
@@ -30,7 +31,6 @@ COMPILERS = ("g++", "clang++", "c++")
 CURE = "install g++ (apt install g++)"
 FLAGS = ("-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-math-errno",
          "-fno-trapping-math", "-fPIC", "-w", "-pipe")  # fmt: skip
-ALIGNMENT_BYTES = 256  # alignment of allocations in bytes, as on a GPU
 DLPACK_EXT_DEV = 12  # DLPack's kDLExtDev: other libraries do not import from it
 SIMULATED_PROCESSORS = (
     3  # multiprocessors that kernels are told of: few, so that persistent blocks loop

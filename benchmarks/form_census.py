@@ -1,0 +1,368 @@
+"""Count how often each form of a kernel fires, and time what it gains.
+
+``python -m benchmarks.form_census count`` goes over golden, benchmark and random programs, for
+native code and for CUDA, and compiles nothing. ``gain --form NAME`` times the kernels of programs
+in which a form fires, with it and without it in turn. A form is a row of ``FORMS``: the function
+that decides it and the answer that switches it off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import statistics
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import geon
+from geon.transformers.native.emit.module_text import function_of
+from geon.transformers.native.machine.measured_machine import machine
+from tests.golden.emitting import Cuda, Native
+from tests.golden.programs import PROGRAMS
+
+from .peers import geon_work, workloads
+from .profiled import profiled
+from .random_programs.programs import TooLargeError, grown
+
+BASE = "geon.transformers."
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))  # golden programs use them
+ROUNDS, REPEATS = 3, 15  # times that a program is timed with a form and without it; calls of each
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form, and the function or method ``where`` (``module:name``) that decides it.
+
+    ``off`` is what that answers where the form does not fire, or a function of its arguments;
+    ``always`` tells that the form fires whenever the function is called, ``fixed`` that other text
+    relies on its answer: such forms are counted and cannot be switched off.
+    """
+
+    name: str
+    where: str
+    off: Any = None
+    always: bool = False
+    fixed: bool = False
+
+    def owner(self) -> tuple[Any, str]:
+        """The module or class that has the function, and its name there."""
+        module, path = self.where.split(":")
+        *classes, name = path.split(".")
+        found: Any = importlib.import_module(BASE + module)
+        for each in classes:
+            found = getattr(found, each)
+        return found, name
+
+    def answer(self, args: Any, keywords: Any) -> Any:
+        """What the function answers where the form does not fire."""
+        return self.off(*args, **keywords) if callable(self.off) else self.off
+
+
+def first(value: Any, *_: Any, **__: Any) -> Any:
+    """The first argument as it was."""
+    return value
+
+
+def second(_: Any, value: Any, *__: Any, **___: Any) -> Any:
+    """The second argument as it was."""
+    return value
+
+
+NESTS, ROWS = "kernels.nests.", "native.nests."
+FORMS = (
+    # Stage 4.
+    Form("rows in lanes", "kernels.nests.iteration_space:IterationSpace.across", (None, set())),
+    Form("known short rows in lanes", NESTS + "nest_lowering:NestMaker.beside"),
+    Form("open short rows", NESTS + "short_row_variants:with_short_rows", first),
+    Form("turned loops", NESTS + "short_row_variants:with_turned_loops", first),
+    Form("collapsed rows", NESTS + "short_row_variants:with_flat_rows", first),
+    Form("lengthened loops", NESTS + "iteration_space:IterationSpace.lengthened", second),
+    Form("digits", NESTS + "nest_lowering:NestMaker.take_apart", False),
+    Form("buffered loads", NESTS + "buffered_loads:choose_buffered", lambda *_: []),
+    Form("pieces", NESTS + "index_set_splitting:_Splitter.apart", second),
+    Form("row pieces", NESTS + "reduction_splitting:with_row_pieces", first),
+    Form("unrolled windows", NESTS + "unrolled_reductions:is_straight", False),
+    Form("constant reductions", NESTS + "constant_reductions:states_of_same"),
+    Form("kept values", NESTS + "nest_builder:NestBuilder.keep_costly", lambda *_: []),
+    Form("draws ahead", NESTS + "random_runs:runs", lambda *_: []),
+    Form("lanes that are one run", NESTS + "collapsible_lanes:is_one_run", False),
+    Form("scalarised scans", "kernels.scans.scalarised_scans:scalarise_scan"),
+    Form("packed scans", "kernels.scans.slp_cost:choose_packing"),
+    Form("chains", "lowering.fusion.chain_fusion:by_blocks", second),
+    # Native text.
+    Form("row after row", ROWS + "row_loops:NestByRows.is_few_long_rows", False),
+    Form("cut rows", ROWS + "row_loops:NestByRows.cut"),
+    Form("one run", ROWS + "split_reduction:DividedNest.is_one_run", False),
+    Form("many turns", ROWS + "split_reduction:DividedNest.has_many_turns", False),
+    Form("shared turns", ROWS + "shared_reduction:SharedNest.shares_turns", False),
+    Form("turns beside", ROWS + "pass_loops:Passes.beside", "1"),
+    Form("four turns together", "native.vectors.unroll_jam_columns:joins_turns", False),
+    Form("jam", "native.vectors.unroll_jam:choose_jam"),
+    Form("vectors", "native.vectors.vectorisable:choose_vectors"),
+    Form("strips", "printing.nests.vector_function_passes:takes_strips", False),
+    Form("abreast", "printing.nests.unroll_hint:interleaved_item_bytes", 0),
+    Form("states of lanes", ROWS + "pass_loops:Passes.state_lanes", 1),
+    Form("early ends", "printing.nests.nest_statements:only_truths", False),
+    Form("past", "native.vectors.nontemporal_stores:passing"),
+    Form("past directly", ROWS + "pass_loops:Passes.is_direct", False),
+    Form("fetched rows", "printing.nests.prefetch:places", lambda *_: []),
+    Form("gathers ahead", "printing.nests.gather_prefetch:lookups", lambda *_: []),
+    Form("plain transposes", "native.vectors.transpose_tiles:is_copy", False),
+    Form("hidden strides", ROWS + "task_text:NestTasks.hidden", lambda *_: [], fixed=True),
+    Form("stores together", "printing.nests.nest_statements:_NestPrinter.last_stores", ()),
+    Form("masked counts", ROWS + "multiple_hint:masked_count", first),
+    Form("tiles of patterns", NESTS + "collapsed_rows:_RowParts.pattern"),
+    Form("tiles across", "native.vectors.transpose_tiles:tile_loops", always=True),
+    Form("filled copy", "native.library.copy_operand:fill_function", always=True),
+    Form("divided", ROWS + "split_reduction:DividedNest.divided", always=True),
+    Form("by rows", ROWS + "row_loops:NestByRows.by_rows", always=True),
+    Form("run or rows", ROWS + "nest_text:run_text", always=True),
+    # Products of native code.
+    Form("product: windows of rows", "native.products.descriptor:ProductText.windows"),
+    Form("product: windows of columns", "native.products.descriptor:ProductText.places"),
+    Form("product: bands", "native.products.implicit_im2col:find_band"),
+    Form("product: padded", "kernels.products.contraction:padded_access"),
+    Form("product: residues", "kernels.products.residue_classes:classes_of", lambda *_: []),
+    Form("product: vector stores", "native.products.epilogue:Storing.by_vectors"),
+    # CUDA.
+    Form("cuda: maps by four", "pycuda.kernels.float4_maps:vector_function"),
+    Form("cuda: rows by four", "pycuda.kernels.float4_rows:fours_of"),
+    Form("cuda: held rows", "pycuda.kernels.row_storage:holding_team"),
+    Form("cuda: cut rows", "pycuda.kernels.split_row_reduction:cut_rows"),
+    Form("cuda: cut columns", "pycuda.kernels.column_reduction:choose_parts"),
+    Form("cuda: in parts", "pycuda.kernels.nest_text:_NestWriter.in_parts", always=True),
+    Form("cuda: adjacent rows", "pycuda.kernels.nest_text:_NestWriter.side_by_side", always=True),
+    Form("cuda: tiles", "pycuda.kernels.transpose_tiles:tiled_function"),
+    Form("cuda: joined kernels", "pycuda.kernels.horizontal_fusion:joined_text", always=True),
+    Form("cuda: deep products cut", "pycuda.products.contractions:cut_deep"),
+    Form("cuda: large products", "pycuda.products.large_products:large_function"),
+    Form("cuda: attention by wmma", "pycuda.products.attention_wmma:ByMatrices.body", always=True),
+    Form("cuda: attention by tiles", "pycuda.products.attention_tiles:ByTiles.body", always=True),
+)  # fmt: skip
+KERNELS = {
+    "lowered": "kernels.kernel_lowering:lower",
+    "native": "native.emit.module_text:function_of",
+    "cuda": "pycuda.emit.cuda_module:kernel_parts",
+}
+
+
+def replaced(stack: ExitStack, where: str, wrap: Callable[[Any], Any]) -> None:
+    """Put ``wrap`` of a function in its place, in every module that has its name."""
+    owner, name = Form("", where).owner()
+    old = owner.__dict__[name]
+    if isinstance(owner, type):
+        stack.enter_context(patch.object(owner, name, wrap(old)))
+        return
+    for module in [m for n, m in sys.modules.items() if n.startswith("geon.") and m is not None]:
+        for key, value in list(vars(module).items()):
+            if value is old:
+                stack.enter_context(patch.object(module, key, wrap(old)))
+
+
+class Census:
+    """Counts of kernels, and of those in which each form fires."""
+
+    def __init__(self) -> None:
+        self.kernels: Counter[str] = Counter()
+        self.fired: Counter[str] = Counter()
+        self.programs: defaultdict[str, list[str]] = defaultdict(list)
+        self.now: list[set[str]] = [set()]  # of the kernels that are being made
+        self.seen: set[str] = set()
+
+    def noting(self, form: Form) -> Callable[[Any], Any]:
+        """Wrap the function of a form so that it notes where the form fires."""
+
+        def wrap(old: Any) -> Any:
+            function = old.func if hasattr(old, "func") else old
+            is_property = isinstance(old, property)
+            function = old.fget if is_property else function
+
+            def noted(*args: Any, **keywords: Any) -> Any:
+                found = function(*args, **keywords)
+                if form.always or found != form.answer(args, keywords):
+                    self.now[-1].add(form.name)
+                return found
+
+            return property(noted) if is_property or hasattr(old, "func") else noted
+
+        return wrap
+
+    def scope(self, name: str) -> Callable[[Any], Any]:
+        """Wrap a function that makes one kernel."""
+
+        def wrap(function: Any) -> Any:
+            def made(*args: Any, **keywords: Any) -> Any:
+                self.now.append(set())
+                try:
+                    return function(*args, **keywords)
+                finally:
+                    self.kernels[name] += 1
+                    fired = self.now.pop()
+                    self.fired.update(fired)
+                    self.seen |= fired
+
+            return made
+
+        return wrap
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count within the block."""
+        with ExitStack() as stack:
+            for form in FORMS:
+                replaced(stack, form.where, self.noting(form))
+            for name, where in KERNELS.items():
+                replaced(stack, where, self.scope(name))
+            yield
+
+    def program(self, name: str, make: Callable[[Any], Any]) -> None:
+        """Count the kernels of a program for both targets; ``make`` takes a transformer."""
+        self.seen, self.now = set(), [set()]
+        for transformer in (Native(), Cuda()):
+            with suppress(geon.GeonError):
+                _ = make(transformer).source
+        self.fired.update(self.now[0])
+        for form in self.seen | self.now[0]:
+            self.programs[form].append(name)
+
+
+def benchmark(census: Census, name: str) -> None:
+    """Count the kernels of a benchmark's workload, at its own sizes."""
+    made: list[Callable[[Any], Any]] = []
+
+    class Noting(geon.NumPyTransformer):
+        def computation(self, *args: Any, **keywords: Any) -> Any:
+            made.append(lambda transformer: transformer.computation(*args, **keywords))
+            return super().computation(*args, **keywords)
+
+    geon_work.transformer = Noting
+    workload = workloads.named(name)
+    geon_work.BUILDERS[workload.kind](workload.sized(False), workload.inputs(False))
+    for make in made:
+        census.program(f"bench {name}", make)
+
+
+def count(seed: str, programs: int) -> Census:
+    """Count over golden, benchmark and random programs."""
+    census = Census()
+    with census.running():
+        for name, make in PROGRAMS.items():
+            results, placeholders = make()
+            census.program(f"golden {name}", asking(results, placeholders))
+        for workload in workloads.WORKLOADS:
+            with suppress(geon.GeonError):
+                benchmark(census, workload.name)
+        for number in range(programs):
+            with suppress(TooLargeError):
+                p = grown(seed, number)
+                census.program(str(number), asking(p.results, p.placeholders, p.unfed()))
+            if number % 50 == 49:
+                print(f"{number + 1} programs, {dict(census.kernels)}", file=sys.stderr, flush=True)
+    return census
+
+
+def asking(results: Any, placeholders: Any, lengths: Any = None) -> Callable[[Any], Any]:
+    """A function that asks a transformer for a computation."""
+
+    def make(transformer: Any) -> Any:
+        return transformer.computation(results, *placeholders, lengths=lengths)
+
+    return make
+
+
+def kernels(seed: str, name: str, threads: int) -> list[tuple[str, float]]:
+    """The text and the seconds of each kernel of a random program, or of a benchmark's workload."""
+    if name.isdigit():
+        program = grown(seed, int(name))
+        with geon.make_transformer("native", threads=threads) as transformer:
+            f = transformer.computation(
+                program.results, *program.placeholders, lengths=program.unfed()
+            )
+            f(*program.feeds)
+            profile = f.profile(*program.feeds, repeats=REPEATS)
+    else:
+        f, profile = profiled(name.removeprefix("bench "), threads, REPEATS)
+    plan, width = f.stages().plan, machine(threads).vector_bytes
+    found = []
+    for kernel, row in zip(plan.schedule.kernels, profile, strict=False):
+        text = kernel.kind in ("call", "region") or function_of(plan, kernel, width).text
+        found.append((str(text), row.seconds))
+    return found
+
+
+def gain(form: Form, seed: str, names: list[str], threads: int) -> list[float]:
+    """Of each program in which a form fires, its kernels' time without the form over that with.
+
+    Only kernels whose text changes count.
+    """
+    found = []
+    for name in names:
+        times: dict[bool, list[list[tuple[str, float]]]] = {True: [], False: []}
+        with suppress(geon.GeonError):  # a workload whose arguments are not known here
+            for _ in range(ROUNDS):
+                for on in (True, False):
+                    with ExitStack() as stack:
+                        if not on:
+                            replaced(stack, form.where, lambda old: without(form, old))
+                        times[on].append(kernels(seed, name, threads))
+        if len(times[False]) < ROUNDS:
+            continue
+        with_it, off = times[True], times[False]
+        same = {text for text, _ in with_it[0]} & {text for text, _ in off[0]}
+        sums = [[sum(t for text, t in each if text not in same) for each in way]
+                for way in (off, with_it)]  # fmt: skip
+        if all(sums[1]):
+            found.append(statistics.median(sums[0]) / statistics.median(sums[1]))
+    return found
+
+
+def without(form: Form, old: Any) -> Any:
+    """The function of a form that never fires."""
+
+    def off(*args: Any, **keywords: Any) -> Any:
+        return form.answer(args, keywords)
+
+    return property(off) if isinstance(old, property) or hasattr(old, "func") else off
+
+
+def main() -> None:
+    """Count, or time one form."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.form_census")
+    parser.add_argument("what", choices=["count", "gain"])
+    parser.add_argument("--seed", default="census")
+    parser.add_argument("--programs", type=int, default=1000, help="random programs")
+    parser.add_argument("--form", help="the form whose gain is measured")
+    parser.add_argument("--most", type=int, default=6, help="programs that are timed")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--into", type=Path, default=Path("form_census.json"), help="counts")
+    chosen = parser.parse_args()
+    if chosen.what == "count":
+        census = count(chosen.seed, chosen.programs)
+        chosen.into.write_text(json.dumps(
+            {"kernels": census.kernels, "fired": census.fired, "programs": census.programs}
+        ))  # fmt: skip
+        print(dict(census.kernels))
+        for form in FORMS:
+            print(f"{census.fired[form.name]:7} {form.name}")
+        return
+    form = next(form for form in FORMS if form.name == chosen.form)
+    if form.always or form.fixed:
+        raise SystemExit(f"the form {form.name!r} cannot be switched off: it is only counted")
+    programs = json.loads(chosen.into.read_text())["programs"].get(form.name, [])
+    known = {f"bench {each.name}" for each in workloads.WORKLOADS}
+    names = [name for name in programs if name in known or name.isdigit()]
+    found = gain(form, chosen.seed, names[:: max(1, len(names) // chosen.most)][: chosen.most],
+                 chosen.threads)  # fmt: skip
+    print(form.name, [round(each, 3) for each in found],
+          round(statistics.geometric_mean(found), 3) if found else "fires nowhere")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import walk as walk_scalars
@@ -17,7 +15,6 @@ from ..vectors.vectorisable import adjoin, have_vectors
 MIN_BORDER_RATIO = 8
 
 
-@lru_cache(maxsize=128)
 def tree_of(
     nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
 ) -> Tree | None:

@@ -50,6 +50,14 @@ def tree_text(
     return _TreeFunctions(tree, names, name, sizes).text()
 
 
+def declare(tree: Tree, names: KernelNames, sizes: tuple[Size, Size] | None) -> None:
+    """Declare the parameters of a tree's functions, which all of them have."""
+    for number in operands_in(tree):
+        names.operand(number)
+    for size in (*sizes_in(tree), *(sizes or ())):
+        names.length(size)
+
+
 def vectors_of(tree: Tree) -> Vectors:
     """Return the vector types of a tree's loops over lanes."""
     lanes = [loop for loop in loops_of(tree.body) if loop.role is Role.VECTOR]
@@ -71,10 +79,7 @@ class _TreeFunctions(Tasks):
         super().__init__(names, name)
         self.tree, self.vectors, self.sizes = tree, vectors_of(tree), sizes
         self.functions: list[list[str]] = []
-        for number in operands_in(tree):
-            names.operand(number)  # all functions have all parameters
-        for size in (*sizes_in(tree), *(sizes or ())):
-            names.length(size)
+        declare(tree, names, sizes)
 
     def text(self) -> str:
         """Return all functions."""

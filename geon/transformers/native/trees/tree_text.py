@@ -13,6 +13,8 @@ from ...kernels.ir.scalar_code import (
     RandomBits,
     Scalar,
     Wrapped,
+    children_of,
+    indices,
 )
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import most, operands_in, sizes_in
@@ -26,7 +28,7 @@ from ...loops.tree import (
     Write,
     loops_of,
     values_of,
-    variables_of,
+    variables,
     walk,
 )
 from ...printing.nests.parameters import Parameter
@@ -170,7 +172,12 @@ def work(body: Body) -> Size:
 
 def varying(write: Write, inner: set[str]) -> list[Scalar]:
     """Return the values of a statement that change with some variables."""
-    return [node for node in walk_scalars(*values_of(write)) if variables_of(node) & inner]
+    found: dict[int, Scalar] = {}
+    for node in walk_scalars(*values_of(write)):
+        own = any(variables(index) & inner for index in indices(node))
+        if own or any(id(part) in found for part in children_of(node)):
+            found[id(node)] = node
+    return list(found.values())
 
 
 def cost(node: Scalar) -> int:

@@ -15,6 +15,8 @@ class Program:
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
         self.lengths = {"N": self.one(FEW), "M": self.one(LENGTHS), "C": self.one(LENGTHS)}
+        if self.random.integers(8) == 0:
+            self.lengths[self.one("NMC")] = 0
         self.axes = {
             name: Axis(name, None if self.random.integers(4) == 0 else length)
             for name, length in self.lengths.items()
@@ -33,7 +35,7 @@ class Program:
             filled,
             transposed,
         )
-        self.kind = self.one(kinds)
+        self.kind = maps if 0 in self.lengths.values() else self.one(kinds)
         self.results = self.kind(self)
 
     def one(self, choices):

@@ -297,7 +297,7 @@ def test_pieces_that_are_short():
         b = geon.placeholder([c])
         with geon.make_transformer("native", threads=1) as transformer:
             f = transformer.computation(geon.concat([x + b, y - b], R), x, y, b)
-            assert f.source.count("geon_past_put(&") == ways
+            assert f.source.count("GEON_PUT(f") == ways
 
 
 def test_borders_of_open_lengths_stay():

@@ -143,6 +143,7 @@ def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
     """
     one, above = find(tree, first)
     two, _ = find(tree, later)
+    require(not tasks_in((one, two)), f"{first} or {later} runs as tasks")
     require(one.extent == two.extent, f"{first} and {later} have other lengths")
     body = above[-1].body if above else tree.body
     require(one in body and two in body, f"{first} and {later} are not in one body")
@@ -171,6 +172,7 @@ def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
 def stage(tree: Tree, at: str, load: Load, over: Sequence[str]) -> Tree:
     """Copy what a load reads in the loops ``over`` to a buffer, in each iteration of ``at``."""
     loop, _ = find(tree, at)
+    require(not tasks_in(loop.body), f"{at} holds tasks")
     box = [find(tree, name)[0] for name in over]
     inside = {each.variable for each in loops_of(loop.body)}
     require(set(over) == variables(load.offset) & inside, "the load changes with other loops")

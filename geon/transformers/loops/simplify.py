@@ -6,11 +6,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, divide, variable
+from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
 from ..kernels.analysis.index_boxes import Facts
 from ..kernels.ir.scalar_code import Clamped, Select
 from .access import most
-from .tree import Body, Choose, LoopNode, Statement, Substitution, Tree
+from .tree import Body, Choose, LoopNode, Statement, Substitution, Tree, divided
 
 
 class _Simplification(Substitution):
@@ -39,7 +39,7 @@ class _Simplification(Substitution):
         of = self.index(atom.of)
         if is_below(of, atom.by, self.extents):
             return of if isinstance(atom, Remainder) else AffineIndex()
-        return divide(of, atom.by)[isinstance(atom, Remainder)]
+        return divided(of, atom.by)[isinstance(atom, Remainder)]
 
     def node(self, node: Any) -> Any:
         """Return a node whose children are simplified; a decided choice is one of its sides."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...op_graph.axes.affine import AffineIndex, Size, divide, variable
+from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
 from ..kernels.ir.nest import Keep
 from ..kernels.ir.scalar_code import Kept, ScalarNode
@@ -30,6 +30,7 @@ from .tree import (
     Tree,
     Write,
     constant,
+    divided,
     find,
     fresh,
     least,
@@ -147,7 +148,7 @@ def collapse(tree: Tree, outer: str, inner: str) -> Tree:
     require(loop.size is not None and nested.size is not None, "a length changes with other loops")
     assert loop.size is not None and nested.size is not None
     count = nested.size
-    index, rest = divide(variable(outer), count)
+    index, rest = divided(variable(outer), count)
     body = Substitution(tree.code, {outer: index, inner: rest}).body(nested.body)
     joined = replace(loop, extent=constant(loop.size * count), body=body)
     return replaced(tree, outer, lambda _: (joined,))

@@ -324,10 +324,8 @@ class Substitution:
             return self.env.get(atom, variable(atom))
         if isinstance(atom, Least):
             return least([self.index(each) for each in atom.of])
-        if isinstance(atom, Quotient):
-            return divide(self.index(atom.of), atom.by)[0]
-        if isinstance(atom, Remainder):
-            return divide(self.index(atom.of), atom.by)[1]
+        if isinstance(atom, (Quotient, Remainder)):
+            return divided(self.index(atom.of), atom.by)[isinstance(atom, Remainder)]
         if isinstance(atom, Clamped):
             return variable(Clamped(self.index(atom.of), self.guards(atom.guards)))
         return variable(self.value(atom))
@@ -409,6 +407,13 @@ class Substitution:
     def numbers(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """Return the numbers of buffers after replacement."""
         return tuple([self.buffers.get(number, number) for number in numbers])
+
+
+def divided(index: AffineIndex, by: Size) -> tuple[AffineIndex, AffineIndex]:
+    """Return the quotient and the remainder of an index; no iteration divides by 0."""
+    if by == 0:
+        return variable(Quotient(index, by)), variable(Remainder(index, by))
+    return divide(index, by)
 
 
 def is_same(one: object, other: object) -> bool:

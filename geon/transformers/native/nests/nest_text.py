@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from ....op_graph.axes.affine import Size
 from ...kernels.ir.nest import Nest
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest
@@ -13,7 +14,7 @@ from ..names.dialect import array_strips
 from ..names.loop_lines import indent
 from ..names.naming import NAME, KernelNames, NativeFunction
 from ..trees.tree_choice import piece_options, tree_of
-from ..trees.tree_text import tree_text
+from ..trees.tree_text import declare, tree_text
 from ..vectors.lanes import VectorLanes, Vectors
 from ..vectors.nontemporal_stores import Passing
 from ..vectors.transpose_tiles import TILE_LANES
@@ -75,23 +76,18 @@ def function_text(
 
 
 def form_text(
-    work: Nest,
-    names: KernelNames,
-    vector_bytes: int,
-    name: str,
-    passing: Passing | None,
-    *,
-    jams: bool = True,
+    work: Nest, names: KernelNames, vector_bytes: int, name: str, passing: Passing | None
 ) -> str:
-    """Return the C functions of a nest without variants, copies and pieces.
-
-    If ``jams``, rows are unrolled and jammed where that pays off.
-    """
-    tree = tree_of(work, vector_bytes, passing, jams=jams)
+    """Return the C functions of a nest without variants, copies and pieces."""
+    tree = tree_of(work, vector_bytes, passing)
     if tree is not None:
-        sizes = None if passing is None else (passing.stored, passing.touched)
-        return tree_text(tree, names, name, sizes)
+        return tree_text(tree, names, name, sizes_of(passing))
     return nest_text(printed_nest(work, names, vector_bytes), names, name, vector_bytes, passing)
+
+
+def sizes_of(passing: Passing | None) -> tuple[Size, Size] | None:
+    """Return the bytes that a nest stores, and those that it stores or reads."""
+    return None if passing is None else (passing.stored, passing.touched)
 
 
 def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
@@ -124,15 +120,30 @@ def pieces_text(
 ) -> str:
     """Return the C functions of a nest that is split into pieces if lengths allow it."""
 
+    every = (work, *work.pieces)
+    options = {piece: piece_options(work, piece, passing) for piece in every}
+    trees = {
+        piece: tree_of(piece, vector_bytes, passes, jams=jams)
+        for piece, (passes, jams) in options.items()
+        if piece.short is None
+    }
+
     def text(piece: Nest, called: str) -> str:
         if piece.short is not None:
             return short_text(piece, piece.short, names, vector_bytes, called, None)
-        passes, jams = piece_options(work, piece, passing)
-        return form_text(piece, names, vector_bytes, called, passes, jams=jams)
+        tree, (passes, _) = trees[piece], options[piece]
+        if tree is not None:
+            return tree_text(tree, names, called, sizes_of(passes))
+        printed = printed_nest(piece, names, vector_bytes)
+        return nest_text(printed, names, called, vector_bytes, passes)
 
     called = dict(names.called)
-    for piece in (work, *work.pieces):
-        text(piece, name)  # adds all parameters, before the first text is used
+    for piece in every:  # adds all parameters, before the first text is used
+        tree = trees.get(piece)
+        if tree is not None:
+            declare(tree, names, sizes_of(options[piece][0]))
+        else:
+            text(piece, name)
     names.called = called
     if len(work.pieces) == 1 and not work.holds:
         return text(work.pieces[0], name)

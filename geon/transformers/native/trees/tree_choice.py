@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.cpu_rules import VectorWidth, lanes_of, may_stream, puts, schedule, streamed
 from ...loops.tree import Kind, LoopNode, Role, Tree, loops_of
-from ..vectors.nontemporal_stores import Passing, may_pass, stored_bytes
+from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, have_vectors
 
@@ -17,7 +15,6 @@ from ..vectors.vectorisable import adjoin, have_vectors
 MIN_BORDER_RATIO = 8
 
 
-@lru_cache(maxsize=128)
 def tree_of(
     nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
 ) -> Tree | None:
@@ -77,6 +74,8 @@ def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | N
 
     Return None if the kernel is known to be large and some of its vectors lie across lines.
     """
+    if len(passing.operands) > MAX_STREAMED_STORES:
+        return tree
     found = streamed(tree, passing.operands, vectors)
     large = isinstance(passing.stored, int)
     stores = [put for k in passing.operands for put in puts(tree, k)]

@@ -189,14 +189,17 @@ class TreeStatements:
         """Emit statements without loops, each value of all copies before the next value."""
         for each in statements:
             assert isinstance(each, Write), "trees with folds are not emitted"
-            made = [Substitution(self.tree.code, env) for env in copies]
-            writes = [change.statement(each) for change in made]
+            made = [Substitution(self.tree.code, env) for env in copies if env]
+            writes = [change.statement(each) for change in made] or [each]
             if len(copies) > 1:
                 self.scalars.registers.update(kept_values(writes))
-            for node in walk_scalars(*values_of(each)):
+            for node in walk_scalars(*values_of(each)) if made else ():
                 if not isinstance(node, DIRECT):
                     for change in made:
-                        self.scalars.value(block, change.known.get(id(node), node))
+                        self.scalars.value(block, change.known[id(node)])
+            for write in writes:
+                for value in values_of(write):
+                    self.scalars.value(block, value)  # before the first store
             for write in writes:
                 block.lines += [self.store(store, write, block) for store in write.stores]
 

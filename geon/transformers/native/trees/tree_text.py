@@ -13,6 +13,8 @@ from ...kernels.ir.scalar_code import (
     RandomBits,
     Scalar,
     Wrapped,
+    children_of,
+    indices,
 )
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import most, operands_in, sizes_in
@@ -26,7 +28,7 @@ from ...loops.tree import (
     Write,
     loops_of,
     values_of,
-    variables_of,
+    variables,
     walk,
 )
 from ...printing.nests.parameters import Parameter
@@ -50,6 +52,14 @@ def tree_text(
     return _TreeFunctions(tree, names, name, sizes).text()
 
 
+def declare(tree: Tree, names: KernelNames, sizes: tuple[Size, Size] | None) -> None:
+    """Declare the parameters of a tree's functions, which all of them have."""
+    for number in operands_in(tree):
+        names.operand(number)
+    for size in (*sizes_in(tree), *(sizes or ())):
+        names.length(size)
+
+
 def vectors_of(tree: Tree) -> Vectors:
     """Return the vector types of a tree's loops over lanes."""
     lanes = [loop for loop in loops_of(tree.body) if loop.role is Role.VECTOR]
@@ -71,10 +81,7 @@ class _TreeFunctions(Tasks):
         super().__init__(names, name)
         self.tree, self.vectors, self.sizes = tree, vectors_of(tree), sizes
         self.functions: list[list[str]] = []
-        for number in operands_in(tree):
-            names.operand(number)  # all functions have all parameters
-        for size in (*sizes_in(tree), *(sizes or ())):
-            names.length(size)
+        declare(tree, names, sizes)
 
     def text(self) -> str:
         """Return all functions."""
@@ -165,7 +172,12 @@ def work(body: Body) -> Size:
 
 def varying(write: Write, inner: set[str]) -> list[Scalar]:
     """Return the values of a statement that change with some variables."""
-    return [node for node in walk_scalars(*values_of(write)) if variables_of(node) & inner]
+    found: dict[int, Scalar] = {}
+    for node in walk_scalars(*values_of(write)):
+        own = any(variables(index) & inner for index in indices(node))
+        if own or any(id(part) in found for part in children_of(node)):
+            found[id(node)] = node
+    return list(found.values())
 
 
 def cost(node: Scalar) -> int:

@@ -58,6 +58,21 @@ def test_interpreting_gives_the_numbers_of_the_compiled_program(transformer):
     assert (found[0][1] == 0).any() and (found[0][1] != 0).any()  # the mask of the dropout
 
 
+def test_steps_on_each_transformer_are_those_of_numpy(transformer_name):
+    """A loss, its update and the mask of a dropout; the draws are equal bit for bit."""
+    main, startup, loss, kept = regression()
+    own = fluid.CPUPlace(transformer_name)
+    places = [fluid.CUDAPlace(0) if transformer_name == "pycuda" else own, fluid.CPUPlace("numpy")]
+    found = []
+    for place in places:
+        executor, scope = started(startup, place)
+        runs = [executor.run(main, feed(n), [loss, kept], scope) for n in (6, 3)]
+        found.append([*runs[0], *runs[1], *parameters(main, scope).values()])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found[0][1] == 0, found[1][1] == 0)
+
+
 def test_values_are_printed_on_request_and_a_nan_names_its_operator(capsys):
     main, startup, loss, kept = regression()
     executor, scope = started(startup)

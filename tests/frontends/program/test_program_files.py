@@ -278,9 +278,9 @@ HOSTILE = {
     "a missing slot": (lambda d: op_of(d, "mul")["inputs"].pop(), "needs the input"),
     "a wrong attribute": (
         attribute("mul", "x_num_col_dims", value="a"),
-        "is no int",
+        "is refused; give int",
     ),
-    "an attribute without value": (attribute("mul", "x_num_col_dims", value=[]), "is no int"),
+    "an attribute without value": (attribute("mul", "x_num_col_dims", value=[]), "is refused; give int"),
     "a block of another operator": (attribute("while", "sub_block", value=0), "none of its own"),
     "an absurd length": (put(*SPEC, "shape", [1 << 60]), "a length is"),
     "a negative length": (put(*SPEC, "shape", [-5]), "a length is -5"),

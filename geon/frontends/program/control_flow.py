@@ -22,6 +22,7 @@ class BlockGuard:
     """The context of a new inner block; ``close`` adds its operator when it is complete."""
 
     close: Callable[[Block], None]
+    is_closed: bool = False
 
     def __enter__(self) -> Block:
         self.program = default_main_program()
@@ -32,8 +33,13 @@ class BlockGuard:
         while self.program.current_block() is not self.inner:  # a failure left more blocks open
             self.program.rollback()
         self.program.rollback()
-        if error is None:
-            self.close(self.inner)
+        try:
+            if error is None:
+                self.close(self.inner)
+                self.is_closed = True
+        finally:
+            if not self.is_closed:
+                del self.program.blocks[self.inner.index :]  # it and those inside of it
 
 
 def _append(inner: Block, type: str, inputs: Mapping[str, Any], **attributes: Any) -> None:

@@ -132,7 +132,7 @@ class Attribute:
             kind = f"a list of {self.type}" if is_list else self.type
             words = f" that is {self.check.words}" if self.check else ""
             raise AttributeValueError(
-                f"{what}: attribute {self.name}={value!r} is no {kind}{words}; give one"
+                f"{what}: attribute {self.name}={value!r} is refused; give {kind}{words}"
             )
         return tuple(map(plain, listed)) if is_list else plain(value)
 

@@ -114,6 +114,7 @@ def test_while_refuses_a_condition_that_never_changes_and_a_carry_that_changes_i
         expected = r"reduce_sum at .*test_program_control_flow.py:\d+: it writes \(-1\) float32 to "
         with pytest.raises(ProgramError, match=expected), layers.While(cond).block():
             layers.reduce_sum(y, dim=[1], Out=y)
+        assert len(run.main.blocks) == 1  # what failed leaves no block
 
 
 def test_conditional_block_keeps_values_if_the_condition_is_false():

@@ -68,15 +68,19 @@ def test_creators_have_signatures_and_docstrings():
         (
             {"factor": "3"},
             AttributeValueError,
-            "factor='3' is no float that is greater than 0; give",
+            "factor='3' is refused; give float that is greater than 0",
         ),
-        ({"factor": -1}, AttributeValueError, "factor=-1 is no float that is greater than 0"),
+        (
+            {"factor": -1},
+            AttributeValueError,
+            "factor=-1 is refused; give float that is greater than 0",
+        ),
         (
             {"factor": 1, "mode": "even"},
             AttributeValueError,
-            "is no string that is one of 'plain', 'odd'",
+            "give string that is one of 'plain', 'odd'",
         ),
-        ({"factor": True}, AttributeValueError, "factor=True is no float"),
+        ({"factor": True}, AttributeValueError, "factor=True is refused"),
         ({"factor": 1, "color": 3}, geon.ArgumentError, "unexpected keyword argument 'color'"),
     ],
 )

@@ -45,6 +45,7 @@ class Lowered:
     assigned: dict[str, int]
     home: Home
     calls: Leaf | None = None
+    released: int = -1  # of the home when the variables were last seen to be there
 
     @property
     def placeholders(self) -> list[Leaf]:
@@ -53,7 +54,10 @@ class Lowered:
 
     def is_current(self) -> bool:
         """Return True if the scope still keeps the variables where this program has them."""
-        return all([t.storage is storage for t, storage in self.kept.values()])  # noqa: C419  # faster
+        if self.released == self.home.released:
+            return True
+        self.released = self.home.released
+        return all(tensor.storage is storage for tensor, storage in self.kept.values())
 
 
 class Executor:

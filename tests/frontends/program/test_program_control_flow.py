@@ -33,8 +33,7 @@ def input_with_gradient(name, shape, **options):
     return x
 
 
-@pytest.mark.parametrize("transformer", ["numpy", "native"])
-def test_while_carries_what_its_block_writes(transformer):
+def test_while_carries_what_its_block_writes(transformer_name):
     with new_program() as run:
         x = input_with_gradient("x", [3])
         i, n = counter(0), counter(3)
@@ -45,7 +44,7 @@ def test_while_carries_what_its_block_writes(transformer):
             count_up(i, n, cond)
         (gradient,) = calc_gradient(total(y), x)
     assert block.written == [y.name, i.name, cond.name]
-    found = run({"x": [[1, 2, 3]]}, [y, gradient, i], transformer)
+    found = run({"x": [[1, 2, 3]]}, [y, gradient, i], transformer_name)
     np.testing.assert_array_equal(found[0], [[1, 8, 27]])
     np.testing.assert_array_equal(found[1], [[3, 12, 27]])
     np.testing.assert_array_equal(found[2], [3])
@@ -248,8 +247,7 @@ def test_static_rnn_passes_its_memory_from_step_to_step(is_reverse):
     np.testing.assert_allclose(du, gradients[1], atol=1e-5)
 
 
-@pytest.mark.parametrize("transformer", ["numpy", "native"])
-def test_dynamic_rnn_runs_over_sequences_of_different_lengths(transformer):
+def test_dynamic_rnn_runs_over_sequences_of_different_lengths(transformer_name):
     draw = np.random.default_rng(1)
     w, u = (draw.normal(size=s).astype(F) for s in ((3, 4), (4, 4)))
     with new_program() as run:
@@ -258,7 +256,7 @@ def test_dynamic_rnn_runs_over_sequences_of_different_lengths(transformer):
     run.start(w=w, u=u)
     for lengths in ([3, 0, 1, 2], [1], [4, 4]):
         sequences = [draw.normal(size=(n, 3)).astype(F) for n in lengths]
-        hidden, last, dw, du = run(layers.sequence_feed("x", sequences), results, transformer)
+        hidden, last, dw, du = run(layers.sequence_feed("x", sequences), results, transformer_name)
         states, ends, *gradients = reference_rnn(sequences, w, u)
         np.testing.assert_allclose(hidden, np.concatenate(states), atol=1e-5)
         np.testing.assert_allclose(last, np.concatenate(ends), atol=1e-5)
@@ -291,8 +289,7 @@ def test_recurrences_refuse_incomplete_steps():
         assert run.main.current_block() is run.main.global_block()
 
 
-@pytest.mark.parametrize("transformer", ["numpy", "native"])
-def test_tensor_arrays_are_carries_of_loops(transformer):
+def test_tensor_arrays_are_carries_of_loops(transformer_name):
     with new_program() as run:
         x = input_with_gradient("x", [2])
         i, n = counter(0), counter(3)
@@ -307,7 +304,7 @@ def test_tensor_arrays_are_carries_of_loops(transformer):
         length = layers.array_length(array)
         with pytest.raises(ProgramError, match="needs its capacity"):
             layers.array_write(x, i)
-    found = run({"x": [[1, 2]]}, [array, gradient, length], transformer)
+    found = run({"x": [[1, 2]]}, [array, gradient, length], transformer_name)
     np.testing.assert_array_equal(found[0], [[[1, 2]], [[1, 4]], [[1, 8]], [[1, 16]]])
     np.testing.assert_array_equal(found[1], [[4, 32]])
     np.testing.assert_array_equal(found[2], [4])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -102,6 +103,8 @@ class Executor:
         if lowered is None or not lowered.is_current():
             lowered = self._lowered(program, names, scope)
             call = self._compiled(lowered, interpret)
+            for old in [each for each in known if each[0] != program.changes]:
+                del known[old]
             known[key] = lowered, call
         given = feed or {}
         try:
@@ -154,7 +157,9 @@ class Executor:
         ops = needed(block.ops, [*fetched, *assigned.values()])
         reads = {k for op in ops for k in op.reads} | set(fetched)
         home = home_of(_owner(scope, [*assigned, *block.parameters]))
-        found = Lowered(program, ops, {}, fetched, {}, {}, assigned, home)
+        # The home, which outlives the program, keeps this.
+        own: Program = weakref.proxy(program)
+        found = Lowered(own, ops, {}, fetched, {}, {}, assigned, home)
         for name, k in block.parameters.items():
             spec = program.values[k].spec
             if k not in reads:

@@ -213,6 +213,18 @@ def test_deleting_a_scope_frees_its_memory():
     assert transformer() is None
 
 
+@pytest.mark.parametrize("interpret", [False, True])
+def test_a_program_is_freed_while_its_scope_lives(interpret):
+    main, startup, loss, _ = regression()
+    executor, scope = started(startup)
+    executor.run(main, feed(), [loss], scope, interpret=interpret)
+    program = weakref.ref(main)
+    del main, loss, _
+    gc.collect()
+    assert program() is None
+    assert scope.find_var("fc.w_0").get().array.shape == (3, 8)
+
+
 def test_a_fetched_value_is_not_overwritten_and_a_rewritten_name_has_its_last_value():
     main = fluid.Program()
     with fluid.program_guard(main):

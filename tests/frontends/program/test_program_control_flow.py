@@ -283,6 +283,14 @@ def test_recurrences_refuse_incomplete_steps():
         with pytest.raises(ProgramError, match=r".* is updated by .*its shape"), rnn.step():
             row = rnn.step_input(x)
             rnn.update_memory(rnn.memory(init=layers.fill_constant(shape=[2])), row)
+        rnn, flag = layers.StaticRNN(), layers.less_than(counter(0), counter(1))
+        with (
+            pytest.raises(ProgramError, match="step_input at .* belongs into the block of a step"),
+            rnn.step(),
+            ConditionalBlock(flag).block(),
+        ):
+            rnn.step_input(x)
+        assert len(run.main.blocks) == 1
         dynamic = layers.DynamicRNN()
         with pytest.raises(ProgramError, match="no rows of sequences"), dynamic.block():
             dynamic.step_input(x)
@@ -351,3 +359,23 @@ def test_a_gradient_that_was_registered_holds_inside_of_loops():
     np.testing.assert_allclose(found[0], [[3.4, 6]], rtol=1e-6)
     np.testing.assert_array_equal(found[1], [[21, 21]])
     np.testing.assert_allclose(found[2], [[1 + 2 * 1.4, 5]], rtol=1e-6)
+
+
+def test_an_embedding_with_a_sparse_gradient_works_inside_of_a_recurrence():
+    draw = np.random.default_rng(3)
+    table = draw.normal(size=(5, 2)).astype(F)
+    with new_program() as run:
+        words = layers.data("words", [1], dtype="int64", lod_level=1)
+        rnn = layers.DynamicRNN()
+        with rnn.block():
+            word, old = rnn.step_input(words), rnn.memory(shape=[2])
+            row = layers.embedding(word, [5, 2], is_sparse=True, param_attr="table")
+            new = layers.elementwise_add(row, old)
+            rnn.update_memory(old, new)
+            rnn.output(new)
+        ((_, gradient),) = append_backward(total(rnn()))
+    run.start(table=table)
+    feed = layers.sequence_feed("words", [np.array([[1], [4], [1]]), np.array([[2]])])
+    expected = np.zeros((5, 2))
+    expected[[1, 4, 2]] = [[4], [2], [1]]  # the row of step t is in the results from t on
+    np.testing.assert_allclose(run(feed, [gradient])[0], expected)

@@ -9,7 +9,6 @@ import pytest
 
 from geon.frontends import program as fluid
 
-
 SLOW = pytest.mark.slow
 
 

@@ -106,7 +106,7 @@ class _Backward:
         for k, seed in starts.items():
             if k in self.needing:
                 if seed is None:
-                    seed = self._one(k, "fill_any_like", {"X": (k,)}, {"value": 1.0})
+                    seed = self._one(k, "fill_any_like", (k,), {"value": 1.0})
                 self.given.setdefault(k, []).append(seed)
         for op in reversed(path):
             self._differentiate(op)
@@ -159,7 +159,11 @@ class _Backward:
             for name, ids in read.items()
             if not self.needing.isdisjoint(ids)
         }
-        made = self.block.append_op(op.type + GRAD_OP, inputs, outputs, op.attributes)
+        given = {
+            name: ids and [None if k is None or k == EMPTY else self.values[k] for k in ids]
+            for name, ids in inputs.items()
+        }
+        made = self.block.append_op(op.type + GRAD_OP, given, outputs, op.attributes)
         for name, ids in read.items():
             found = made.outputs[name] or ()
             for k, gradient in zip(ids, found, strict=bool(found)):
@@ -171,14 +175,13 @@ class _Backward:
         if number in self.given and number not in self.final:
             terms = tuple(self.given[number])
             is_used_once = self.uses[number] == 1
-            self.final[number] = (
-                terms[0] if is_used_once else self._one(number, "sum", {"X": terms})
-            )
+            self.final[number] = terms[0] if is_used_once else self._one(number, "sum", terms)
         return self.final.get(number)
 
-    def _one(self, number: int, type: str, inputs: Any, attributes: Any = None) -> int:
+    def _one(self, number: int, type: str, read: Sequence[int], attributes: Any = None) -> int:
         """Add an operator whose output Out is the gradient of a value; return its id."""
         name = self._free(f"{self.values[number].name}{GRAD}")
+        inputs = {"X": [self.values[k] for k in read]}
         return self.block.append_op(type, inputs, {"Out": name}, attributes).writes[0]
 
     def _name(self, number: int) -> str:

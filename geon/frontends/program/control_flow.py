@@ -22,18 +22,31 @@ class BlockGuard:
     """The context of a new inner block; ``close`` adds its operator when it is complete."""
 
     close: Callable[[Block], None]
+    is_closed: bool = False
+    inner: Block | None = None
 
     def __enter__(self) -> Block:
-        self.program = default_main_program()
-        self.inner = self.program.create_block()
+        self.inner = default_main_program().create_block()
+        return self.inner
+
+    def checked(self, what: str, place: str) -> Block:
+        """Return the block; raise ``ProgramError`` unless layers add operators to it now."""
+        if self.inner is None or default_main_program().current_block() is not self.inner:
+            raise ProgramError(f"{user_call(what)}: it belongs into the block of {place}")
         return self.inner
 
     def __exit__(self, error: type | None, *details: object) -> None:
-        while self.program.current_block() is not self.inner:  # a failure left more blocks open
-            self.program.rollback()
-        self.program.rollback()
-        if error is None:
-            self.close(self.inner)
+        assert self.inner is not None
+        program = self.inner.program
+        while program.current_block() is not self.inner.parent:  # a failure left more blocks open
+            program.rollback()
+        try:
+            if error is None:
+                self.close(self.inner)
+                self.is_closed = True
+        finally:
+            if not self.is_closed:
+                del program.blocks[self.inner.index :]  # it and those inside of it
 
 
 def _append(inner: Block, type: str, inputs: Mapping[str, Any], **attributes: Any) -> None:
@@ -127,20 +140,23 @@ class IfElse:
 
     def __init__(self, cond: Var) -> None:
         self.cond, self._blocks = cond, dict[str, Block]()
+        self._guard = BlockGuard(lambda inner: None)
         self._rows: dict[str, list[str]] = {"true": [], "false": []}
 
     def true_block(self) -> BlockGuard:
         """Return the context of the branch of rows for which the condition is true."""
-        return BlockGuard(lambda inner: self._blocks.update(true=inner))
+        self._guard = BlockGuard(lambda inner: self._blocks.update(true=inner))
+        return self._guard
 
     def false_block(self) -> BlockGuard:
         """Return the context of the branch of the other rows."""
-        return BlockGuard(lambda inner: self._blocks.update(false=inner))
+        self._guard = BlockGuard(lambda inner: self._blocks.update(false=inner))
+        return self._guard
 
     def input(self, x: Var) -> Var:
         """Return the rows of a variable that the branch is for."""
         what = user_call("input")
-        block = self._inside(what)
+        block = self._guard.checked("input", "a branch")
         if not x.shape or x.shape[0] != self.cond.shape[0]:
             raise ProgramError(
                 f"{what}: {x} has other rows than the condition {self.cond}; variables that are "
@@ -153,14 +169,8 @@ class IfElse:
     def output(self, *outs: Var) -> None:
         """State the results of the branch, by rows; both branches have as many."""
         what = user_call("output")
-        block = self._inside(what)
+        block = self._guard.checked("output", "a branch")
         block.results += [block.value_of(each.name, what) for each in outs]
-
-    def _inside(self, what: str) -> Block:
-        block = default_main_program().current_block()
-        if block.parent is None or block in self._blocks.values():
-            raise ProgramError(f"{what}: it belongs into true_block() or false_block()")
-        return block
 
     def __call__(self) -> list[Var]:
         """Add the operator, and return its outputs."""
@@ -202,10 +212,12 @@ class StaticRNN:
     _memories: dict[str, Var] = field(default_factory=dict, init=False)
     _updates: dict[str, Var] = field(default_factory=dict, init=False)
     _outputs: list[Var] = field(default_factory=list, init=False)
+    _guard: BlockGuard = field(default=BlockGuard(lambda inner: None), init=False)
 
     def step(self) -> BlockGuard:
         """Return the context of a step."""
-        return BlockGuard(self._close)
+        self._guard = BlockGuard(self._close)
+        return self._guard
 
     def _close(self, inner: Block) -> None:
         what = user_call(type(self).__name__)
@@ -244,18 +256,18 @@ class StaticRNN:
             what = user_call("memory")
             if shape is None or not self._steps:
                 raise ProgramError(f"{what}: give init=, or shape= of a row after a step_input")
-            like, position = self._batch(self._inside("memory"))
+            like, position = self._batch()
             attributes = {"shape": [-1, *shape], "value": init_value, "input_dim_idx": position}
             init = self._before("fill_constant_batch_size_like", {"Input": like}, attributes)
         return self._parameter(init, init.spec.shape, self._memories)
 
-    def _batch(self, block: Block) -> tuple[Any, int]:
+    def _batch(self) -> tuple[Any, int]:
         """Return a variable and its dimension that has the length of a batch."""
         return next(iter(self._steps.values())), 1
 
     def _before(self, type: str, inputs: Any, attributes: Any = None) -> Var:
         """Add an operator before the recurrence; return its output."""
-        outer = self._inside(type).parent
+        outer = self._guard.checked("memory", "a step").parent
         assert outer is not None
         name = outer.program.unique_name(type)
         outer.append_op(type, inputs, {"Out": name}, attributes)
@@ -263,7 +275,8 @@ class StaticRNN:
 
     def _parameter(self, outer: Var, shape: Sequence[Any], table: dict[str, Var]) -> Var:
         """Declare the variable of a step that stands for a part of ``outer``."""
-        block = self._inside("step_input" if table is self._steps else "memory")
+        what = "step_input" if table is self._steps else "memory"
+        block = self._guard.checked(what, "a step")
         name = block.program.unique_name(f"{outer.name}.step")
         made: Var = block.create_var(name)
         spec = Spec(tuple(shape), outer.dtype)
@@ -271,12 +284,6 @@ class StaticRNN:
         block.names[name] = block.parameters[name] = number
         table[name] = outer
         return made
-
-    def _inside(self, what: str) -> Block:
-        block = default_main_program().current_block()
-        if block.parent is None or self.last:
-            raise ProgramError(f"{user_call(what)}: it belongs into the block of a step")
-        return block
 
     def update_memory(self, memory: Var, value: Var) -> None:
         """State the memory of the next step."""
@@ -289,7 +296,7 @@ class StaticRNN:
 
     def output(self, *outs: Var) -> None:
         """State results of a step, which the recurrence stacks along its steps."""
-        self._inside("output")
+        self._guard.checked("output", "a step")
         self._outputs += outs
 
     step_output = output
@@ -319,7 +326,7 @@ class DynamicRNN(StaticRNN):
         """Return a variable that has the same value in each step."""
         return x
 
-    def _batch(self, block: Block) -> tuple[Any, int]:
+    def _batch(self) -> tuple[Any, int]:
         return self._before("sequence_lengths", {"Offsets": self._sequences()[0]}), 0
 
     def _sequences(self) -> tuple[Var, ...]:

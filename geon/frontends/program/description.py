@@ -8,10 +8,10 @@ executed and no operator is evaluated.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from ...errors import DumpError, GeonError
+from ...errors import GeonError
 from ...op_graph.axes.lengths import Length
 from ...op_graph.core.source_info import resolve
 from ...op_graph.text.encoding import read_length, write_length
@@ -58,9 +58,10 @@ PLAIN: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def refuse(text: str) -> NoReturn:
-    """Raise ``ProgramFileError``."""
-    raise ProgramFileError(f"this is no program: {text}; save it again")
+def need(holds: object, text: str) -> None:
+    """Raise ``ProgramFileError`` with a text unless a condition holds."""
+    if not holds:
+        raise ProgramFileError(f"this is no program: {text}; save it again")
 
 
 # Writing ------------------------------------------------------------------------------------------
@@ -156,39 +157,35 @@ def program_from(desc: Any) -> Program:
     """Return the program that a dictionary describes; raise ``ProgramFileError``."""
     try:
         check_message("ProgramDesc", desc, "program")
-        if desc["version"] > VERSION:
+        version, seed = desc["version"], desc["random_seed"]
+        if version > VERSION:
             raise ProgramFileError(
-                f"the program has the version {desc['version']}, and this geon reads versions up "
-                f"to {VERSION}; upgrade geon"
+                f"the program has the version {version}, and this geon reads versions up to "
+                f"{VERSION}; upgrade geon"
             )
-        if desc["version"] < 1 or not 0 <= desc["random_seed"] < 1 << 31:
-            refuse(f"its version is {desc['version']} and its seed {desc['random_seed']}")
+        need(version > 0 and 0 <= seed < 1 << 31, f"its version is {version} and its seed {seed}")
         return _Reader(desc).program
     except ProgramFileError:
         raise
-    except DumpError as error:
-        refuse(str(error))
-    except GeonError as error:  # an unknown operator, a wrong slot or attribute
+    except (GeonError, RecursionError) as error:  # an unknown operator, a wrong slot or attribute
         raise ProgramFileError(f"the program cannot be read: {error}") from error
 
 
 def check_message(message: str, value: Any, where: str) -> None:
     """Raise ``ProgramFileError`` unless a value has all fields of a message and no others."""
     fields = MESSAGES[message]
-    if not isinstance(value, dict) or value.keys() != fields.keys():
-        refuse(f"{where} has not the fields {', '.join(fields)} alone")
+    has_all = isinstance(value, dict) and value.keys() == fields.keys()
+    need(has_all, f"{where} has not the fields {', '.join(fields)} alone")
     for name, type in fields.items():
-        kind = type.rstrip("*")
+        kind, place = type.rstrip("*"), f"{where}.{name}"
         found = value[name] if type != kind else [value[name]]
-        if not isinstance(found, list):
-            refuse(f"{where}.{name} is {found!r:.40}, no list")
+        need(isinstance(found, list), f"{place} is {found!r:.40}, no list")
         for each in found:
             if kind in MESSAGES:
-                check_message(kind, each, f"{where}.{name}")
-            elif not isinstance(each, PLAIN[kind]) or (
-                isinstance(each, bool) and kind not in ("bool", "json")
-            ):
-                refuse(f"{where}.{name} is {each!r:.40}, no {kind}")
+                check_message(kind, each, place)
+            else:
+                fits = kind in ("bool", "json") or not isinstance(each, bool)
+                need(fits and isinstance(each, PLAIN[kind]), f"{place} is {each!r:.40}, no {kind}")
 
 
 class _Reader:
@@ -202,97 +199,87 @@ class _Reader:
             for k, v in enumerate(desc["values"])
         ]
         program.sequences = {s["rows"]: (s["offsets"], s["positions"]) for s in desc["sequences"]}
-        if not desc["blocks"]:
-            refuse("it has no block")
-        self.depths: list[int] = []
-        self.written: set[int] = set()
-        self.used: set[int] = set()
+        need(desc["blocks"], "it has no block")
+        self.written: set[int] = set()  # values with a writer
+        self.used: set[int] = {0}  # blocks of operators
+        depths: list[int] = []
         program.blocks.clear()
-        for index, block in enumerate(desc["blocks"]):
-            self._add(index, block)
-        for index, block in enumerate(desc["blocks"]):
-            self._fill(program.blocks[index], block)
-        unused = set(range(1, len(program.blocks))) - self.used
-        if unused:
-            refuse(f"block {min(unused)} belongs to no operator")
-
-    def _add(self, index: int, desc: Desc) -> None:
-        parent = desc["parent"]
-        if not (parent == -1 if index == 0 else 0 <= parent < index):
-            refuse(f"block {index} lies in block {parent}, which is none before it")
-        self.depths.append(0 if index == 0 else self.depths[parent] + 1)
-        if self.depths[-1] > MAX_DEPTH:
-            refuse(f"more than {MAX_DEPTH} blocks lie inside each other")
-        self.program.blocks.append(Block(self.program, index, parent))
+        for index, each in enumerate(desc["blocks"]):
+            parent = each["parent"]
+            fits = parent == -1 if index == 0 else 0 <= parent < index
+            need(fits, f"block {index} lies in block {parent}, which is none before it")
+            depths.append(0 if index == 0 else depths[parent] + 1)
+            need(depths[-1] <= MAX_DEPTH, f"more than {MAX_DEPTH} blocks lie inside each other")
+            program.blocks.append(Block(program, index, parent))
+        for block, each in zip(program.blocks, desc["blocks"], strict=True):
+            self._fill(block, each)
+        unused = set(range(len(program.blocks))) - self.used
+        need(not unused, f"block {min(unused, default=0)} belongs to no operator")
 
     def _fill(self, block: Block, desc: Desc) -> None:
         for each in desc["variables"]:
+            need(each["name"] not in block.variables, f"{each['name']!r} is declared twice")
             block.variables[each["name"]] = _read_var(block, each)
         known: set[int] = set()
-        for each in desc["parameters"]:
-            self._define(each["value"], known, f"parameter {each['name']!r}")
-            block.parameters[each["name"]] = each["value"]
-            if block.index == 0 and each["name"] not in block.variables:
-                refuse(f"parameter {each['name']!r} is no variable of block 0")
-        for each in desc["ops"]:
-            block.ops.append(self._op(each, block, known))
-        for each in desc["names"]:
-            block.names[each["name"]] = self._known(each["value"], known, f"name {each['name']!r}")
-            if block.find_var(each["name"]) is None:
-                refuse(f"name {each['name']!r} is no variable around block {block.index}")
-        block.results += [self._known(k, known, "a result") for k in desc["results"]]
-        if not block.parameters.keys() <= block.names.keys():
-            refuse(f"a parameter of block {block.index} has no name")
+        for name, k in _named(desc["parameters"]):
+            self._define([k], known, f"parameter {name!r}")
+            block.parameters[name] = k
+            declared = block.index or name in block.variables
+            need(declared, f"parameter {name!r} is no variable of block 0")
+        block.ops += [self._op(each, block, known) for each in desc["ops"]]
+        for name, k in _named(desc["names"]):
+            _check_known([k], known, f"name {name!r}")
+            block.names[name] = k
+            need(block.find_var(name), f"name {name!r} is no variable around block {block.index}")
+        _check_known(desc["results"], known, "a result")
+        block.results += desc["results"]
+        need(block.parameters.keys() <= block.names.keys(), "a parameter has no name")
 
-    def _define(self, number: int, known: set[int], what: str) -> None:
-        if not 0 <= number < len(self.program.values):
-            refuse(f"{what} is value {number}, of {len(self.program.values)}")
-        if number in self.written:
-            refuse(f"{what} writes value {number} again")
-        self.written.add(number)
-        known.add(number)
-
-    def _known(self, number: int, known: set[int], what: str) -> int:
-        if number not in known:
-            refuse(f"{what} reads value {number}, which nothing before it in its block writes")
-        return number
+    def _define(self, numbers: Iterable[int], known: set[int], what: str) -> None:
+        count = len(self.program.values)
+        for k in numbers:
+            need(0 <= k < count, f"{what} is value {k}, of {count}")
+            need(k not in self.written, f"{what} writes value {k} again")
+            self.written.add(k)
+            known.add(k)
 
     def _op(self, desc: Desc, block: Block, known: set[int]) -> Operator:
-        if len(desc["type"]) > MAX_TYPE_CHARACTERS:
-            refuse(f"an operator type has {len(desc['type'])} characters")
+        count = len(desc["type"])
+        need(count <= MAX_TYPE_CHARACTERS, f"an operator type has {count} characters")
         what = f"{desc['type']} in block {block.index}"
         proto = operator_info(desc["type"]).proto
         given = {a["name"]: a["value"] for a in desc["attributes"]}
         missing = [a.name for a in proto.attributes if a.name not in given]
-        if missing:
-            refuse(f"{what} lacks the attribute {missing[0]}")
+        need(not missing, f"{what} lacks the attributes {', '.join(missing)}")
         attributes = proto.complete(given, what)
         inputs, outputs = _read_slots(desc["inputs"]), _read_slots(desc["outputs"])
         proto.fill("inputs", inputs, what)
         for slots, role in ((inputs, proto.inputs), (outputs, proto.outputs)):
-            if set(slots) != {slot.name for slot in role}:
-                refuse(f"{what} has the slots {', '.join(slots)}")
+            fits = set(slots) == {slot.name for slot in role}
+            need(fits, f"{what} has the slots {', '.join(slots)}")
         for ids in inputs.values():
-            for k in ids or ():
-                if k != EMPTY:
-                    self._known(k, known, what)
+            _check_known([k for k in ids or () if k != EMPTY], known, what)
         for each in block_attributes(desc):
-            self._claim(each["value"], block, what, desc["type"].endswith(GRAD_OP))
+            index, blocks = each["value"], self.program.blocks
+            is_own = 0 < index < len(blocks) and blocks[index].parent_index == block.index
+            is_shared = desc["type"].endswith(GRAD_OP)  # with the forward operator
+            fits = is_own and (index in self.used) == is_shared
+            need(fits, f"{what} has the block {index}, which is none of its own")
+            self.used.add(index)
         for slot in proto.outputs:
             ids = outputs[slot.name] or ()
-            if len(ids) > 1 and not slot.duplicable:
-                refuse(f"{what} writes {len(ids)} values to {slot.name}")
-            for k in ids:
-                if k != EMPTY:
-                    self._define(k, known, what)
+            need(len(ids) < 2 or slot.duplicable, f"{what} writes {len(ids)} values to {slot.name}")
+            self._define([k for k in ids if k != EMPTY], known, what)
         return Operator(desc["type"], inputs, outputs, attributes, _site(desc))
 
-    def _claim(self, index: int, block: Block, what: str, is_shared: bool) -> None:
-        blocks = self.program.blocks
-        is_own = 0 < index < len(blocks) and blocks[index].parent_index == block.index
-        if not is_own or (index in self.used) != is_shared:
-            refuse(f"{what} has the block {index}, which is none of its own")
-        self.used.add(index)
+
+def _check_known(numbers: Iterable[int], known: set[int], what: str) -> None:
+    for k in numbers:
+        need(k in known, f"{what} reads value {k}, which nothing before it in its block writes")
+
+
+def _named(descs: Sequence[Desc]) -> list[tuple[str, int]]:
+    return [(each["name"], each["value"]) for each in descs]
 
 
 def _site(desc: Desc) -> tuple[str, int, str]:
@@ -304,28 +291,22 @@ def _read_slots(slots: Sequence[Desc]) -> dict[str, tuple[int, ...] | None]:
 
 
 def _read_spec(desc: Desc) -> Spec:
-    if desc["dtype"] not in ALL_DTYPES or desc["kind"] not in KINDS:
-        refuse(f"a value has the dtype {desc['dtype']!r} and the kind {desc['kind']!r}")
-    if len(desc["shape"]) > MAX_RANK or len(desc["rows"]) > 1:
-        refuse(f"a value has {len(desc['shape'])} dimensions")
+    dtype, kind, rank = desc["dtype"], desc["kind"], len(desc["shape"])
+    need(dtype in ALL_DTYPES and kind in KINDS, f"a value has the dtype {dtype!r}, kind {kind!r}")
+    need(rank <= MAX_RANK and len(desc["rows"]) < 2, f"a value has {rank} dimensions")
     lengths = [read_length(n) for n in [*desc["shape"], *desc["rows"]]]
     for n in lengths:
-        if not isinstance(n, Length) and not 0 <= n < MAX_LENGTH:
-            refuse(f"a length is {n}")
-    rows = lengths.pop() if desc["rows"] else None
-    return Spec(tuple(lengths), desc["dtype"], desc["kind"], rows)
+        need(isinstance(n, Length) or 0 <= n < MAX_LENGTH, f"a length is {n}")
+    return Spec(tuple(lengths[:rank]), dtype, kind, lengths[rank] if desc["rows"] else None)
 
 
 def _read_var(block: Block, desc: Desc) -> Var:
-    if desc["name"] in block.variables:
-        refuse(f"variable {desc['name']!r} is declared twice")
     declared = [_read_spec(each) for each in desc["declared"]]
-    options = {k: desc[k] for k in ("name", "persistable", "stop_gradient", "is_data")}
-    options |= {"declared": declared[0] if declared else None, "site": _site(desc)}
-    if not desc["is_parameter"]:
-        return Var(block, **options)
-    more = {k: desc[k] for k in ("trainable", "learning_rate")}
-    return Parameter(block, **options, **more)
+    kept = ["name", "persistable", "stop_gradient", "is_data"]
+    kept += ["trainable", "learning_rate"] if desc["is_parameter"] else []
+    options = {k: desc[k] for k in kept}
+    cls = Parameter if desc["is_parameter"] else Var
+    return cls(block, **options, declared=declared[0] if declared else None, site=_site(desc))
 
 
 def canonical(desc: Desc) -> bytes:

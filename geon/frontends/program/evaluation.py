@@ -15,7 +15,7 @@ from ...op_graph.values.dtypes import is_continuous
 from ..positional.regions import fitted, ordered
 from ..positional.values import PositionalArray, array
 from .registry import GRAD_OP, OperatorError, OpInfo, Slot
-from .values import ProgramValue, as_value, by_dimension
+from .values import ProgramValue, SelectedRows, as_value, by_dimension
 
 if TYPE_CHECKING:
     from .program import Operator, Program
@@ -122,8 +122,8 @@ def compute(info: OpInfo, given: Mapping[str, Any], attributes: Mapping[str, Any
 def with_rule(info: OpInfo, given: Values, found: Values, attributes: Mapping[str, Any]) -> Values:
     """Return the outputs ``found`` with the gradient that was registered as their derivative.
 
-    So loops and branches, whose bodies geon derives, use it, too. An operator on other values than
-    tensors keeps the derivative of its function.
+    So loops and branches, whose bodies geon derives, use it, too; selected rows become tables. An
+    operator on other values than tensors keeps the derivative of its function.
     """
     every = {**given, **found}
     places = [
@@ -147,6 +147,7 @@ def with_rule(info: OpInfo, given: Values, found: Values, attributes: Mapping[st
             gradients = by_rule(info, now, attributes)
             parts = [gradients[name][k] if name in gradients else None for name, k in places]
             what = f"a gradient of {info.type}"
+            parts = [each.dense() if isinstance(each, SelectedRows) else each for each in parts]
             pairs = zip(parts, held.values(), strict=True)
             return [part and fitted(part, like, what) for part, like in pairs]
 

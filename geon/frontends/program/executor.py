@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,7 @@ class Lowered:
     assigned: dict[str, int]
     home: Home
     calls: Leaf | None = None
+    released: int = -1  # of the home when the variables were last seen to be there
 
     @property
     def placeholders(self) -> list[Leaf]:
@@ -52,7 +54,10 @@ class Lowered:
 
     def is_current(self) -> bool:
         """Return True if the scope still keeps the variables where this program has them."""
-        return all([t.storage is storage for t, storage in self.kept.values()])  # noqa: C419  # faster
+        if self.released == self.home.released:
+            return True
+        self.released = self.home.released
+        return all(tensor.storage is storage for tensor, storage in self.kept.values())
 
 
 class Executor:
@@ -102,6 +107,8 @@ class Executor:
         if lowered is None or not lowered.is_current():
             lowered = self._lowered(program, names, scope)
             call = self._compiled(lowered, interpret)
+            for old in [each for each in known if each[0] != program.changes]:
+                del known[old]
             known[key] = lowered, call
         given = feed or {}
         try:
@@ -154,7 +161,9 @@ class Executor:
         ops = needed(block.ops, [*fetched, *assigned.values()])
         reads = {k for op in ops for k in op.reads} | set(fetched)
         home = home_of(_owner(scope, [*assigned, *block.parameters]))
-        found = Lowered(program, ops, {}, fetched, {}, {}, assigned, home)
+        # The home, which outlives the program, keeps this.
+        own: Program = weakref.proxy(program)
+        found = Lowered(own, ops, {}, fetched, {}, {}, assigned, home)
         for name, k in block.parameters.items():
             spec = program.values[k].spec
             if k not in reads:

@@ -60,20 +60,19 @@ def deserialize(data: bytes) -> Program:
 def _from_bytes(data: bytes) -> Desc:
     is_json = data[:1] == b"{"
     try:
-        desc = json.loads(data) if is_json else protobuf.from_bytes(data)
+        desc: Desc = json.loads(data) if is_json else protobuf.from_bytes(data)
+        check_message("ProgramDesc", desc, "program")
+        expected = hashlib.sha256(canonical(desc)).hexdigest()
+    except ProgramFileError:
+        raise
     except (ValueError, RecursionError) as error:
-        if isinstance(error, ProgramFileError):
-            raise
         raise ProgramFileError(f"this JSON is damaged: {error}; save the program again") from None
-    check_message("ProgramDesc", desc, "program")
-    expected = hashlib.sha256(canonical(desc)).hexdigest()
     if desc["digest"] != expected and not (is_json and desc["digest"] == ""):
         raise ProgramFileError(
             f"the digest {desc['digest']!r} of the program is not that of its contents: it is "
             'damaged; save it again, or, for JSON edited by hand, set "digest": ""'
         )
-    found: Desc = desc
-    return found
+    return desc
 
 
 def save_program(program: Program, path: Path) -> None:
@@ -154,17 +153,14 @@ def _subset(program: Program, ops: Sequence[Any], for_test: bool = False) -> Pro
     first["names"] = [{"name": name, "value": k} for name, k in names.items()]
     first["variables"] = [v for v in first["variables"] if v["name"] in names]
     desc["sequences"] = [s for s in desc["sequences"] if s["offsets"] in names]
-    reached, waiting = [0], [0]
-    while waiting:
-        block = desc["blocks"][waiting.pop()]
-        inner = [a["value"] for op in block["ops"] for a in block_attributes(op)]
-        reached += inner
-        waiting += inner
-    reached.sort()
-    desc["blocks"] = [desc["blocks"][k] for k in reached]
+    reached = {0}
+    for k, block in enumerate(desc["blocks"]):  # a block comes after the one around it
+        if k in reached:
+            reached |= {a["value"] for op in block["ops"] for a in block_attributes(op)}
+    desc["blocks"] = [desc["blocks"][k] for k in sorted(reached)]
     used = _used_values(desc)
     desc["values"] = [desc["values"][k] for k in used]
-    _renumber(desc, used, {old: new for new, old in enumerate(reached)})
+    _renumber(desc, used, {old: new for new, old in enumerate(sorted(reached))})
     if for_test:
         for block in desc["blocks"]:
             for op in block["ops"]:

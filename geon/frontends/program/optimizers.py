@@ -1,8 +1,7 @@
 """Optimisers as operators of a program, with regularisers, clipping and learning-rate schedules.
 
-``SGD(0.1).minimize(loss)``; the optimisers are those of ``OPTIMIZERS``. Every schedule is a
-function of this module, such as ``exponential_decay(learning_rate=0.1, decay_steps=100,
-decay_rate=0.5)``; its result is the learning rate of an optimiser.
+``SGD(0.1).minimize(loss)`` adds the gradients of a loss and the updates of parameters. A schedule,
+such as ``cosine_decay(learning_rate=0.1, decay_steps=100)``, returns the learning rate.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from ...op_graph.core.source_info import user_call
 from .backward import append_backward
 from .creators import op
 from .layers import create_global_var
-from .operators.updates import SCHEDULES, UPDATES, slots_of
+from .operators.updates import SCHEDULES, slots_of
 from .program import Operator, Parameter, Program, Var, program_guard
 
 Pairs = list[tuple[Parameter, Var]]
@@ -143,6 +142,12 @@ def _schedule(type: str) -> Callable[..., Var]:
     return create
 
 
-NAMES = {"sgd": "SGD", "rmsprop": "RMSProp", "adamw": "AdamW"}
-OPTIMIZERS = {NAMES.get(type, type.capitalize()): _optimizer(type) for type in ("sgd", *UPDATES)}
-globals().update(OPTIMIZERS, **{type: _schedule(type) for type in SCHEDULES})
+SGD, Momentum, Adagrad, Adadelta, RMSProp, Adam, AdamW, Lion = map(
+    _optimizer, "sgd momentum adagrad adadelta rmsprop adam adamw lion".split()
+)
+exponential_decay, natural_exp_decay, inverse_time_decay = map(
+    _schedule, "exponential_decay natural_exp_decay inverse_time_decay".split()
+)
+polynomial_decay, cosine_decay, noam_decay, piecewise_decay = map(
+    _schedule, "polynomial_decay cosine_decay noam_decay piecewise_decay".split()
+)

@@ -203,7 +203,7 @@ class Block:
         if var.block is not self and self.parent is not None:
             outer = self.program.values[self.parent.value_of(name, what)]
             found = self.program.add_value(name, outer.spec, outer.writer)
-        elif (var.persistable or var.is_data) and var.declared is not None:
+        elif self.parent is None and (var.persistable or var.is_data) and var.declared is not None:
             role = "data" if var.is_data else "kept in the scope"
             writer = f"{role}, declared at {describe(var.site)}"
             found = self.program.add_value(name, var.declared, writer)
@@ -257,9 +257,9 @@ class Block:
         self.program.changes += 1
         return self.ops[-1]
 
-    def _read(self, given: Var | str | int | None, what: str) -> int:
-        if given is None or isinstance(given, int):
-            return evaluation.EMPTY if given is None else given
+    def _read(self, given: Var | ValueDesc | str | None, what: str) -> int:
+        if given is None or isinstance(given, ValueDesc):
+            return evaluation.EMPTY if given is None else given.id
         return self.value_of(self._name(given, what), what)
 
     def _name(self, given: Any, what: str) -> str:

@@ -130,9 +130,9 @@ class Attribute:
         )
         if not fits or not (self.check is None or all(map(self.check.accepts, listed))):
             kind = f"a list of {self.type}" if is_list else self.type
+            words = f" that is {self.check.words}" if self.check else ""
             raise AttributeValueError(
-                f"{what}: attribute {self.name}={value!r} is refused; give {kind}"
-                + (f", {self.check.words}" if self.check else "")
+                f"{what}: attribute {self.name}={value!r} is refused; give {kind}{words}"
             )
         return tuple(map(plain, listed)) if is_list else plain(value)
 

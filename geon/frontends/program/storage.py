@@ -55,7 +55,8 @@ class Home:
     def __init__(self) -> None:
         self.transformers: dict[Place, geon.Transformer] = {}
         self.compiled: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
-        self.held = 0
+        self.held = 0  # storages
+        self.released = 0  # storages that were given up
 
     def transformer(self, place: Place) -> geon.Transformer:
         """Return the transformer of a place, made when first asked for."""
@@ -107,6 +108,7 @@ class Storage:
     def release(self) -> None:
         """Give up the value."""
         self.home.held -= 1
+        self.home.released += 1
         if not self.home.held:
             self.home.close()
 

@@ -2,13 +2,10 @@
 
 from contextlib import contextmanager
 
-from geon.frontends.program import operators
-from geon.frontends.program.executor import CPUPlace, Executor
-from geon.frontends.program.operators import control
+from geon.frontends.program.executor import Executor
 from geon.frontends.program.program import Program, program_guard
 from geon.frontends.program.scope import Scope
-
-assert operators and control
+from geon.frontends.program.storage import CPUPlace, CUDAPlace
 
 
 @contextmanager
@@ -33,5 +30,6 @@ class Run:
             self.scope.var(name).set(value)
 
     def __call__(self, feed, fetch, transformer="numpy", **options):
-        made = self.executors.setdefault(transformer, Executor(CPUPlace(transformer)))
+        place = CUDAPlace(0) if transformer == "pycuda" else CPUPlace(transformer)
+        made = self.executors.setdefault(transformer, Executor(place))
         return made.run(self.main, feed, fetch, self.scope, **options)

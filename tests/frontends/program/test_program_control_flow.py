@@ -33,8 +33,7 @@ def input_with_gradient(name, shape, **options):
     return x
 
 
-@pytest.mark.parametrize("transformer", ["numpy", "native"])
-def test_while_carries_what_its_block_writes(transformer):
+def test_while_carries_what_its_block_writes(transformer_name):
     with new_program() as run:
         x = input_with_gradient("x", [3])
         i, n = counter(0), counter(3)
@@ -45,7 +44,7 @@ def test_while_carries_what_its_block_writes(transformer):
             count_up(i, n, cond)
         (gradient,) = calc_gradient(total(y), x)
     assert block.written == [y.name, i.name, cond.name]
-    found = run({"x": [[1, 2, 3]]}, [y, gradient, i], transformer)
+    found = run({"x": [[1, 2, 3]]}, [y, gradient, i], transformer_name)
     np.testing.assert_array_equal(found[0], [[1, 8, 27]])
     np.testing.assert_array_equal(found[1], [[3, 12, 27]])
     np.testing.assert_array_equal(found[2], [3])
@@ -114,6 +113,7 @@ def test_while_refuses_a_condition_that_never_changes_and_a_carry_that_changes_i
         expected = r"reduce_sum at .*test_program_control_flow.py:\d+: it writes \(-1\) float32 to "
         with pytest.raises(ProgramError, match=expected), layers.While(cond).block():
             layers.reduce_sum(y, dim=[1], Out=y)
+        assert len(run.main.blocks) == 1  # what failed leaves no block
 
 
 def test_conditional_block_keeps_values_if_the_condition_is_false():
@@ -247,8 +247,7 @@ def test_static_rnn_passes_its_memory_from_step_to_step(is_reverse):
     np.testing.assert_allclose(du, gradients[1], atol=1e-5)
 
 
-@pytest.mark.parametrize("transformer", ["numpy", "native"])
-def test_dynamic_rnn_runs_over_sequences_of_different_lengths(transformer):
+def test_dynamic_rnn_runs_over_sequences_of_different_lengths(transformer_name):
     draw = np.random.default_rng(1)
     w, u = (draw.normal(size=s).astype(F) for s in ((3, 4), (4, 4)))
     with new_program() as run:
@@ -257,7 +256,7 @@ def test_dynamic_rnn_runs_over_sequences_of_different_lengths(transformer):
     run.start(w=w, u=u)
     for lengths in ([3, 0, 1, 2], [1], [4, 4]):
         sequences = [draw.normal(size=(n, 3)).astype(F) for n in lengths]
-        hidden, last, dw, du = run(layers.sequence_feed("x", sequences), results, transformer)
+        hidden, last, dw, du = run(layers.sequence_feed("x", sequences), results, transformer_name)
         states, ends, *gradients = reference_rnn(sequences, w, u)
         np.testing.assert_allclose(hidden, np.concatenate(states), atol=1e-5)
         np.testing.assert_allclose(last, np.concatenate(ends), atol=1e-5)
@@ -284,14 +283,21 @@ def test_recurrences_refuse_incomplete_steps():
         with pytest.raises(ProgramError, match=r".* is updated by .*its shape"), rnn.step():
             row = rnn.step_input(x)
             rnn.update_memory(rnn.memory(init=layers.fill_constant(shape=[2])), row)
+        rnn, flag = layers.StaticRNN(), layers.less_than(counter(0), counter(1))
+        with (
+            pytest.raises(ProgramError, match="step_input at .* belongs into the block of a step"),
+            rnn.step(),
+            ConditionalBlock(flag).block(),
+        ):
+            rnn.step_input(x)
+        assert len(run.main.blocks) == 1
         dynamic = layers.DynamicRNN()
         with pytest.raises(ProgramError, match="no rows of sequences"), dynamic.block():
             dynamic.step_input(x)
         assert run.main.current_block() is run.main.global_block()
 
 
-@pytest.mark.parametrize("transformer", ["numpy", "native"])
-def test_tensor_arrays_are_carries_of_loops(transformer):
+def test_tensor_arrays_are_carries_of_loops(transformer_name):
     with new_program() as run:
         x = input_with_gradient("x", [2])
         i, n = counter(0), counter(3)
@@ -306,7 +312,7 @@ def test_tensor_arrays_are_carries_of_loops(transformer):
         length = layers.array_length(array)
         with pytest.raises(ProgramError, match="needs its capacity"):
             layers.array_write(x, i)
-    found = run({"x": [[1, 2]]}, [array, gradient, length], transformer)
+    found = run({"x": [[1, 2]]}, [array, gradient, length], transformer_name)
     np.testing.assert_array_equal(found[0], [[[1, 2]], [[1, 4]], [[1, 8]], [[1, 16]]])
     np.testing.assert_array_equal(found[1], [[4, 32]])
     np.testing.assert_array_equal(found[2], [4])
@@ -353,3 +359,23 @@ def test_a_gradient_that_was_registered_holds_inside_of_loops():
     np.testing.assert_allclose(found[0], [[3.4, 6]], rtol=1e-6)
     np.testing.assert_array_equal(found[1], [[21, 21]])
     np.testing.assert_allclose(found[2], [[1 + 2 * 1.4, 5]], rtol=1e-6)
+
+
+def test_an_embedding_with_a_sparse_gradient_works_inside_of_a_recurrence():
+    draw = np.random.default_rng(3)
+    table = draw.normal(size=(5, 2)).astype(F)
+    with new_program() as run:
+        words = layers.data("words", [1], dtype="int64", lod_level=1)
+        rnn = layers.DynamicRNN()
+        with rnn.block():
+            word, old = rnn.step_input(words), rnn.memory(shape=[2])
+            row = layers.embedding(word, [5, 2], is_sparse=True, param_attr="table")
+            new = layers.elementwise_add(row, old)
+            rnn.update_memory(old, new)
+            rnn.output(new)
+        ((_, gradient),) = append_backward(total(rnn()))
+    run.start(table=table)
+    feed = layers.sequence_feed("words", [np.array([[1], [4], [1]]), np.array([[2]])])
+    expected = np.zeros((5, 2))
+    expected[[1, 4, 2]] = [[4], [2], [1]]  # the row of step t is in the results from t on
+    np.testing.assert_allclose(run(feed, [gradient])[0], expected)

@@ -9,6 +9,7 @@ import pytest
 import geon
 from geon.frontends import program as fluid
 from geon.frontends.program import layers, optimizers
+from geon.frontends.program.operators.updates import SCHEDULES, UPDATES
 from geon.frontends.program.storage import home_of
 
 F = np.float32
@@ -212,6 +213,18 @@ def test_deleting_a_scope_frees_its_memory():
     assert transformer() is None
 
 
+@pytest.mark.parametrize("interpret", [False, True])
+def test_a_program_is_freed_while_its_scope_lives(interpret):
+    main, startup, loss, _ = regression()
+    executor, scope = started(startup)
+    executor.run(main, feed(), [loss], scope, interpret=interpret)
+    program = weakref.ref(main)
+    del main, loss, _
+    gc.collect()
+    assert program() is None
+    assert scope.find_var("fc.w_0").get().array.shape == (3, 8)
+
+
 def test_a_fetched_value_is_not_overwritten_and_a_rewritten_name_has_its_last_value():
     main = fluid.Program()
     with fluid.program_guard(main):
@@ -266,7 +279,8 @@ def test_decay_and_clipping(options, expected):
 
 
 def test_every_optimiser_lowers_the_loss_and_schedules_count_steps():
-    for name, create in optimizers.OPTIMIZERS.items():
+    for name in ("SGD", *[n.replace("Rmsprop", "RMSProp") for n in map(str.capitalize, UPDATES)]):
+        create = getattr(optimizers, name.replace("Adamw", "AdamW"))
         main, startup = fluid.Program(), fluid.Program()
         with fluid.program_guard(main, startup):
             x, y = layers.data("x", [3]), layers.data("y", [1])
@@ -277,6 +291,10 @@ def test_every_optimiser_lowers_the_loss_and_schedules_count_steps():
         losses = [executor.run(main, feed(20), [loss, rate], scope) for _ in range(40)]
         assert losses[-1][0] < losses[0][0], name
         assert [float(r[0]) for _, r in losses] == [F(0.1)] * 30 + [F(0.01)] * 10
+
+
+def test_every_schedule_is_a_function():
+    assert all(getattr(optimizers, name).__doc__ for name in SCHEDULES)
 
 
 def test_sparse_gradients_reach_the_optimiser_as_rows():

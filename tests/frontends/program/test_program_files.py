@@ -93,6 +93,17 @@ def test_prune_and_clone_for_test():
     np.testing.assert_array_equal(run(test, [prediction.name], scope)[0], first)
 
 
+def test_prune_keeps_the_gradient_of_a_loop_with_its_block():
+    main, startup, _, _ = network()
+    (gradient,) = [n for n in main.global_block().names if n.startswith("fc.w_0@GRAD")][:1]
+    small = fluid.prune(main, [gradient])
+    types = [op.type for op in small.global_block().ops]
+    assert {"while", "while_grad"} <= set(types) and "adam" not in types
+    assert len(small.blocks) == 2
+    found = [run(program, [gradient], started(startup))[0] for program in (small, main)]
+    np.testing.assert_array_equal(*found)
+
+
 def test_merge_runs_programs_one_after_another():
     programs = []
     for factor in (2.0, 5.0):

@@ -65,9 +65,21 @@ def test_creators_have_signatures_and_docstrings():
     ("arguments", "error", "message"),
     [
         ({}, AttributeValueError, r"needs the attribute factor \(float\); give factor="),
-        ({"factor": "3"}, AttributeValueError, "factor='3' is refused; give float, greater than 0"),
-        ({"factor": -1}, AttributeValueError, "factor=-1 is refused; give float, greater than 0"),
-        ({"factor": 1, "mode": "even"}, AttributeValueError, "give string, one of 'plain', 'odd'"),
+        (
+            {"factor": "3"},
+            AttributeValueError,
+            "factor='3' is refused; give float that is greater than 0",
+        ),
+        (
+            {"factor": -1},
+            AttributeValueError,
+            "factor=-1 is refused; give float that is greater than 0",
+        ),
+        (
+            {"factor": 1, "mode": "even"},
+            AttributeValueError,
+            "give string that is one of 'plain', 'odd'",
+        ),
         ({"factor": True}, AttributeValueError, "factor=True is refused"),
         ({"factor": 1, "color": 3}, geon.ArgumentError, "unexpected keyword argument 'color'"),
     ],

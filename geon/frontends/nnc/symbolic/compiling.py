@@ -227,9 +227,9 @@ def _concrete_nodes(
         )
         new.params = list(node.params)
         nodes[node] = new
-        for y in node.outputs:
-            if y is not None and root(y) in fills:
-                made.concat(fills[root(y)], new)
+        for s in [*node.inputs, *node.outputs]:
+            if s is not None and root(s) in fills:
+                made.concat(fills[root(s)], new)
     return nodes, fills
 
 

@@ -551,6 +551,10 @@ def test_wrong_graphs_raise():
     assert nodes[s.nodes[0]] is compiled.nodes[0]
     with pytest.raises(geon.GeonError, match="cases are .*|case 0 has the results"):
         s.case_of(lambda x: 0, [], [(s, [x]), (s, [s.tensor((1,))])])
+    with pytest.raises(geon.GeonError, match="the output .*free.* is in no node of sym"):
+        s.compile([z, s.tensor((2,), name="free")])
+    with pytest.raises(geon.GeonError, match="condition of graph is None; give a number of steps"):
+        s.while_(nnc.SymbolicGraph(), None, {}, [])
     with pytest.raises(geon.GeonError, match="carries .*shape and dtype must be equal"):
         s.while_(nnc.SymbolicGraph(), 2, {x: s.tensor((1,))}, [])
 

@@ -99,6 +99,13 @@ def compile_graph(
     order = graph.topsort(sources, destinations)
     for symbol, tensor in binds.items():
         check_bind(symbol, tensor)
+    known = {*all_slots(order), *binds}
+    for symbol in outputs:
+        if root(symbol) not in known:
+            raise ArgumentError(
+                f"the output {symbol} is in no node of {graph.name} that runs; give symbols that "
+                "the graph computes"
+            )
     slots = list(dict.fromkeys([*all_slots(order), *map(root, outputs), *binds]))
     first, last = _lifetimes(order)
     written = set(first)
@@ -114,8 +121,8 @@ def compile_graph(
     nodes, fills = _concrete_nodes(made, order, arena, slots, written)
     _add_edges(graph, order, nodes, fills, intervals, groups, overwrites)
     for symbol in slots:  # memory that has a value before the first run
-        if symbol.fill is not None and symbol not in written and symbol not in binds:
-            arena.tensor(symbol).array[...] = symbol.fill
+        if symbol not in written and symbol not in binds:
+            arena.tensor(symbol).array[...] = symbol.fill or 0
     updated = {y for y in slots if any(groups.of(y) is groups.of(x) for x in lasting)}
     made.results = [arena.tensor(s) for s in slots if s in written and s in updated]
     return made, arena, nodes

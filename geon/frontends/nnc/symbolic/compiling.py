@@ -123,8 +123,9 @@ def compile_graph(
     for symbol in slots:  # memory that has a value before the first run
         if symbol not in written and symbol not in binds:
             arena.tensor(symbol).array[...] = symbol.fill or 0
-    updated = {y for y in slots if any(groups.of(y) is groups.of(x) for x in lasting)}
-    made.results = [arena.tensor(s) for s in slots if s in written and s in updated]
+    kept = {groups.of(s) for s in lasting}
+    newest = {groups.of(s): s for s in sorted(first, key=first.__getitem__)}
+    made.results = [arena.tensor(s) for key, s in newest.items() if key in kept]
     return made, arena, nodes
 
 

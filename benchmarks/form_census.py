@@ -104,7 +104,7 @@ FORMS = (
     Form("shared turns", ROWS + "shared_reduction:SharedNest.shares_turns", False),
     Form("turns beside", ROWS + "pass_loops:Passes.beside", "1"),
     Form("four turns together", "native.vectors.unroll_jam_columns:joins_turns", False),
-    Form("jam", "native.vectors.unroll_jam:choose_jam"),
+    Form("trees", "native.trees.tree_choice:tree_of"),
     Form("vectors", "native.vectors.vectorisable:choose_vectors"),
     Form("strips", "printing.nests.vector_function_passes:takes_strips", False),
     Form("abreast", "printing.nests.unroll_hint:interleaved_item_bytes", 0),

@@ -1,0 +1,115 @@
+"""Sums, products, elementwise functions and activations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import geon
+
+from ....errors import AxisError
+from ...positional.elementwise import chain
+from ...positional.movement import Part, concat, slices
+from ...positional.products import matmul
+from ...positional.reductions import along
+from ...positional.reshaping import reshape, transpose, unsqueeze
+from ...positional.values import Value
+from .command import CommandRow
+from .common import constant, ew, optional, positions, scaled
+
+
+def add(a: Value, b: Value | None = None, *, p: float = 1.0, q: float = 1.0) -> Value:
+    """Return ``p * a + q * b``; lengths of 1 stretch."""
+    return scaled(a, p) if b is None else ew(geon.add, scaled(a, p), scaled(b, q))
+
+
+def mul(a: Value, b: Value | None = None, *, p: float = 1.0) -> Value:
+    """Return ``p * a * b``; lengths of 1 stretch."""
+    return scaled(a, p) if b is None else scaled(ew(geon.multiply, a, b), p)
+
+
+def cmul(a: Value, b: Value) -> Value:
+    """Return products of complex numbers, whose parts alternate along the last dimension."""
+    last = len(a.shape) - 1
+    if len(b.shape) != last + 1 or a.shape[last] % 2 or b.shape[last] % 2:
+        raise AxisError(
+            f"the parts of complex numbers alternate along the last dimension of both operands: "
+            f"{a} and {b}; give an even length"
+        )
+    (ar, ai), (br, bi) = ([slices(x, {last: Part(k, None, 2)}) for k in (0, 1)] for x in (a, b))
+    parts = [
+        ew(lambda p, q, r, s: p * q - r * s, ar, br, ai, bi),
+        ew(lambda p, q, r, s: p * q + r * s, ar, bi, ai, br),
+    ]
+    whole = concat([unsqueeze(each, [last + 1]) for each in parts], last + 1)
+    return reshape(whole, [*whole.shape[:last], 2 * whole.shape[last]])
+
+
+def turned(x: Value) -> Value:
+    """Return ``x`` with its last two dimensions exchanged."""
+    rank = len(x.shape)
+    return transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else x
+
+
+def gemm(
+    a: Value,
+    w: Value,
+    bias: Value | None = None,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> Value:
+    """Return ``a @ w + bias``; transposes exchange the last two dimensions."""
+    found = matmul(turned(a) if transpose_a else a, turned(w) if transpose_b else w)
+    return optional(geon.add, found, bias)
+
+
+def ewdiv(a: Value | None, b: Value) -> Value:
+    """Return ``a / b``, or ``1 / b`` without ``a``."""
+    return ew(geon.divide, constant(1, b.dtype) if a is None else a, b)
+
+
+def clamp(x: Value, *, min: float | None = None, max: float | None = None) -> Value:
+    """Return ``x`` with elements raised to ``min`` and lowered to ``max``."""
+    low = x if min is None else ew(lambda t: geon.maximum(t, min), x)
+    return low if max is None else ew(lambda t: geon.minimum(t, max), low)
+
+
+def softmax(x: Value, *, axis: int = -1) -> Value:
+    """Return the softmax along a dimension."""
+    return along(lambda t, axes: geon.softmax(t, axes) if axes else t * 0 + 1, x,
+                 positions(x, axis))  # fmt: skip
+
+
+def unary(f: Any) -> Any:
+    """Return the function of a command that applies ``f`` to each element."""
+    return lambda x: ew(f, x)
+
+
+ROWS = [
+    CommandRow("add", add),
+    CommandRow("mul", mul),
+    CommandRow("cmul", cmul),
+    CommandRow("scalar_mul", lambda x, *, a=1.0: scaled(x, a)),
+    CommandRow("gemm", gemm),
+    CommandRow("ewsum", lambda *xs: chain(geon.add, xs)),
+    CommandRow("ewprod", lambda *xs: chain(geon.multiply, xs)),
+    CommandRow("ewdiv", ewdiv),
+    CommandRow("ewexp", unary(geon.exp)),
+    CommandRow("ewlog", unary(geon.log)),
+    CommandRow("ewsqrt", unary(geon.sqrt)),
+    CommandRow("clamp", clamp),
+    CommandRow("relu", unary(geon.relu)),
+    CommandRow("leaky_relu", lambda x, *, slope=0.01: ew(lambda t: geon.leaky_relu(t, slope), x)),
+    CommandRow("sigmoid", unary(geon.sigmoid)),
+    CommandRow("tanh", unary(geon.tanh)),
+    CommandRow("swish", unary(geon.silu)),
+    CommandRow(
+        "gelu",
+        lambda x, *, tanh=False: ew(
+            lambda t: geon.gelu(t, approximate="tanh" if tanh else "none"), x
+        ),
+    ),
+    CommandRow("softmax", softmax),
+    CommandRow("max", lambda a, b: ew(geon.maximum, a, b)),
+    CommandRow("min", lambda a, b: ew(geon.minimum, a, b)),
+]

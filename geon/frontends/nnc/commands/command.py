@@ -1,0 +1,355 @@
+"""``Command``: a row of the table with its attributes, or the derivative of one, to any order."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ....errors import ArgumentError, AxisError, DTypeError, GeonError
+from ....op_graph.op_graph import Leaf, Op, Tensor, post_order
+from ....op_graph.transforms.functionalize import substitute
+from ...positional.programs import cast
+from ...positional.values import PositionalArray, Value, array, as_array, renamed
+from ..tensors import TensorParam
+
+Values = Sequence[Value | None]
+
+
+@dataclass(frozen=True, eq=False)
+class CommandRow:
+    """A command: its function on values, the names of its results, and an explicit backward.
+
+    Positional parameters of ``build`` are inputs, keyword parameters attributes. An output with the
+    name of an input is the new value of the same memory. ``results`` is the names, or a function
+    from the number of inputs and the attributes to the number of outputs. ``inverse`` is the
+    function of the backward command where that is no derivative.
+    """
+
+    name: str
+    build: Callable[..., Any]
+    results: tuple[str, ...] | Callable[[int, dict[str, Any]], int] = ("y",)
+    inverse: Callable[..., Any] | None = None
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs; the last of a command of any number begins with a star."""
+        return tuple(
+            [
+                f"*{p.name}" if p.kind is p.VAR_POSITIONAL else p.name
+                for p in inspect.signature(self.build).parameters.values()
+                if p.kind in (p.POSITIONAL_OR_KEYWORD, p.POSITIONAL_ONLY, p.VAR_POSITIONAL)
+            ]
+        )
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """The defaults of the attributes by name."""
+        parameters = inspect.signature(self.build).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+    @cached_property
+    def needed(self) -> int:
+        """The number of inputs without a default."""
+        parameters = inspect.signature(self.build).parameters.values()
+        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+        return sum(p.kind in kinds and p.default is p.empty for p in parameters)
+
+    def count(self, inputs: int, attributes: dict[str, Any]) -> int:
+        """Return the number of outputs for a number of inputs."""
+        if callable(self.results):
+            return self.results(inputs, attributes)
+        return len(self.results)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command with attributes: ``order`` 0 is the forward one, 1 its backward, 2 that one's.
+
+    Inputs of a backward command are the gradients of the outputs, the inputs and the outputs of
+    the command that it derives; its outputs are the gradients of the inputs.
+    """
+
+    row: CommandRow
+    given: tuple[tuple[str, Any], ...] = ()
+    order: int = 0
+    backend: str | None = field(default=None, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """The name in the table, with ``_backward`` for each order."""
+        return self.row.name + "_backward" * self.order
+
+    @property
+    def id(self) -> str:
+        """The name in the original's headers."""
+        return f"CCV_NNC_{self.row.name.upper()}_{'BACKWARD' if self.order else 'FORWARD'}"
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes by name."""
+        return {**self.row.attributes, **dict(self.given)}
+
+    @property
+    def is_forward(self) -> bool:
+        """True for a command that is no backward one."""
+        return self.order == 0
+
+    @property
+    def backward(self) -> Command:
+        """The command of its derivative."""
+        return replace(self, order=self.order + 1)
+
+    @property
+    def derived(self) -> Command:
+        """The command whose derivative this one is."""
+        return replace(self, order=self.order - 1)
+
+    def on(self, backend: str | None) -> Command:
+        """Return the command for a transformer by name; None is that of the tensors' device."""
+        return replace(self, backend=backend)
+
+    def with_attributes(self, **attributes: Any) -> Command:
+        """Return the command with some attributes changed."""
+        return replace(self, given=checked_attributes(self.row, {**dict(self.given), **attributes}))
+
+    def filled(self, params: Iterable[TensorParam | None]) -> Command:
+        """Return the command with attributes that are not given taken from an output's param."""
+        first = next((each for each in params if each is not None), None)
+        missing = [k for k in ("shape", "dtype") if self.attributes.get(k, 0) is None]
+        is_stated = self.order == 0 or self.row.inverse is not None
+        if first is None or not missing or not is_stated:
+            return self
+        return self.with_attributes(**{k: getattr(first, k) for k in missing})
+
+    def counts(self, inputs: int) -> tuple[int, int]:
+        """Return the numbers of inputs and outputs of the forward command, for this one's inputs.
+
+        Raises ``ArgumentError`` if no number of them fits.
+        """
+        for n in range(inputs + 1):
+            if self.sizes(n)[0] == inputs:
+                return n, self.row.count(n, self.attributes)
+        whole = ", ".join(self.row.inputs)
+        raise ArgumentError(
+            f"{self.name} was given {inputs} inputs; it takes the gradients of all outputs, then "
+            f"all inputs ({whole}), then all outputs of {self.derived.name}, None for those that "
+            "are not needed"
+        )
+
+    def sizes(self, forward_inputs: int) -> tuple[int, int]:
+        """Return the numbers of inputs and outputs, for inputs of the forward command."""
+        n, m = forward_inputs, self.row.count(forward_inputs, self.attributes)
+        for _ in range(self.order):
+            n, m = 2 * m + n, n
+        return n, m
+
+    def __repr__(self) -> str:
+        shown = ", ".join([f"{name}={value!r}" for name, value in self.given])
+        return f"<command {self.name}({shown})>"
+
+    # Building -------------------------------------------------------------------------------------
+
+    def apply(
+        self,
+        values: Values,
+        params: Sequence[TensorParam | None] = (),
+        *,
+        format: str = "NHWC",
+        random: Any = None,
+    ) -> list[Value | None]:
+        """Return the outputs as values, built of the inputs; None for an output without gradient.
+
+        ``params`` are those of inputs that are None where the backward command needs their shape
+        alone. Raises ``GeonError`` that names the command and the inputs.
+        """
+        try:
+            if self.order == 0:
+                return self._built(values, format, random)
+            if self.row.inverse is not None:
+                found = self.row.inverse(values[0], **self._attributes(format, random))
+                return [found]
+            return self._derivative(values, params, format, random)
+        except GeonError as error:
+            if getattr(error, "command", None) is None:
+                shown = ", ".join(["None" if v is None else str(v) for v in values])
+                error.args = (f"command {self.name} of {shown}: {error}",)
+                error.command = self.name  # type: ignore[attr-defined]  # marks it as described
+            raise
+
+    def _attributes(self, format: str, random: Any) -> dict[str, Any]:
+        found = self.attributes
+        if "format" in found and found["format"] is None:
+            found["format"] = format
+        if "random" in found:
+            found["random"] = geon.Random(0) if random is None else random
+        return found
+
+    def _built(self, values: Values, format: str, random: Any) -> list[Value | None]:
+        row = self.row
+        most = None if row.inputs and row.inputs[-1][0] == "*" else len(row.inputs)
+        if len(values) < row.needed or (most is not None and len(values) > most):
+            raise ArgumentError(
+                f"it takes the inputs ({', '.join(row.inputs)}), of which the first {row.needed} "
+                f"are needed, and was given {len(values)}"
+            )
+        missing = [row.inputs[k] for k in range(row.needed) if values[k] is None]
+        if missing and row.name not in NULL_INPUTS:
+            raise ArgumentError(f"the input {missing[0]} is None; give a tensor")
+        built = row.build(*values, **self._attributes(format, random))
+        return list(built) if isinstance(built, (list, tuple)) else [built]
+
+    def _derivative(
+        self, values: Values, params: Sequence[TensorParam | None], format: str, random: Any
+    ) -> list[Value | None]:
+        """Derive the lower command on placeholders, and put the values in their place."""
+        lower = self.derived
+        n, m = lower.sizes(self.counts(len(values))[0])
+        seeds, inputs, outputs = values[:m], values[m : m + n], values[m + n :]
+        of_params = [*params, *[None] * (len(values) - len(params))][m : m + n]
+        leaves = [placeholder_like(v, p) for v, p in zip(inputs, of_params, strict=True)]
+        results = lower.apply(leaves, of_params, format=format, random=random)
+        ones = all(seed is None for seed in seeds)
+        total: Any = None
+        known: dict[Op, Op] = {}
+        for k, (result, seed) in enumerate(zip(results, seeds, strict=True)):
+            if result is None or result.dtype.kind not in "fc":
+                continue
+            y = as_array(result)
+            if seed is None and not (ones and k == 0):
+                continue
+            weights = geon.placeholder(y.tensor.axes, y.dtype)
+            known[weights] = (
+                geon.broadcast(geon.constant(1, dtype=y.dtype), y.tensor.axes)
+                if seed is None
+                else matching(seed, y, f"the gradient of output {k}")
+            )
+            part = geon.sum(y.tensor * weights)
+            total = part if total is None else total + part
+        wanted = [x for x in leaves if x is not None and x.dtype.kind in "fc"]
+        if total is None:
+            raise ArgumentError(f"no output of {lower.name} is a float with a gradient")
+        found = geon.deriv(total, [x.tensor for x in wanted], unreached="zero") if wanted else []
+        for leaf, value in zip(leaves, inputs, strict=True):
+            if leaf is not None and value is not None:
+                known[leaf.tensor] = as_array(value).tensor
+        for k, (result, value) in enumerate(zip(results, outputs, strict=True)):
+            if result is not None and value is not None:
+                y = as_array(result)
+                if y.tensor not in known:
+                    known[y.tensor] = matching(value, y, f"output {k}")
+        raw = [geon.cast(each, x.dtype) for each, x in zip(found, wanted, strict=True)]
+        self._refuse_missing(raw, leaves, known)
+        rest = iter(raw)
+        gradients: list[Value | None] = []
+        for leaf in leaves:
+            if leaf is None or leaf.dtype.kind not in "fc":
+                gradients.append(None)
+                continue
+            tensor: Any = substitute(next(rest), known)
+            gradients.append(array(tensor, [None if d is None else d.name for d in leaf.dims]))
+        return gradients
+
+    def _refuse_missing(self, raw: list[Tensor], leaves: Values, known: dict[Op, Op]) -> None:
+        """Raise ``ArgumentError`` if gradients need a value that was not given."""
+        places = {leaf.tensor: k for k, leaf in enumerate(leaves) if leaf is not None}  # type: ignore[union-attr]  # placeholders
+        lower = self.derived
+        for op in post_order(raw, known):
+            if op in places:
+                raise ArgumentError(
+                    f"the gradients need input {places[op]} of {lower.name}, which is None; give it"
+                )
+            if op.primitive.name == "random_bits":
+                raise ArgumentError(
+                    f"the gradients need the random output of {lower.name} ({lower.row.results}), "
+                    "which is None; give it as an output of the forward command and as an input "
+                    "here"
+                )
+
+    @cached_property
+    def _needs(self) -> dict[Any, frozenset[int]]:
+        return {}
+
+    def needs(self, params: Sequence[TensorParam | None], format: str = "NHWC") -> frozenset[int]:
+        """Return the positions of the inputs that a backward command reads, all being given.
+
+        ``params`` are those of all its inputs. The shapes of the others are enough.
+        """
+        key = (tuple(params), format)
+        if key not in self._needs:
+            values = [None if p is None else leaf_of(p, f"v{k}") for k, p in enumerate(params)]
+            below = set(map(id, leaves_below(self.apply(values, params, format=format))))
+            found = [k for k, v in enumerate(values) if v is not None and id(v.tensor) in below]
+            self._needs[key] = frozenset(found)
+        return self._needs[key]
+
+
+NULL_INPUTS = ("ewdiv",)  # commands whose first input may be None
+
+
+def placeholder_like(value: Value | None, param: TensorParam | None) -> PositionalArray | None:
+    """Return a placeholder over the axes of a value, or of a param's shape; None without both."""
+    if value is not None:
+        given = as_array(value)
+        tensor = geon.placeholder(given.tensor.axes, given.dtype)
+        return array(tensor, [None if d is None else d.name for d in given.dims])
+    return None if param is None else leaf_of(param)
+
+
+def leaf_of(param: TensorParam, name: str | None = None) -> PositionalArray:
+    """Return a placeholder of a param; it has no axes for lengths of 1."""
+    axes = [
+        None if n == 1 else geon.Axis(f"{name or 'd'}_{k}", n) for k, n in enumerate(param.shape)
+    ]
+    leaf = geon.placeholder([a for a in axes if a is not None], param.dtype, name=name)
+    return PositionalArray(leaf, tuple(axes))
+
+
+def matching(value: Value, like: PositionalArray, what: str) -> Tensor:
+    """Return the tensor of a value with the axes of ``like``, whose shape it must have."""
+    given = as_array(value, like.dims)
+    if given.shape != like.shape:
+        raise AxisError(f"{what} is {given}, and must have the shape of {like}")
+    names = [None if d is None else d.name for d in like.dims]
+    tensor = as_array(cast(renamed(given, names), like.dtype)).tensor
+    order = like.tensor.axes.names
+    return tensor if tensor.axes.names == order else geon.reorder(tensor, order)
+
+
+def checked_attributes(row: CommandRow, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return attributes as sorted pairs that hash; raise ``ArgumentError`` for an unknown one."""
+    unknown = sorted(given.keys() - row.attributes.keys())
+    if unknown:
+        known = ", ".join([name for name in row.attributes if name != "random"]) or "none"
+        raise ArgumentError(
+            f"command {row.name} has no attribute {unknown[0]!r}; its attributes are {known}"
+        )
+    return tuple(sorted([(name, _hashable(value)) for name, value in given.items()]))
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, (list, tuple, range)):
+        return tuple([_hashable(each) for each in value])
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.dtype):
+        return value.name
+    try:
+        hash(value)
+    except TypeError:
+        raise DTypeError(
+            f"an attribute of a command is {value!r}; give a number, a text, a tuple or a function"
+        ) from None
+    return value
+
+
+def leaves_below(values: Iterable[Value | None]) -> list[Leaf]:
+    """Return the placeholders that values depend on."""
+    tensors = [value.tensor for value in values if isinstance(value, PositionalArray)]
+    return [op for op in post_order(tensors) if isinstance(op, Leaf) and not op.info.stored]

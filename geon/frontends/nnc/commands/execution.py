@@ -1,0 +1,264 @@
+"""Execution of commands on tensors: compiled programs by signature, ``cmd_exec``, autotune."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import geon
+
+from ....errors import ArgumentError, AxisError, DeviceError, UnavailableError
+from ....op_graph.op_graph import post_order
+from ....transformers.base import Transformer, make_transformer
+from ...positional.regions import ordered
+from ...positional.values import PositionalArray, Value, as_array
+from ..tensors import DEVICES, Tensor, TensorParam
+from .command import Command, leaf_of
+from .images import solve_hint
+
+if TYPE_CHECKING:
+    from ..streams import Stream
+
+TRIALS = 3  # timed runs of each backend; the shortest counts
+MAX_PROGRAMS = 1024  # compiled commands that are kept; the oldest is dropped first
+Params = tuple["TensorParam | None", ...]
+
+
+@cache
+def transformer_of(backend: str) -> Transformer:
+    """Return the transformer of a device or backend by name, made once in a process."""
+    device, _, number = backend.partition(":")
+    name = DEVICES.get(device, device)
+    if name == "pycuda" and number:
+        return make_transformer("pycuda", device=int(number))
+    return make_transformer(name)
+
+
+def infer_params(
+    command: Command, params: Sequence[TensorParam | None]
+) -> list[TensorParam | None]:
+    """Return the params of a command's outputs for those of its inputs."""
+    values = [None if p is None else leaf_of(p, f"x{k}") for k, p in enumerate(params)]
+    like = next((p for p in params if p is not None), TensorParam(()))
+    found = command.apply(values, params, format=like.format)
+    to = command.attributes.get("to") if command.row.name == "format_transform" else None
+    layout = to if to and command.order == 0 else like.format
+    return [
+        None
+        if value is None
+        else TensorParam(tuple(int(n) for n in value.shape), value.dtype.name, layout, like.device)
+        for value in found
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A compiled computation of values on tensors: inputs are fed, results written in place."""
+
+    computation: Any
+    fed: tuple[int, ...]
+    results: tuple[PositionalArray, ...]
+    what: str
+
+    def __call__(self, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor]) -> None:
+        """Run on these tensors; outputs may share memory with inputs."""
+        given = [squeezed(inputs[k]) for k in self.fed]
+        for number, (tensor, result) in enumerate(zip(outputs, self.results, strict=True)):
+            if tensor.shape != result.shape or tensor.dtype != result.dtype:
+                raise AxisError(
+                    f"{self.what}: output {number} is {tensor.param}, and the result is {result}; "
+                    f"give a tensor of shape {result.shape} and dtype {result.dtype}"
+                )
+        self.computation(*given, out=[squeezed(tensor) for tensor in outputs])
+
+
+def squeezed(tensor: Tensor | None) -> Any:
+    """Return a tensor's array without dimensions of length 1, without a copy."""
+    assert tensor is not None
+    return np.squeeze(tensor.array)
+
+
+def program_of(
+    leaves: Sequence[PositionalArray | None],
+    results: Sequence[Value],
+    transformer: Transformer,
+    what: str,
+) -> Program:
+    """Compile results over placeholders; those that no result needs are not fed."""
+    made = [ordered(as_array(value)) for value in results]
+    below = {id(op) for value in made for op in value.tensor.placeholders()}
+    fed = [k for k, leaf in enumerate(leaves) if leaf is not None and id(leaf.tensor) in below]
+    inputs: list[Any] = [leaves[k].tensor for k in fed]  # type: ignore[union-attr]  # not None
+    computation = transformer.computation([value.tensor for value in made], *inputs)
+    return Program(computation, tuple(fed), tuple(made), what)
+
+
+_programs: dict[Any, Program] = {}
+_lock = threading.Lock()
+
+
+def command_program(command: Command, params: Params, wanted: tuple[int, ...]) -> Program:
+    """Return the compiled program of a command for inputs of these params, kept by signature.
+
+    ``wanted`` are the outputs that it computes.
+    """
+    first = next((p for p in params if p is not None), TensorParam(()))
+    backend = command.backend or first.device
+    key = (command, params, wanted, backend)
+    with _lock:
+        found = _programs.get(key)
+        if found is None:
+            leaves = [None if p is None else leaf_of(p, f"x{k}") for k, p in enumerate(params)]
+            random = geon.Random(dict(command.given).get("seed", 0))
+            outputs = command.apply(leaves, params, format=first.format, random=random)
+            results = []
+            for k in wanted:
+                value = outputs[k] if k < len(outputs) else None
+                if value is None:
+                    raise ArgumentError(
+                        f"{command.name} has no output {k}: "
+                        + (f"it has {len(outputs)}" if k >= len(outputs) else "it is not computed")
+                        + "; give None in its place"
+                    )
+                results.append(value)
+            found = program_of(leaves, results, transformer_of(backend), command.name)
+            while len(_programs) >= MAX_PROGRAMS:
+                del _programs[next(iter(_programs))]
+            _programs[key] = found
+    return found
+
+
+def cmd_exec(
+    command: Command,
+    inputs: Sequence[Any],
+    outputs: Sequence[Tensor | None] | None = None,
+    stream: Stream | None = None,
+) -> list[Tensor | None]:
+    """Run a command on tensors, and return its outputs: those given, or new ones.
+
+    Inputs are tensors or arrays, None where the command needs none. Outputs that are None are not
+    computed. On a ``stream`` the call returns at once. Raises ``GeonError`` that names the command
+    and its inputs where they do not fit.
+    """
+    tensors = [None if x is None else x if isinstance(x, Tensor) else Tensor(x) for x in inputs]
+    params = tuple([None if x is None else x.param for x in tensors])
+    if outputs is None:
+        found = infer_params(command, params)
+        outputs = [None if p is None else Tensor.of(p) for p in found]
+    else:
+        command = command.filled([None if y is None else y.param for y in outputs])
+    wanted = [(k, y) for k, y in enumerate(outputs) if y is not None]
+    program = command_program(command, params, tuple([k for k, _ in wanted]))
+    run: Callable[[], None] = lambda: program(tensors, [y for _, y in wanted])  # noqa: E731
+    if stream is None:
+        run()
+    else:
+        stream.submit(run)
+    return list(outputs)
+
+
+def hint_auto(command: Command, given: TensorParam, wanted: TensorParam) -> Command:
+    """Return a convolution or pool with the stride and border that give an output's shape."""
+    at = {"NHWC": (-3, -2), "NCHW": (-2, -1), "CHWN": (1, 2)}[given.format]
+    size = command.attributes.get("size")
+    if size is None or "stride" not in command.attributes:
+        raise ArgumentError(
+            f"{command.name} has no windows whose stride and border could be found; give a "
+            "convolution or a pool with size="
+        )
+    lengths = [(p.shape[at[0]], p.shape[at[1]]) for p in (given, wanted)]
+    return command.with_attributes(**solve_hint(size, lengths[0], lengths[1]))
+
+
+# Autotune -----------------------------------------------------------------------------------------
+
+
+def available_backends() -> list[str]:
+    """Return the transformers that can be used here, by name."""
+    found = []
+    for name in ("native", "numpy", "pycuda"):
+        try:
+            transformer_of(name)
+        except (UnavailableError, DeviceError):
+            continue
+        found.append(name)
+    return found
+
+
+def autotune(
+    command: Command, inputs: Sequence[Any], outputs: Sequence[Tensor | None] | None = None
+) -> Command:
+    """Return the command for the backend that ran it in the shortest time, of all available ones.
+
+    Inputs and outputs are copied before, so that they stay as they were.
+    """
+    times: dict[str, float] = {}
+    for backend in available_backends():
+        tried = command.on(backend)
+        copies = [None if x is None else Tensor(np.array(x)) for x in inputs]
+        results = None if outputs is None else [
+            None if y is None else Tensor.of(y.param) for y in outputs
+        ]  # fmt: skip
+        cmd_exec(tried, copies, results)
+        times[backend] = min([_seconds(tried, copies, results) for _ in range(TRIALS)])
+    return command.on(min(times, key=lambda name: times[name]))
+
+
+def _seconds(command: Command, inputs: Any, outputs: Any) -> float:
+    start = time.perf_counter()
+    cmd_exec(command, inputs, outputs)
+    return time.perf_counter() - start
+
+
+def allows_inplace(command: Command, params: Sequence[TensorParam | None]) -> set[tuple[int, int]]:
+    """Return the pairs (input, output) that may share memory without a copy.
+
+    The output has the input's shape and dtype, and its graph is elementwise down to the input.
+    """
+    leaves = [None if p is None else leaf_of(p, f"x{k}") for k, p in enumerate(params)]
+    first = next((p for p in params if p is not None), TensorParam(()))
+    outputs = command.filled([None]).apply(leaves, params, format=first.format)
+    pairs = set()
+    for j, value in enumerate(outputs):
+        if not isinstance(value, PositionalArray):
+            continue
+        for i, leaf in enumerate(leaves):
+            if leaf is None or leaf.shape != value.shape or leaf.dtype != value.dtype:
+                continue
+            if _is_elementwise(value.tensor, leaf.tensor):
+                pairs.add((i, j))
+    return pairs
+
+
+def enforces_inplace(command: Command) -> set[tuple[int, int]]:
+    """Return the pairs (input, output) of one name: the output is the input's new value."""
+    row = command.row
+    if command.order or callable(row.results):
+        return set()
+    return {(row.inputs.index(name), j) for j, name in enumerate(row.results) if name in row.inputs}
+
+
+def _is_elementwise(op: Any, leaf: Any) -> bool:
+    """Return True if every path from ``op`` to ``leaf`` is of elementwise ops over all its axes."""
+    reaches: dict[int, bool | None] = {}  # None: below the leaf by an op of another kind
+    for below in post_order([op]):
+        if below is leaf:
+            reaches[id(below)] = True
+            continue
+        found = [reaches[id(arg)] for arg in below.args]
+        if None in found:
+            reaches[id(below)] = None
+        elif True in found:
+            same = below.primitive.kind == "elementwise" and set(below.axes.names) == set(
+                leaf.axes.names
+            )
+            reaches[id(below)] = True if same else None
+        else:
+            reaches[id(below)] = False
+    return reaches[id(op)] is not None

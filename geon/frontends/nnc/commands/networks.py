@@ -1,0 +1,174 @@
+"""LSTM layers and attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import geon
+
+from ....errors import AxisError
+from ...positional.control import scan_rows
+from ...positional.indexing import select
+from ...positional.movement import concat, split
+from ...positional.picking import numbers
+from ...positional.products import matmul
+from ...positional.reductions import reduce
+from ...positional.reshaping import reshape, transpose, unsqueeze
+from ...positional.values import Value, as_array
+from .arithmetic import turned
+from .command import CommandRow
+from .common import constant, ew, optional
+from .data import dropout as dropped
+
+
+def lstm_shapes(
+    width: int, hidden: int, layers: int, bidirectional: bool, bias: bool
+) -> list[tuple[int, ...]]:
+    """Return the shapes of the parts of the weights: matrices by layer and direction, then biases.
+
+    Gates are in the order input, forget, cell, output.
+    """
+    ways = 2 if bidirectional else 1
+    found: list[tuple[int, ...]] = []
+    for layer in range(layers):
+        inputs = width if layer == 0 else hidden * ways
+        found += [(4 * hidden, inputs), (4 * hidden, hidden)] * ways
+    return found + [(4 * hidden,)] * (2 * ways * layers if bias else 0)
+
+
+def lstm(
+    x: Value,
+    lengths: Value | None,
+    hx: Value | None,
+    cx: Value | None,
+    w: Value,
+    *,
+    hidden: int,
+    layers: int = 1,
+    bias: bool = True,
+    batch_first: bool = False,
+    bidirectional: bool = False,
+    dropout: float = 0.0,
+    is_test: bool = False,
+    random: Any = None,
+) -> tuple[Value, Value, Value]:
+    """Return the outputs of all steps, and the last outputs and states of each layer.
+
+    ``x`` is (steps, rows, width), or (rows, steps, width) with ``batch_first``. ``lengths`` are the
+    numbers of steps of rows; the rest of a row is 0. ``w`` is one vector of all weights, in the
+    order of ``lstm_shapes``.
+    """
+    sequence = transpose(x, [1, 0, 2]) if batch_first else x
+    steps, rows, width = (int(n) for n in sequence.shape)
+    shapes = lstm_shapes(width, hidden, layers, bidirectional, bias)
+    total = sum(math.prod(shape) for shape in shapes)
+    if tuple(w.shape) != (total,):
+        raise AxisError(
+            f"the weights are {w}; {layers} layers of hidden={hidden} for width {width} have "
+            f"{total} numbers in one dimension"
+        )
+    sections = split(w, 0, [math.prod(shape) for shape in shapes])
+    parts = [reshape(part, shape) for part, shape in zip(sections, shapes, strict=True)]
+    ways = 2 if bidirectional else 1
+    inside = None
+    if lengths is not None:
+        at = reshape(lengths, [1, rows, 1])
+        inside = ew(geon.less, numbers(steps, 3, 0), at)
+    ends: tuple[list[Value], list[Value]] = ([], [])
+    zeros = ew(lambda t: t * 0, reduce(geon.sum, select(sequence, 0, 0), [1]))
+    for layer in range(layers):
+        outputs = []
+        for way in range(ways):
+            k = layer * ways + way
+            w_input, w_state = parts[2 * k : 2 * k + 2]
+            both = parts[2 * ways * layers :][2 * k : 2 * k + 2] if bias else []
+            gates = optional(geon.add, matmul(sequence, turned(w_input)), *both)
+            start = [
+                ew(geon.add, zeros, constant([[0.0] * hidden], zeros.dtype))
+                if each is None
+                else select(each, 0, k)
+                for each in (hx, cx)
+            ]
+            last, values = _steps(gates, start, turned(w_state), inside, way == 1)
+            outputs.append(values)
+            for kept, state in zip(ends, last, strict=True):
+                kept.append(unsqueeze(state, [0]))
+        sequence = outputs[0] if ways == 1 else concat(outputs, 2)
+        if dropout and not is_test and layer < layers - 1:
+            sequence = dropped(sequence, p=dropout, random=random)[0]
+    result = transpose(sequence, [1, 0, 2]) if batch_first else sequence
+    return result, concat(ends[0], 0), concat(ends[1], 0)
+
+
+def _steps(
+    gates: Value, start: list[Value], weights: Value, inside: Value | None, reverse: bool
+) -> tuple[list[Value], Value]:
+    """Return the last output and state, and all outputs, of a layer in one direction."""
+    recurrent = as_array(weights)
+
+    def cell(i: geon.Tensor, f: geon.Tensor, g: geon.Tensor, c: geon.Tensor) -> geon.Tensor:
+        return geon.sigmoid(f) * c + geon.sigmoid(i) * geon.tanh(g)
+
+    def body(old: list[Value], slices: list[Value]) -> tuple[list[Value], list[Value]]:
+        h, c = old
+        whole = ew(geon.add, slices[0], matmul(h, recurrent))
+        i, f, g, o = split(whole, 1, [whole.shape[1] // 4] * 4)
+        state = ew(cell, i, f, g, c)
+        output = ew(lambda o, c: geon.sigmoid(o) * geon.tanh(c), o, state)
+        if len(slices) == 1:
+            return [output, state], [output]
+        now = slices[1]
+        kept = [ew(geon.where, now, new, last) for new, last in ((output, h), (state, c))]
+        return kept, [ew(lambda n, t: geon.where(n, t, 0), now, output)]
+
+    last, values = scan_rows(
+        body, start, [gates] if inside is None else [gates, inside], gates.shape[0], reverse
+    )
+    return last, values[0]
+
+
+def attention(
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Value | None = None,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+) -> tuple[Value, Value]:
+    """Return ``softmax(scale q k^T + mask) v``, and the logarithm of the sum of exponentials.
+
+    ``q`` is (rows, queries, heads, depth), or without heads (rows, queries, depth). ``scale`` is
+    ``1 / sqrt(depth)`` by default. With ``weight`` heads are joined and multiplied with its
+    transpose.
+    """
+    rank = len(q.shape)
+    if rank not in (3, 4) or len(k.shape) != rank or len(v.shape) != rank:
+        raise AxisError(f"queries {q}, keys {k} and values {v}: give 3 or 4 dimensions to each")
+    many = rank == 4
+    heads_first = (lambda t: transpose(t, [0, 2, 1, 3])) if many else (lambda t: t)
+    queries, keys, content = (heads_first(each) for each in (q, k, v))
+    factor = 1 / math.sqrt(int(q.shape[-1])) if scale is None else scale
+    scores = ew(lambda t: t * factor, matmul(queries, turned(keys)))
+    if is_causal:
+        before = ew(geon.less_equal, numbers(k.shape[1], 2, 1), numbers(q.shape[1], 2, 0))
+        low = constant(-math.inf, scores.dtype)
+        scores = ew(geon.where, before, scores, low)
+    scores = optional(geon.add, scores, mask)
+    last = [len(scores.shape) - 1]
+    sums = reduce(lambda t, axes: geon.logsumexp(t, axes) if axes else t, scores, last)
+    found = heads_first(matmul(ew(lambda s, n: geon.exp(s - n), scores, sums), content))
+    lse = reshape(sums, sums.shape[:-1])
+    if weight is not None:
+        found = matmul(reshape(found, [*found.shape[:2], -1]), turned(weight))
+        found = optional(geon.add, found, bias)
+    return found, lse
+
+
+ROWS = [
+    CommandRow("lstm", lstm, ("y", "hy", "cy")),
+    CommandRow("scaled_dot_product_attention", attention, ("y", "lse")),
+]

@@ -1,0 +1,116 @@
+"""Optimisers: gradients, parameters and their states in, new parameters and states out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import geon
+
+from ...positional.programs import cast
+from ...positional.values import Value
+from .command import CommandRow
+from .common import constant, ew
+
+
+def _count(step: Any, given: Value | None) -> tuple[Value, Value | None]:
+    """Return the number of this step as float32, and the next one where it is counted."""
+    if given is None:
+        return constant(float(step), "float32"), None
+    return cast(given, "float32"), ew(lambda n: n + 1, given)
+
+
+def sgd(
+    g: Value,
+    a: Value,
+    m: Value,
+    *,
+    rate: float = 0.01,
+    scale: float = 1.0,
+    decay: float = 0.0,
+    momentum: float = 0.9,
+    dampening: float = 0.0,
+    nesterov: bool = False,
+) -> tuple[Value, Value]:
+    """Return parameters after a step of gradient descent, and the new momentum."""
+    grad = ew(lambda g, a: scale * g + decay * a, g, a)
+    new = ew(lambda m, g: momentum * m + (1 - dampening) * g, m, grad)
+    move = ew(lambda g, m: g + momentum * m, grad, new) if nesterov else new
+    return ew(lambda a, d: a - rate * d, a, move), new
+
+
+def _adam(kind: str) -> Any:
+    def build(
+        g: Value,
+        a: Value,
+        m: Value,
+        v: Value,
+        vm: Value | None = None,
+        step: Value | None = None,
+        *,
+        step_number: int = 1,
+        rate: float = 0.001,
+        scale: float = 1.0,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        decay: float = 0.0,
+        epsilon: float = 1e-8,
+    ) -> tuple[Value | None, ...]:
+        """Return parameters, moments and the next step's number.
+
+        With ``vm`` it is AMSGrad. ``step`` counts from 1; without it ``step_number`` is used.
+        """
+        count, following = _count(step_number, step)
+        grad = ew(lambda g: scale * g, g)
+        if kind == "adam" and decay:
+            grad = ew(lambda g, a: g + decay * a, grad, a)
+        first = ew(lambda m, g: beta1 * m + (1 - beta1) * g, m, grad)
+        second = ew(lambda v, g: beta2 * v + (1 - beta2) * geon.square(g), v, grad)
+        most = None if vm is None else ew(geon.maximum, vm, second)
+
+        def moved(m: geon.Tensor, v: geon.Tensor, n: geon.Tensor) -> geon.Tensor:
+            high = m / (1 - geon.power(beta1, n))
+            return high / (geon.sqrt(v / (1 - geon.power(beta2, n))) + epsilon)
+
+        move = ew(moved, first, second if most is None else most, count)
+        if kind != "adam" and decay:
+            move = ew(lambda d, a: d + decay * a, move, a)
+        if kind == "lamb":
+            move = ew(_trusted, move, a)
+        return ew(lambda a, d: a - rate * d, a, move), first, second, most, following
+
+    return build
+
+
+def _trusted(move: geon.Tensor, a: geon.Tensor) -> geon.Tensor:
+    """Return the update scaled to the norm of the parameters; You et al., 2020."""
+    norm, own = geon.L2_norm(a), geon.L2_norm(move)
+    usable = geon.logical_and(norm > 0, own > 0)
+    return move * geon.where(usable, norm / geon.where(usable, own, 1), 1)
+
+
+def rmsprop(
+    g: Value,
+    a: Value,
+    m: Value,
+    v: Value,
+    *,
+    rate: float = 0.001,
+    scale: float = 1.0,
+    decay: float = 0.0,
+    alpha: float = 0.9,
+    momentum: float = 0.0,
+    epsilon: float = 1e-8,
+) -> tuple[Value, Value, Value]:
+    """Return parameters, momentum, and the running mean of squared gradients."""
+    grad = ew(lambda g, a: scale * g + decay * a, g, a)
+    second = ew(lambda v, g: alpha * v + (1 - alpha) * geon.square(g), v, grad)
+    new = ew(lambda m, g, v: momentum * m + g / (geon.sqrt(v) + epsilon), m, grad, second)
+    return ew(lambda a, d: a - rate * d, a, new), new, second
+
+
+STATES = ("a", "m", "v", "vm", "step")
+ROWS = [
+    CommandRow("sgd", sgd, ("a", "m")),
+    *[CommandRow(name, _adam(name), STATES) for name in ("adam", "adamw", "lamb")],
+    CommandRow("rmsprop", rmsprop, ("a", "m", "v")),
+]

@@ -13,7 +13,7 @@ import numpy as np
 import geon
 from geon import eager
 
-from ...errors import ArgumentError
+from ...errors import ArgumentError, AxisError
 from ...op_graph.core.source_info import user_call
 from ..positional.values import PositionalArray, Value, array, as_array
 
@@ -22,7 +22,10 @@ Kind = tuple[Any, ...]
 
 def eager_value(data: Any, name: str | None = None) -> PositionalArray:
     """Return data as a positional value whose tensor is an array of ``geon.eager``."""
-    given = np.asarray(getattr(data, "array", data))
+    try:
+        given = np.asarray(getattr(data, "array", data))
+    except ValueError:  # rows of different shapes
+        given = np.array(None)
     if given.dtype == np.float64 and not hasattr(data, "dtype"):
         given = given.astype("float32")
     if given.dtype == object:
@@ -39,7 +42,7 @@ def eager_value(data: Any, name: str | None = None) -> PositionalArray:
 def numpy_of(value: Value) -> np.ndarray[Any, Any]:
     """Return the elements of a value, its dimensions in order."""
     given = as_array(value)
-    found = np.asarray(given.tensor)
+    found: np.ndarray[Any, Any] = np.asarray(given.tensor)
     order = [given.tensor.axes.names.index(dim.name) for dim in given.dims if dim is not None]
     return found.transpose(order).reshape([int(n) for n in given.shape])
 
@@ -58,8 +61,12 @@ class Recorded:
     ``build(values, *options)`` returns values, and effects on variables, which are run.
     """
 
-    def __init__(self, build: Callable[..., tuple[Sequence[Value | None], Sequence[Any]]]) -> None:
-        self.build = build
+    def __init__(
+        self,
+        build: Callable[..., tuple[Sequence[Value | None], Sequence[Any]]],
+        name: str | None = None,
+    ) -> None:
+        self.build, self.name = build, name or build.__name__
         self.made: dict[Any, tuple[Callable[..., Any], list[Any]]] = {}
 
     def __call__(self, values: Sequence[Value | None], *options: Any) -> list[Value | None]:
@@ -68,8 +75,9 @@ class Recorded:
         if key not in self.made:
             self.made[key] = self._recorded(key[0], options)
         function, dims = self.made[key]
-        found = iter(function([as_array(v).tensor for v in values if v is not None]))
-        return [None if names is None else array(next(found), names) for names in dims]
+        found: Any = iter(function([as_array(v).tensor for v in values if v is not None]))
+        # A result that depends on variables alone is a symbolic tensor.
+        return [n if n is None else array(eager.array(next(found)), n) for n in dims]
 
     def _recorded(self, kinds: Sequence[Kind], options: Any) -> Any:
         dims: list[Any] = []
@@ -82,9 +90,32 @@ class Recorded:
             dims[:] = [y and [None if d is None else d.name for d in y.dims] for y in made]
             return [_strong(y.tensor) for y in made if y is not None] + list(effects)
 
+        run.__name__ = self.name
         return eager.function(run), dims
 
 
 def _strong(tensor: geon.Tensor) -> geon.Tensor:
     """Return a tensor with a dtype that is fixed, which recorded results need."""
     return geon.cast(tensor, tensor.dtype) if tensor.weak else tensor
+
+
+def seeded_sum(outputs: Sequence[Value | None], seeds: Sequence[Value | None]) -> Any:
+    """Return the sum of the elements of outputs times ``seeds``; 1 where there is none."""
+    total: Any = 0.0
+    floats = [as_array(y) for y in outputs if y is not None and y.dtype.kind == "f"]
+    if len(seeds) > len(floats):
+        raise ArgumentError(f"{len(seeds)} gradients for {len(floats)} outputs of floats")
+    for k, y in enumerate(floats):
+        seed = seeds[k] if k < len(seeds) else None
+        if seed is None:
+            total = total + geon.sum(y.tensor)
+        else:
+            given = as_array(seed)
+            if given.shape != y.shape:
+                raise AxisError(
+                    f"the gradient of output {k} has shape {given.shape}, and the output has "
+                    f"{y.shape}; give one of its shape"
+                )
+            names: Any = {d.name: e for d, e in zip(given.dims, y.dims, strict=True) if d and e}
+            total = total + geon.sum(y.tensor * geon.cast_axes(given.tensor, list(names.values())))
+    return total

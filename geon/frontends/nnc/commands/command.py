@@ -290,7 +290,7 @@ class Command:
         return self._needs[key]
 
 
-NULL_INPUTS = ("ewdiv",)  # commands whose first input may be None
+NULL_INPUTS = ("ewdiv", "lstm")  # commands whose first input may be None
 
 
 def placeholder_like(value: Value | None, param: TensorParam | None) -> PositionalArray | None:

@@ -1,0 +1,347 @@
+"""The table of models: those that are one command, and functions with parameters or shapes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import geon
+
+from ....errors import ArgumentError
+from ....op_graph.core.source_info import user_call
+from ...neon.initialisers import Glorot, Uniform
+from ...positional import movement
+from ...positional.reshaping import flatten_to, reshape
+from ...positional.reshaping import transpose as permuted
+from ...positional.values import PositionalArray, Value, as_array
+from ..commands import command_table
+from ..commands.command import Command
+from ..commands.common import channel_position, pair, positions
+from ..commands.networks import lstm_shapes
+from .model import LeafModel, Scope
+
+Made = Value | Sequence[Value | None]
+# Models that are the first output of one command: its name, then attributes that may be given by
+# position. Further attributes are given by name.
+OF_COMMANDS: dict[str, str] = {
+    "sum": "ewsum", "add": "add p q", "mul": "mul p", "scalar_mul": "scalar_mul a",
+    "cmul": "cmul", "matmul": "gemm transpose_a transpose_b", "div": "ewdiv", "sqrt": "ewsqrt",
+    "exp": "ewexp", "log": "ewlog", "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh",
+    "swish": "swish", "gelu": "gelu tanh", "leaky_relu": "leaky_relu slope",
+    "softmax": "softmax axis", "max_pool": "max_pool size stride border",
+    "average_pool": "average_pool size stride border", "pad": "pad type begin end",
+    "transpose": "transpose axes", "masked_fill": "masked_fill eq fill",
+    "index_select": "index_select", "upsample": "upsample type scale",
+    "reduce_sum": "reduce_sum axes", "reduce_mean": "reduce_mean axes",
+    "reduce_max": "reduce_max axes", "reduce_min": "reduce_min axes",
+    "reduce_norm2": "reduce_norm2 axes", "argmax": "argmax axis", "argmin": "argmin axis",
+    "min": "min", "max": "max", "clamp": "clamp min max",
+    "datatype_conversion": "datatype_conversion dtype",
+}  # fmt: skip
+
+
+def initial(scope: Scope, first: Any) -> Any:
+    """Return the initial value or initialiser of weights; Glorot's by default."""
+    return Glorot(scope.build.random) if first is None else first
+
+
+def bias_of(scope: Scope, count: int, bias: bool) -> Value | None:
+    """Return the bias of ``count`` elements, which begins at 0; None without one."""
+    return scope.parameter("bias", (count,), 0.0, "bias") if bias else None
+
+
+def dense(m: Scope, x: Value, *, count: int, bias: bool = True, init: Any = None) -> Made:
+    """Return ``x`` times weights (count, inputs), plus a bias."""
+    w = m.parameter("weight", (count, x.shape[-1]), initial(m, init), fan=((1,), (0,)))
+    return m.exec("gemm", x, w, bias_of(m, count, bias), transpose_b=True)
+
+
+def convolution(
+    m: Scope,
+    x: Value,
+    *,
+    count: int,
+    size: Any,
+    bias: bool = True,
+    init: Any = None,
+    **options: Any,
+) -> Made:
+    """Return the convolution of images with ``count`` filters of ``size``, plus a bias."""
+    inner = x.shape[channel_position(x, m.format)] // options.get("groups", 1)
+    last = m.format == "NHWC"
+    shape = (count, *pair(size), inner) if last else (count, inner, *pair(size))
+    fan = ((1, 2, 3), (0, 1, 2) if last else (0, 2, 3))
+    w = m.parameter("weight", shape, initial(m, init), fan=fan)
+    return m.exec("convolution", x, w, bias_of(m, count, bias), **options)
+
+
+def convolution_transpose(
+    m: Scope,
+    x: Value,
+    *,
+    count: int,
+    size: Any,
+    bias: bool = True,
+    init: Any = None,
+    **options: Any,
+) -> Made:
+    """Return the transposed convolution of images by filters (channels, ...), plus a bias."""
+    channels, groups = x.shape[channel_position(x, m.format)], options.get("groups", 1)
+    last = m.format == "NHWC"
+    tail = (*pair(size), count // groups) if last else (count // groups, *pair(size))
+    fan = ((0, 1, 2) if last else (0, 2, 3), (1, 2, 3))
+    w = m.parameter("weight", (channels, *tail), initial(m, init), fan=fan)
+    return m.exec("convolution_transpose", x, w, bias_of(m, count, bias), **options)
+
+
+def batch_norm(m: Scope, x: Value, **options: Any) -> Made:
+    """Return channels normalised: in training by the batch, which moves running statistics."""
+    count = (x.shape[channel_position(x, m.format)],)
+    scale, shift = affine_of(m, count, True, True)
+    for name, first in (("mean", 0.0), ("var", 1.0)):
+        m.parameter(name, count, first, "state")
+    given = x, scale, shift, m.state("mean"), m.state("var")
+    outputs = m.exec("batch_norm", *given, **options, is_test=not m.training)
+    if m.training:
+        m.keep("mean", outputs[1])
+        m.keep("var", outputs[2])
+    return outputs[:1]
+
+
+def affine_of(m: Scope, shape: Any, affine: bool, bias: bool) -> tuple[Value | None, Value | None]:
+    """Return a weight of ones and a bias of zeros, each None if it is not wanted."""
+    scale = m.parameter("weight", shape, 1.0) if affine else None
+    return scale, m.parameter("bias", shape, 0.0, "bias") if affine and bias else None
+
+
+def layer_norm(
+    m: Scope, x: Value, *, affine: bool = True, bias: bool = True, **options: Any
+) -> Made:
+    """Return ``x`` normalised over ``axes``; with ``affine``, times a weight, plus a bias."""
+    at = positions(x, options.get("axes", -1))
+    shape = [n if k in at else 1 for k, n in enumerate(x.shape)]
+    return m.exec("layer_norm", x, *affine_of(m, shape, affine, bias), **options)[:1]
+
+
+def group_norm(m: Scope, x: Value, *, groups: int, affine: bool = True, **options: Any) -> Made:
+    """Return ``x`` normalised over groups of channels; with ``affine``, with weight and bias."""
+    axis = options.get("axis")
+    at = channel_position(x, m.format) if axis is None else positions(x, axis)[0]
+    both = affine_of(m, (x.shape[at],), affine, True)
+    return m.exec("group_norm", x, *both, groups=groups, **options)[:1]
+
+
+def rmsnorm(m: Scope, x: Value, *, affine: bool = True, **options: Any) -> Made:
+    """Return ``x`` divided by its root mean square over ``axes``, times a weight."""
+    at = positions(x, options.get("axes", -1))
+    shape = [n if k in at else 1 for k, n in enumerate(x.shape)]
+    return m.exec("rmsnorm", x, affine_of(m, shape, affine, False)[0], **options)[:1]
+
+
+def embedding(m: Scope, x: Value, *, vocabulary: int, size: int, init: Any = None) -> Made:
+    """Return rows of a table (vocabulary, size) of weights at the integers ``x``."""
+    first = initial(m, init)
+    return m.exec(
+        "index_select", m.parameter("weight", (vocabulary, size), first, fan=((0,), (1,))), x
+    )
+
+
+def lstm(
+    m: Scope,
+    x: Value,
+    lengths: Value | None = None,
+    *,
+    hidden: int,
+    states: bool = False,
+    **options: Any,
+) -> Made:
+    """Return the outputs of all steps of an LSTM; with ``states``, the last states, too."""
+    kept = {"layers": 1, "bidirectional": False, "bias": True} | options
+    shapes = lstm_shapes(int(x.shape[-1]), hidden, *[kept[k] for k in WEIGHTS_OF_LSTM])
+    size = sum(shape[0] * (shape[1] if len(shape) > 1 else 1) for shape in shapes)
+    w = m.parameter("weight", (size,), Uniform(m.build.random, -(hidden**-0.5), hidden**-0.5))
+    given = x, lengths, None, None, w
+    outputs = m.exec("lstm", *given, hidden=hidden, is_test=not m.training, **options)
+    return outputs if states else outputs[:1]
+
+
+WEIGHTS_OF_LSTM = ("layers", "bidirectional", "bias")
+
+
+def attention(
+    m: Scope,
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Value | None = None,
+    *,
+    unify: int | None = None,
+    bias: bool = True,
+    init: Any = None,
+    **options: Any,
+) -> Made:
+    """Return attention; with ``unify``, heads are joined and multiplied with (unify, joined)."""
+    w = b = None
+    if unify is not None:
+        joined = v.shape[-1] * (v.shape[-2] if len(v.shape) == 4 else 1)
+        w = m.parameter("weight", (unify, joined), initial(m, init), fan=((1,), (0,)))
+        b = bias_of(m, unify, bias)
+    return m.exec("scaled_dot_product_attention", q, k, v, mask, w, b, **options)[:1]
+
+
+def dropout(m: Scope, x: Value, *, p: float = 0.5, entirety: bool = False) -> Made:
+    """Return ``x``; in training with elements 0 with probability ``p``, and the others scaled."""
+    return m.exec("dropout", x, p=p, entirety=entirety)[:1] if m.training else x
+
+
+def concat(m: Scope, *xs: Value, axis: int = -1) -> Made:
+    """Return the inputs joined along a dimension."""
+    return movement.concat(xs, positions(xs[0], axis)[0])
+
+
+def chunk(m: Scope, x: Value, *, n: int, axis: int = -1) -> Made:
+    """Return ``n`` parts of equal length along a dimension."""
+    at = positions(x, axis)[0]
+    if x.shape[at] % n:
+        raise ArgumentError(f"{x.shape[at]} elements of dimension {at} do not divide into {n}")
+    return movement.split(x, at, [x.shape[at] // n] * n)
+
+
+def reshaped(
+    m: Scope, x: Value, *, shape: Sequence[int], offset: Any = None, stride: Any = None
+) -> Made:
+    """Return ``x`` in another shape, or the box of it at ``offset`` in steps of ``stride``."""
+    if offset is None and stride is None:
+        return reshape(x, list(shape))
+    begin, step = offset or [0] * len(shape), stride or [1] * len(shape)
+    parts = {
+        k: movement.Part(b, b + (n - 1) * s + 1, s)
+        for k, (n, b, s) in enumerate(zip(shape, begin, step, strict=True))
+    }
+    found = movement.slices(x, parts)
+    if tuple(found.shape) != tuple(shape):
+        raise ArgumentError(f"a part of shape {tuple(shape)} at {begin} is not inside of {x}")
+    return found
+
+
+def extract(m: Scope, *xs: Value, index: int) -> Made:
+    """Return the input of a number, such as one of several outputs of a model."""
+    if not -len(xs) <= index < len(xs):
+        raise ArgumentError(f"there is no input {index} of {len(xs)}; give a smaller index")
+    return xs[index]
+
+
+def parameter(
+    m: Scope, *, shape: Sequence[int], init: Any = 0.0, bias: bool = False, dtype: str | None = None
+) -> Made:
+    """Return a parameter; the model has no inputs."""
+    ends = tuple(range(1, len(shape))), (0,)
+    return m.parameter("value", shape, init, "bias" if bias else "weight", ends, dtype)
+
+
+def variable(m: Scope, *, shape: Sequence[int], init: Any = 0.0, dtype: str | None = None) -> Made:
+    """Return a variable that is not trained; the model has no inputs."""
+    return m.parameter("value", shape, init, "state", dtype=dtype)
+
+
+def scalar(m: Scope, *like: Value, value: float, dtype: str | None = None) -> Made:
+    """Return a number, in the dtype of the input if there is one."""
+    kind = dtype or (like[0].dtype.name if like else "float32")
+    return PositionalArray(geon.constant(value, dtype=kind), ())
+
+
+def move(m: Scope, source: Value, target: Value) -> Made:
+    """Return the first input; the second one has its shape."""
+    if tuple(source.shape) != tuple(target.shape):
+        raise ArgumentError(f"{source} does not fit into {target}; give one of its shape")
+    return source
+
+
+def debug(m: Scope, *xs: Value, function: Callable[..., Any]) -> Made:
+    """Return the inputs, after ``function`` was called with them when the graph is built."""
+    function(*xs)
+    return xs
+
+
+def cmd_exec(
+    m: Scope, *xs: Value, command: Command, parameters: Mapping[int, Any] | None = None
+) -> Made:
+    """Return the outputs of a command; ``parameters`` has (shape, initial value) by input."""
+    given, values = iter(xs), []
+    own = dict(parameters or {})
+    for k in range(len(xs) + len(own)):
+        values.append(
+            m.parameter(f"input{k}", *own[k]) if k in own else next(given)
+        )  # fmt: skip
+    return command.apply(values, format=m.format, random=m.build.random)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "dense": dense, "convolution": convolution, "convolution_transpose": convolution_transpose,
+    "batch_norm": batch_norm, "layer_norm": layer_norm, "group_norm": group_norm,
+    "rmsnorm": rmsnorm, "embedding": embedding, "lstm": lstm,
+    "scaled_dot_product_attention": attention, "dropout": dropout, "concat": concat,
+    "chunk": chunk, "reshape": reshaped, "extract": extract, "parameter": parameter,
+    "variable": variable, "scalar": scalar, "move": move, "debug": debug, "cmd_exec": cmd_exec,
+    "identity": lambda m, *xs: xs, "contiguous": lambda m, *xs: xs,
+    "permute": lambda m, x, *, order: permuted(x, positions(x, order)),
+    "flatten": lambda m, x: flatten_to(as_array(x), 1, len(x.shape)),
+}  # fmt: skip
+
+
+def of_command(name: str, row: str) -> tuple[Callable[..., Any], list[inspect.Parameter]]:
+    """Return the function of a model that is a command, and its attributes in order."""
+    command, *order = row.split()
+    known = command_table()[command].attributes
+    named = [*order, *[each for each in known if each not in order]]
+    taken = [
+        inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=known[each])
+        for each in named
+        if each not in ("random", "is_test")
+    ]
+
+    def function(m: Scope, *xs: Value, **attributes: Any) -> Made:
+        if command == "ewdiv" and len(xs) == 1:
+            return m.exec(command, None, *xs)
+        return m.exec(command, *xs, **attributes)[:1]
+
+    return function, taken
+
+
+def factory(name: str) -> Callable[..., LeafModel]:
+    """Return the function that makes models of a row: it takes attributes, and a name."""
+    if name in OF_COMMANDS:
+        function, taken = of_command(name, OF_COMMANDS[name])
+    else:
+        function = FUNCTIONS[name]
+        own = inspect.signature(function).parameters
+        taken = [
+            each.replace(kind=each.POSITIONAL_OR_KEYWORD)
+            for each in own.values()
+            if each.kind is each.KEYWORD_ONLY
+        ]
+        if "options" in own:  # further attributes are those of the command of this name
+            taken += [each for each in of_command(name, name)[1] if each.name not in own]
+    label = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None)
+    signature = inspect.Signature([*taken, label])
+
+    def make(*values: Any, **attributes: Any) -> LeafModel:
+        try:
+            bound = signature.bind(*values, **attributes)
+        except TypeError as error:
+            raise ArgumentError(
+                f"{user_call(f'cnnp.{name}')}: {error}; it takes {signature}"
+            ) from None
+        given = dict(bound.arguments)
+        return LeafModel(name, function, given, given.pop("name", None))
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = function.__doc__ or f"Return a model of the command ``{name}``."
+    make.__signature__ = signature  # type: ignore[attr-defined]  # for help()
+    return make
+
+
+MODELS: dict[str, Callable[..., LeafModel]] = {
+    name: factory(name) for name in sorted({**OF_COMMANDS, **FUNCTIONS})
+}

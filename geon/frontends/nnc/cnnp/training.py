@@ -1,0 +1,365 @@
+"""Training and use of models: ``compile``, ``fit``, ``evaluate``, ``backward``, files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import geon
+from geon import eager
+
+from ....errors import ArgumentError
+from ....op_graph.core.source_info import user_call
+from ....transformers.base import Transformer, make_transformer
+from ...neon.optimisers.optimiser import Optimiser
+from ...neon.training.data import as_data
+from ...positional.values import PositionalArray, Value, as_array
+from ..commands.command import Command, leaf_of
+from ..minimizers import as_optimiser
+from ..recorded import Recorded, eager_value, numpy_of, seeded_sum
+from ..tensors import TensorParam
+from .parameters import Parameter, Parameters
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(eq=False)
+class Build:
+    """One construction of the graph of a model: in training or not, with new values of states."""
+
+    training: bool = False
+    random: Any = field(default_factory=lambda: geon.Random(0))
+    format: str = "NHWC"
+    dtype: str = "float32"  # of parameters
+    updates: dict[Any, Any] = field(default_factory=dict)
+
+    def effects(self) -> list[Any]:
+        """Return the assignments of the new values of states."""
+        return [geon.assign(leaf, value) for leaf, value in self.updates.items()]
+
+
+class Trainable:
+    """The methods of models that compute; ``Model`` is one."""
+
+    if TYPE_CHECKING:
+        run: Any
+        parameters: Any
+        places: Any
+        models: Any
+        notify: Any
+    compiled: Compiled | None
+
+    def compile(
+        self,
+        *inputs: Any,
+        minimizer: Any = None,
+        loss: Any = None,
+        transformer: Transformer | str | None = None,
+        seed: int = 0,
+        format: str = "NHWC",
+    ) -> None:
+        """Create the parameters for inputs of these shapes or params, and set what ``fit`` uses.
+
+        ``loss`` is a command, or a function of values, of the outputs and the wanted outputs; its
+        elements are summed. ``minimizer`` is a command or an optimiser of ``geon.frontends.neon``.
+        ``transformer`` computes, by default that of ``geon.eager``. ``seed`` fixes initial values
+        and dropout. Raises ``GeonError`` for shapes that do not fit, with the model's name.
+        """
+        chosen = None if minimizer is None else as_optimiser(minimizer, "compile")
+        if isinstance(transformer, str):
+            transformer = make_transformer(transformer)
+        self.compiled = Compiled(self, chosen, loss, transformer, seed, format)
+        if inputs:
+            self.compiled.create([as_param(each) for each in inputs])
+
+    def _compiled(self, values: Sequence[Value] = ()) -> Compiled:
+        """Return what compile made; without it, with the defaults."""
+        if self.compiled is None:
+            self.compiled = Compiled(self)
+        if not self.compiled.created and values:
+            self.compiled.create([as_param(value) for value in values])
+        return self.compiled
+
+    def fit(self, inputs: Any, fits: Any) -> Array:
+        """Take one training step, and return the losses before it, one for each row.
+
+        ``inputs`` and ``fits`` are an array, or several.
+        """
+        given, wanted = values_of(inputs), values_of(fits)
+        made = self._compiled(given)
+        if made.loss is None:
+            raise ArgumentError(
+                f"{user_call('fit')}: the model has no loss; give compile(..., loss=), such as "
+                "nnc.cmd.softmax_crossentropy(), and a minimizer="
+            )
+        with made.device():
+            (losses,) = made.step([*given, *wanted], "fit", len(given), made.state())
+            assert losses is not None
+            return numpy_of(losses)
+
+    def fit_data(self, data: Any, epochs: int = 1, inputs: int = 1) -> list[float]:
+        """Fit each batch of data, and return the mean loss of each epoch.
+
+        ``data`` is an iterator of a ``DataFrame``, or data as ``geon.frontends.neon`` has them. The
+        first ``inputs`` arrays of a batch are inputs, the others wanted outputs. After each step,
+        hooks get the tag "step" with the mean loss. ``cancel`` ends it after the step.
+        """
+        source, means = as_data(data), list[float]()
+        self._compiled().cancelled = False
+        for number in range(epochs):
+            losses = []
+            for batch in source.epoch(number, 0):
+                losses.append(float(self.fit(batch[:inputs], batch[inputs:]).mean()))
+                self.notify("step", losses[-1])
+                if self._compiled().cancelled:
+                    return [*means, float(np.mean(losses))]
+            means.append(float(np.mean(losses)))
+        return means
+
+    def cancel(self) -> None:
+        """End ``fit_data`` after its current step; hooks and other threads may call it."""
+        self._compiled().cancelled = True
+
+    def evaluate(
+        self, *inputs: Any, is_test: bool | None = None, requires_grad: bool = False
+    ) -> Any:
+        """Return the output for arrays, or a tuple of several outputs, as NumPy arrays.
+
+        With ``requires_grad``, ``backward`` may follow, and ``is_test`` is False by default.
+        """
+        values = [value_of(each) for each in inputs]
+        made = self._compiled(values)
+        training = requires_grad if is_test is None else not is_test
+        with made.device():
+            outputs = self.outputs_for(values, training)
+            made.last = (values, outputs) if requires_grad else None
+            found = [numpy_of(value) for value in outputs]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def outputs_for(self, values: list[Value], training: bool) -> list[Value]:
+        """Return the outputs for values of ``geon.eager``, which can be derived."""
+        made = self._compiled(values)
+        return [y for y in made.step(values, "evaluate", training, made.state()) if y is not None]
+
+    def trained(self) -> list[Parameter]:
+        """Return the parameters that are not frozen, once each."""
+        return self._compiled().trained()
+
+    def backward(self, *gradients: Any) -> list[Array | None]:
+        """Add to the gradients of the parameters, for gradients of the last outputs; ones if none.
+
+        Returns the gradients of the inputs, None for one of integers. Raises ``ArgumentError``
+        without ``evaluate(..., requires_grad=True)`` before.
+        """
+        made = self._compiled()
+        if made.last is None:
+            raise ArgumentError(
+                f"{user_call('backward')}: there are no outputs to derive; call "
+                "evaluate(..., requires_grad=True) before each backward"
+            )
+        values, outputs = made.last
+        made.last = None
+        total = seeded_sum(outputs, [None if g is None else eager_value(g) for g in gradients])
+        weights = made.trained()
+        inputs = [v for v in values if v.dtype.kind == "f"]
+        leaves = [p.leaf for p in weights] + [as_array(v).tensor for v in inputs]
+        found: Any = geon.deriv(total, leaves, unreached="zero")
+        for parameter, gradient in zip(weights, found, strict=False):
+            parameter.add_gradient(gradient)
+        with made.device():
+            own = iter(found[len(weights) :])
+            return [
+                numpy_of(PositionalArray(next(own), as_array(v).dims)) if v in inputs else None
+                for v in values
+            ]
+
+    def apply_gradients(self) -> None:
+        """Move the parameters by the accumulated gradients, and forget these."""
+        made = self._compiled()
+        moved = [p for p in made.trained() if p.gradient is not None]
+        with made.device():
+            for optimiser, group in made.groups(moved):
+                eager.function(optimiser.update)(
+                    [p.leaf for p in group], [p.gradient for p in group]
+                )
+            eager.sync()
+        for parameter in moved:
+            parameter.gradient = None
+
+    def set_minimizer(self, minimizer: Any, parameters: Parameters | None = None) -> None:
+        """Set the minimiser of all parameters, or of some."""
+        if parameters is None:
+            self._compiled().minimizer = as_optimiser(minimizer, "set_minimizer")
+        else:
+            parameters.set_minimizer(minimizer)
+
+    def memory_size(self, *inputs: Any, training: bool = True) -> int:
+        """Return the bytes of the parameters, and of a step for inputs of these shapes.
+
+        A training step is the sum of the outputs with its derivatives.
+        """
+        made = self._compiled()
+        leaves, outputs, build = made.trace([as_param(each) for each in inputs], training)
+        results = [as_array(value).tensor for value in outputs]
+        if training:
+            total = seeded_sum(outputs, [])
+            results += geon.deriv(total, [p.leaf for p in made.trained()], unreached="zero")
+        f = made.transformer_or_default().computation(
+            [*results, *build.effects()], *[leaf.tensor for leaf in leaves]
+        )
+        own = [owner.own[name] for _, owner, name in self.places()]
+        return sum(p.leaf.dtype.itemsize * int(np.prod(p.shape)) for p in own) + int(f.peak_bytes())
+
+    # Files --------------------------------------------------------------------------------------
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write all parameters and states to a safetensors file, by path in the model."""
+        store, leaves, own = self._stored()
+        for path_, parameter in own.items():
+            store.set(leaves[path_], parameter.numpy())
+        store.save(path)
+
+    def read(self, path: str | os.PathLike[str], *, strict: bool = True) -> Any:
+        """Set all parameters and states from a file, and return geon's report of what was read.
+
+        Raises ``CheckpointError`` for a damaged file, and with ``strict`` for names or shapes that
+        differ; then nothing changes.
+        """
+        store, leaves, own = self._stored()
+        for path_, parameter in own.items():
+            store.set(leaves[path_], parameter.numpy())
+        report = store.restore(path, strict=strict)
+        for path_, parameter in own.items():
+            parameter.set(store.get(leaves[path_]))
+        return report
+
+    def _stored(self) -> tuple[Any, dict[str, Any], dict[str, Parameter]]:
+        """Return a transformer with a variable for each parameter, named by its path."""
+        own = {path: owner.own[name] for path, owner, name in self.places()}
+        if not own:
+            raise ArgumentError(
+                f"{user_call('a file')}: the model has no parameters yet; compile it first"
+            )
+        leaves = {
+            path: geon.Variable(
+                [geon.Axis(f"d{k}", n) for k, n in enumerate(p.shape)], p.leaf.dtype, name=path,
+                initial_value=0,
+            )
+            for path, p in own.items()
+        }  # fmt: skip
+        store = make_transformer("numpy")
+        store.computation(list(leaves.values()))
+        return store, leaves, own
+
+
+class Compiled:
+    """What ``compile`` sets for a model, its recorded steps, and the outputs to be derived."""
+
+    def __init__(
+        self,
+        model: Any,
+        minimizer: Optimiser | None = None,
+        loss: Any = None,
+        transformer: Transformer | None = None,
+        seed: int = 0,
+        format: str = "NHWC",
+    ) -> None:
+        self.model, self.minimizer, self.loss = model, minimizer, loss
+        self.transformer, self.format = transformer, format
+        self.random = geon.Random(seed)
+        self.step = Recorded(self._build)
+        self.last: Any = None
+        self.created = self.cancelled = False
+
+    def device(self) -> AbstractContextManager[Any]:
+        """Return a context in which the transformer computes."""
+        return nullcontext() if self.transformer is None else eager.use(self.transformer)
+
+    def transformer_or_default(self) -> Transformer:
+        """Return the transformer that computes."""
+        return make_transformer() if self.transformer is None else self.transformer
+
+    def create(self, params: Sequence[TensorParam]) -> None:
+        """Create the parameters for inputs of these params."""
+        self.trace(params, False)
+        self.created = True
+
+    def trace(self, params: Sequence[TensorParam], training: bool) -> tuple[Any, Any, Build]:
+        """Return placeholders, the outputs for them, and the build."""
+        leaves = [leaf_of(param, f"x{k}") for k, param in enumerate(params)]
+        build = self.begin(leaves, training)
+        return leaves, self.model.run(build, list(leaves)), build
+
+    def begin(self, values: Sequence[Value], training: bool) -> Build:
+        """Return a build for inputs; parameters have the dtype of the first input of floats."""
+        floats = [value.dtype.name for value in values if value.dtype.kind == "f"]
+        return Build(training, self.random, self.format, *floats[:1])
+
+    def state(self) -> Any:
+        """Return what a recorded step depends on beside its inputs."""
+        own = [owner.own[name] for _, owner, name in self.model.places()]
+        return (
+            tuple([(id(p), p.trainable, id(p.minimizer)) for p in own]),
+            tuple([m.checkpointing for m in self.model.models()]),
+            id(self.minimizer),
+        )
+
+    def trained(self) -> list[Parameter]:
+        """Return the parameters that are not frozen, once each."""
+        own = [owner.own[name] for _, owner, name in self.model.places()]
+        return [p for p in dict.fromkeys(own) if p.trainable]
+
+    def groups(self, parameters: Iterable[Parameter]) -> list[tuple[Optimiser, list[Parameter]]]:
+        """Return each optimiser with its parameters; raise ``ArgumentError`` if there is none."""
+        found: dict[Optimiser, list[Parameter]] = {}
+        for parameter in parameters:
+            optimiser = parameter.minimizer or self.minimizer
+            if optimiser is None:
+                raise ArgumentError(
+                    f"{user_call('a training step')}: the parameter {parameter.leaf} has no "
+                    "minimizer; give compile(..., minimizer=), or set_minimizer, or freeze it"
+                )
+            found.setdefault(optimiser, []).append(parameter)
+        return list(found.items())
+
+    def _build(self, values: list[Value], what: str, option: Any, state: Any) -> Any:
+        """Return the results and effects of a step, of ``values``."""
+        build = self.begin(values, what == "fit" or option is True)
+        if what == "evaluate":
+            return self.model.run(build, values), build.effects()
+        outputs, wanted = self.model.run(build, values[:option]), values[option:]
+        if isinstance(self.loss, Command):
+            losses = self.loss.apply([*outputs, *wanted], format=self.format)[0]
+        else:
+            losses = self.loss(*outputs, *wanted)
+        weights, effects = self.trained(), build.effects()
+        found = geon.deriv(seeded_sum([losses], []), [p.leaf for p in weights], unreached="zero")
+        gradients = dict(zip(weights, found, strict=True))
+        for optimiser, group in self.groups(weights):
+            effects.append(optimiser.update([p.leaf for p in group], [gradients[p] for p in group]))
+        return [losses], effects
+
+
+def values_of(given: Any) -> list[Any]:
+    """Return an array, or a list or tuple of arrays, as values of ``geon.eager``."""
+    several = isinstance(given, (tuple, list)) and all(hasattr(x, "shape") for x in given)
+    return [value_of(x) for x in (given if several else [given])]
+
+
+def value_of(given: Any) -> Any:
+    """Return an array as a value of ``geon.eager``."""
+    return given if isinstance(given, PositionalArray) else eager_value(given)
+
+
+def as_param(given: Any) -> TensorParam:
+    """Return a shape, an array or a value as a param."""
+    if isinstance(given, TensorParam):
+        return given
+    if hasattr(given, "dtype"):
+        return TensorParam(tuple(given.shape), given.dtype.name)
+    return TensorParam(tuple(given))

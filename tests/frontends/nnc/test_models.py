@@ -1,0 +1,329 @@
+"""CNNP models: derivatives of each, parameters, training, sharing, copies, files, errors."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import geon
+from geon.frontends import neon
+from geon.frontends.nnc import cmd, cnnp
+from geon.frontends.nnc.dataframe import DataFrame
+from geon.frontends.positional.values import as_array
+from geon.op_graph.op_graph import post_order
+from geon.testing.cases import for_each
+
+from .model_cases import CASES, signed
+
+
+def test_each_model_has_a_case():
+    assert CASES.keys() == cnnp.MODELS.keys()
+    assert not [name for name in cnnp.MODELS if not hasattr(cnnp, name)]
+
+
+@for_each("name", sorted(CASES))
+def test_derivatives_of_each_model(name):
+    """By inputs and parameters, against central differences; outputs have the shapes of calls."""
+    case = CASES[name]
+    model = case.make()
+    model.compile(*case.inputs)
+    leaves, outputs, _ = model.compiled.trace(
+        [cnnp.training.as_param(x) for x in case.inputs], case.trains
+    )
+    found = model.evaluate(*case.inputs, is_test=not case.trains)
+    found = found if isinstance(found, tuple) else (found,)
+    assert [y.shape for y in found] == [tuple(y.shape) for y in outputs]
+    total = 0.0
+    for y in map(as_array, outputs):
+        if y.dtype.kind == "f":
+            total = total + geon.sum(geon.sin(geon.cast(y.tensor, "float64")))
+    at = {leaf.tensor: np.squeeze(x) for leaf, x in zip(leaves, case.inputs, strict=True)}
+    at |= {p.leaf: np.squeeze(p.numpy()) for p in model.parameters()}
+    reached = {id(op) for op in post_order([total] if isinstance(total, geon.Tensor) else [])}
+    at = {leaf: value for leaf, value in at.items() if id(leaf) in reached}
+    if any(leaf.dtype.kind == "f" for leaf in at):
+        geon.check_gradients(total, at, tolerance=2e-5)
+
+
+def classifier(seed=0, **options):
+    """A small network, compiled, and data that it can learn."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(96, 8)).astype("float32")
+    labels = (x @ random.normal(size=(8, 3))).argmax(1).astype("int32")
+    model = cnnp.Sequential(
+        [cnnp.dense(16, name="hidden"), cnnp.batch_norm(), cnnp.relu(), cnnp.dense(3, name="out")]
+    )
+    settings = {"minimizer": cmd.adam(rate=0.05), "loss": cmd.softmax_crossentropy()}
+    model.compile((96, 8), **settings | options)
+    return model, x, labels
+
+
+def test_fit_trains_to_a_figure(transformer):
+    model, x, labels = classifier(transformer=transformer)
+    losses = [model.fit(x, labels).mean() for _ in range(40)]
+    assert losses[0] > 0.8 and losses[-1] < 0.05
+    assert (model(x).argmax(1) == labels).mean() > 0.98
+    running = model.parameters("state").numpy()
+    assert np.abs(running[0]).max() > 0.1
+
+
+def test_fit_data_trains_on_a_frame_and_hooks_may_cancel():
+    model, x, labels = classifier()
+    frame = DataFrame.from_array({"x": x, "label": labels}).shuffle(1)
+    rows = frame.combine(size=32).iterate("x", "label", prefetch=2)
+    means = model.fit_data(rows, epochs=12)
+    assert len(means) == 12 and means[-1] < 0.2 < means[0]
+    seen = []
+
+    def hook(source, tag, loss):
+        seen.append((source, tag, loss))
+        if len(seen) == 4:
+            model.cancel()
+
+    model.notify_hook(hook)
+    assert len(model.fit_data(rows, epochs=5)) == 2
+    assert [tag for _, tag, _ in seen] == ["step"] * 4 and seen[0][0] is model
+    threading.Timer(0.2, model.cancel).start()
+    assert len(model.fit_data(rows, epochs=10_000)) < 10_000
+
+
+def test_hooks_of_inner_models_are_notified():
+    inner, seen = cnnp.relu(), []
+    inner.notify_hook(lambda *given: seen.append(given))
+    cnnp.Sequential([cnnp.Sequential([inner])]).notify("mode", 3)
+    assert seen == [(inner, "mode", 3)]
+
+
+def test_a_step_is_evaluate_backward_and_apply_gradients():
+    model, x, labels = classifier(minimizer=neon.SGD(0.1))
+    other = model.copy()
+    other.compile(x, minimizer=neon.SGD(0.1))
+    for left, right in zip(model.parameters().numpy(), other.parameters().numpy(), strict=True):
+        assert np.array_equal(left, right)
+    model.fit(x, labels)
+    outputs = other.evaluate(x, requires_grad=True)
+    chances = np.exp(outputs) / np.exp(outputs).sum(1, keepdims=True)
+    (by_x,) = other.backward(chances - np.eye(3)[labels])
+    assert by_x.shape == x.shape
+    other.apply_gradients()
+    for left, right in zip(model.parameters().numpy(), other.parameters().numpy(), strict=True):
+        assert np.allclose(left, right, rtol=1e-4, atol=1e-5)
+    assert set(other.parameters().gradients) == {None}
+
+
+def test_gradients_accumulate_are_clipped_and_mapped():
+    model, x, _ = classifier()
+    model.evaluate(x, requires_grad=True)
+    model.backward()
+    once = model.parameters().gradients
+    model.evaluate(x, requires_grad=True)
+    model.backward()
+    chosen = model.parameters()
+    for twice, one in zip(chosen.gradients, once, strict=True):
+        assert np.allclose(twice, 2 * one, rtol=1e-3, atol=1e-3)
+    chosen.clip_grad_norm(0.5)
+    norm = np.sqrt(sum(np.square(g).sum() for g in chosen.gradients))
+    assert np.isclose(norm, 0.5, rtol=1e-5)
+    assert not chosen.gradients_isnan()
+    chosen[:1].map_gradients(lambda g: g * np.nan)
+    assert chosen.gradients_isnan() and not chosen[1:].gradients_isnan()
+
+
+def test_frozen_parameters_stay_and_subsets_have_minimizers_of_their_own():
+    model, x, labels = classifier(minimizer=cmd.sgd(rate=0.01))
+    model.parameters("hidden.*").freeze()
+    model.set_minimizer(neon.SGD(0.0), model.parameters("bias"))
+    before = dict(zip(model.parameters().names, model.parameters().numpy(), strict=True))
+    model.fit(x, labels)
+    moved = {
+        name
+        for name, value in zip(model.parameters().names, model.parameters().numpy(), strict=True)
+        if not np.array_equal(value, before[name])
+    }
+    assert moved == {"1.weight", "out.weight"}
+    model.parameters("hidden.*").freeze(False)
+    model.fit(x, labels)
+    assert not np.array_equal(model.parameters("hidden.weight")[0].numpy(), before["hidden.weight"])
+
+
+def test_a_model_that_is_called_twice_shares_its_parameters():
+    shared, x, y = cnnp.dense(4, name="shared"), cnnp.input(), cnnp.input()
+    model = cnnp.Model([x, y], [cnnp.mul()(shared(x), shared(y))])
+    a, b = signed(3, 4).astype("float32"), signed(3, 4, seed=1).astype("float32")
+    model.compile(a, b)
+    assert model.parameters().names == ["shared.weight", "shared.bias"]
+    weight, bias = model.parameters().numpy()
+    assert np.allclose(model(a, b), (a @ weight.T + bias) * (b @ weight.T + bias), atol=1e-6)
+
+
+def test_sharing_copying_and_mapping_between_models():
+    one, x, labels = classifier()
+    two = one.copy()
+    two.compile(x, seed=3, minimizer=cmd.sgd(), loss=cmd.softmax_crossentropy())
+    assert not np.allclose(one(x), two(x), atol=1e-2)
+    average = two.parameters().numpy()
+    two.parameters().zip_map(lambda mine, theirs: 0.9 * mine + 0.1 * theirs, one.parameters())
+    for mean, mine, theirs in zip(two.parameters().numpy(), average, one.parameters().numpy(),
+                                  strict=True):  # fmt: skip
+        assert np.allclose(mean, 0.9 * mine + 0.1 * theirs, atol=1e-6)
+    two.parameters().copy_from(one.parameters())
+    assert np.array_equal(one(x), two(x))
+    one.fit(x, labels)
+    assert not np.array_equal(one.parameters()[0].numpy(), two.parameters()[0].numpy())
+    two.parameters().share(one.parameters())
+    two.fit(x, labels)
+    assert np.array_equal(one.parameters()[0].numpy(), two.parameters()[0].numpy())
+    one.parameters("bias").map(np.zeros_like)
+    assert not two.parameters("bias", 1)[0].numpy().any()
+
+
+def test_a_graph_of_models_with_several_outputs():
+    x = cnnp.input()
+    parts = cnnp.chunk(2, axis=1)(cnnp.dense(6)(x))
+    left, right = (cnnp.extract(k)(parts) for k in range(2))
+    model = cnnp.Model([x], [cnnp.add()(left, right), left])
+    both, first = model(np.ones((2, 3), "float32"))
+    assert both.shape == first.shape == (2, 3)
+
+
+def test_a_dynamic_model_keeps_its_parameters_for_other_shapes():
+    made = []
+
+    def build(x):
+        made.append(x.shape)
+        return cnnp.Sequential([cnnp.dense(4), cnnp.reshape((x.shape[0] * 4,))])
+
+    model = cnnp.dynamic(build)
+    x = signed(3, 5).astype("float32")
+    whole = model(x)
+    assert np.allclose(model(x[:2]), whole[:8]) and made == [(3, 5), (2, 5)]
+    assert model.parameters().names == ["0.weight", "0.bias"]
+
+
+def test_absorb_takes_another_structure_and_keeps_the_parameters():
+    old = cnnp.Sequential([cnnp.reshape((2, 6)), cnnp.dense(3)])
+    x = signed(2, 2, 3).astype("float32")
+    known = old(x)
+    old.absorb(cnnp.Sequential([cnnp.reshape((4, 6)), cnnp.dense(3)]), (4, 2, 3))
+    assert np.allclose(old(np.concatenate([x, x])), np.concatenate([known, known]))
+    with pytest.raises(geon.AxisError, match="choose parameters of equal shapes"):
+        old.absorb(cnnp.Sequential([cnnp.dense(4)]), (4, 6))
+
+
+def test_checkpointing_gives_the_same_gradients_in_less_memory():
+    def network():
+        parts = [cnnp.Sequential([cnnp.dense(64), cnnp.batch_norm(), cnnp.tanh(), cnnp.dense(64),
+                                  cnnp.tanh()]) for _ in range(6)]  # fmt: skip
+        return cnnp.Sequential(parts)
+
+    x = signed(64, 64).astype("float32")
+    plain, segmented = network(), network()
+    for model in (plain, segmented):
+        model.compile(x, minimizer=neon.SGD(0.1), loss=cmd.mse(), transformer="numpy")
+    for part in segmented.parts:
+        part.set_gradient_checkpointing()
+    sizes = [model.memory_size(x) for model in (plain, segmented)]
+    assert sizes[1] < 0.8 * sizes[0]
+    for model in (plain, segmented):
+        model.fit(x, np.zeros((64, 64), "float32"))
+    for left, right in zip(plain.places(), segmented.places(), strict=True):
+        pair = [owner.own[name].numpy() for _, owner, name in (left, right)]
+        assert np.allclose(*pair, atol=1e-5), left[0]
+
+
+def test_dropout_is_drawn_anew_in_training_alone():
+    model = cnnp.dropout(0.5)
+    x = np.ones((4, 50), "float32")
+    assert np.array_equal(model(x), x)
+    first, second = (model.evaluate(x, is_test=False) for _ in range(2))
+    assert set(np.unique(first)) == {0.0, 2.0} and not np.array_equal(first, second)
+
+
+def test_files_have_parameters_and_states_by_name(tmp_path):
+    model, x, labels = classifier()
+    model.fit(x, labels)
+    file = tmp_path / "model.safetensors"
+    model.write(file)
+    other, _, _ = classifier(seed=0)
+    assert not np.array_equal(model(x), other(x))
+    other.read(file)
+    assert np.array_equal(model(x), other(x))
+    narrow = model.copy()
+    narrow.compile((96, 7))
+    before = narrow.parameters().numpy()
+    with pytest.raises(geon.CheckpointError, match="hidden.weight"):
+        narrow.read(file)
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(geon.CheckpointError, match="cut off or damaged"):
+        other.read(file)
+    assert np.array_equal(before[0], narrow.parameters().numpy()[0])
+
+
+def test_the_format_lists_parameters():
+    model, _, _ = classifier()
+    model.parameters("out.*").freeze()
+    text = model.format()
+    assert "hidden.weight            weight  float32(16, 8)" in text
+    assert "out.bias                 bias    float32(3,) frozen" in text
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (
+            lambda m, x, y: m.compile((96, 9)),
+            geon.AxisError,
+            r"model hidden of .*need weight of shape \(16, 9\), and it has \(16, 8\)",
+        ),
+        (
+            lambda m, x, y: cnnp.matmul().compile((2, 3), (4, 5)),
+            geon.AxisError,
+            r"model matmul.*command gemm of .*the summed lengths are 3 and 4",
+        ),
+        (lambda m, x, y: m.parameters("w"), geon.ArgumentError, "'w' chooses no.*hidden.weight"),
+        (lambda m, x, y: m.parameters("bias", 7), geon.ArgumentError, "number 7"),
+        (lambda m, x, y: cnnp.dense(3).parameters("*"), geon.ArgumentError, "compile the model"),
+        (lambda m, x, y: cnnp.relu(slope=1), geon.ArgumentError, "cnnp.relu.*'slope'.*it takes"),
+        (lambda m, x, y: cnnp.dens, AttributeError, "no model 'dens'; the models are add"),
+        (lambda m, x, y: m.backward(), geon.ArgumentError, "requires_grad=True.*before each"),
+        (
+            lambda m, x, y: m.evaluate(x, requires_grad=True) is m.backward(x),
+            geon.AxisError,
+            r"shape \(96, 8\), and the output has \(96, 3\)",
+        ),
+        (lambda m, x, y: cnnp.relu().fit(x, y), geon.ArgumentError, "no loss; give compile"),
+        (
+            lambda m, x, y: m.compile(x, loss=cmd.mse()) or m.fit(x, x[:, :3]),
+            geon.ArgumentError,
+            "has no minimizer; give compile",
+        ),
+        (lambda m, x, y: m.set_minimizer(0.1), geon.ArgumentError, "0.1 moves no parameters"),
+        (
+            lambda m, x, y: m.parameters("out.bias")[0].set([1, 2]),
+            geon.AxisError,
+            r"shape \(2,\) for the parameter",
+        ),
+        (
+            lambda m, x, y: m.parameters("weight").copy_from(m.parameters("bias")),
+            geon.AxisError,
+            "parameters of equal shapes",
+        ),
+        (lambda m, x, y: cnnp.Sequential([geon.relu]), geon.ArgumentError, "is no model; give"),
+        (
+            lambda m, x, y: cnnp.Model([], [cnnp.relu()(cnnp.input())]),
+            geon.ArgumentError,
+            "not among the 0 inputs",
+        ),
+        (
+            lambda m, x, y: cnnp.add()(cnnp.input(), x),
+            geon.ArgumentError,
+            "tensors and results of models are mixed",
+        ),
+        (lambda m, x, y: cnnp.dynamic(lambda x: 3)(x), geon.ArgumentError, "returned 3; let it"),
+        (lambda m, x, y: m([[1, 2], [3]]), geon.ArgumentError, "rows of different shapes"),
+        (lambda m, x, y: cnnp.dense(3).write("x"), geon.ArgumentError, "no parameters yet"),
+    ],
+)
+def test_errors_say_what_is_wrong(make, error, match):
+    with pytest.raises(error, match=match):
+        make(*classifier())

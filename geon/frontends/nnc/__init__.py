@@ -14,10 +14,16 @@ from .commands.execution import (
     hint_auto,
     infer_params,
 )
+from .commands.networks import lstm_shapes
+from .concrete import Exec, Graph, Schedule
+from .streams import Signal, Stream
+from .symbolic.graph import ExecSymbol, SymbolicGraph, TensorSymbol
+from .symbolic.passes import data_parallel, memory_compression, memory_reduction
 from .tensors import Tensor, TensorParam, map_tensor, read_tensors, write_tensors
 
 __all__ = [
-    "Command", "Tensor", "TensorParam", "allows_inplace", "autotune", "cmd", "cmd_exec",
-    "command_table", "enforces_inplace", "hint_auto", "infer_params", "map_tensor", "read_tensors",
-    "write_tensors",
+    "Command", "Exec", "ExecSymbol", "Graph", "Schedule", "Signal", "Stream", "SymbolicGraph",
+    "Tensor", "TensorParam", "TensorSymbol", "allows_inplace", "autotune", "cmd", "cmd_exec",
+    "command_table", "data_parallel", "enforces_inplace", "hint_auto", "infer_params", "lstm_shapes", "map_tensor",
+    "memory_compression", "memory_reduction", "read_tensors", "write_tensors",
 ]  # fmt: skip

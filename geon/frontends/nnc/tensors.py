@@ -67,7 +67,7 @@ class Tensor:
     copy it to the device and back.
     """
 
-    __slots__ = ("array", "device", "format")
+    __slots__ = ("__weakref__", "array", "base", "device", "format", "part")
 
     def __init__(
         self,
@@ -90,6 +90,8 @@ class Tensor:
                 self.array = self.array.astype(np.float32)
             TensorParam(self.array.shape, self.array.dtype.name, format, device)
         self.format, self.device = format, device
+        self.base: Tensor | None = None  # the tensor that this one is a part of
+        self.part: Any = None
 
     @classmethod
     def of(cls, param: TensorParam) -> Tensor:
@@ -138,7 +140,16 @@ class Tensor:
         elements of each dimension (1 by default). Raises ``ArgumentError`` for a part that is not
         inside.
         """
-        return self._like(part_of(self.array, shape, offset, stride))
+        made = Tensor(self.array, format=self.format, device=self.device)
+        made.base = self
+        made.part = part_of(self.shape, shape, offset, stride)
+        if made.part.slices is None and not self.array.flags.c_contiguous:
+            raise ArgumentError(
+                f"{self} is reshaped to {tuple(shape)}, and its memory is not contiguous; copy it "
+                "first, or give offset= for a part"
+            )
+        made.array = made.part.of(self.array)
+        return made
 
     def resize(self, shape: Sequence[int]) -> None:
         """Give the tensor another shape and, if it grows, memory of its own; elements are lost."""
@@ -162,9 +173,6 @@ class Tensor:
             return bool(np.allclose(self.array, rhs, tolerance, tolerance, equal_nan=True))
         return bool(np.array_equal(self.array, rhs))
 
-    def _like(self, array: Array) -> Tensor:
-        return Tensor(array, format=self.format, device=self.device)
-
     def __repr__(self) -> str:
         return f"<Tensor {self.param} {self.format} on {self.device}>"
 
@@ -181,22 +189,33 @@ def memory(size: int) -> Array:
     return raw[start : start + size]
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of a tensor: a box of slices, or with ``slices`` None a reshape."""
+
+    shape: tuple[int, ...]
+    slices: tuple[slice, ...] | None = None
+
+    def of(self, whole: Any) -> Any:
+        """Return the part of an array, without a copy."""
+        return whole.reshape(self.shape) if self.slices is None else whole[self.slices]
+
+
 def part_of(
-    array: Array,
+    whole: Sequence[int],
     shape: Sequence[int],
     offset: Sequence[int] | None,
     stride: Sequence[int] | None,
-) -> Array:
-    """Return the view of ``array`` that ``Tensor.view`` describes."""
+) -> Part:
+    """Return the part that ``Tensor.view`` describes of a tensor of shape ``whole``."""
     if offset is None and stride is None:
-        if math.prod(shape) != array.size or not array.flags.c_contiguous:
+        if math.prod(shape) != math.prod(whole):
             raise ArgumentError(
-                f"a view of shape {tuple(shape)} of a tensor of shape {array.shape}: a reshape "
-                "keeps the number of elements, and needs contiguous memory; give offset= for a "
-                "part"
+                f"a view of shape {tuple(shape)} of a tensor of shape {tuple(whole)}: a reshape "
+                "keeps the number of elements; give offset= for a part"
             )
-        return array.reshape(tuple(shape))
-    return array[box(array.shape, shape, offset, stride)]
+        return Part(tuple(shape))
+    return Part(tuple(shape), box(whole, shape, offset, stride))
 
 
 def box(

@@ -41,12 +41,13 @@ class CommandRow:
     def inputs(self) -> tuple[str, ...]:
         """The names of the inputs; the last of a command of any number begins with a star."""
         return tuple(
-            [
-                f"*{p.name}" if p.kind is p.VAR_POSITIONAL else p.name
-                for p in inspect.signature(self.build).parameters.values()
-                if p.kind in (p.POSITIONAL_OR_KEYWORD, p.POSITIONAL_ONLY, p.VAR_POSITIONAL)
-            ]
+            [p.name if p.kind is not p.VAR_POSITIONAL else f"*{p.name}" for p in self._inputs]
         )
+
+    @cached_property
+    def _inputs(self) -> list[inspect.Parameter]:
+        parameters = inspect.signature(self.build).parameters.values()
+        return [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
@@ -55,11 +56,20 @@ class CommandRow:
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
     @cached_property
-    def needed(self) -> int:
-        """The number of inputs without a default."""
-        parameters = inspect.signature(self.build).parameters.values()
-        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
-        return sum(p.kind in kinds and p.default is p.empty for p in parameters)
+    def needed(self) -> tuple[int, ...]:
+        """The positions of inputs without a default; ``never_none`` are those of them to be given."""
+        return tuple(
+            [
+                k
+                for k, p in enumerate(self._inputs)
+                if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
+            ]
+        )
+
+    @cached_property
+    def never_none(self) -> tuple[int, ...]:
+        """The positions of inputs that are annotated as values alone, or not at all."""
+        return tuple([k for k in self.needed if "None" not in str(self._inputs[k].annotation)])
 
     def count(self, inputs: int, attributes: dict[str, Any]) -> int:
         """Return the number of outputs for a number of inputs."""
@@ -188,19 +198,22 @@ class Command:
         if "format" in found and found["format"] is None:
             found["format"] = format
         if "random" in found:
-            found["random"] = geon.Random(0) if random is None else random
+            seed = found.pop("seed")
+            found["random"] = (
+                geon.Random(seed or 0) if seed is not None or random is None else random
+            )
         return found
 
     def _built(self, values: Values, format: str, random: Any) -> list[Value | None]:
         row = self.row
         most = None if row.inputs and row.inputs[-1][0] == "*" else len(row.inputs)
-        if len(values) < row.needed or (most is not None and len(values) > most):
+        if len(values) < len(row.needed) or (most is not None and len(values) > most):
             raise ArgumentError(
-                f"it takes the inputs ({', '.join(row.inputs)}), of which the first {row.needed} "
+                f"it takes the inputs ({', '.join(row.inputs)}), of which the first {len(row.needed)} "
                 f"are needed, and was given {len(values)}"
             )
-        missing = [row.inputs[k] for k in range(row.needed) if values[k] is None]
-        if missing and row.name not in NULL_INPUTS:
+        missing = [row.inputs[k] for k in row.never_none if values[k] is None]
+        if missing:
             raise ArgumentError(f"the input {missing[0]} is None; give a tensor")
         built = row.build(*values, **self._attributes(format, random))
         return list(built) if isinstance(built, (list, tuple)) else [built]
@@ -288,9 +301,6 @@ class Command:
             found = [k for k, v in enumerate(values) if v is not None and id(v.tensor) in below]
             self._needs[key] = frozenset(found)
         return self._needs[key]
-
-
-NULL_INPUTS = ("ewdiv", "lstm")  # commands whose first input may be None
 
 
 def placeholder_like(value: Value | None, param: TensorParam | None) -> PositionalArray | None:

@@ -16,7 +16,7 @@ from .common import constant, positions
 
 
 def dropout(
-    x: Value, *, p: float = 0.5, entirety: bool = False, random: Any = None
+    x: Value, *, p: float = 0.5, entirety: bool = False, seed: int | None = None, random: Any = None
 ) -> tuple[Value, Value]:
     """Return ``x`` with elements 0 with probability ``p`` and the others scaled, and their mask.
 
@@ -69,7 +69,13 @@ def _filled(f: Any) -> Any:
 
 
 def random_normal(
-    *, mean: float = 0.0, std: float = 1.0, shape: Any = None, dtype: Any = None, random: Any = None
+    *,
+    mean: float = 0.0,
+    std: float = 1.0,
+    shape: Any = None,
+    dtype: Any = None,
+    seed: int | None = None,
+    random: Any = None,
 ) -> Value:
     """Return normally distributed numbers."""
     found: Value = _filled(lambda axes, kind: random.normal(axes, mean, std, kind))(shape, dtype)
@@ -77,7 +83,13 @@ def random_normal(
 
 
 def random_uniform(
-    *, low: float = 0.0, high: float = 1.0, shape: Any = None, dtype: Any = None, random: Any = None
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    shape: Any = None,
+    dtype: Any = None,
+    seed: int | None = None,
+    random: Any = None,
 ) -> Value:
     """Return numbers that are uniformly distributed from ``low`` to ``high``."""
     found: Value = _filled(lambda axes, kind: random.uniform(axes, low, high, kind))(shape, dtype)

@@ -66,8 +66,11 @@ class Program:
     results: tuple[PositionalArray, ...]
     what: str
 
-    def __call__(self, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor]) -> None:
+    def __call__(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
         """Run on these tensors; outputs may share memory with inputs."""
+        for k in self.fed:
+            if not isinstance(inputs[k], Tensor):
+                raise ArgumentError(f"{self.what} reads input {k}, which is {inputs[k]}: give it")
         given = [squeezed(inputs[k]) for k in self.fed]
         for number, (tensor, result) in enumerate(zip(outputs, self.results, strict=True)):
             if tensor.shape != result.shape or tensor.dtype != result.dtype:
@@ -78,9 +81,8 @@ class Program:
         self.computation(*given, out=[squeezed(tensor) for tensor in outputs])
 
 
-def squeezed(tensor: Tensor | None) -> Any:
+def squeezed(tensor: Tensor) -> Any:
     """Return a tensor's array without dimensions of length 1, without a copy."""
-    assert tensor is not None
     return np.squeeze(tensor.array)
 
 
@@ -89,16 +91,18 @@ def program_of(
     results: Sequence[Value],
     transformer: Transformer,
     what: str,
+    memory: int | str | None = None,
 ) -> Program:
     """Compile results over placeholders; those that no result needs are not fed."""
     made = [ordered(as_array(value)) for value in results]
     below = {id(op) for value in made for op in value.tensor.placeholders()}
     fed = [k for k, leaf in enumerate(leaves) if leaf is not None and id(leaf.tensor) in below]
     inputs: list[Any] = [leaves[k].tensor for k in fed]  # type: ignore[union-attr]  # not None
-    computation = transformer.computation([value.tensor for value in made], *inputs)
+    computation = transformer.computation([value.tensor for value in made], *inputs, memory=memory)
     return Program(computation, tuple(fed), tuple(made), what)
 
 
+_RANDOM = geon.Random(0)  # of commands without a seed, in the order in which they are compiled
 _programs: dict[Any, Program] = {}
 _lock = threading.Lock()
 
@@ -115,8 +119,7 @@ def command_program(command: Command, params: Params, wanted: tuple[int, ...]) -
         found = _programs.get(key)
         if found is None:
             leaves = [None if p is None else leaf_of(p, f"x{k}") for k, p in enumerate(params)]
-            random = geon.Random(dict(command.given).get("seed", 0))
-            outputs = command.apply(leaves, params, format=first.format, random=random)
+            outputs = command.apply(leaves, params, format=first.format, random=_RANDOM)
             results = []
             for k in wanted:
                 value = outputs[k] if k < len(outputs) else None
@@ -142,12 +145,14 @@ def cmd_exec(
 ) -> list[Tensor | None]:
     """Run a command on tensors, and return its outputs: those given, or new ones.
 
-    Inputs are tensors or arrays, None where the command needs none. Outputs that are None are not
-    computed. On a ``stream`` the call returns at once. Raises ``GeonError`` that names the command
+    Inputs are tensors or arrays, None where the command needs none, or a param where a backward
+    command needs the shape alone. Outputs that are None are not computed. On a ``stream`` the call returns at once. Raises ``GeonError`` that names the command
     and its inputs where they do not fit.
     """
-    tensors = [None if x is None else x if isinstance(x, Tensor) else Tensor(x) for x in inputs]
-    params = tuple([None if x is None else x.param for x in tensors])
+    tensors = [
+        x if x is None or isinstance(x, (Tensor, TensorParam)) else Tensor(x) for x in inputs
+    ]
+    params = tuple([x.param if isinstance(x, Tensor) else x for x in tensors])
     if outputs is None:
         found = infer_params(command, params)
         outputs = [None if p is None else Tensor.of(p) for p in found]
@@ -223,17 +228,31 @@ def allows_inplace(command: Command, params: Sequence[TensorParam | None]) -> se
     """
     leaves = [None if p is None else leaf_of(p, f"x{k}") for k, p in enumerate(params)]
     first = next((p for p in params if p is not None), TensorParam(()))
-    outputs = command.filled([None]).apply(leaves, params, format=first.format)
-    pairs = set()
-    for j, value in enumerate(outputs):
-        if not isinstance(value, PositionalArray):
-            continue
-        for i, leaf in enumerate(leaves):
-            if leaf is None or leaf.shape != value.shape or leaf.dtype != value.dtype:
-                continue
-            if _is_elementwise(value.tensor, leaf.tensor):
-                pairs.add((i, j))
-    return pairs
+    outputs = command.apply(leaves, params, format=first.format)
+    return {
+        (i, j)
+        for j, y in enumerate(outputs)
+        for i, x in enumerate(leaves)
+        if isinstance(y, PositionalArray) and x is not None
+        and (x.shape, x.dtype) == (y.shape, y.dtype) and _is_elementwise(y, x)
+    }  # fmt: skip
+
+
+def _is_elementwise(value: PositionalArray, leaf: PositionalArray) -> bool:
+    """Return True if all paths from a value to a leaf are elementwise, with positions in order."""
+    names: dict[int, Any] = {}  # of the leaf's axes in each op; None if an op is of another kind
+    for op in post_order([value.tensor]):
+        below = {names[id(arg)] for arg in op.args if id(arg) in names}
+        if op is leaf.tensor:
+            names[id(op)] = tuple([d.name for d in leaf.dims if d is not None])
+        elif len(below) == 1 and op.primitive.name == "rename" and None not in below:
+            (old,) = below
+            given = op.args[0].axes.names
+            names[id(op)] = tuple([op.axes.names[given.index(name)] for name in old])
+        elif below:
+            same = len(below) == 1 and op.primitive.kind == "elementwise"
+            names[id(op)] = below.pop() if same else None
+    return names.get(id(value.tensor), ()) == tuple([d.name for d in value.dims if d is not None])
 
 
 def enforces_inplace(command: Command) -> set[tuple[int, int]]:
@@ -242,23 +261,3 @@ def enforces_inplace(command: Command) -> set[tuple[int, int]]:
     if command.order or callable(row.results):
         return set()
     return {(row.inputs.index(name), j) for j, name in enumerate(row.results) if name in row.inputs}
-
-
-def _is_elementwise(op: Any, leaf: Any) -> bool:
-    """Return True if every path from ``op`` to ``leaf`` is of elementwise ops over all its axes."""
-    reaches: dict[int, bool | None] = {}  # None: below the leaf by an op of another kind
-    for below in post_order([op]):
-        if below is leaf:
-            reaches[id(below)] = True
-            continue
-        found = [reaches[id(arg)] for arg in below.args]
-        if None in found:
-            reaches[id(below)] = None
-        elif True in found:
-            same = below.primitive.kind == "elementwise" and set(below.axes.names) == set(
-                leaf.axes.names
-            )
-            reaches[id(below)] = True if same else None
-        else:
-            reaches[id(below)] = False
-    return reaches[id(op)] is not None

@@ -51,6 +51,7 @@ def lstm(
     bidirectional: bool = False,
     dropout: float = 0.0,
     is_test: bool = False,
+    seed: int | None = None,
     random: Any = None,
 ) -> tuple[Value, Value, Value]:
     """Return the outputs of all steps, and the last outputs and states of each layer.

@@ -12,11 +12,12 @@ from .command import CommandRow
 from .common import constant, ew
 
 
-def _count(step: Any, given: Value | None) -> tuple[Value, Value | None]:
-    """Return the number of this step as float32, and the next one where it is counted."""
+def _count(step: Any, given: Value | None, like: Value) -> tuple[Value, Value | None]:
+    """Return the number of this step as a float, and the next one where it is counted."""
+    dtype = like.dtype if like.dtype.itemsize > 2 else "float32"
     if given is None:
-        return constant(float(step), "float32"), None
-    return cast(given, "float32"), ew(lambda n: n + 1, given)
+        return constant(float(step), dtype), None
+    return cast(given, dtype), ew(lambda n: n + 1, given)
 
 
 def sgd(
@@ -59,7 +60,7 @@ def _adam(kind: str) -> Any:
 
         With ``vm`` it is AMSGrad. ``step`` counts from 1; without it ``step_number`` is used.
         """
-        count, following = _count(step_number, step)
+        count, following = _count(step_number, step, v)
         grad = ew(lambda g: scale * g, g)
         if kind == "adam" and decay:
             grad = ew(lambda g, a: g + decay * a, grad, a)

@@ -1,0 +1,271 @@
+"""Concrete graphs: commands on tensors in memory, run as one computation or over streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import geon
+
+from ...errors import ArgumentError
+from ..positional.values import Value
+from .commands.command import Command, leaf_of
+from .commands.execution import Program, autotune, cmd_exec, program_of, transformer_of
+from .graph_base import GraphBase, GraphNode, all_slots
+from .lowering import Condition, Env, lower, outer_reads, read, root
+from .streams import Signal, Stream
+from .tensors import Tensor
+
+
+class Exec(GraphNode):
+    """A node of a concrete graph: a command on tensors."""
+
+    def run(self) -> None:
+        """Run the command alone."""
+        pairs = zip(self.inputs, self.params, strict=True)
+        cmd_exec(self.command, [p if x is None else x for x, p in pairs], self.outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Nodes in order, the stream of each, and the nodes whose signal each waits for."""
+
+    order: tuple[Any, ...]
+    stream_of: dict[Any, int]
+    waits: dict[Any, tuple[Any, ...]]
+
+    @property
+    def streams(self) -> int:
+        """The number of streams."""
+        return 1 + max(self.stream_of.values(), default=-1)
+
+
+class Graph(GraphBase):
+    """A concrete graph: nodes are commands on tensors, and edges are given by the user.
+
+    ``results`` are the tensors whose memory has their values after a run; by default all that
+    nodes write. ``memory`` is a bound for the memory that a run takes, as for a computation.
+    """
+
+    def __init__(self, name: str = "graph", *, memory: int | str | None = None) -> None:
+        super().__init__(name)
+        self.results: list[Tensor] | None = None
+        self.memory = memory
+        self.is_planned = False  # tensors share memory only as a planner has arranged it
+        self._programs: dict[Any, Any] = {}
+        self._random = geon.Random(0)
+        self._is_cancelled = False
+
+    def exec(
+        self,
+        command: Command,
+        inputs: Sequence[Tensor | None],
+        outputs: Sequence[Tensor | None],
+        name: str | None = None,
+    ) -> Exec:
+        """Add a node and return it; edges are added with ``concat``."""
+        node = Exec(self, command, inputs, outputs, name or f"{command.name}{len(self.nodes)}")
+        self.add_node(node)
+        return node
+
+    def while_(
+        self,
+        loop: Graph,
+        condition: Condition | int,
+        carry_overs: dict[Tensor, Tensor],
+        outputs: dict[Tensor, Tensor],
+        *,
+        reads: Sequence[Tensor] = (),
+        breakpoints: Sequence[Exec] = (),
+        max_steps: int | None = None,
+        name: str = "while",
+    ) -> Exec:
+        """Add a loop over another graph, and return its node.
+
+        ``condition`` is the number of steps, or a function from the number of steps so far and the
+        geon tensors of ``reads`` to a truth value. It is tested when the nodes up to
+        ``breakpoints`` have run, or at the start of each step. After a step the keys of
+        ``carry_overs`` get the values of theirs. ``outputs`` are tensors of the loop, each with the
+        tensor that gets its value at the end.
+        """
+        command, inputs = self.loop_parts(
+            loop, condition, reads, carry_overs, list(outputs), breakpoints, max_steps
+        )
+        return self.exec(command, inputs, list(outputs.values()), name)
+
+    def case_of(
+        self,
+        index: Condition,
+        reads: Sequence[Tensor],
+        cases: Sequence[tuple[Graph, Sequence[Tensor]]],
+        outputs: Sequence[Tensor],
+        *,
+        default: Sequence[Tensor] | None = None,
+        name: str = "case_of",
+    ) -> Exec:
+        """Add a node that runs one of several graphs, each with its results.
+
+        ``index`` is a function from the geon tensors of ``reads`` to an integer. ``default`` are
+        the tensors that replace the results for another integer; without them that raises.
+        """
+        command, inputs = self.case_parts(index, reads, cases, default)
+        return self.exec(command, inputs, outputs, name)
+
+    # Running --------------------------------------------------------------------------------------
+
+    def run(
+        self, sources: Sequence[Exec] | None = None, destinations: Sequence[Exec] | None = None
+    ) -> None:
+        """Run the nodes from ``sources`` to ``destinations``.
+
+        They are one computation, compiled once, if all run on one device and no two tensors overlap
+        but as parts of one; else nodes run one after another.
+        """
+        key = (self.version, tuple(sources or ()), tuple(destinations or ()))
+        if key not in self._programs:
+            order = self.topsort(sources, destinations)
+            self._programs[key] = self._fused(order) if self._is_one(order) else order
+        made = self._programs[key]
+        if isinstance(made, list):
+            for node in made:
+                node.run()
+            return
+        program, inputs, outputs = made
+        program(inputs, outputs)
+
+    def _is_one(self, order: Sequence[Exec]) -> bool:
+        """Return True if nodes can be one computation."""
+        slots = all_slots(order)
+        if len({self._backend(node) for node in order if node.inputs}) > 1:
+            return False
+        return self.is_planned or not overlapping(slots)
+
+    def _backend(self, node: Exec) -> str:
+        slots = [s for s in [*node.inputs, *node.outputs] if s is not None]
+        return node.command.backend or (slots[0].device if slots else "cpu")
+
+    def _fused(self, order: Sequence[Exec]) -> tuple[Program, list[Tensor], list[Tensor]]:
+        inputs = outer_reads(order)
+        written = [s for s in all_slots(order) if any(
+            y is not None and root(y) is s for n in order for y in n.outputs)]  # fmt: skip
+        # A whole of which only parts are written keeps the rest.
+        whole = {y for n in order for y in n.outputs if y is not None and y.base is None}
+        inputs += [s for s in written if s not in whole and s not in inputs]
+        leaves = [leaf_of(tensor.param, f"t{k}") for k, tensor in enumerate(inputs)]
+        env: Env = dict(zip(inputs, leaves, strict=True))
+        lower(order, env, self._random)
+        kept = written if self.results is None else [
+            s for s in written if any(s is root(r) for r in self.results)
+        ]  # fmt: skip
+        values: list[Value] = [read(env, s) for s in kept]
+        first = next((node for node in order if node.inputs), *order[:1]) if order else None
+        backend = "cpu" if first is None else self._backend(first)
+        program = program_of(leaves, values, transformer_of(backend), self.name, memory=self.memory)
+        return program, inputs, kept
+
+    @property
+    def computation(self) -> Any:
+        """The computation of the last run that was one; None before, or if nodes run alone."""
+        made = [each for each in self._programs.values() if not isinstance(each, list)]
+        return made[-1][0].computation if made else None
+
+    def autotune(self) -> None:
+        """Choose for each node the backend that runs it in the shortest time."""
+        for node in self.topsort():
+            tensors = [x for x in node.inputs if x is not None]
+            if len(tensors) == len(node.inputs) and node.command.row.name != "graph":
+                node.set(autotune(node.command, node.inputs, node.outputs))
+        self.version += 1
+
+    # Streams --------------------------------------------------------------------------------------
+
+    def static_schedule(self, streams: int | None = None) -> Schedule:
+        """Return the nodes on streams: each goes on with its follower of the longest chain.
+
+        A node without a stream to go on with takes one whose last node is before it, else a new
+        one, of at most ``streams``.
+        """
+        order = self.topsort()
+        after = {n: [m for m in self.followers()[n] if m in set(order)] for n in order}
+        rank: dict[Any, int] = {}
+        for node in reversed(order):
+            rank[node] = 1 + max([rank[m] for m in after[node]], default=0)
+        before: dict[Any, list[Any]] = {node: [] for node in order}
+        earlier: dict[Any, set[Any]] = {node: set() for node in order}
+        for node in order:
+            for each in after[node]:
+                before[each].append(node)
+                earlier[each] |= earlier[node] | {node}
+        last: list[Any] = []
+        stream_of: dict[Any, int] = {}
+        waits: dict[Any, tuple[Any, ...]] = {}
+        for node in order:
+            heirs = [p for p in before[node] if last[stream_of[p]] is p
+                     and max(after[p], key=rank.__getitem__) is node]  # fmt: skip
+            ended = [k for k, tail in enumerate(last) if tail in earlier[node]
+                     and not any(m not in stream_of and m is not node for m in after[tail])]  # fmt: skip
+            if heirs:
+                chosen = stream_of[max(heirs, key=rank.__getitem__)]
+            elif ended:
+                chosen = ended[0]
+            elif streams is None or len(last) < streams:
+                last.append(None)
+                chosen = len(last) - 1
+            else:
+                chosen = min(range(len(last)), key=lambda k: order.index(last[k]))
+            last[chosen] = node
+            stream_of[node] = chosen
+            waits[node] = tuple([p for p in before[node] if stream_of[p] != chosen])
+        return Schedule(tuple(order), stream_of, waits)
+
+    def run_with_schedule(
+        self, schedule: Schedule, streams: Sequence[Stream] | None = None
+    ) -> None:
+        """Run the nodes one by one on streams, as many as the schedule has, and wait for them.
+
+        Raises the first error of a node, when all streams have ended.
+        """
+        if streams is not None and len(streams) < schedule.streams:
+            raise ArgumentError(
+                f"the schedule has {schedule.streams} streams, and {len(streams)} were given"
+            )
+        used = list(streams) if streams is not None else [Stream() for _ in range(schedule.streams)]
+        self._is_cancelled = False
+        signals = {p: Signal() for waited in schedule.waits.values() for p in waited}
+        for signal in signals.values():
+            signal.clear()
+
+        def guarded(node: Exec) -> None:
+            if not self._is_cancelled:
+                node.run()
+
+        for node in schedule.order:
+            stream = used[schedule.stream_of[node]]
+            for each in schedule.waits[node]:
+                stream.wait_for(signals[each])
+            stream.submit(lambda node=node: guarded(node))  # type: ignore[misc]  # bound now
+            if node in signals:
+                stream.emit(signals[node])
+        errors = []
+        for stream in used:
+            try:
+                stream.wait() if streams is not None else stream.close()
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def cancel(self) -> None:
+        """Skip the nodes of a running schedule that have not begun."""
+        self._is_cancelled = True
+
+
+def overlapping(tensors: Sequence[Tensor]) -> bool:
+    """Return True if two tensors, none of which is a part of another, may share memory."""
+    spans = sorted(
+        [np.lib.array_utils.byte_bounds(t.array) for t in tensors if t.array.size]
+    )  # first and last byte
+    return any(a[1] > b[0] for a, b in zip(spans, spans[1:], strict=False))

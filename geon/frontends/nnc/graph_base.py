@@ -1,0 +1,247 @@
+"""``GraphBase``: nodes and edges in order, loops, branches and text, for both kinds of graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...errors import ArgumentError, OrderError
+from .commands.command import Command
+from .lowering import Condition, Node, case_command, loop_command, root
+from .tensors import TensorParam
+
+
+class GraphNode:
+    """A command on tensors, or symbols of tensors: a node of a graph.
+
+    ``params`` has those of the inputs, also of those that are None because their shape is enough.
+    """
+
+    def __init__(
+        self,
+        graph: GraphBase,
+        command: Command,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        name: str,
+    ) -> None:
+        self.graph, self.command, self.name = graph, command, name
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.params: list[TensorParam | None] = [None if x is None else x.param for x in inputs]
+
+    def set(self, command: Command) -> None:
+        """Replace the command."""
+        self.command = command
+
+    def set_io(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Replace inputs and outputs."""
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.params = [None if x is None else x.param for x in inputs]
+
+    def __repr__(self) -> str:
+        return f"<{self.name} of {len(self.inputs)} inputs and {len(self.outputs)} outputs>"
+
+
+class GraphBase:
+    """Nodes in the order in which they were made, and edges: who runs before whom."""
+
+    def __init__(self, name: str = "graph") -> None:
+        self.name = name
+        self.nodes: list[Any] = []
+        self.edges: dict[Any, dict[Any, None]] = {}
+        self.sources: list[Any] = []
+        self.destinations: list[Any] = []
+        self.version = 0  # counts changes, so that compiled forms know when they are outdated
+
+    def add_node(self, node: Any) -> Any:
+        """Add a node of this graph."""
+        self.nodes.append(node)
+        self.edges[node] = {}
+        self.version += 1
+        return node
+
+    def remove_node(self, node: Any) -> None:
+        """Remove a node and its edges."""
+        self.nodes.remove(node)
+        del self.edges[node]
+        for after in self.edges.values():
+            after.pop(node, None)
+        self.version += 1
+
+    # Edges ----------------------------------------------------------------------------------------
+
+    def concat(self, before: Any, after: Any) -> None:
+        """Add an edge: ``before`` runs before ``after``."""
+        self._own(before), self._own(after)
+        if before is after:
+            raise OrderError(f"{before.name} cannot run before itself; give two nodes")
+        self.edges[before][after] = None
+        self.version += 1
+
+    def disjoin(self, before: Any, after: Any) -> None:
+        """Remove an edge; raise ``OrderError`` if there is none."""
+        self._own(before), self._own(after)
+        if after not in self.edges[before]:
+            raise OrderError(f"there is no edge from {before.name} to {after.name} to remove")
+        del self.edges[before][after]
+        self.version += 1
+
+    def _own(self, node: Any) -> Any:
+        if node not in self.edges:
+            raise ArgumentError(
+                f"{getattr(node, 'name', node)} is no node of {self.name}; its nodes are "
+                f"{', '.join([each.name for each in self.nodes]) or 'none'}"
+            )
+        return node
+
+    def set_sources(self, nodes: Sequence[Any]) -> None:
+        """Begin runs at these nodes, and not at all that no edge leads to."""
+        self.sources = self._different(nodes, "source")
+
+    def set_destinations(self, nodes: Sequence[Any]) -> None:
+        """End runs at these nodes, and not at all from which no edge leads on."""
+        self.destinations = self._different(nodes, "destination")
+
+    def _different(self, nodes: Sequence[Any], what: str) -> list[Any]:
+        for node in nodes:
+            self._own(node)
+            if sum(node is other for other in nodes) > 1:
+                raise ArgumentError(f"{node.name} is a {what} of {self.name} twice; give it once")
+        self.version += 1
+        return list(nodes)
+
+    # Order ----------------------------------------------------------------------------------------
+
+    def followers(self) -> dict[Any, list[Any]]:
+        """Return the nodes that run after each node."""
+        return {node: list(after) for node, after in self.edges.items()}
+
+    def topsort(
+        self, sources: Sequence[Any] | None = None, destinations: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Return the nodes from ``sources`` to ``destinations``, each after those before it.
+
+        Those of the graph, or all, are used by default. Among nodes that may run now, the one that
+        was made first comes first. Raises ``OrderError`` for a cycle, with its nodes.
+        """
+        after = self.followers()
+        before: dict[Any, list[Any]] = {node: [] for node in self.nodes}
+        for node, following in after.items():
+            for each in following:
+                before[each].append(node)
+        kept = set(self.nodes)
+        for ends, ways in (
+            (sources if sources is not None else self.sources, after),
+            (destinations if destinations is not None else self.destinations, before),
+        ):
+            if ends:
+                kept &= reached([self._own(node) for node in ends], ways)
+        open_count = {node: sum(b in kept for b in before[node]) for node in kept}
+        place = {node: k for k, node in enumerate(self.nodes)}
+        ready = sorted([n for n in kept if not open_count[n]], key=place.__getitem__)
+        order: list[Any] = []
+        while ready:
+            node = ready.pop(0)
+            order.append(node)
+            for each in after[node]:
+                if each in kept:
+                    open_count[each] -= 1
+                    if not open_count[each]:
+                        ready.append(each)
+                        ready.sort(key=place.__getitem__)
+        if len(order) < len(kept):
+            rest = sorted(kept - set(order), key=place.__getitem__)
+            raise OrderError(
+                f"{self.name} has a cycle among {', '.join([n.name for n in rest])}; remove an "
+                "edge with disjoin"
+            )
+        return order
+
+    # Loops and branches ---------------------------------------------------------------------------
+
+    def loop_parts(
+        self,
+        loop: GraphBase,
+        condition: Condition | int,
+        reads: Sequence[Any],
+        carry_overs: dict[Any, Any],
+        outputs: Sequence[Any],
+        breakpoints: Sequence[Any],
+        max_steps: int | None,
+    ) -> tuple[Command, list[Any]]:
+        """Return the command of a loop over another graph's nodes, and the slots that it reads."""
+        order = loop.topsort()
+        for start, end in carry_overs.items():
+            if (start.param.shape, start.param.dtype) != (end.param.shape, end.param.dtype):
+                raise ArgumentError(
+                    f"{loop.name} carries {end} over to {start}: shape and dtype must be equal"
+                )
+        first = set(order)
+        if breakpoints:
+            before: dict[Any, list[Any]] = {node: [] for node in order}
+            for node, following in loop.followers().items():
+                for each in following:
+                    before[each].append(node)
+            first = reached([loop._own(node) for node in breakpoints], before)
+        early = [node for node in order if breakpoints and node in first]
+        late = [node for node in order if not breakpoints or node not in first]
+        return loop_command(early, late, condition, reads, carry_overs, outputs, max_steps)
+
+    def case_parts(
+        self,
+        index: Condition,
+        reads: Sequence[Any],
+        cases: Sequence[tuple[GraphBase, Sequence[Any]]],
+        default: Sequence[Any] | None,
+    ) -> tuple[Command, list[Any]]:
+        """Return the command that runs one of several graphs, and the slots that it reads."""
+        if not cases:
+            raise ArgumentError("case_of has no cases; give pairs of a graph and its results")
+        listed = [(graph.topsort(), list(results)) for graph, results in cases]
+        whole = [*[results for _, results in listed], *([] if default is None else [default])]
+        stated = [[(s.param.shape, s.param.dtype) for s in results] for results in whole]
+        for k, params in enumerate(stated):
+            if params != stated[0]:
+                raise ArgumentError(
+                    f"case 0 has the results {', '.join([str(s.param) for s in whole[0]])}, and "
+                    f"{'the default' if k == len(cases) else f'case {k}'} has "
+                    f"{', '.join([str(s.param) for s in whole[k]])}; give all the same shapes and "
+                    "dtypes"
+                )
+        return case_command(index, reads, listed, default)
+
+    # Text -----------------------------------------------------------------------------------------
+
+    def dot(self) -> str:
+        """Return the graph in the language DOT: boxes are nodes, labels of edges are tensors."""
+        number = {node: k for k, node in enumerate(self.nodes)}
+        lines = [f'digraph "{self.name}" {{']
+        lines += [f'  n{k} [shape=box, label="{n.name}"];' for n, k in number.items()]
+        for node, following in self.followers().items():
+            written = {root(y) for y in node.outputs if y is not None}
+            for each in following:
+                shared = [x for x in each.inputs if x is not None and root(x) in written]
+                label = ", ".join([str(x.param) for x in shared])
+                lines.append(f'  n{number[node]} -> n{number[each]} [label="{label}"];')
+        return "\n".join([*lines, "}"])
+
+
+def reached(starts: Iterable[Any], ways: dict[Any, list[Any]]) -> set[Any]:
+    """Return the nodes that ways lead to from ``starts``, these included."""
+    found: set[Any] = set()
+    waiting = list(starts)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += ways[node]
+    return found
+
+
+def all_slots(nodes: Iterable[Node]) -> list[Any]:
+    """Return the wholes that nodes read or write, in order."""
+    return list(
+        dict.fromkeys(
+            [root(s) for node in nodes for s in [*node.inputs, *node.outputs] if s is not None]
+        )
+    )

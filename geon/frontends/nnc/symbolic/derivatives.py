@@ -1,0 +1,159 @@
+"""Gradients of symbolic graphs as nodes, and steps of optimisers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....errors import ArgumentError, DerivativeError
+from ..commands import cmd
+from ..commands.command import Command
+from ..commands.execution import enforces_inplace
+from ..lowering import root
+from ..tensors import TensorParam
+from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
+
+
+def add_gradients(
+    graph: SymbolicGraph, losses: Sequence[TensorSymbol], wrt: Sequence[TensorSymbol]
+) -> list[TensorSymbol]:
+    """Add a backward node for each node between ``wrt`` and ``losses``, and return the gradients.
+
+    The gradient of a whole is the sum of those that its readers give; a reader of a part gives one
+    that is 0 elsewhere. A backward node reads those inputs and outputs that its gradients need.
+    Raises ``DerivativeError`` for a symbol that no loss depends on.
+    """
+    order = graph.topsort()
+    depends = {root(x) for x in wrt}
+    between: list[ExecSymbol] = []
+    for node in order:
+        if any(x is not None and root(x) in depends for x in node.inputs):
+            between.append(node)
+            depends |= {root(y) for y in node.outputs if y is not None}
+    found: dict[TensorSymbol, list[TensorSymbol]] = {}
+    for loss in losses:
+        ones = graph.tensor(loss.param, name=f"d_{loss.name}")
+        _give(graph, found, loss, graph.exec(cmd.set(value=1.0), [], [ones])[0])
+    totals: dict[TensorSymbol, TensorSymbol] = {}
+
+    def total(whole: TensorSymbol) -> TensorSymbol | None:
+        if whole not in totals:
+            parts = found.get(whole, [])
+            if not parts:
+                return None
+            name = f"d_{whole.name}"
+            totals[whole] = parts[0] if len(parts) == 1 else graph.exec(
+                cmd.ewsum(), parts, None, name)[0]  # fmt: skip
+        return totals[whole]
+
+    for node in reversed(between):
+        seeds: list[TensorSymbol | None] = []
+        for y in node.outputs:
+            whole = None if y is None else total(root(y))
+            seeds.append(None if whole is None or y is None else _same_part(y, whole))
+        if any(seed is not None for seed in seeds):
+            _add_backward(graph, node, seeds, depends, found)
+    results = []
+    for x in wrt:
+        whole = total(root(x))
+        if whole is None:
+            raise DerivativeError(
+                f"no loss depends on {x} of {graph.name}; leave it out of the gradients, or use it"
+            )
+        results.append(_same_part(x, whole))
+    graph.gradients.update(totals)
+    graph.gradients.update(zip(wrt, results, strict=True))
+    return results
+
+
+def _add_backward(
+    graph: SymbolicGraph,
+    node: ExecSymbol,
+    seeds: Sequence[TensorSymbol | None],
+    depends: set[TensorSymbol],
+    found: dict[TensorSymbol, list[TensorSymbol]],
+) -> None:
+    """Add the backward node of a node, and give its gradients to those of its inputs."""
+    command = node.command.backward
+    layout = next((p.format for p in node.params if p is not None), "NHWC")
+    values = [*seeds, *node.inputs, *node.outputs]
+    like = [None if s is None else s.param for s in seeds]
+    outputs = [None if y is None else y.param for y in node.outputs]
+    params: list[TensorParam | None] = [*like, *node.params, *outputs]
+    needed = command.needs(params, layout)
+    read = [v if k in needed else None for k, v in enumerate(values)]
+    stated = [p if k in needed or len(seeds) <= k < len(seeds) + len(node.inputs) else None
+              for k, p in enumerate(params)]  # fmt: skip
+    made = graph._add(command, read, stated, None, f"{node.name}_backward")
+    for k, x in enumerate(node.inputs):
+        gradient = made.outputs[k]
+        if x is None or gradient is None or root(x) not in depends:
+            made.outputs[k] = None
+            continue
+        _give(graph, found, x, gradient)
+
+
+def _give(
+    graph: SymbolicGraph,
+    found: dict[TensorSymbol, list[TensorSymbol]],
+    x: TensorSymbol,
+    gradient: TensorSymbol,
+) -> None:
+    """Add a gradient of ``x`` to those of its whole, of which ``x`` may be a part."""
+    whole = root(x)
+    if x is not whole:
+        wide = graph.tensor(whole.param, name=f"d_{whole.name}_part")
+        graph.exec(cmd.data_transfer(), [gradient], [_same_part(x, wide)])
+        gradient = wide
+    found.setdefault(whole, []).append(gradient)
+
+
+def _same_part(x: TensorSymbol, whole: TensorSymbol) -> TensorSymbol:
+    """Return the part of ``whole`` that ``x`` is of its whole."""
+    if x.base is None:
+        return whole
+    base = _same_part(x.base, whole)
+    param = TensorParam(x.shape, whole.param.dtype, x.param.format, x.param.device)
+    return TensorSymbol(param, f"{whole.name}_part", base, x.part)
+
+
+@dataclass(frozen=True, eq=False)
+class Minimized:
+    """What ``minimize`` adds: gradients, parameters after the step, and the optimiser's state.
+
+    New parameters and states are in the memory of the old ones. ``states`` has for each parameter
+    the symbols before and after the step.
+    """
+
+    gradients: tuple[TensorSymbol, ...]
+    updated: tuple[TensorSymbol, ...]
+    states: tuple[tuple[tuple[TensorSymbol, TensorSymbol], ...], ...]
+
+
+def add_optimiser(
+    graph: SymbolicGraph,
+    optimiser: Command,
+    losses: Sequence[TensorSymbol],
+    params: Sequence[TensorSymbol],
+) -> Minimized:
+    """Add gradients and for each parameter a node of an optimiser, with states that begin at 0."""
+    row = optimiser.row
+    if "g" not in row.inputs or not enforces_inplace(optimiser):
+        raise ArgumentError(f"{optimiser.name} is no optimiser; give one, such as cmd.sgd()")
+    gradients = graph.backward(losses, params)
+    updated, states = [], []
+    for x, g in zip(params, gradients, strict=True):
+        inputs: list[TensorSymbol | None] = [g, x]
+        for name in row.inputs[2:]:
+            if name == "step":
+                inputs.append(graph.tensor((), "int64", name=f"{x.name}_step", fill=1,
+                                           is_state=True))  # fmt: skip
+            elif name == "vm":
+                inputs.append(None)
+            else:
+                inputs.append(graph.tensor(x.param, name=f"{x.name}_{name}", fill=0, is_state=True))
+        outputs = graph.exec(optimiser, inputs, None, f"{optimiser.name}_{x.name}")
+        updated.append(outputs[0])
+        pairs = [(inputs[i], outputs[j]) for i, j in sorted(enforces_inplace(optimiser))]
+        states.append(tuple([(a, b) for a, b in pairs[1:] if a is not None and b is not None]))
+    return Minimized(tuple(gradients), tuple(updated), tuple(states))

@@ -1,0 +1,292 @@
+"""``SymbolicGraph``: commands on symbols of tensors, in single-assignment form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ....errors import ArgumentError, OrderError
+from ..commands.command import Command
+from ..commands.execution import infer_params
+from ..graph_base import GraphBase, GraphNode
+from ..lowering import Condition, root
+from ..tensors import Part, Tensor, TensorParam, part_of
+
+
+class TensorSymbol:
+    """A tensor of a symbolic graph, without memory; ``base`` is what an alias is a part of.
+
+    ``fill`` is the value that its memory begins with, None for any. A symbol with ``is_state``
+    keeps its memory from run to run.
+    """
+
+    def __init__(
+        self,
+        param: TensorParam,
+        name: str,
+        base: TensorSymbol | None = None,
+        part: Part | None = None,
+        fill: float | None = None,
+        is_state: bool = False,
+    ) -> None:
+        self.param, self.name = param, name
+        self.base, self.part = base, part
+        self.fill, self.is_state = fill, is_state
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the dimensions."""
+        return self.param.shape
+
+    def alias(
+        self,
+        shape: Sequence[int],
+        offset: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
+        name: str | None = None,
+    ) -> TensorSymbol:
+        """Return a symbol of a part, as ``Tensor.view``: a box, or without ``offset`` a reshape."""
+        part = part_of(self.shape, shape, offset, stride)
+        param = TensorParam(part.shape, self.param.dtype, self.param.format, self.param.device)
+        return TensorSymbol(param, name or f"{self.name}_part", self, part)
+
+    def __repr__(self) -> str:
+        return f"<symbol {self.name} {self.param}>"
+
+
+class ExecSymbol(GraphNode):
+    """A node of a symbolic graph: a command on symbols."""
+
+
+class SymbolicGraph(GraphBase):
+    """Commands on symbols. Edges follow from who writes what others read; ``concat`` adds more.
+
+    A symbol is written once; parts of one may be written by several nodes if they do not overlap,
+    and what none writes is 0.
+    """
+
+    def __init__(self, name: str = "graph") -> None:
+        super().__init__(name)
+        self.gradients: dict[TensorSymbol, TensorSymbol] = {}
+
+    def tensor(
+        self,
+        shape: Sequence[int] | TensorParam,
+        dtype: Any = "float32",
+        *,
+        name: str | None = None,
+        format: str = "NHWC",
+        device: str = "cpu",
+        fill: float | None = None,
+        is_state: bool = False,
+    ) -> TensorSymbol:
+        """Return a new symbol of a tensor."""
+        if not isinstance(shape, TensorParam):
+            shape = TensorParam(tuple(shape), dtype, format, device)
+        return TensorSymbol(shape, name or "tensor", None, None, fill, is_state)
+
+    def exec(
+        self,
+        command: Command,
+        inputs: Sequence[TensorSymbol | None],
+        outputs: Sequence[TensorSymbol | None] | None = None,
+        name: str | None = None,
+    ) -> list[Any]:
+        """Add a node, and return its outputs: those given, or new symbols of the inferred shapes.
+
+        Raises ``GeonError`` that names the command where inputs or outputs do not fit, and
+        ``OrderError`` for a symbol that is written twice.
+        """
+        params = [None if x is None else x.param for x in inputs]
+        return self._add(command, inputs, params, outputs, name).outputs
+
+    def _add(
+        self,
+        command: Command,
+        inputs: Sequence[TensorSymbol | None],
+        params: Sequence[TensorParam | None],
+        outputs: Sequence[TensorSymbol | None] | None,
+        name: str | None,
+    ) -> ExecSymbol:
+        name = name or f"{command.name}{len(self.nodes)}"
+        given = [None] * 0 if outputs is None else [None if y is None else y.param for y in outputs]
+        command = command.filled(given)
+        found = infer_params(command, params)
+        if outputs is None:
+            outputs = [
+                None if p is None else self.tensor(p, name=f"{name}_{k}" if k else name)
+                for k, p in enumerate(found)
+            ]
+        for k, y in enumerate(outputs):
+            p = found[k] if k < len(found) else None
+            if y is not None and (p is None or (p.shape, p.dtype) != (y.shape, y.param.dtype)):
+                raise ArgumentError(
+                    f"{name}: output {k} is {y}, and {command.name} gives {p}; give a symbol of "
+                    "that shape and dtype, or None"
+                )
+            if y is not None:
+                self._refuse_second_write(name, y)
+        node = ExecSymbol(self, command, inputs, outputs, name)
+        node.params = list(params)
+        self.add_node(node)
+        return node
+
+    def _refuse_second_write(self, name: str, symbol: TensorSymbol) -> None:
+        whole = root(symbol)
+        for node in self.nodes:
+            for y in node.outputs:
+                if y is not None and root(y) is whole and _overlap(symbol, y):
+                    raise OrderError(
+                        f"{name} writes {symbol}, which {node.name} writes too; write each symbol "
+                        "once, and parts that do not overlap"
+                    )
+
+    def followers(self) -> dict[Any, list[Any]]:
+        """Return the nodes after each: those that read what it writes, and those of edges."""
+        writers: dict[Any, list[Any]] = {}
+        for node in self.nodes:
+            for y in node.outputs:
+                if y is not None:
+                    writers.setdefault(root(y), []).append((node, y))
+        found = {node: dict(after) for node, after in self.edges.items()}
+        for node in self.nodes:
+            for x in node.inputs:
+                for writer, y in writers.get(root(x), ()) if x is not None else ():
+                    if writer is not node and _overlap(x, y):
+                        found[writer][node] = None
+        return {node: list(after) for node, after in found.items()}
+
+    def autogen(self) -> None:
+        """Add the edges that follow from who writes what others read."""
+        for node, following in self.followers().items():
+            self.edges[node].update(dict.fromkeys(following))
+
+    def tensor_auto(self) -> None:
+        """Infer the params of all outputs again, after those of inputs were changed."""
+        for node in self.topsort():
+            node.params = [p if x is None else x.param for x, p in
+                           zip(node.inputs, node.params, strict=True)]  # fmt: skip
+            found = infer_params(node.command, node.params)
+            for y, param in zip(node.outputs, found, strict=False):
+                if y is not None and param is not None and y.base is None:
+                    y.param = param
+        self.version += 1
+
+    # Loops and branches ---------------------------------------------------------------------------
+
+    def while_(
+        self,
+        loop: SymbolicGraph,
+        condition: Condition | int,
+        carry_overs: dict[TensorSymbol, TensorSymbol],
+        outputs: Sequence[TensorSymbol],
+        *,
+        reads: Sequence[TensorSymbol] = (),
+        breakpoints: Sequence[TensorSymbol] = (),
+        max_steps: int | None = None,
+        name: str = "while",
+    ) -> list[TensorSymbol]:
+        """Add a loop over another graph, and return symbols of the values of ``outputs`` at its end.
+
+        Nodes of the loop read symbols of this graph as they are. ``condition`` is the number of
+        steps, or a function from the number of steps so far and the geon tensors of ``reads`` to a
+        truth value. It is tested when the nodes that compute ``breakpoints`` have run, or at the
+        start of each step. After a step the keys of ``carry_overs``, symbols of this graph, stand
+        for the values of theirs, of the loop.
+        """
+        nodes = [n for n in loop.nodes if any(y is b for y in n.outputs for b in breakpoints)]
+        command, inputs = self.loop_parts(
+            loop, condition, reads, carry_overs, outputs, nodes, max_steps
+        )
+        return self.exec(command, inputs, None, name)
+
+    def case_of(
+        self,
+        index: Condition,
+        reads: Sequence[TensorSymbol],
+        cases: Sequence[tuple[SymbolicGraph, Sequence[TensorSymbol]]],
+        *,
+        default: Sequence[TensorSymbol] | None = None,
+        name: str = "case_of",
+    ) -> list[TensorSymbol]:
+        """Add a node that runs one of several graphs, and return symbols of its results.
+
+        ``index`` is a function from the geon tensors of ``reads`` to an integer. Each case is a
+        graph and the symbols of its results. ``default`` are the symbols of this graph that replace
+        the results for another integer; without them that raises in a run.
+        """
+        command, inputs = self.case_parts(index, reads, cases, default)
+        return self.exec(command, inputs, None, name)
+
+    # Derivatives, passes, compilation -------------------------------------------------------------
+
+    def backward(
+        self, losses: Sequence[TensorSymbol], wrt: Sequence[TensorSymbol]
+    ) -> list[TensorSymbol]:
+        """Add the nodes of the gradients of the sum of ``losses``, and return their symbols."""
+        from .derivatives import add_gradients
+
+        return add_gradients(self, losses, wrt)
+
+    def gradient(self, symbol: TensorSymbol) -> TensorSymbol:
+        """Return the gradient of a symbol that the last ``backward`` went through."""
+        if symbol not in self.gradients:
+            raise ArgumentError(f"{symbol} has no gradient; give it to backward(losses, wrt=[...])")
+        return self.gradients[symbol]
+
+    def minimize(
+        self, optimiser: Command, losses: Sequence[TensorSymbol], params: Sequence[TensorSymbol]
+    ) -> Any:
+        """Add gradients and a step of an optimiser; see ``derivatives.Minimized``."""
+        from .derivatives import add_optimiser
+
+        return add_optimiser(self, optimiser, losses, params)
+
+    def simplify(
+        self, outputs: Sequence[TensorSymbol], passes: Sequence[str] | None = None
+    ) -> dict[TensorSymbol, TensorSymbol]:
+        """Apply passes by name, all by default; return the symbols that replace others."""
+        from .passes import simplify
+
+        return simplify(self, outputs, passes)
+
+    def compile(
+        self,
+        outputs: Sequence[TensorSymbol] = (),
+        binds: dict[TensorSymbol, Tensor] | None = None,
+        *,
+        sources: Sequence[ExecSymbol] | None = None,
+        destinations: Sequence[ExecSymbol] | None = None,
+        memory: int | str | None = None,
+    ) -> Any:
+        """Return ``(graph, tensor_arena, exec_arena)``: a concrete graph and its memory.
+
+        ``outputs`` keep their values after a run. Symbols in ``binds`` live in the memory of the
+        tensors given. ``memory`` bounds the memory of a run as one computation.
+        """
+        from .compiling import compile_graph
+
+        return compile_graph(self, outputs, binds or {}, sources, destinations, memory)
+
+
+def _overlap(a: TensorSymbol, b: TensorSymbol) -> bool:
+    """Return True if two symbols of one whole may have an element in common."""
+    chains = [[], []]  # type: list[list[Any]]
+    for chain, slot in zip(chains, (a, b), strict=True):
+        while slot.base is not None:
+            chain.insert(0, slot.part)
+            slot = slot.base
+    for p, q in zip(*chains, strict=False):
+        if p == q:
+            continue
+        if p.slices is None or q.slices is None:
+            return True
+        return all(
+            range(max(s.start, t.start), min(s.stop, t.stop)) and _meets(s, t)
+            for s, t in zip(p.slices, q.slices, strict=True)
+        )
+    return True
+
+
+def _meets(s: slice, t: slice) -> bool:
+    return bool({*range(s.start, s.stop, s.step)} & {*range(t.start, t.stop, t.step)})

@@ -1,0 +1,594 @@
+"""Symbolic and concrete graphs of NNC: derivatives, loops, branches, memory, passes, streams."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import geon
+from geon.frontends import nnc
+from geon.frontends.nnc import cmd
+
+
+def number(value, dtype="float64"):
+    return nnc.Tensor(np.array(value, dtype), device="numpy")
+
+
+def symbols(graph, *names, shape=(), dtype="float64"):
+    return [graph.tensor(shape, dtype, name=name, device="numpy") for name in names]
+
+
+def results(graph, outputs, binds):
+    """Run as one computation, and node by node on streams; both give the same."""
+    compiled, arena, _ = graph.compile(outputs, binds)
+    compiled.run()
+    assert compiled.computation is not None  # one computation
+    found = [arena.tensor(s).array.copy() for s in outputs]
+    for s in outputs:
+        if s not in binds:
+            arena.tensor(s).array[...] = 7
+    compiled.run_with_schedule(compiled.static_schedule())
+    for s, value in zip(outputs, found, strict=True):
+        np.testing.assert_allclose(arena.tensor(s).array, value, rtol=1e-12)
+    return found
+
+
+@pytest.mark.parametrize("steps", [5, lambda n: n < 5])
+def test_a_product_in_a_loop_of_five_steps(steps):
+    g = nnc.SymbolicGraph()
+    x, y = symbols(g, "x", "y")
+    loop = nnc.SymbolicGraph("loop")
+    (z,) = loop.exec(cmd.mul(), [x, y])
+    (out,) = g.while_(loop, steps, {x: z}, [z])
+    dx, dy = g.backward([out], [x, y])
+    (ddy,) = g.backward([dy], [y])
+    found = results(g, [out, dx, dy, ddy], {x: number(0.34), y: number(1.11)})
+    closed = [0.34 * 1.11**5, 1.11**5, 5 * 0.34 * 1.11**4, 20 * 0.34 * 1.11**3]
+    np.testing.assert_allclose(found, closed, rtol=1e-12)
+
+
+def test_a_loop_ends_at_its_breakpoints():
+    """The condition reads what the nodes up to the breakpoint computed in this step."""
+    g = nnc.SymbolicGraph()
+    x, y = symbols(g, "x", "y")
+    loop = nnc.SymbolicGraph("loop")
+    (z,) = loop.exec(cmd.mul(), [x, y])
+    (w,) = loop.exec(cmd.scalar_mul(a=1.0), [z])
+    out, last = g.while_(loop, lambda n, z: z < 3, {x: w}, [z, w], reads=[z], breakpoints=[z])
+    (dx,) = g.backward([out], [x])
+    found = results(g, [out, last, dx], {x: number(1.0), y: number(2.0)})
+    assert [float(v) for v in found] == [4.0, 2.0, 4.0]
+
+
+def test_log_to_the_fifth_times_v():
+    g = nnc.SymbolicGraph()
+    x, y, v = symbols(g, "x", "y", "v")
+    loop = nnc.SymbolicGraph("loop")
+    (first,) = g.exec(cmd.mul(), [x, y])
+    (last,) = loop.exec(cmd.ewlog(), [first])
+    (logs,) = g.while_(loop, 5, {first: last}, [last])
+    (out,) = g.exec(cmd.mul(), [logs, v])
+    dx, dv = g.backward([out], [x, v])
+    (ddx,) = g.backward([dx], [x])
+    a, b, c = 1e7, 3e6, 0.32
+
+    def nested(x):
+        inner = [x * b]
+        for _ in range(5):
+            inner.append(np.log(inner[-1]))
+        return inner
+
+    values = nested(a)
+    slope = c * b / np.prod(values[:5])
+    h = 1e-4 * a
+    slopes = [c * b / np.prod(nested(p)[:5]) for p in (a - h, a + h)]
+    found = results(g, [out, dx, dv, ddx], {x: number(a), y: number(b), v: number(c)})
+    np.testing.assert_allclose(found[:3], [c * values[5], slope, values[5]], rtol=1e-9)
+    np.testing.assert_allclose(found[3], (slopes[1] - slopes[0]) / (2 * h), rtol=1e-6)
+
+
+def test_a_function_in_pieces():
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x", shape=(1,))
+    half, top, low = (nnc.SymbolicGraph(name) for name in ("half", "top", "low"))
+    (zero,) = low.exec(cmd.set(value=0.0, shape=(1,), dtype="float64"), [])
+    (scaled,) = half.exec(cmd.scalar_mul(a=0.5), [x])
+    (shift,) = half.exec(cmd.set(value=0.5, shape=(1,), dtype="float64"), [])
+    (moved,) = half.exec(cmd.add(), [scaled, shift])
+    (limit,) = g.exec(cmd.set(value=1.5, shape=(1,), dtype="float64"), [])
+
+    def piece(x):
+        return geon.where(x < 0, 0, geon.where(x < 1, 1, geon.where(x < 2, 2, 3)))
+
+    same = nnc.SymbolicGraph("same")
+    (y,) = g.case_of(piece, [x], [(low, [zero]), (same, [x]), (half, [moved])], default=[limit])
+    (square,) = g.exec(cmd.mul(), [y, y])
+    (dx,) = g.backward([square], [x])
+    (ddx,) = g.backward([dx], [x])
+    for value, expected in {
+        -1: (0, 0, 0),
+        0.5: (0.5, 1, 2),
+        1.5: (1.25, 1.25, 0.5),
+        9: (1.5, 0, 0),
+    }.items():
+        found = results(g, [y, dx, ddx], {x: number([value])})
+        np.testing.assert_allclose(np.ravel(found), expected)
+
+
+def test_aliases_written_in_parts_with_the_rest_zero():
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x", shape=(2,))
+    (t,) = symbols(g, "t", shape=(3, 3))
+    g.exec(cmd.ewexp(), [x], [t.alias((1, 2), (0, 1)).alias((2,))])
+    g.exec(cmd.ewlog(), [x], [t.alias((2, 1), (0, 0), (2, 1)).alias((2,))])
+    (square,) = g.exec(cmd.mul(), [t, t])
+    (part,) = g.exec(cmd.ewsum(), [t.alias((1, 2), (0, 1)), t.alias((1, 2), (0, 0))])
+    dx, dt = g.backward([square, part], [x, t])
+    (ddx,) = g.backward([dx], [x])
+    value = np.array([1.5, 0.7])
+    e, n = np.exp(value), np.log(value)
+    whole = np.array([[n[0], e[0], e[1]], [0, 0, 0], [n[1], 0, 0]])
+    found = results(g, [t, part, dx, ddx, dt], {x: nnc.Tensor(value, device="numpy")})
+    np.testing.assert_allclose(found[0], whole)
+    np.testing.assert_allclose(found[1], [[e[0] + n[0], e[1] + e[0]]])
+    ones = np.array([2.0, 1.0])  # how often each exponential is in the sums of the parts
+    logs = np.array([1.0, 0.0])
+    np.testing.assert_allclose(found[2], 2 * e * e + 2 * n / value + ones * e + logs / value)
+    np.testing.assert_allclose(
+        found[3], 4 * e * e + 2 * (1 - n) / value**2 + ones * e - logs / value**2
+    )
+    np.testing.assert_allclose(found[4], 2 * whole + [[1, 2, 1], [0, 0, 0], [0, 0, 0]])
+
+
+def test_two_additions_are_simplified_to_one():
+    g = nnc.SymbolicGraph()
+    x, y = symbols(g, "x", "y")
+    (a,), (b,) = g.exec(cmd.add(), [x, y]), g.exec(cmd.add(), [x, y])
+    (z,) = g.exec(cmd.mul(), [a, b])
+    g.exec(cmd.ewexp(), [x])  # nothing needs it
+    (copy,) = g.exec(cmd.data_transfer(), [z])
+    (out,) = g.exec(cmd.scalar_mul(a=2.0), [copy])
+    (dx,) = g.backward([out], [x])
+    replaced = g.simplify([out, dx], ["common_subexpressions", "data_transfers", "graph_pruning"])
+    assert replaced[b] is a and replaced[copy] is z
+    assert [n.command.name for n in g.nodes[:3]] == ["add", "mul", "scalar_mul"]
+    assert sum(n.command.name == "add" for n in g.nodes) == 1
+    outputs = [out, replaced.get(dx, dx)]
+    found = results(g, outputs, {x: number(2.0), y: number(3.0)})
+    assert [float(v) for v in found] == [50.0, 20.0]
+    with pytest.raises(geon.GeonError, match="no pass 'cse'; the passes are common_subexpressions"):
+        g.simplify([out], ["cse"])
+
+
+def test_common_subexpressions_see_aliases_and_leave_random_numbers_alone():
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x", shape=(4,))
+    (a,) = g.exec(cmd.ewexp(), [x.alias((2,), (1,))])
+    (b,) = g.exec(cmd.ewexp(), [x.alias((2,), (1,))])
+    p, _ = g.exec(cmd.dropout(), [x])
+    q, _ = g.exec(cmd.dropout(), [x])
+    replaced = g.simplify([a, b, p, q])
+    assert replaced == {b: a}
+
+
+@pytest.mark.parametrize(
+    "names, fused",
+    [
+        (("softmax", "categorical_crossentropy"), "softmax_crossentropy"),
+        (("sigmoid", "binary_crossentropy"), "sigmoid_binary_crossentropy"),
+    ],
+)
+def test_an_activation_and_its_loss_are_fused(names, fused):
+    g = nnc.SymbolicGraph()
+    x, label = symbols(g, "x", "label", shape=(2, 3))
+    (p,) = g.exec(cmd(names[0]), [x])
+    (loss,) = g.exec(cmd(names[1]), [p, label])
+    outputs = [loss, p]
+    rng = np.random.default_rng(0)
+    label_value = np.array([[0.2, 0.3, 0.5], [1, 0, 0]])
+    binds = {x: nnc.Tensor(rng.normal(size=(2, 3)), device="numpy"),
+             label: nnc.Tensor(label_value, device="numpy")}  # fmt: skip
+    before = results(g, outputs, binds)
+    g.simplify(outputs, ["ops_fusion"])
+    assert [n.command.name for n in g.nodes] == [fused]
+    for one, other in zip(before, results(g, outputs, binds), strict=True):
+        np.testing.assert_allclose(one, other)
+    (dx,) = g.backward([loss], [x])
+    (ddx,) = g.backward([dx], [x])
+    found = results(g, [dx, ddx], binds)
+    np.testing.assert_allclose(found[0], before[1] - label_value, atol=1e-12)
+    if names[0] == "softmax":  # the sum of a row of the second derivatives
+        np.testing.assert_allclose(found[1], 0, atol=1e-12)
+    else:
+        np.testing.assert_allclose(found[1], before[1] * (1 - before[1]))
+
+
+def test_shared_weights():
+    g = nnc.SymbolicGraph()
+    x, w = symbols(g, "x", "w", shape=(2, 2))
+    (h,) = g.exec(cmd.gemm(), [x, w])
+    (y,) = g.exec(cmd.gemm(), [h, w])
+    (dw,) = g.backward([y], [w])
+    (ddx,) = g.backward([dw], [x])
+    a, b = np.array([[1.0, 2], [3, 4]]), np.array([[0.5, -1], [2, 1]])
+    found = results(g, [dw, ddx, g.gradient(w)], {
+        x: nnc.Tensor(a, device="numpy"), w: nnc.Tensor(b, device="numpy")})  # fmt: skip
+    one = np.ones((2, 2))
+    np.testing.assert_allclose(found[0], a.T @ one @ b.T + (a @ b).T @ one)
+    np.testing.assert_allclose(found[2], found[0])
+    # sum(dw) = sum_ij (a^T 1 b^T)_ij + (b^T a^T 1)_ij
+    np.testing.assert_allclose(found[1], one @ (one @ b).T + one @ one @ b.T)
+
+
+# Memory -------------------------------------------------------------------------------------------
+
+
+def chain(count, command):
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x", shape=(8, 8))
+    made = [x]
+    for _ in range(count):
+        made.append(g.exec(command, [made[-1]])[0])
+    return g, made
+
+
+def test_symbols_that_may_share_memory_have_equal_addresses():
+    g, made = chain(5, cmd.ewexp())
+    _, arena, _ = g.compile([made[5]])
+    address = [arena.tensor(s).address for s in made]
+    assert len(set(address[1:])) == 1  # each in the memory of the one before
+    assert address[0] != address[1]  # what nothing writes keeps its value
+    g, made = chain(6, cmd.softmax())
+    _, arena, _ = g.compile([made[6]])
+    address = [arena.tensor(s).address for s in made]
+    assert address[1] == address[3] == address[5] and address[2] == address[4]
+    assert arena.size == 3 * 8 * 8 * 8  # x, and two that alternate
+
+
+def test_what_is_fetched_is_never_overwritten():
+    for fetched in range(1, 6):
+        g, made = chain(6, cmd.tanh())
+        compiled, arena, _ = g.compile(
+            [made[fetched], made[6]], {made[0]: nnc.Tensor(np.full((8, 8), 0.5), device="numpy")}
+        )
+        compiled.run_with_schedule(compiled.static_schedule())
+        value = 0.5
+        for k in range(1, 7):
+            value = np.tanh(value)
+            if k in (fetched, 6):
+                np.testing.assert_allclose(arena.tensor(made[k]).array, value, rtol=1e-12)
+
+
+def test_bound_tensors_live_in_the_memory_of_the_caller():
+    g, made = chain(3, cmd.ewexp())
+    x, y = np.zeros((8, 8)), np.zeros((8, 8))
+    compiled, arena, _ = g.compile(
+        [], {made[0]: nnc.Tensor(x, device="numpy"), made[3]: nnc.Tensor(y, device="numpy")}
+    )
+    assert arena.tensor(made[0]).address == x.ctypes.data
+    assert arena.tensor(made[3]).address == y.ctypes.data
+    compiled.run()
+    expected = np.exp(np.exp(1.0))
+    np.testing.assert_allclose(y, expected)
+    x[...] = 0.1
+    compiled.run()
+    np.testing.assert_allclose(y, np.exp(np.exp(np.exp(0.1))))
+    other = np.ones((8, 8)) * 0.2
+    arena.bind(made[0], nnc.Tensor(other, device="numpy"))
+    compiled.run()
+    np.testing.assert_allclose(y, np.exp(np.exp(np.exp(0.2))))
+    assert (x == 0.1).all()
+    with pytest.raises(geon.GeonError, match=r"is bound to .*give a tensor of float64\(8, 8\)"):
+        arena.bind(made[0], nnc.Tensor(np.zeros(3)))
+
+
+def test_random_graphs_compute_the_same_in_shared_memory_and_on_streams():
+    """Graphs of parts, sums and in-place commands against separate arrays."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        g = nnc.SymbolicGraph()
+        made = symbols(g, "x", "y", shape=(4, 3))
+        values = [rng.uniform(0.1, 0.4, size=(4, 3)) for _ in made]
+        binds = {s: nnc.Tensor(v, device="numpy") for s, v in zip(made, values, strict=True)}
+        for _ in range(14):
+            i, j = rng.integers(len(made), size=2)
+            kind = rng.integers(4)
+            if kind == 0:
+                made += g.exec(cmd.mul(), [made[i], made[j]])
+                values.append(values[i] * values[j])
+            elif kind == 1:
+                made += g.exec(cmd.tanh(), [made[i]])
+                values.append(np.tanh(values[i]))
+            elif kind == 2:
+                made += g.exec(cmd.softmax(), [made[i]])
+                e = np.exp(values[i])
+                values.append(e / e.sum(1, keepdims=True))
+            else:
+                whole = g.tensor((4, 3), "float64", device="numpy")
+                at = (int(rng.integers(3)), 0)
+                g.exec(cmd.add(), [made[i].alias((2, 3), at), made[j].alias((2, 3), (1, 0))],
+                       [whole.alias((2, 3), at)])  # fmt: skip
+                value = np.zeros((4, 3))
+                value[at[0] : at[0] + 2] = values[i][at[0] : at[0] + 2] + values[j][1:3]
+                made.append(whole)
+                values.append(value)
+        kept = [int(k) for k in rng.choice(len(made), 4, replace=False)]
+        for k, found in zip(kept, results(g, [made[k] for k in kept], binds), strict=True):
+            np.testing.assert_allclose(found, values[k], rtol=1e-10)
+
+
+# Optimisers, replicas, recomputation --------------------------------------------------------------
+
+
+def regression(optimiser):
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x", shape=(16, 2))
+    (target,) = symbols(g, "target", shape=(16, 1))
+    (w,) = symbols(g, "w", shape=(2, 1))
+    (y,) = g.exec(cmd.gemm(), [x, w])
+    (loss,) = g.exec(cmd.mse(), [y, target])
+    return g, x, target, w, loss, g.minimize(optimiser, [loss], [w])
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "adamw", "lamb", "rmsprop"])
+def test_minimize_updates_parameters_and_states_in_their_memory(name):
+    rate = {"sgd": 0.005}.get(name, 0.02)
+    g, x, target, w, loss, step = regression(cmd(name, rate=rate))
+    rng = np.random.default_rng(0)
+    data, wanted = rng.normal(size=(16, 2)), np.array([[0.7], [-0.4]])
+    weights = np.full((2, 1), 0.1)
+    compiled, arena, _ = g.compile([loss], {
+        x: nnc.Tensor(data, device="numpy"), target: nnc.Tensor(data @ wanted, device="numpy"),
+        w: nnc.Tensor(weights, device="numpy")})  # fmt: skip
+    assert arena.tensor(step.updated[0]).address == weights.ctypes.data
+    for old, new in step.states[0]:
+        assert arena.tensor(old).address == arena.tensor(new).address
+    compiled.run()
+    first = arena.tensor(loss).array.sum()
+    for _ in range(60):
+        compiled.run()
+    assert arena.tensor(loss).array.sum() < (0.6 if name == "lamb" else 0.05) * first
+    schedule = compiled.static_schedule()
+    before = weights.copy()
+    compiled.run_with_schedule(schedule)
+    assert (weights != before).any()
+
+
+def test_replicas_give_the_gradient_of_the_whole_batch():
+    g, x, target, w, loss, step = regression(cmd.sgd(rate=0.01, momentum=0.0))
+    maps = nnc.data_parallel(g, [x, target], step.gradients, ["numpy", "numpy"])
+    rng = np.random.default_rng(0)
+    data, wanted = rng.normal(size=(32, 2)), rng.normal(size=(32, 1))
+    weights = np.full((2, 1), 0.1)
+    binds = {w: nnc.Tensor(weights.copy(), device="numpy")}
+    for k, new in enumerate(maps):
+        part = slice(16 * k, 16 * k + 16)
+        binds[new.get(x, x)] = nnc.Tensor(data[part], device="numpy")
+        binds[new.get(target, target)] = nnc.Tensor(wanted[part], device="numpy")
+    losses = [new.get(loss, loss) for new in maps]
+    compiled, arena, _ = g.compile(losses, binds)
+    compiled.run_with_schedule(compiled.static_schedule())
+    gap = data @ weights - wanted
+    np.testing.assert_allclose(
+        np.concatenate([arena.tensor(s).array for s in losses]), (gap**2)[:, 0]
+    )
+    np.testing.assert_allclose(binds[w].array, weights - 0.01 * 2 * data.T @ gap)
+    with pytest.raises(geon.GeonError, match="devices=.*give two or more"):
+        nnc.data_parallel(g, [x], step.gradients, ["cpu"])
+
+
+def test_narrow_tensors_are_kept_for_the_backward_nodes():
+    g = nnc.SymbolicGraph()
+    x = g.tensor((64,), "float16", name="x", device="numpy")
+    (wide,) = g.exec(cmd.datatype_conversion(dtype="float32"), [x])
+    (y,) = g.exec(cmd.mul(), [wide, wide])
+    (dx,) = g.backward([y], [x])
+    value = nnc.Tensor(np.linspace(0, 1, 64).astype("float16"), device="numpy")
+    (before,) = results(g, [dx], {x: value})
+    assert nnc.memory_reduction(g) == 1 and g.nodes[-1].name.endswith("_again")
+    (after,) = results(g, [dx], {x: value})
+    np.testing.assert_array_equal(before, after)
+
+
+def test_inputs_of_convolutions_are_kept_compressed():
+    g = nnc.SymbolicGraph()
+    x = g.tensor((1, 8, 8, 2), "float16", name="x", device="numpy")
+    w = g.tensor((1, 2, 2, 2), "float16", name="w", device="numpy")
+    (h,) = g.exec(cmd.relu(), [x])
+    (y,) = g.exec(cmd.convolution(), [h, w])
+    (dw,) = g.backward([y], [w])
+    rng = np.random.default_rng(0)
+    binds = {
+        s: nnc.Tensor(rng.uniform(size=s.shape).astype("float16"), device="numpy") for s in (x, w)
+    }
+    (before,) = results(g, [dw], binds)
+    assert nnc.memory_compression(g) == 1
+    (after,) = results(g, [dw], binds)
+    assert 0 < np.abs(before - after).max() < 0.1 * np.abs(before).max()
+
+
+# Concrete graphs ----------------------------------------------------------------------------------
+
+
+def test_a_concrete_graph_runs_its_nodes_in_the_order_of_its_edges():
+    a, b, c, d = (number(x) for x in (2.0, 3.0, 0.0, 0.0))
+    g = nnc.Graph()
+    product = g.exec(cmd.mul(), [c, b], [d], "product")
+    total = g.exec(cmd.add(), [a, b], [c], "total")
+    g.concat(total, product)
+    g.run()
+    assert (c.array, d.array) == (5, 15)
+    a.array[...] = 0
+    g.run(destinations=[total])
+    assert (c.array, d.array) == (3, 15)
+    g.set_sources([product])
+    g.run()
+    assert d.array == 9
+    g.set_sources([])
+    product.set(cmd.add())
+    product.set_io([c, c], [d])
+    g.version += 1
+    g.run()
+    assert d.array == 6
+    dot = g.dot()
+    assert 'label="total"' in dot and "n1 -> n0" in dot and "float64()" in dot
+    g.autotune()
+    assert total.command.backend in ("native", "numpy", "pycuda")
+    g.run()
+    assert d.array == 6
+
+
+def test_nodes_on_overlapping_memory_run_one_by_one():
+    array = np.arange(4.0)
+    x, first, last = (nnc.Tensor(a, device="numpy") for a in (array, array[:3], array[1:]))
+    g = nnc.Graph()
+    one = g.exec(cmd.scalar_mul(a=2.0), [first], [first])
+    two = g.exec(cmd.add(), [last, last], [last])
+    g.concat(one, two)
+    g.run()
+    assert g.computation is None and array.tolist() == [0, 4, 8, 6]
+    whole = nnc.Graph()
+    y = nnc.Tensor(np.arange(4.0), device="numpy")
+    part = y.view((2,), (1,))
+    one = whole.exec(cmd.scalar_mul(a=3.0), [part], [part])
+    two = whole.exec(cmd.add(), [y, y], [y])
+    whole.concat(one, two)
+    whole.run()
+    assert whole.computation is not None and y.array.tolist() == [0, 6, 12, 6]
+
+
+def test_loops_and_branches_of_concrete_graphs():
+    x, y, z, out = (number(v) for v in (0.34, 1.11, 0.0, 0.0))
+    body, g = nnc.Graph("body"), nnc.Graph()
+    body.exec(cmd.mul(), [x, y], [z])
+    g.while_(body, lambda n: n < 5, {x: z}, {z: out})
+    g.run()
+    np.testing.assert_allclose(out.array, 0.34 * 1.11**5)
+    double, cases = nnc.Graph("double"), nnc.Graph()
+    double.exec(cmd.add(), [x, x], [z])
+    cases.case_of(
+        lambda x: geon.cast(x > 0, "int64"), [x], [(nnc.Graph(), [y]), (double, [z])], [out]
+    )
+    cases.run()
+    np.testing.assert_allclose(out.array, 0.68)
+    x.array[...] = -1
+    cases.run()
+    np.testing.assert_allclose(out.array, 1.11)
+
+
+def test_wrong_graphs_raise():
+    a, b = number(1.0), number(2.0)
+    g = nnc.Graph("mine")
+    one, two = g.exec(cmd.ewexp(), [a], [b], "one"), g.exec(cmd.ewexp(), [b], [a], "two")
+    g.concat(one, two)
+    g.concat(two, one)
+    with pytest.raises(geon.OrderError, match="mine has a cycle among one, two; remove an edge"):
+        g.run()
+    with pytest.raises(geon.GeonError, match="one is a source of mine twice; give it once"):
+        g.set_sources([one, one])
+    with pytest.raises(geon.GeonError, match="other is no node of mine; its nodes are one, two"):
+        g.set_destinations([nnc.Graph().exec(cmd.ewexp(), [a], [b], "other")])
+    with pytest.raises(geon.GeonError, match="one cannot run before itself"):
+        g.concat(one, one)
+    g.disjoin(two, one)
+    with pytest.raises(geon.OrderError, match="no edge from two to one"):
+        g.disjoin(two, one)
+    s = nnc.SymbolicGraph("sym")
+    x, y = symbols(s, "x", "y", shape=(2, 3))
+    (z,) = s.exec(cmd.add(), [x, y])
+    with pytest.raises(geon.OrderError, match=r"again writes .*which add0 writes too"):
+        s.exec(cmd.mul(), [x, y], [z], "again")
+    with pytest.raises(geon.GeonError, match=r"command gemm .*summed lengths are 3 and 2"):
+        s.exec(cmd.gemm(), [x, y])
+    with pytest.raises(geon.GeonError, match="gives float64.*give a symbol of that shape"):
+        s.exec(cmd.mul(), [x, y], [s.tensor((2, 2), "float64")])
+    with pytest.raises(geon.DerivativeError, match="no loss depends on .*leave it out"):
+        s.backward([z], [s.tensor((2,), name="free")])
+    with pytest.raises(geon.GeonError, match="has no gradient; give it to backward"):
+        s.gradient(y)
+    with pytest.raises(geon.GeonError, match="add is no optimiser; give one, such as cmd.sgd"):
+        s.minimize(cmd.add(), [z], [x])
+    compiled, arena, nodes = s.compile([z])
+    with pytest.raises(geon.GeonError, match="is in no node of the compiled graph"):
+        arena.tensor(s.tensor((2,)))
+    assert nodes.exec(s.nodes[0]) is compiled.nodes[0]
+    with pytest.raises(geon.GeonError, match="cases are .*|case 0 has the results"):
+        s.case_of(lambda x: 0, [], [(s, [x]), (s, [s.tensor((1,))])])
+    with pytest.raises(geon.GeonError, match="carries .*shape and dtype must be equal"):
+        s.while_(nnc.SymbolicGraph(), 2, {x: s.tensor((1,))}, [])
+
+
+def test_shapes_are_inferred_again():
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x", shape=(2, 3))
+    (y,) = g.exec(cmd.transpose(), [x])
+    x.param = nnc.TensorParam((4, 5), "float64", device="numpy")
+    g.tensor_auto()
+    assert y.shape == (5, 4)
+    value = np.arange(20.0).reshape(4, 5)
+    np.testing.assert_array_equal(
+        results(g, [y], {x: nnc.Tensor(value, device="numpy")})[0], value.T
+    )
+
+
+# Streams ------------------------------------------------------------------------------------------
+
+
+def test_a_schedule_follows_the_longest_chain_and_signals_at_joins():
+    g, x = nnc.Graph(), number(1.0)
+    t = {name: number(0.0) for name in "abcde"}
+    nodes = {name: g.exec(cmd.ewexp(), [x], [t[name]], name) for name in "abcde"}
+    for before, after in ("ab", "bc", "ad", "ce", "de"):
+        g.concat(nodes[before], nodes[after])
+    schedule = g.static_schedule()
+    streams = {node.name: k for node, k in schedule.stream_of.items()}
+    assert streams["a"] == streams["b"] == streams["c"] == streams["e"] != streams["d"]
+    assert [p.name for p in schedule.waits[nodes["d"]]] == ["a"]
+    assert [p.name for p in schedule.waits[nodes["e"]]] == ["d"]
+    assert g.static_schedule(1).streams == 1
+    with pytest.raises(geon.GeonError, match="has 2 streams, and 1 were given"):
+        g.run_with_schedule(schedule, [nnc.Stream()])
+
+
+def test_independent_commands_run_side_by_side():
+    both = threading.Barrier(2, timeout=20)  # passed only if both wait at one time
+    streams = [nnc.Stream(), nnc.Stream()]
+    for stream in streams:
+        stream.submit(both.wait)
+    for stream in streams:
+        stream.wait()
+    signal, order = nnc.Signal(), []
+    streams[0].submit(lambda: (time.sleep(0.05), order.append("first")))
+    streams[0].emit(signal)
+    streams[1].wait_for(signal)
+    streams[1].add_callback(lambda: order.append("second"))
+    x = number(0.0)
+    nnc.cmd_exec(cmd.ewexp(), [x], [x], streams[1])
+    streams[1].wait()
+    assert order == ["first", "second"] and x.array == 1
+    for stream in streams:
+        stream.close()
+
+
+def test_an_error_on_a_stream_is_raised_by_wait():
+    stream = nnc.Stream()
+    ran = []
+    stream.submit(lambda: 1 / 0)
+    stream.submit(lambda: ran.append(1))
+    with pytest.raises(ZeroDivisionError):
+        stream.wait()
+    assert not ran
+    stream.submit(lambda: ran.append(2))
+    stream.close()
+    assert ran == [2]
+
+
+def test_cancel_skips_what_has_not_begun():
+    g, x = nnc.Graph(), number(0.0)
+    stop = g.exec(cmd.custom(function=lambda v: v), [x], [x], "stop")
+    last = g.exec(cmd.ewexp(), [x], [x], "last")
+    g.concat(stop, last)
+    stop.run = g.cancel
+    g.run_with_schedule(g.static_schedule())
+    assert x.array == 0

@@ -22,6 +22,7 @@ from ..positional.movement import Part, slices, with_axis
 from ..positional.reshaping import reshape
 from ..positional.values import PositionalArray, Value, array, as_array
 from .commands.command import Command
+from .minimizers import states_of
 from .recorded import Recorded, eager_value, numpy_of, seeded_sum
 from .tensors import box
 
@@ -249,7 +250,7 @@ class DynamicGraph:
         for x, gradient in zip(parameters, gradients, strict=True):
             value = x.value
             zeros = np.zeros(x.shape, value.dtype)
-            for name in row.inputs[2 : row.needed]:
+            for name in states_of(minimizer):
                 x.states.setdefault(name, eager_value(zeros))
             if "step" in row.inputs:
                 x.states.setdefault("step", eager_value(np.array(1)))

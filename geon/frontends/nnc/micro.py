@@ -50,7 +50,15 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class Micro:
-    """A value over loops ``i0``, ``i1``, ..., one for each of its dimensions."""
+    """A value over loops ``i0``, ``i1``, ..., one for each of its dimensions.
+
+    ``kind`` is "input", "reindex", "unary", "binary", "reduce" or "select", ``args`` what it is
+    computed from, and ``data`` the rest: a number, a shape and indices, names, dimensions.
+    """
+
+    kind: str
+    args: tuple[Micro, ...]
+    data: tuple[Any, ...]
 
     def reindex(self, shape: Sequence[str], index: Sequence[str]) -> Micro:
         """Return the value whose element at ``i0``, ``i1``, ... is this one's at ``index``.
@@ -61,79 +69,33 @@ class Micro:
         """
         for text in (*shape, *index):
             parsed(text)
-        return Reindex(self, tuple(shape), tuple(index))
+        return Micro("reindex", (self,), (tuple(shape), tuple(index)))
 
     def unary(self, op: str) -> Micro:
         """Return a function of each element; ``UNARY`` lists the names."""
-        return Unary(self, known(op, UNARY, "unary"))
+        return Micro("unary", (self,), (known(op, UNARY, "unary"),))
 
     def binary(self, op: str, other: Micro) -> Micro:
         """Return a function of the elements of two values of one shape; ``BINARY`` lists names."""
-        return Binary(self, other, known(op, BINARY, "binary"))
+        return Micro("binary", (self, other), (known(op, BINARY, "binary"),))
 
     def reduce(self, op: str, *axes: int) -> Micro:
         """Return a reduction along dimensions, which keep length 1; ``REDUCE`` lists the names."""
         if known(op, REDUCE, "reduce").startswith("arg") and len(axes) != 1:
             raise ArgumentError(f"reduce {op!r} along {axes}: positions are along one dimension")
-        return Reduce(self, op, axes)
+        return Micro("reduce", (self,), (op, axes))
 
     def select(self, axis: int, index: Micro) -> Micro:
         """Return the elements at positions ``index`` along a dimension, which keeps length 1.
 
         ``index`` is of integers, and has length 1 along the dimension.
         """
-        return Select(self, index, axis)
+        return Micro("select", (self, index), (axis,))
 
 
-@dataclass(frozen=True)
-class Input(Micro):
-    """The input of a number from 0 on."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Reindex(Micro):
-    """``Micro.reindex``."""
-
-    x: Micro
-    shape: tuple[str, ...]
-    index: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Unary(Micro):
-    """``Micro.unary``."""
-
-    x: Micro
-    op: str
-
-
-@dataclass(frozen=True)
-class Binary(Micro):
-    """``Micro.binary``."""
-
-    x: Micro
-    y: Micro
-    op: str
-
-
-@dataclass(frozen=True)
-class Reduce(Micro):
-    """``Micro.reduce``."""
-
-    x: Micro
-    op: str
-    axes: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Select(Micro):
-    """``Micro.select``."""
-
-    x: Micro
-    index: Micro
-    axis: int
+def input(number: int) -> Micro:
+    """Return the input of a number from 0 on."""
+    return Micro("input", (), (number,))
 
 
 def known(op: str, table: Mapping[str, Any], what: str) -> str:
@@ -180,46 +142,25 @@ def evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:
     return OPERATORS[type(node.op)](*[evaluated(part, names) for part in parts])  # type: ignore[attr-defined]  # likewise
 
 
-@dataclass(frozen=True)
-class Affine:
-    """A sum of loops times integers, and a number under the name ``""``."""
-
-    terms: Mapping[str, int]
-
-    def __add__(self, other: Any) -> Affine:
-        rhs = lifted(other).terms
-        return Affine({k: self.terms.get(k, 0) + rhs.get(k, 0) for k in {**self.terms, **rhs}})
-
-    def __mul__(self, other: Any) -> Affine:
-        left, right = (self, lifted(other)) if set(lifted(other).terms) <= {""} else (other, self)
-        if not isinstance(left, Affine) or not set(right.terms) <= {""}:
-            raise TypeError("a product of loops")
-        return Affine({k: n * right.terms.get("", 0) for k, n in left.terms.items()})
-
-    def __neg__(self) -> Affine:
-        return self * -1
-
-    def __sub__(self, other: Any) -> Affine:
-        return self + lifted(other) * -1
-
-    def __rsub__(self, other: Any) -> Affine:
-        return lifted(other) - self
-
-    __radd__, __rmul__ = __add__, __mul__
-
-
-def lifted(value: Any) -> Affine:
-    """Return an integer as an affine expression."""
-    return value if isinstance(value, Affine) else Affine({"": value})
-
-
 def affine(text: str, names: Mapping[str, Any], loops: Sequence[str]) -> dict[str, int] | None:
-    """Return the factor of each loop in an expression; None if it is not affine."""
-    try:
-        made = evaluated(parsed(text), {**names, **{k: Affine({k: 1}) for k in loops}})
-    except TypeError:  # a quotient, remainder or product of loops
-        return None
-    return {"": 0, **{k: n for k, n in lifted(made).terms.items() if n or k == ""}}
+    """Return the factor of each loop in an expression, and its constant under ``""``.
+
+    None if it is not affine: a product, quotient or remainder of loops.
+    """
+    tree = parsed(text)
+
+    def uses(node: ast.AST) -> bool:
+        return any(isinstance(n, ast.Name) and n.id in loops for n in ast.walk(node))
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, (ast.Add, ast.Sub)):
+            sides = uses(node.left) + uses(node.right)
+            if sides > isinstance(node.op, ast.Mult):
+                return None
+    zero = {**names, **dict.fromkeys(loops, 0)}
+    first = evaluated(tree, zero)
+    steps = {loop: evaluated(tree, {**zero, loop: 1}) - first for loop in loops}
+    return {"": first, **{loop: step for loop, step in steps.items() if step}}
 
 
 # Combinations -------------------------------------------------------------------------------------
@@ -267,35 +208,37 @@ class Combined:
 
         def value(op: Micro) -> Any:
             if op not in made:
-                if isinstance(op, Input) and not 0 <= op.number < len(inputs):
-                    raise ArgumentError(
-                        f"input {op.number} of a combination that was given {len(inputs)}; give it"
-                    )
-                made[op] = inputs[op.number] if isinstance(op, Input) else below(op)
+                made[op] = below(op)
             return made[op]
 
-        def below(op: Any) -> Any:
-            x, kind = value(op.x), type(op)
-            if kind is Unary:
-                return way.unary(op, x)
-            if kind is Reduce:
-                return way.reduce(op, x)
-            if kind is Reindex:
-                if len(op.index) != len(x.shape):
+        def below(op: Micro) -> Any:
+            if op.kind == "input":
+                if not 0 <= op.data[0] < len(inputs):
+                    raise ArgumentError(
+                        f"input {op.data[0]} of a combination that was given {len(inputs)}; give it"
+                    )
+                return inputs[op.data[0]]
+            args = [value(arg) for arg in op.args]
+            x = args[0]
+            if op.kind == "reindex":
+                shape, index = op.data
+                if len(index) != len(x.shape):
                     raise AxisError(
-                        f"reindex by {op.index} of a value of {len(x.shape)} dimensions; give an "
+                        f"reindex by {index} of a value of {len(x.shape)} dimensions; give an "
                         "index for each"
                     )
-                shape = tuple([evaluated(parsed(n), names) for n in op.shape])
-                return way.reindex(op, x, shape, names)
-            y = value(op.y if kind is Binary else op.index)
-            wanted = [1 if kind is Select and k == op.axis else n for k, n in enumerate(x.shape)]
-            if list(y.shape) != wanted:
-                raise AxisError(
-                    f"{kind.__name__.lower()} of values of shapes {tuple(x.shape)} and "
-                    f"{tuple(y.shape)}; the second must be {tuple(wanted)}: reindex it"
+                return way.reindex(
+                    op, x, tuple([evaluated(parsed(n), names) for n in shape]), names
                 )
-            return way.binary(op, x, y) if kind is Binary else way.select(op, x, y)
+            if len(args) == 2:
+                axis = op.data[0] if op.kind == "select" else None
+                wanted = tuple([1 if k == axis else n for k, n in enumerate(x.shape)])
+                if tuple(args[1].shape) != wanted:
+                    raise AxisError(
+                        f"{op.kind} of values of shapes {tuple(x.shape)} and "
+                        f"{tuple(args[1].shape)}; the second must be {wanted}: reindex it"
+                    )
+            return getattr(way, op.kind)(*args, *op.data)
 
         return [value(op) for op in self.outputs]
 
@@ -308,22 +251,21 @@ def combine(*outputs: Micro) -> Combined:
 class _Arrays:
     """Micro operations on NumPy arrays."""
 
-    def unary(self, op: Unary, x: Any) -> Any:
-        return UNARY[op.op][0](x)
+    def unary(self, x: Any, op: str) -> Any:
+        return UNARY[op][0](x)
 
-    def binary(self, op: Binary, x: Any, y: Any) -> Any:
-        return BINARY[op.op][0](x, y)
+    def binary(self, x: Any, y: Any, op: str) -> Any:
+        return BINARY[op][0](x, y)
 
-    def reduce(self, op: Reduce, x: Any) -> Any:
-        axes = op.axes[0] if op.op.startswith("arg") else op.axes
-        return REDUCE[op.op][0](x, axis=axes, keepdims=True)
+    def reduce(self, x: Any, op: str, axes: tuple[int, ...]) -> Any:
+        return REDUCE[op][0](x, axis=axes[0] if op.startswith("arg") else axes, keepdims=True)
 
-    def select(self, op: Select, x: Any, y: Any) -> Any:
-        return np.take_along_axis(x, y, op.axis)
+    def select(self, x: Any, index: Any, axis: int) -> Any:
+        return np.take_along_axis(x, index, axis)
 
-    def reindex(self, op: Reindex, x: Any, shape: tuple[int, ...], names: Any) -> Any:
+    def reindex(self, op: Micro, x: Any, shape: tuple[int, ...], names: Any) -> Any:
         loops = {f"i{k}": each for k, each in enumerate(np.indices(shape, sparse=True))}
-        at = [evaluated(parsed(text), {**names, **loops}) for text in op.index]
+        at = [evaluated(parsed(text), {**names, **loops}) for text in op.data[1]]
         for k, each in enumerate(at):
             _inside(op, k, np.min(each, initial=0), np.max(each, initial=0), x.shape[k])
         return np.broadcast_to(x[tuple(at)] if at else x, shape)
@@ -332,30 +274,26 @@ class _Arrays:
 class _Tensors:
     """Micro operations on tensors over the axes ``i0``, ``i1``, ..."""
 
-    def unary(self, op: Unary, x: Any) -> Any:
-        return UNARY[op.op][1](x)
+    def unary(self, x: Any, op: str) -> Any:
+        return UNARY[op][1](x)
 
-    def binary(self, op: Binary, x: Any, y: Any) -> Any:
-        return BINARY[op.op][1](x, y)
+    def binary(self, x: Any, y: Any, op: str) -> Any:
+        return BINARY[op][1](x, y)
 
-    def reduce(self, op: Reduce, x: Any) -> Any:
-        axes = [x.axes[k].name for k in op.axes]
-        return geon.broadcast(
-            REDUCE[op.op][1](x, axes[0] if op.op.startswith("arg") else axes),
-            [a.with_length(1) if a.name in axes else a for a in x.axes],
-        )
+    def reduce(self, x: Any, op: str, axes: tuple[int, ...]) -> Any:
+        over = [x.axes[k].name for k in axes]
+        return _with_ones(x, REDUCE[op][1](x, over[0] if op.startswith("arg") else over), over)
 
-    def select(self, op: Select, x: Any, y: Any) -> Any:
-        axis = x.axes[op.axis]
-        found = geon.take_along(x, y[{axis.name: 0}], axis)
-        return geon.broadcast(found, [axis.with_length(1) if a is axis else a for a in x.axes])
+    def select(self, x: Any, index: Any, axis: int) -> Any:
+        name = x.axes[axis].name
+        return _with_ones(x, geon.take_along(x, index[{name: 0}], name), [name])
 
-    def reindex(self, op: Reindex, x: Any, shape: tuple[int, ...], names: Any) -> Any:
+    def reindex(self, op: Micro, x: Any, shape: tuple[int, ...], names: Any) -> Any:
         """Return slices and windows where indices are affine, and gathered elements elsewhere."""
         loops = {f"i{k}": geon.Axis(f"i{k}", length) for k, length in enumerate(shape)}
         source = [geon.Axis(f"from{k}", length) for k, length in enumerate(x.shape)]
         y, used, rest = geon.cast_axes(x, source), set[str](), dict[Any, Any]()
-        for k, text in enumerate(op.index):
+        for k, text in enumerate(op.data[1]):
             at, axis = affine(text, names, list(loops)), source[k]
             over = [name for name in at or () if name]
             if at is None or len(over) > 2 or used & {*over} or 0 in shape:
@@ -393,6 +331,11 @@ class _Tensors:
         return geon.cast(evaluated(tree, {**names, **numbers}), "int64")
 
 
+def _with_ones(x: geon.Tensor, reduced: geon.Tensor, names: Sequence[str]) -> geon.Tensor:
+    """Return a tensor with the axes of ``x``, of length 1 those of these names."""
+    return geon.broadcast(reduced, [a.with_length(1) if a.name in names else a for a in x.axes])
+
+
 def _loops(x: geon.Tensor) -> geon.Tensor:
     """Return a tensor with its axes named as loops; its lengths must be fixed."""
     if not all(isinstance(axis.length, int) for axis in x.axes):
@@ -403,11 +346,11 @@ def _loops(x: geon.Tensor) -> geon.Tensor:
     return geon.cast_axes(x, [geon.Axis(f"i{k}", n) for k, n in enumerate(x.shape)])
 
 
-def _inside(op: Reindex, dimension: int, first: Any, last: Any, length: Any) -> None:
+def _inside(op: Micro, dimension: int, first: Any, last: Any, length: Any) -> None:
     """Raise ``IndexRangeError`` unless indices lie inside a dimension."""
     if first < 0 or last >= length:
         raise IndexRangeError(
-            f"reindex by {op.index}: indices of dimension {dimension} are {first} to {last}, and "
-            f"it has 0 to {length - 1}; change the expression {op.index[dimension]!r} or the shape "
-            f"{op.shape}"
+            f"reindex by {op.data[1]}: indices of dimension {dimension} are {first} to {last}, and "
+            f"it has 0 to {length - 1}; change the expression {op.data[1][dimension]!r} or the "
+            f"shape {op.data[0]}"
         )

@@ -21,8 +21,7 @@ class CommandOptimiser(Optimiser):
     def __init__(self, command: Command) -> None:
         super().__init__(command.attributes["rate"])
         self.command = command
-        row = command.row
-        self.states = row.inputs[2 : row.needed]
+        self.states = states_of(command)
 
     def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: UpdateStep) -> Tensor:
         """Return the new value of a weight."""
@@ -33,6 +32,11 @@ class CommandOptimiser(Optimiser):
         for name, leaf in made.items():
             step.set(leaf, as_array(outputs[name]).tensor)
         return as_array(outputs["a"]).tensor
+
+
+def states_of(command: Command) -> tuple[str, ...]:
+    """Return the names of the states of a minimiser that begin at 0."""
+    return command.row.inputs[2 : len(command.row.needed)]
 
 
 def as_optimiser(minimizer: Any, what: str) -> Optimiser:

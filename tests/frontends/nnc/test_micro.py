@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.frontends.nnc.micro import BINARY, REDUCE, UNARY, Input, Reindex, combine
+from geon.frontends.nnc.micro import BINARY, REDUCE, UNARY, Micro, combine, input
 
-A, B = Input(0), Input(1)
+A, B = input(0), input(1)
 SHAPE = ("dA0", "dA1", "dB1")
 PRODUCT = A.reindex(SHAPE, ("i0", "i1")).binary("mul", B.reindex(SHAPE, ("i1", "i2")))
 MATMUL = combine(PRODUCT.reduce("sum", 1).reindex(("dA0", "dB1"), ("i0", "0", "i1")))
@@ -152,7 +152,7 @@ def differences(function, arrays, number, step=1e-5):
 
 
 def test_operations_are_data():
-    assert A.reindex(("dA1",), ("0", "i0")) == Reindex(Input(0), ("dA1",), ("0", "i0"))
+    assert A.reindex(("dA1",), ("0", "i0")) == Micro("reindex", (A,), (("dA1",), ("0", "i0")))
     assert hash(MATMUL) == hash(combine(*MATMUL.outputs))
 
 

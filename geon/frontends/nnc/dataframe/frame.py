@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,22 +14,11 @@ from ....errors import ArgumentError, FeedError, IndexRangeError, UnavailableErr
 from ....op_graph.core.source_info import user_call
 from ....op_graph.values.dtypes import as_dtype
 from ...neon.checks import at_least_one, at_least_zero
+from ...neon.training.data import checked_division
 from .images import Jitter, read_image
 from .iterators import DataIterator
 
 Rows = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """A column: ``pull(rows, turn, *values)`` returns its values for these rows of the source.
-
-    ``values`` are those of the columns ``takes``. ``turn`` counts the passes over the data, so that
-    random columns differ between them.
-    """
-
-    pull: Callable[..., Any]
-    takes: tuple[Any, ...] = ()
 
 
 class DataFrame:
@@ -38,13 +27,14 @@ class DataFrame:
     A column is a function of row numbers (``add``) or of other columns (``map`` and the methods
     named after their function). The values of several rows are an array along its first
     dimension, or a list where their shapes differ. Methods that make columns return the frame.
+    ``turn`` counts passes over the data, so that random columns differ between them.
     """
 
     def __init__(self, rows: int) -> None:
         at_least_zero("DataFrame", "rows", rows)
-        self.rows, self.columns = int(rows), dict[Any, Column]()
-        self.order = np.arange(self.rows)
-        self.turn = 0
+        self.rows, self.order, self.turn = int(rows), np.arange(rows), 0
+        # By name: a function (rows, turn, *values), and the columns whose values it takes.
+        self.columns: dict[Any, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,73 +83,55 @@ class DataFrame:
                 f"{user_call('DataFrame.from_csv')}: {path} cannot be read as CSV ({error}); check "
                 "the path and the file, or give pandas' options, such as sep="
             ) from None
-        for name in columns or ():
-            if name not in table:
-                raise missing("DataFrame.from_csv", name, map(str, table), f"the file {path}")
-        return cls.from_array({
-            str(name): table[name].to_numpy() for name in columns or list(table)
-        })  # fmt: skip
+        known = [str(name) for name in table]
+        chosen = list(columns or known)
+        _check_names("DataFrame.from_csv", chosen, known, f"the file {path}")
+        return cls.from_array({name: table[name].to_numpy() for name in chosen})
 
     # Columns ------------------------------------------------------------------------------------
 
+    def _put(self, name: str, pull: Callable[..., Any], *columns: str) -> DataFrame:
+        _check_names(f"DataFrame, column {name!r}", columns, self.names, "the frame")
+        self.columns[name] = pull, columns
+        return self
+
+    def _each(self, name: str, function: Callable[..., Any], *columns: str) -> DataFrame:
+        """Add a column ``function(*values)`` of the values of single rows."""
+
+        def pull(rows: Rows, turn: int, *values: Any) -> Any:
+            return joined([function(*row) for row in zip(*values, strict=True)])
+
+        return self._put(name, pull, *columns)
+
     def add(self, name: str, function: Callable[[Rows], Any]) -> DataFrame:
         """Add a column whose values are ``function(rows)`` for an array of row numbers."""
-        return self._put("add", name, Column(lambda rows, turn: function(rows)))
+        return self._put(name, lambda rows, turn: function(rows))
 
     def map(self, name: str, function: Callable[..., Any], *columns: str) -> DataFrame:
         """Add a column ``function(*values)`` of the values of columns for some rows.
 
         Values are arrays or lists of several rows; the result has as many.
         """
-        return self._put(
-            "map", name, Column(lambda rows, turn, *values: function(*values), columns)
-        )
-
-    def _each(self, method: str, name: str, function: Callable[..., Any], *columns: str) -> Any:
-        """Add a column ``function(*values)`` of the values of single rows."""
-
-        def pull(rows: Rows, turn: int, *values: Any) -> Any:
-            return joined([function(*row) for row in zip(*values, strict=True)])
-
-        return self._put(method, name, Column(pull, columns))
-
-    def _put(self, method: str, name: str, column: Column) -> DataFrame:
-        self._check(method, column.takes)
-        self.columns[name] = column
-        return self
-
-    def _check(self, method: str, names: Sequence[str]) -> None:
-        for name in names:
-            if name not in self.columns:
-                raise missing(f"DataFrame.{method}", name, self.names, "the frame")
+        return self._put(name, lambda rows, turn, *values: function(*values), *columns)
 
     def make_tuple(self, name: str, *columns: str) -> DataFrame:
         """Add a column with a tuple of the values of columns."""
-        return self._put(
-            "make_tuple", name, Column(lambda rows, turn, *v: list(zip(*v, strict=True)), columns)
-        )
+        return self.map(name, lambda *values: list(zip(*values, strict=True)), *columns)
 
     def extract_tuple(self, name: str, column: str, index: int) -> DataFrame:
         """Add a column with element ``index`` of a column of tuples."""
-        return self._each("extract_tuple", name, lambda value: value[index], column)
+        return self._each(name, lambda value: value[index], column)
 
     def extract_value(self, name: str, column: str, key: str) -> DataFrame:
         """Add a column with the item or attribute ``key`` of a column of objects."""
-
-        def value_of(value: Any) -> Any:
-            return value[key] if isinstance(value, Mapping) else getattr(value, key)
-
-        return self._each("extract_value", name, value_of, column)
+        return self._each(
+            name, lambda v: v[key] if isinstance(v, Mapping) else getattr(v, key), column
+        )
 
     def one_hot(
-        self,
-        name: str,
-        column: str,
-        range: int,
-        on: float = 1,
-        off: float = 0,
+        self, name: str, column: str, range: int, on: float = 1, off: float = 0,
         dtype: Any = "float32",
-    ) -> DataFrame:
+    ) -> DataFrame:  # fmt: skip
         """Add a column of vectors of length ``range``: ``on`` at an integer's place, else ``off``.
 
         Raises ``IndexRangeError`` for an integer outside of 0 to ``range`` - 1 when it is pulled.
@@ -168,25 +140,21 @@ class DataFrame:
 
         def pull(rows: Rows, turn: int, values: Any) -> Any:
             labels = np.asarray(values)
-            wrong = (labels < 0) | (labels >= range)
+            wrong = ((labels < 0) | (labels >= range)).reshape(len(rows), -1)
             if wrong.any():
                 raise IndexRangeError(
-                    f"one_hot of the column {column!r}: {labels[wrong][0]} in row "
-                    f"{rows[wrong.reshape(len(rows), -1).any(1)][0]}, and range={range} has 0 to "
-                    f"{range - 1}; check the data, or give a larger range="
+                    f"one_hot of the column {column!r}: {labels.reshape(wrong.shape)[wrong][0]} in "
+                    f"row {rows[wrong.any(1)][0]}, and range={range} has 0 to {range - 1}; check "
+                    "the data, or give a larger range="
                 )
-            hot = labels[..., None] == np.arange(range)
-            return np.where(hot, on, off).astype(as_dtype(dtype))
+            return np.where(labels[..., None] == np.arange(range), on, off).astype(as_dtype(dtype))
 
-        return self._put("one_hot", name, Column(pull, (column,)))
+        return self._put(name, pull, column)
 
     def copy_scalar(self, name: str, column: str, dtype: Any = "float32") -> DataFrame:
         """Add a column of arrays of shape (1,) with the numbers of a column."""
-
-        def pull(rows: Rows, turn: int, values: Any) -> Any:
-            return np.asarray(values).astype(as_dtype(dtype)).reshape(len(rows), 1)
-
-        return self._put("copy_scalar", name, Column(pull, (column,)))
+        kind = as_dtype(dtype)
+        return self.map(name, lambda values: np.asarray(values).astype(kind)[:, None], column)
 
     def truncate(self, name: str, column: str, lengths: str) -> DataFrame:
         """Add a column of arrays cut to the largest of their ``lengths``, along dimension 0.
@@ -195,11 +163,10 @@ class DataFrame:
         """
 
         def cut(value: Any, length: Any) -> Any:
-            length = np.asarray(length)
-            along = (slice(None), slice(int(length.max())))
-            return value[along[length.ndim == 0 :]]
+            along = (slice(None), slice(int(np.max(length))))
+            return value[along[np.ndim(length) == 0 :]]
 
-        return self._each("truncate", name, cut, column, lengths)
+        return self._each(name, cut, column, lengths)
 
     def one_squared(self, name: str, lengths: str, size: int, dtype: Any = "float32") -> DataFrame:
         """Add a column of masks (..., size, size): 1 where both indices are less than a length."""
@@ -208,11 +175,11 @@ class DataFrame:
             inside = np.arange(size) < np.asarray(length)[..., None]
             return (inside[..., :, None] & inside[..., None, :]).astype(as_dtype(dtype))
 
-        return self._each("one_squared", name, mask, lengths)
+        return self._each(name, mask, lengths)
 
     def read_image(self, name: str, column: str) -> DataFrame:
         """Add a column of the images (height, width, channels) of uint8 at a column of paths."""
-        return self._each("read_image", name, read_image, column)
+        return self._each(name, read_image, column)
 
     def image_random_jitter(
         self, name: str, column: str, jitter: Jitter, seed: int = 0
@@ -223,7 +190,7 @@ class DataFrame:
             draws = [np.random.default_rng([seed, turn, row]) for row in rows]
             return joined([jitter(r, image) for r, image in zip(draws, images, strict=True)])
 
-        return self._put("image_random_jitter", name, Column(pull, (column,)))
+        return self._put(name, pull, column)
 
     # Frames of frames -----------------------------------------------------------------------------
 
@@ -232,44 +199,30 @@ class DataFrame:
 
         The last row is of the remaining ones.
         """
-        return self._groups("sample", {name: (column, function)}, size, "keep")
+        return self.combine(column, size=size)._each(name, function, column)
 
     def combine(self, *columns: str, size: int, last: str = "keep") -> DataFrame:
         """Return a frame of batches: row k has the rows k size to (k + 1) size of each column.
 
         ``last="drop"`` omits a last batch that is shorter.
         """
-        if last not in ("keep", "drop"):
-            raise ArgumentError(
-                f"{user_call('DataFrame.combine')}: there is no last={last!r}; give 'keep' or "
-                "'drop'"
-            )
-        chosen = columns or self.names
-        return self._groups("combine", {name: (name, None) for name in chosen}, size, last)
-
-    def _groups(self, method: str, made: Mapping[str, Any], size: int, last: str) -> DataFrame:
-        """Return a frame of functions of ``size`` rows of columns."""
-        at_least_one(f"DataFrame.{method}", "size", size)
-        self._check(method, [column for column, _ in made.values()])
-        names = list(dict.fromkeys(column for column, _ in made.values()))
+        names = columns or self.names
+        checked_division("DataFrame.combine", size, last, (0, 1))
+        _check_names("DataFrame.combine", names, self.names, "the frame")
+        frame = DataFrame(-(-self.rows // size) if last == "keep" else self.rows // size)
 
         def groups(rows: Rows, turn: int) -> Any:
             bounds = [(row * size, min((row + 1) * size, self.rows)) for row in rows]
             at = np.concatenate([np.arange(*each) for each in bounds] or [np.arange(0)])
-            ends = np.cumsum([end - begin for begin, end in bounds])
             values = self._values(names, at, turn)
-            return {
-                name: [
-                    values[name][e - (j - i) : e] for (i, j), e in zip(bounds, ends, strict=True)
-                ]
-                for name in names
-            }
+            ends = np.cumsum([0, *[end - begin for begin, end in bounds]])
+            found = {n: [v[i:j] for i, j in pairwise(ends)] for n, v in values.items()}
+            return [{n: v[k] for n, v in found.items()} for k in range(len(rows))]
 
-        frame = DataFrame(-(-self.rows // size) if last == "keep" else self.rows // size)
-        key = ("rows", *made)  # a column without a name: one pull of the parent for all columns
-        frame.columns[key] = Column(groups)
-        for name, (column, function) in made.items():
-            frame.columns[name] = Column(_part(column, function), (key,))
+        key = ("rows", *names)  # a column without a name: one pull of this frame for all columns
+        frame.columns[key] = groups, ()
+        for name in names:
+            frame.columns[name] = (lambda rows, turn, g, n=name: [each[n] for each in g]), (key,)
         return frame
 
     def shuffle(self, seed: int = 0) -> DataFrame:
@@ -285,7 +238,7 @@ class DataFrame:
 
         No other column is computed than those and what they take.
         """
-        self._check("pull", columns)
+        _check_names("DataFrame.pull", columns, self.names, "the frame")
         at = np.atleast_1d(np.arange(self.rows)[rows] if isinstance(rows, slice) else rows)
         if at.size and not (0 <= at.min() and at.max() < self.rows):
             raise IndexRangeError(
@@ -297,27 +250,24 @@ class DataFrame:
 
     def _values(self, names: Sequence[str], at: Rows, later: int = 0) -> dict[str, Any]:
         """Return the values of columns at places of the order, in a turn ``later`` than now."""
-        rows, turn, found = self.order[at], self.turn + later, dict[str, Any]()
+        rows, turn, found = self.order[at], self.turn + later, dict[Any, Any]()
 
-        def value(name: str) -> Any:
+        def value(name: Any) -> Any:
             if name not in found:
-                column = self.columns[name]
-                made = column.pull(rows, turn, *[value(each) for each in column.takes])
-                if not isinstance(made, dict) and len(made) != len(rows):
+                pull, takes = self.columns[name]
+                found[name] = made = pull(rows, turn, *[value(each) for each in takes])
+                if len(made) != len(rows):
                     raise FeedError(
                         f"the column {name!r} has {len(made)} values for {len(rows)} rows; let its "
                         "function return one for each row"
                     )
-                found[name] = made
             return found[name]
 
-        for name in names:
-            value(name)
-        return found
+        return {name: value(name) for name in names}
 
     def iterate(self, *columns: str, prefetch: int = 0) -> DataIterator:
         """Return an iterator over the rows of columns, by default all."""
-        self._check("iterate", columns)
+        _check_names("DataFrame.iterate", columns, self.names, "the frame")
         return DataIterator(self, columns or self.names, prefetch)
 
     def __len__(self) -> int:
@@ -327,13 +277,6 @@ class DataFrame:
         return f"DataFrame({self.rows} rows; {', '.join(self.names)})"
 
 
-def _part(column: str, function: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return the function of a column of groups of rows."""
-    if function is None:
-        return lambda rows, turn, groups: groups[column]
-    return lambda rows, turn, groups: joined([function(group) for group in groups[column]])
-
-
 def take(values: Any, rows: Rows) -> Any:
     """Return the elements of an array or list at these positions."""
     return values[rows] if isinstance(values, np.ndarray) else [values[row] for row in rows]
@@ -341,17 +284,17 @@ def take(values: Any, rows: Rows) -> Any:
 
 def joined(values: list[Any]) -> Any:
     """Return the values of rows as an array; the list if they are no arrays of one shape."""
-    if not values:
-        return values
-    if all(isinstance(value, (bool, int, float, np.number, np.bool)) for value in values):
+    if values and all(isinstance(v, (bool, int, float, np.number, np.bool)) for v in values):
         return np.array(values)
     kinds = {(v.shape, v.dtype) if isinstance(v, np.ndarray) else None for v in values}
     return np.stack(values) if len(kinds) == 1 and None not in kinds else values
 
 
-def missing(method: str, name: Any, known: Any, where: str) -> ArgumentError:
-    """Return the error for a column that does not exist."""
-    return ArgumentError(
-        f"{user_call(method)}: {where} has no column {name!r}; it has "
-        f"{', '.join(map(repr, known)) or 'none'}"
-    )
+def _check_names(method: str, names: Sequence[Any], known: Sequence[str], where: str) -> None:
+    """Raise ``ArgumentError`` for a column that does not exist."""
+    for name in names:
+        if name not in known:
+            raise ArgumentError(
+                f"{user_call(method)}: {where} has no column {name!r}; it has "
+                f"{', '.join(map(repr, known)) or 'none'}"
+            )

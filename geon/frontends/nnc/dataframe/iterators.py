@@ -50,7 +50,6 @@ class DataIterator:
                 f"{user_call('DataIterator.peek')}: there is no current row before next(); call it "
                 "first"
             )
-        self.frame._check("peek", columns)
         return self._at(self._row, columns or self.names)
 
     def prefetch(self, count: int) -> None:

@@ -47,6 +47,11 @@ def numpy_of(value: Value) -> np.ndarray[Any, Any]:
     return found.transpose(order).reshape([int(n) for n in given.shape])
 
 
+def replaced(value: PositionalArray, tensor: geon.Tensor) -> PositionalArray:
+    """Return a value with another tensor over its axes."""
+    return array(tensor, [None if d is None else d.name for d in value.dims])
+
+
 def kind_of(value: Value | None) -> Kind:
     """Return what a recorded function depends on: dtype, axes, and their positions."""
     if value is None:

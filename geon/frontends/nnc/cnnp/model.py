@@ -15,8 +15,9 @@ import geon
 from ....errors import ArgumentError, AxisError, GeonError
 from ....op_graph.autodiff.remat import checkpoint
 from ....op_graph.core.source_info import user_call
-from ...positional.values import Value, array, as_array
+from ...positional.values import Value, as_array
 from ..commands import cmd
+from ..recorded import replaced
 from ..tensors import TensorParam
 from .parameters import Parameter, Parameters, selected
 from .training import Build, Trainable
@@ -104,23 +105,17 @@ class Model(Trainable):
 
     def _checkpointed(self, build: Build, values: list[Value]) -> list[Value]:
         given = [as_array(value) for value in values]
-        names: list[Any] = []
+        dims: list[Any] = []
         inner = replace(build, updates=dict(build.updates))
 
         def function(*tensors: geon.Tensor) -> Any:
-            placed: list[Value] = [
-                array(tensor, [d and d.name for d in value.dims])
-                for tensor, value in zip(tensors, given, strict=True)
-            ]
-            made = [as_array(value) for value in self.now.forward(inner, placed)]
-            names[:] = [[d and d.name for d in value.dims] for value in made]
-            fresh = [v for k, v in inner.updates.items() if build.updates.get(k) is not v]
-            return [value.tensor for value in made], fresh
+            placed: list[Any] = [replaced(v, t) for v, t in zip(given, tensors, strict=True)]
+            dims[:] = made = [as_array(value) for value in self.now.forward(inner, placed)]
+            return [value.tensor for value in made], list(inner.updates.values())
 
-        found, fresh = checkpoint(function)(*[value.tensor for value in given])
-        changed = [k for k, v in inner.updates.items() if build.updates.get(k) is not v]
-        build.updates |= dict(zip(changed, fresh, strict=True))
-        return [array(tensor, dims) for tensor, dims in zip(found, names, strict=True)]
+        found, states = checkpoint(function)(*[value.tensor for value in given])
+        build.updates.update(zip(inner.updates, states, strict=True))
+        return [replaced(value, tensor) for value, tensor in zip(dims, found, strict=True)]
 
     def __call__(self, *inputs: Any) -> Any:
         """Return a description if inputs are ``input()`` or results of models; else arrays.
@@ -149,10 +144,9 @@ class Model(Trainable):
         found = [(path + name, used, name) for name in used.own]
         for number, part in enumerate(used.parts):
             found += part.places(f"{path}{part.name or number}.")
-        once: dict[Any, tuple[str, Model, str]] = {}
-        for place in found:
-            once.setdefault((id(place[1]), place[2]), place)
-        return list(once.values())
+        return list(
+            {(owner, name): (p, owner, name) for p, owner, name in reversed(found)}.values()
+        )[::-1]
 
     def parameters(self, selector: str = "all", index: int | None = None) -> Parameters:
         """Return the parameters that a selector chooses, or the one of a number among them.
@@ -161,6 +155,10 @@ class Model(Trainable):
         in which ``*`` matches any text. Raises ``ArgumentError`` for a pattern that matches none.
         """
         return Parameters(self, selected(self.places(), selector, index))
+
+    def held(self) -> list[Parameter]:
+        """Return all parameters and states, once each."""
+        return list(dict.fromkeys(owner.own[name] for _, owner, name in self.places()))
 
     def models(self) -> list[Model]:
         """Return the model and all models inside of it."""
@@ -171,14 +169,10 @@ class Model(Trainable):
         return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        made = type(self).__new__(type(self))
-        memo[id(self)] = made
-        fresh: dict[str, Any] = {"own": {}, "compiled": None, "hooks": [*self.hooks]}
-        for key, value in vars(self).items():
-            kept = key in ("attributes", "row", "function")
-            vars(made)[key] = (
-                fresh[key] if key in fresh else value if kept else copy.deepcopy(value, memo)
-            )
+        made = memo[id(self)] = type(self).__new__(type(self))
+        vars(made).update(vars(self), own={}, compiled=None, hooks=[*self.hooks])
+        for key in vars(self).keys() - {"own", "compiled", "hooks", "attributes", "function"}:
+            vars(made)[key] = copy.deepcopy(vars(self)[key], memo)
         return made
 
     def absorb(self, other: Model, *inputs: Any) -> None:
@@ -218,7 +212,7 @@ class Model(Trainable):
         """Return a table of the parameters: path, kind, shape, and a mark for frozen ones."""
         rows = [
             f"{path:24} {p.kind:7} {p.leaf.dtype.name}{p.shape}{'' if p.trainable else ' frozen'}"
-            for (path, owner, name) in self.places()
+            for path, owner, name in self.places()
             for p in [owner.own[name]]
         ]
         return "\n".join([repr(self), *rows])
@@ -287,11 +281,6 @@ class Scope:
     build: Build
 
     @property
-    def training(self) -> bool:
-        """True in training."""
-        return self.build.training
-
-    @property
     def format(self) -> str:
         """The layout of images."""
         return str(self.model.attributes.get("format") or self.build.format)
@@ -337,7 +326,7 @@ class Scope:
         """Return a state with the value that models called before have given it in this build."""
         given = self.model.own[name].value
         new = self.build.updates.get(self.model.own[name].leaf)
-        return given if new is None else array(new, [d and d.name for d in given.dims])
+        return given if new is None else replaced(given, new)
 
     def keep(self, name: str, value: Value | None) -> None:
         """Assign a value to a state after the step."""

@@ -102,8 +102,8 @@ def batch_norm(m: Scope, x: Value, **options: Any) -> Made:
     for name, first in (("mean", 0.0), ("var", 1.0)):
         m.parameter(name, count, first, "state")
     given = x, scale, shift, m.state("mean"), m.state("var")
-    outputs = m.exec("batch_norm", *given, **options, is_test=not m.training)
-    if m.training:
+    outputs = m.exec("batch_norm", *given, **options, is_test=not m.build.training)
+    if m.build.training:
         m.keep("mean", outputs[1])
         m.keep("var", outputs[2])
     return outputs[:1]
@@ -162,7 +162,7 @@ def lstm(
     size = sum(shape[0] * (shape[1] if len(shape) > 1 else 1) for shape in shapes)
     w = m.parameter("weight", (size,), Uniform(m.build.random, -(hidden**-0.5), hidden**-0.5))
     given = x, lengths, None, None, w
-    outputs = m.exec("lstm", *given, hidden=hidden, is_test=not m.training, **options)
+    outputs = m.exec("lstm", *given, hidden=hidden, is_test=not m.build.training, **options)
     return outputs if states else outputs[:1]
 
 
@@ -192,7 +192,7 @@ def attention(
 
 def dropout(m: Scope, x: Value, *, p: float = 0.5, entirety: bool = False) -> Made:
     """Return ``x``; in training with elements 0 with probability ``p``, and the others scaled."""
-    return m.exec("dropout", x, p=p, entirety=entirety)[:1] if m.training else x
+    return m.exec("dropout", x, p=p, entirety=entirety)[:1] if m.build.training else x
 
 
 def concat(m: Scope, *xs: Value, axis: int = -1) -> Made:

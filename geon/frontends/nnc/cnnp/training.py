@@ -48,9 +48,8 @@ class Trainable:
 
     if TYPE_CHECKING:
         run: Any
-        parameters: Any
         places: Any
-        models: Any
+        held: Any
         notify: Any
     compiled: Compiled | None
 
@@ -75,14 +74,14 @@ class Trainable:
             transformer = make_transformer(transformer)
         self.compiled = Compiled(self, chosen, loss, transformer, seed, format)
         if inputs:
-            self.compiled.create([as_param(each) for each in inputs])
+            self.compiled.create(inputs)
 
     def _compiled(self, values: Sequence[Value] = ()) -> Compiled:
         """Return what compile made; without it, with the defaults."""
         if self.compiled is None:
             self.compiled = Compiled(self)
         if not self.compiled.created and values:
-            self.compiled.create([as_param(value) for value in values])
+            self.compiled.create(values)
         return self.compiled
 
     def fit(self, inputs: Any, fits: Any) -> Array:
@@ -147,8 +146,8 @@ class Trainable:
         return [y for y in made.step(values, "evaluate", training, made.state()) if y is not None]
 
     def trained(self) -> list[Parameter]:
-        """Return the parameters that are not frozen, once each."""
-        return self._compiled().trained()
+        """Return the parameters that are not frozen."""
+        return [parameter for parameter in self.held() if parameter.trainable]
 
     def backward(self, *gradients: Any) -> list[Array | None]:
         """Add to the gradients of the parameters, for gradients of the last outputs; ones if none.
@@ -165,7 +164,7 @@ class Trainable:
         values, outputs = made.last
         made.last = None
         total = seeded_sum(outputs, [None if g is None else eager_value(g) for g in gradients])
-        weights = made.trained()
+        weights = self.trained()
         inputs = [v for v in values if v.dtype.kind == "f"]
         leaves = [p.leaf for p in weights] + [as_array(v).tensor for v in inputs]
         found: Any = geon.deriv(total, leaves, unreached="zero")
@@ -181,7 +180,7 @@ class Trainable:
     def apply_gradients(self) -> None:
         """Move the parameters by the accumulated gradients, and forget these."""
         made = self._compiled()
-        moved = [p for p in made.trained() if p.gradient is not None]
+        moved = [p for p in self.trained() if p.gradient is not None]
         with made.device():
             for optimiser, group in made.groups(moved):
                 eager.function(optimiser.update)(
@@ -208,21 +207,18 @@ class Trainable:
         results = [as_array(value).tensor for value in outputs]
         if training:
             total = seeded_sum(outputs, [])
-            results += geon.deriv(total, [p.leaf for p in made.trained()], unreached="zero")
-        f = made.transformer_or_default().computation(
-            [*results, *build.effects()], *[leaf.tensor for leaf in leaves]
-        )
-        own = [owner.own[name] for _, owner, name in self.places()]
-        return sum(p.leaf.dtype.itemsize * int(np.prod(p.shape)) for p in own) + int(f.peak_bytes())
+            results += geon.deriv(total, [p.leaf for p in self.trained()], unreached="zero")
+        transformer = made.transformer or make_transformer()
+        given = [leaf.tensor for leaf in leaves]
+        f = transformer.computation([*results, *build.effects()], *given)
+        own = sum(p.leaf.dtype.itemsize * int(np.prod(p.shape)) for p in self.held())
+        return own + int(f.peak_bytes())
 
     # Files --------------------------------------------------------------------------------------
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write all parameters and states to a safetensors file, by path in the model."""
-        store, leaves, own = self._stored()
-        for path_, parameter in own.items():
-            store.set(leaves[path_], parameter.numpy())
-        store.save(path)
+        self._stored()[0].save(path)
 
     def read(self, path: str | os.PathLike[str], *, strict: bool = True) -> Any:
         """Set all parameters and states from a file, and return geon's report of what was read.
@@ -230,31 +226,26 @@ class Trainable:
         Raises ``CheckpointError`` for a damaged file, and with ``strict`` for names or shapes that
         differ; then nothing changes.
         """
-        store, leaves, own = self._stored()
-        for path_, parameter in own.items():
-            store.set(leaves[path_], parameter.numpy())
+        store, leaves = self._stored()
         report = store.restore(path, strict=strict)
-        for path_, parameter in own.items():
-            parameter.set(store.get(leaves[path_]))
+        for leaf, parameter in leaves:
+            parameter.set(store.get(leaf))
         return report
 
-    def _stored(self) -> tuple[Any, dict[str, Any], dict[str, Parameter]]:
+    def _stored(self) -> tuple[Any, list[tuple[Any, Parameter]]]:
         """Return a transformer with a variable for each parameter, named by its path."""
-        own = {path: owner.own[name] for path, owner, name in self.places()}
+        own = [(path, owner.own[name]) for path, owner, name in self.places()]
         if not own:
             raise ArgumentError(
                 f"{user_call('a file')}: the model has no parameters yet; compile it first"
             )
-        leaves = {
-            path: geon.Variable(
-                [geon.Axis(f"d{k}", n) for k, n in enumerate(p.shape)], p.leaf.dtype, name=path,
-                initial_value=0,
-            )
-            for path, p in own.items()
-        }  # fmt: skip
-        store = make_transformer("numpy")
-        store.computation(list(leaves.values()))
-        return store, leaves, own
+        store, made = make_transformer("numpy"), []
+        for path, p in own:
+            axes = [geon.Axis(f"d{k}", n) for k, n in enumerate(p.shape)]
+            value = p.numpy()
+            made.append((geon.Variable(axes, value.dtype, name=path, initial_value=value), p))
+        store.computation([leaf for leaf, _ in made])
+        return store, made
 
 
 class Compiled:
@@ -280,13 +271,9 @@ class Compiled:
         """Return a context in which the transformer computes."""
         return nullcontext() if self.transformer is None else eager.use(self.transformer)
 
-    def transformer_or_default(self) -> Transformer:
-        """Return the transformer that computes."""
-        return make_transformer() if self.transformer is None else self.transformer
-
-    def create(self, params: Sequence[TensorParam]) -> None:
-        """Create the parameters for inputs of these params."""
-        self.trace(params, False)
+    def create(self, inputs: Sequence[Any]) -> None:
+        """Create the parameters for inputs of these shapes."""
+        self.trace([as_param(each) for each in inputs], False)
         self.created = True
 
     def trace(self, params: Sequence[TensorParam], training: bool) -> tuple[Any, Any, Build]:
@@ -298,21 +285,12 @@ class Compiled:
     def begin(self, values: Sequence[Value], training: bool) -> Build:
         """Return a build for inputs; parameters have the dtype of the first input of floats."""
         floats = [value.dtype.name for value in values if value.dtype.kind == "f"]
-        return Build(training, self.random, self.format, *floats[:1])
+        return Build(training, self.random, self.format, (floats or ["float32"])[0])
 
     def state(self) -> Any:
         """Return what a recorded step depends on beside its inputs."""
-        own = [owner.own[name] for _, owner, name in self.model.places()]
-        return (
-            tuple([(id(p), p.trainable, id(p.minimizer)) for p in own]),
-            tuple([m.checkpointing for m in self.model.models()]),
-            id(self.minimizer),
-        )
-
-    def trained(self) -> list[Parameter]:
-        """Return the parameters that are not frozen, once each."""
-        own = [owner.own[name] for _, owner, name in self.model.places()]
-        return [p for p in dict.fromkeys(own) if p.trainable]
+        own = [(p, p.trainable, p.minimizer) for p in self.model.held()]
+        return tuple(own), tuple([m.checkpointing for m in self.model.models()]), self.minimizer
 
     def groups(self, parameters: Iterable[Parameter]) -> list[tuple[Optimiser, list[Parameter]]]:
         """Return each optimiser with its parameters; raise ``ArgumentError`` if there is none."""
@@ -337,7 +315,7 @@ class Compiled:
             losses = self.loss.apply([*outputs, *wanted], format=self.format)[0]
         else:
             losses = self.loss(*outputs, *wanted)
-        weights, effects = self.trained(), build.effects()
+        weights, effects = self.model.trained(), build.effects()
         found = geon.deriv(seeded_sum([losses], []), [p.leaf for p in weights], unreached="zero")
         gradients = dict(zip(weights, found, strict=True))
         for optimiser, group in self.groups(weights):

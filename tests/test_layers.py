@@ -115,6 +115,15 @@ ALLOWED = {
         "geon.version",
         "geon.frontends.neon*",
     ],
+    # Graphs of commands plan one arena for their tensors.
+    "geon.frontends.nnc": [
+        "geon",
+        "geon.errors",
+        "geon.op_graph*",
+        "geon.transformers.base",
+        "geon.transformers.runtime.arena",
+        "geon.frontends.positional*",
+    ],
     "geon.testing": ["geon*"],
     # Densities of the public functions, beside the draws of geon.Random and their checks.
     "geon.distributions": ["geon", "geon.errors", "geon.op_graph*"],
@@ -405,9 +414,10 @@ NAMES_OF_THE_FIELD = {"Exponential", "Uniform"}
 
 
 def test_no_two_classes_share_a_name():
-    """The frontend of Brainstorm has its names, some of which neon has too."""
+    """The frontends of Brainstorm and NNC have their names, some of which others have too."""
+    own = [f"geon.frontends.{name}." for name in ("brainstorm", "nnc")]
     found = Counter(
-        (module.startswith("geon.frontends.brainstorm"), node.name)
+        (tuple(map(f"{module}.".startswith, own)), node.name)
         for module, path in MODULES.items()
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")

@@ -24,6 +24,7 @@ from .tensors import Tensor, TensorParam, map_tensor, read_tensors, write_tensor
 __all__ = [
     "Command", "Exec", "ExecSymbol", "Graph", "Schedule", "Signal", "Stream", "SymbolicGraph",
     "Tensor", "TensorParam", "TensorSymbol", "allows_inplace", "autotune", "cmd", "cmd_exec",
-    "command_table", "data_parallel", "enforces_inplace", "hint_auto", "infer_params", "lstm_shapes", "map_tensor",
-    "memory_compression", "memory_reduction", "read_tensors", "write_tensors",
+    "command_table", "data_parallel", "enforces_inplace", "hint_auto", "infer_params",
+    "lstm_shapes", "map_tensor", "memory_compression", "memory_reduction", "read_tensors",
+    "write_tensors",
 ]  # fmt: skip

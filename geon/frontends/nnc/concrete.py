@@ -60,29 +60,19 @@ class Graph(GraphBase):
         self._is_cancelled = False
 
     def exec(
-        self,
-        command: Command,
-        inputs: Sequence[Tensor | None],
-        outputs: Sequence[Tensor | None],
+        self, command: Command, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor | None],
         name: str | None = None,
-    ) -> Exec:
+    ) -> Exec:  # fmt: skip
         """Add a node and return it; edges are added with ``concat``."""
         node = Exec(self, command, inputs, outputs, name or f"{command.name}{len(self.nodes)}")
         self.add_node(node)
         return node
 
     def while_(
-        self,
-        loop: Graph,
-        condition: Condition | int,
-        carry_overs: dict[Tensor, Tensor],
-        outputs: dict[Tensor, Tensor],
-        *,
-        reads: Sequence[Tensor] = (),
-        breakpoints: Sequence[Exec] = (),
-        max_steps: int | None = None,
-        name: str = "while",
-    ) -> Exec:
+        self, loop: Graph, condition: Condition | int, carry_overs: dict[Tensor, Tensor],
+        outputs: dict[Tensor, Tensor], *, reads: Sequence[Tensor] = (),
+        breakpoints: Sequence[Exec] = (), max_steps: int | None = None, name: str = "while",
+    ) -> Exec:  # fmt: skip
         """Add a loop over another graph, and return its node.
 
         ``condition`` is the number of steps, or a function from the number of steps so far and the
@@ -97,15 +87,10 @@ class Graph(GraphBase):
         return self.exec(command, inputs, list(outputs.values()), name)
 
     def case_of(
-        self,
-        index: Condition,
-        reads: Sequence[Tensor],
-        cases: Sequence[tuple[Graph, Sequence[Tensor]]],
-        outputs: Sequence[Tensor],
-        *,
-        default: Sequence[Tensor] | None = None,
-        name: str = "case_of",
-    ) -> Exec:
+        self, index: Condition, reads: Sequence[Tensor],
+        cases: Sequence[tuple[Graph, Sequence[Tensor]]], outputs: Sequence[Tensor], *,
+        default: Sequence[Tensor] | None = None, name: str = "case_of",
+    ) -> Exec:  # fmt: skip
         """Add a node that runs one of several graphs, each with its results.
 
         ``index`` is a function from the geon tensors of ``reads`` to an integer. ``default`` are
@@ -203,10 +188,16 @@ class Graph(GraphBase):
         stream_of: dict[Any, int] = {}
         waits: dict[Any, tuple[Any, ...]] = {}
         for node in order:
-            heirs = [p for p in before[node] if last[stream_of[p]] is p
-                     and max(after[p], key=rank.__getitem__) is node]  # fmt: skip
-            ended = [k for k, tail in enumerate(last) if tail in earlier[node]
-                     and not any(m not in stream_of and m is not node for m in after[tail])]  # fmt: skip
+            heirs = [
+                p
+                for p in before[node]
+                if last[stream_of[p]] is p and max(after[p], key=rank.__getitem__) is node
+            ]
+            ended = [
+                k
+                for k, tail in enumerate(last)
+                if tail in earlier[node] and all(m in stream_of or m is node for m in after[tail])
+            ]
             if heirs:
                 chosen = stream_of[max(heirs, key=rank.__getitem__)]
             elif ended:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import ArgumentError, OrderError
 from .commands.command import Command
-from .lowering import Condition, Node, case_command, loop_command, root
+from .lowering import Condition, case_command, loop_command, root
 from .tensors import TensorParam
 
 
@@ -18,13 +18,9 @@ class GraphNode:
     """
 
     def __init__(
-        self,
-        graph: GraphBase,
-        command: Command,
-        inputs: Sequence[Any],
-        outputs: Sequence[Any],
+        self, graph: GraphBase, command: Command, inputs: Sequence[Any], outputs: Sequence[Any],
         name: str,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.graph, self.command, self.name = graph, command, name
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.params: list[TensorParam | None] = [None if x is None else x.param for x in inputs]
@@ -160,15 +156,10 @@ class GraphBase:
     # Loops and branches ---------------------------------------------------------------------------
 
     def loop_parts(
-        self,
-        loop: GraphBase,
-        condition: Condition | int,
-        reads: Sequence[Any],
-        carry_overs: dict[Any, Any],
-        outputs: Sequence[Any],
-        breakpoints: Sequence[Any],
+        self, loop: GraphBase, condition: Condition | int, reads: Sequence[Any],
+        carry_overs: dict[Any, Any], outputs: Sequence[Any], breakpoints: Sequence[Any],
         max_steps: int | None,
-    ) -> tuple[Command, list[Any]]:
+    ) -> tuple[Command, list[Any]]:  # fmt: skip
         """Return the command of a loop over another graph's nodes, and the slots that it reads."""
         order = loop.topsort()
         for start, end in carry_overs.items():
@@ -188,12 +179,9 @@ class GraphBase:
         return loop_command(early, late, condition, reads, carry_overs, outputs, max_steps)
 
     def case_parts(
-        self,
-        index: Condition,
-        reads: Sequence[Any],
-        cases: Sequence[tuple[GraphBase, Sequence[Any]]],
-        default: Sequence[Any] | None,
-    ) -> tuple[Command, list[Any]]:
+        self, index: Condition, reads: Sequence[Any],
+        cases: Sequence[tuple[GraphBase, Sequence[Any]]], default: Sequence[Any] | None,
+    ) -> tuple[Command, list[Any]]:  # fmt: skip
         """Return the command that runs one of several graphs, and the slots that it reads."""
         if not cases:
             raise ArgumentError("case_of has no cases; give pairs of a graph and its results")
@@ -238,7 +226,7 @@ def reached(starts: Iterable[Any], ways: dict[Any, list[Any]]) -> set[Any]:
     return found
 
 
-def all_slots(nodes: Iterable[Node]) -> list[Any]:
+def all_slots(nodes: Iterable[Any]) -> list[Any]:
     """Return the wholes that nodes read or write, in order."""
     return list(
         dict.fromkeys(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import geon
 
@@ -40,27 +40,8 @@ def with_part(part: Part, whole: Value, new: Value) -> Value:
     return array(tensor, [None if d is None else d.name for d in given.dims])
 
 
-class Slot(Protocol):
-    """A tensor or a symbol: ``base`` is what it is a part of, None for a whole."""
-
-    base: Any
-    part: Part | None
-
-    @property
-    def param(self) -> TensorParam:
-        """The shape, dtype, layout and device."""
-
-
-class Node(Protocol):
-    """A command on slots; ``params`` are those of its inputs, also where they are None."""
-
-    command: Command
-    inputs: list[Any]
-    outputs: list[Any]
-    params: list[TensorParam | None]
-    name: str
-
-
+# A slot is a tensor or a symbol: ``base`` is what it is a ``part`` of, None for a whole. A node is a
+# ``graph_base.GraphNode``.
 Env = dict[Any, Any]
 
 
@@ -103,7 +84,7 @@ def zeros(param: TensorParam) -> PositionalArray:
     return PositionalArray(geon.broadcast(number, own) if own else number, tuple(axes))
 
 
-def lower(nodes: Iterable[Node], env: Env, random: Any) -> None:
+def lower(nodes: Iterable[Any], env: Env, random: Any) -> None:
     """Compute nodes in order, reading and writing the values of ``env``."""
     for node in nodes:
         values = [None if x is None else read(env, x) for x in node.inputs]
@@ -119,7 +100,7 @@ def lower(nodes: Iterable[Node], env: Env, random: Any) -> None:
             write(env, slot, cast(value, slot.param.dtype))
 
 
-def outer_reads(nodes: Sequence[Node]) -> list[Any]:
+def outer_reads(nodes: Sequence[Any]) -> list[Any]:
     """Return the wholes that nodes read before they write them, in order."""
     found: dict[Any, None] = {}
     done: set[Any] = set()
@@ -142,14 +123,9 @@ def tensors_of(env: Env, slots: Iterable[Any]) -> list[geon.Tensor]:
 
 
 def loop_command(
-    before: Sequence[Node],
-    after: Sequence[Node],
-    condition: Condition | int,
-    reads: Sequence[Any],
-    carries: dict[Any, Any],
-    outputs: Sequence[Any],
-    max_steps: int | None = None,
-) -> tuple[Command, list[Any]]:
+    before: Sequence[Any], after: Sequence[Any], condition: Condition | int, reads: Sequence[Any],
+    carries: dict[Any, Any], outputs: Sequence[Any], max_steps: int | None = None,
+) -> tuple[Command, list[Any]]:  # fmt: skip
     """Return the command of a loop over nodes, and the slots that are its inputs.
 
     In each step ``before`` run, the condition is tested, and ``after`` run; then each key of
@@ -177,7 +153,7 @@ def loop_command(
         ]
         like = [ordered(value) for value in first]
 
-        def entered(tensors: Sequence[geon.Tensor], nodes: Sequence[Node]) -> Env:
+        def entered(tensors: Sequence[geon.Tensor], nodes: Sequence[Any]) -> Env:
             held = [array(t, p.dims) for t, p in zip(tensors, like, strict=True)]
             env = {**outer, **dict(zip(carries, held, strict=False))}
             for slot, value in zip(kept, held[len(carries) :], strict=True):
@@ -216,11 +192,9 @@ def loop_command(
 
 
 def case_command(
-    index: Condition,
-    reads: Sequence[Any],
-    cases: Sequence[tuple[Sequence[Node], Sequence[Any]]],
+    index: Condition, reads: Sequence[Any], cases: Sequence[tuple[Sequence[Any], Sequence[Any]]],
     default: Sequence[Any] | None,
-) -> tuple[Command, list[Any]]:
+) -> tuple[Command, list[Any]]:  # fmt: skip
     """Return the command that runs one of several lists of nodes, and its inputs.
 
     ``index`` takes the tensors of ``reads`` and returns an integer. Each case has its nodes and the
@@ -239,7 +213,7 @@ def case_command(
         outer = dict(zip(inputs, values, strict=True))
         like = [ordered(zeros(param)) for param in shapes]
 
-        def branch(nodes: Sequence[Node], results: Sequence[Any]) -> Callable[[], Any]:
+        def branch(nodes: Sequence[Any], results: Sequence[Any]) -> Callable[[], Any]:
             def run() -> list[geon.Tensor]:
                 env = dict(outer)
                 lower(nodes, env, geon.Random(0))

@@ -38,13 +38,12 @@ class TensorParam:
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", tuple([int(n) for n in self.shape]))
         object.__setattr__(self, "dtype", np.dtype(self.dtype).name)
-        for what, given, known in (
-            ("dtype", self.dtype, tuple(ALL_DTYPES)),
-            ("format", self.format, FORMATS),
-            ("device", self.device.partition(":")[0], tuple(DEVICES)),
-        ):
-            if given not in known:
-                raise ArgumentError(f"tensor {what}={given!r} is none of {', '.join(known)}")
+        known = {"dtype": ALL_DTYPES, "format": FORMATS, "device": DEVICES}
+        for what, names in known.items():
+            if getattr(self, what).partition(":")[0] not in names:
+                raise ArgumentError(
+                    f"tensor {what}={getattr(self, what)!r} is none of {', '.join(names)}"
+                )
         if len(self.shape) > MAX_DIMS or min(self.shape, default=0) < 0:
             raise ArgumentError(
                 f"tensor shape {self.shape}: give at most {MAX_DIMS} lengths, each 0 or more"
@@ -59,39 +58,44 @@ class TensorParam:
         return f"{self.dtype}({', '.join(map(str, self.shape))})"
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of a tensor: a box of slices, or with ``slices`` None a reshape."""
+
+    shape: tuple[int, ...]
+    slices: tuple[slice, ...] | None = None
+
+    def of(self, whole: Array) -> Array:
+        """Return the part of an array, without a copy."""
+        return whole.reshape(self.shape) if self.slices is None else whole[self.slices]
+
+
 class Tensor:
     """A tensor over memory, of its own or of an array that the caller gives.
 
-    ``array`` is a NumPy array without a copy: it has the address, the strides and the elements. A
-    write to one is seen by the other. A tensor of device ``gpu`` is in host memory too; commands
-    copy it to the device and back.
+    ``array`` is a NumPy array without a copy: a write to one is seen by the other. A tensor of
+    device ``gpu`` is in host memory too; commands copy it to the device and back. ``base`` is the
+    tensor that a view is a part of.
     """
 
-    __slots__ = ("__weakref__", "array", "base", "device", "format", "part")
+    __slots__ = ("array", "base", "device", "format", "part")
 
     def __init__(
-        self,
-        data: Any = None,
-        *,
-        shape: Sequence[int] | None = None,
-        dtype: Any = None,
-        format: str = "NHWC",
-        device: str = "cpu",
-    ) -> None:
+        self, data: Any = None, *, shape: Sequence[int] | None = None, dtype: Any = None,
+        format: str = "NHWC", device: str = "cpu", base: Tensor | None = None, part: Any = None,
+    ) -> None:  # fmt: skip
         if (data is None) == (shape is None):
             raise ArgumentError("a Tensor is made of data or of shape=; give one of them")
         if data is None:
             param = TensorParam(tuple(shape or ()), dtype or "float32", format, device)
-            self.array = aligned_empty(param)
+            self.array = memory(param.bytes).view(param.dtype).reshape(param.shape)
         else:
             weak = dtype is None and not hasattr(data, "dtype")
-            self.array = np.asarray(data, dtype)
-            if weak and self.array.dtype == np.float64:
-                self.array = self.array.astype(np.float32)
-            TensorParam(self.array.shape, self.array.dtype.name, format, device)
-        self.format, self.device = format, device
-        self.base: Tensor | None = None  # the tensor that this one is a part of
-        self.part: Any = None
+            found = np.asarray(data, dtype)
+            is_double = weak and found.dtype == np.float64
+            self.array = found.astype(np.float32) if is_double else found
+            TensorParam(found.shape, found.dtype.name, format, device)
+        self.format, self.device, self.base, self.part = format, device, base, part
 
     @classmethod
     def of(cls, param: TensorParam) -> Tensor:
@@ -123,16 +127,13 @@ class Tensor:
         return self.array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if copy or (dtype is not None and dtype != self.dtype):
-            return np.array(self.array, dtype)
-        return self.array
+        is_same = dtype is None or dtype == self.dtype
+        return self.array if is_same and not copy else np.array(self.array, dtype)
 
     def view(
-        self,
-        shape: Sequence[int],
-        offset: Sequence[int] | None = None,
+        self, shape: Sequence[int], offset: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         """Return a tensor over a part of the memory.
 
         Without ``offset`` and ``stride`` it is a reshape of contiguous memory. With ``offset``, the
@@ -140,25 +141,23 @@ class Tensor:
         elements of each dimension (1 by default). Raises ``ArgumentError`` for a part that is not
         inside.
         """
-        made = Tensor(self.array, format=self.format, device=self.device)
-        made.base = self
-        made.part = part_of(self.shape, shape, offset, stride)
-        if made.part.slices is None and not self.array.flags.c_contiguous:
+        part = part_of(self.shape, shape, offset, stride)
+        if part.slices is None and not self.array.flags.c_contiguous:
             raise ArgumentError(
                 f"{self} is reshaped to {tuple(shape)}, and its memory is not contiguous; copy it "
                 "first, or give offset= for a part"
             )
-        made.array = made.part.of(self.array)
-        return made
+        return Tensor(
+            part.of(self.array), format=self.format, device=self.device, base=self, part=part
+        )
 
     def resize(self, shape: Sequence[int]) -> None:
         """Give the tensor another shape and, if it grows, memory of its own; elements are lost."""
         param = replace(self.param, shape=tuple(shape))
         if param.bytes <= self.array.nbytes and self.array.flags.c_contiguous:
-            flat = self.array.reshape(-1)[: math.prod(param.shape)]
-            self.array = flat.reshape(param.shape)
+            self.array = self.array.reshape(-1)[: math.prod(shape)].reshape(shape)
         else:
-            self.array = aligned_empty(param)
+            self.array = Tensor.of(param).array
 
     def zero(self) -> None:
         """Set all elements to 0."""
@@ -166,7 +165,7 @@ class Tensor:
 
     def equals(self, other: Any, tolerance: float = 0.0) -> bool:
         """Return True if shape, dtype and all elements are equal, up to ``tolerance``."""
-        rhs = other.array if isinstance(other, Tensor) else np.asarray(other)
+        rhs = np.asarray(other)
         if rhs.shape != self.shape or rhs.dtype != self.dtype:
             return False
         if tolerance and self.dtype.kind in "fc":
@@ -177,11 +176,6 @@ class Tensor:
         return f"<Tensor {self.param} {self.format} on {self.device}>"
 
 
-def aligned_empty(param: TensorParam) -> Array:
-    """Return an uninitialised array whose address is a multiple of ``ALIGNMENT``."""
-    return memory(param.bytes)[: param.bytes].view(param.dtype).reshape(param.shape)
-
-
 def memory(size: int) -> Array:
     """Return so many uninitialised bytes at an address that is a multiple of ``ALIGNMENT``."""
     raw = np.empty(size + ALIGNMENT, np.uint8)
@@ -189,42 +183,18 @@ def memory(size: int) -> Array:
     return raw[start : start + size]
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of a tensor: a box of slices, or with ``slices`` None a reshape."""
-
-    shape: tuple[int, ...]
-    slices: tuple[slice, ...] | None = None
-
-    def of(self, whole: Any) -> Any:
-        """Return the part of an array, without a copy."""
-        return whole.reshape(self.shape) if self.slices is None else whole[self.slices]
-
-
 def part_of(
-    whole: Sequence[int],
-    shape: Sequence[int],
-    offset: Sequence[int] | None,
+    whole: Sequence[int], shape: Sequence[int], offset: Sequence[int] | None,
     stride: Sequence[int] | None,
-) -> Part:
+) -> Part:  # fmt: skip
     """Return the part that ``Tensor.view`` describes of a tensor of shape ``whole``."""
+    given = f"a view of shape {tuple(shape)} of a tensor of shape {tuple(whole)}"
     if offset is None and stride is None:
         if math.prod(shape) != math.prod(whole):
             raise ArgumentError(
-                f"a view of shape {tuple(shape)} of a tensor of shape {tuple(whole)}: a reshape "
-                "keeps the number of elements; give offset= for a part"
+                f"{given}: a reshape keeps the number of elements; give offset= for a part"
             )
         return Part(tuple(shape))
-    return Part(tuple(shape), box(whole, shape, offset, stride))
-
-
-def box(
-    whole: Sequence[int],
-    shape: Sequence[int],
-    offset: Sequence[int] | None,
-    stride: Sequence[int] | None,
-) -> tuple[slice, ...]:
-    """Return the slices of a part; raise ``ArgumentError`` if it is not inside of ``whole``."""
     starts = [0] * len(whole) if offset is None else list(offset)
     steps = [1] * len(whole) if stride is None else list(stride)
     fits = len(shape) == len(starts) == len(steps) == len(whole) and all(
@@ -233,16 +203,11 @@ def box(
     )
     if not fits:
         raise ArgumentError(
-            f"a part of shape {tuple(shape)} at offset {tuple(starts)} in steps of {tuple(steps)} "
-            f"is not inside of a tensor of shape {tuple(whole)}; give one number for each "
-            "dimension, within its length"
+            f"{given} at offset {tuple(starts)} in steps of {tuple(steps)} is not inside of a "
+            "tensor of that shape; give one number for each dimension, within its length"
         )
-    return tuple(
-        [
-            slice(first, first + (n - 1) * step + 1 if n else first, step)
-            for first, step, n in zip(starts, steps, shape, strict=True)
-        ]
-    )
+    ends = [f + (n - 1) * s + 1 if n else f for f, s, n in zip(starts, steps, shape, strict=True)]
+    return Part(tuple(shape), tuple(map(slice, starts, ends, steps)))
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -250,9 +215,8 @@ def box(
 
 def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
     """Write tensors by name to a file, which ``read_tensors`` reads: NumPy's format ``.npz``."""
-    arrays = {name: tensor.array for name, tensor in tensors.items()}
     with open(path, "wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # the names are keywords
+        np.savez(file, **{name: tensor.array for name, tensor in tensors.items()})  # type: ignore[arg-type]  # names
 
 
 def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:

@@ -72,7 +72,10 @@ CASES = {
         ((IMAGE, normal(3), normal(3), normal(3), positive(3)), {"is_test": True}),
         ((normal(4, 3),), {"axes": (0,)}),
     ],
-    "layer_norm": [((normal(4, 3), normal(3), normal(3)), {}), ((normal(2, 3, 2),), {"axes": (1, 2)})],
+    "layer_norm": [
+        ((normal(4, 3), normal(3), normal(3)), {}),
+        ((normal(2, 3, 2),), {"axes": (1, 2)}),
+    ],
     "group_norm": [((normal(2, 3, 2, 4), normal(4), normal(4)), {"groups": 2})],
     "rmsnorm": [((normal(4, 3), normal(3)), {})],
     **{
@@ -155,7 +158,9 @@ def check_derivative(command, inputs, seeds=None):
             for moved in (kept + step, kept - step):
                 flat[i] = moved
                 ys = run(command, inputs)
-                totals.append(sum(np.sum(s * y) for s, y in zip(seeds, ys) if s is not None))
+                totals.append(
+                    sum(np.sum(s * y) for s, y in zip(seeds, ys, strict=True) if s is not None)
+                )
             flat[i] = kept
             numeric[i] = (totals[0] - totals[1]) / (2 * step)
         np.testing.assert_allclose(gradients[k].reshape(-1), numeric, rtol=2e-5, atol=2e-6)
@@ -178,7 +183,11 @@ def test_derivatives_are_those_of_finite_differences(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["mul", "gemm", "tanh", "softmax", "layer_norm", "convolution", "softmax_crossentropy"]
+    "name",
+    [
+        *("mul", "gemm", "tanh", "softmax", "layer_norm", "softmax_crossentropy"),
+        pytest.param("convolution", marks=pytest.mark.slow),
+    ],
 )
 def test_backward_commands_have_derivatives_too(name):
     inputs, attributes = CASES[name][0]
@@ -193,7 +202,9 @@ def test_backward_commands_have_derivatives_too(name):
 def test_every_command_computes_the_same_on_native_code(name):
     for inputs, attributes in CASES[name]:
         command = cmd(name, **attributes)
-        for mine, native in zip(run(command, inputs), run(command.on("native"), inputs)):
+        for mine, native in zip(
+            run(command, inputs), run(command.on("native"), inputs), strict=True
+        ):
             if mine is not None:
                 np.testing.assert_allclose(mine, native, rtol=1e-9, atol=1e-12)
 
@@ -212,8 +223,7 @@ def test_the_inputs_that_a_backward_command_reads_follow_from_its_graph():
         "add": {0},
     }
     g, y = positive(2, 3), positive(2, 3)
-    (found,) = run(cmd.tanh().backward, [g, None, y]) if False else nnc.cmd_exec(
-        cmd.tanh().backward, [g, nnc.TensorParam((2, 3), "float64"), y])  # fmt: skip
+    (found,) = nnc.cmd_exec(cmd.tanh().backward, [g, nnc.TensorParam((2, 3), "float64"), y])
     np.testing.assert_allclose(found.array, g * (1 - y**2))
 
 
@@ -287,8 +297,8 @@ def test_compression_keeps_four_levels_of_each_tile():
     back = nnc.Tensor(shape=x.shape, dtype="float16", device="numpy")
     nnc.cmd_exec(cmd.compression_lssc().backward, [packed, None, None], [back])
     assert np.abs(back.array - x).max() <= 1.0  # a sixth of the range of 6
-    (exact,) = run(cmd.compression_lssc(shape=(4, 4)).backward, [
-        run(cmd.compression_lssc(), [np.tile(np.array([0, 1, 2, 3], "float16"), (4, 1))])[0], None, None])  # fmt: skip
+    (packed,) = run(cmd.compression_lssc(), [np.tile(np.arange(4, dtype="float16"), (4, 1))])
+    (exact,) = run(cmd.compression_lssc(shape=(4, 4)).backward, [packed, None, None])
     assert exact.tolist() == [[0, 1, 2, 3]] * 4
 
 
@@ -332,15 +342,16 @@ def test_layouts_are_those_of_the_first_input():
     [
         (lambda: run(cmd.gemm(), [normal(2, 3), normal(2, 3)]),
          r"command gemm of float64\(.*: the summed lengths are 3 and 2"),
-        (lambda: run(cmd.add(), [normal(2, 3), normal(4)]), r"command add .*dimension 1 is 3 .* and 4"),
+        (lambda: run(cmd.add(), [normal(2, 3), normal(4)]), r"command add .*dimension 1 is 3 .*and 4"),
         (lambda: run(cmd.mul(), []), r"command mul .*inputs \(a, b\).*was given 0"),
         (lambda: run(cmd.gemm(), [None, normal(3)]), "the input a is None; give a tensor"),
-        (lambda: cmd.gemm(turn=True), "gemm has no attribute 'turn'; its attributes are transpose_a"),
+        (lambda: cmd.gemm(turn=True), "gemm has no attribute 'turn'; its .* are transpose_a"),
         (lambda: cmd("CCV_NNC_GEM_FORWARD"), "there is no command 'CCV_NNC_GEM_FORWARD'"),
         (lambda: run(cmd.tanh().backward, [normal(3)]), "takes the gradients of all outputs"),
         (lambda: nnc.cmd_exec(cmd.add(), [normal(3)], [nnc.Tensor(shape=(4,), dtype="float64")]),
          r"add: output 0 is float64\(4\).*give a tensor of shape \(3,\)"),
-        (lambda: nnc.cmd_exec(cmd.mul().backward, [normal(3), nnc.TensorParam((3,)), normal(3), None]),
+        (lambda: nnc.cmd_exec(
+            cmd.mul().backward, [normal(3), nnc.TensorParam((3,)), normal(3), None]),
          "mul_backward reads input 1, which is"),
         (lambda: run(cmd.convolution(count=5), [IMAGE, normal(4, 2, 2, 3)]), "count=5.*have 4"),
         (lambda: run(cmd.lstm(hidden=2), [normal(4, 2, 3), None, None, None, normal(3)]),

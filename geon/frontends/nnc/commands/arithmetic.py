@@ -51,13 +51,9 @@ def turned(x: Value) -> Value:
 
 
 def gemm(
-    a: Value,
-    w: Value,
-    bias: Value | None = None,
-    *,
-    transpose_a: bool = False,
+    a: Value, w: Value, bias: Value | None = None, *, transpose_a: bool = False,
     transpose_b: bool = False,
-) -> Value:
+) -> Value:  # fmt: skip
     """Return ``a @ w + bias``; transposes exchange the last two dimensions."""
     found = matmul(turned(a) if transpose_a else a, turned(w) if transpose_b else w)
     return optional(geon.add, found, bias)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ import numpy as np
 import geon
 
 from ....errors import ArgumentError, AxisError, DTypeError, GeonError
-from ....op_graph.op_graph import Leaf, Op, Tensor, post_order
+from ....op_graph.op_graph import Op, Tensor, post_order
 from ....op_graph.transforms.functionalize import substitute
 from ...positional.programs import cast
 from ...positional.values import PositionalArray, Value, array, as_array, renamed
@@ -38,38 +39,41 @@ class CommandRow:
     inverse: Callable[..., Any] | None = None
 
     @cached_property
+    def parameters(self) -> list[inspect.Parameter]:
+        """The parameters of ``build``."""
+        return list(inspect.signature(self.build).parameters.values())
+
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """The names of the inputs; the last of a command of any number begins with a star."""
-        return tuple(
-            [p.name if p.kind is not p.VAR_POSITIONAL else f"*{p.name}" for p in self._inputs]
-        )
+        return tuple([str(p).split(":")[0].split("=")[0] for p in self._inputs])
 
     @cached_property
     def _inputs(self) -> list[inspect.Parameter]:
-        parameters = inspect.signature(self.build).parameters.values()
-        return [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        return [p for p in self.parameters if p.kind is not p.KEYWORD_ONLY]
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """The defaults of the attributes by name."""
-        parameters = inspect.signature(self.build).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        return {p.name: p.default for p in self.parameters if p.kind is p.KEYWORD_ONLY}
 
-    @cached_property
-    def needed(self) -> tuple[int, ...]:
-        """The positions of inputs without a default; ``never_none`` are those of them to be given."""
-        return tuple(
-            [
-                k
-                for k, p in enumerate(self._inputs)
-                if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
-            ]
-        )
+    def check(self, values: Values) -> None:
+        """Raise ``ArgumentError`` for too few or too many inputs, or for None where one is needed.
 
-    @cached_property
-    def never_none(self) -> tuple[int, ...]:
-        """The positions of inputs that are annotated as values alone, or not at all."""
-        return tuple([k for k in self.needed if "None" not in str(self._inputs[k].annotation)])
+        An input may be None if its annotation says so.
+        """
+        needed = [
+            p for p in self._inputs if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
+        ]
+        is_open = any(p.kind is p.VAR_POSITIONAL for p in self._inputs)
+        if len(values) < len(needed) or (len(values) > len(self._inputs) and not is_open):
+            raise ArgumentError(
+                f"it takes the inputs ({', '.join(self.inputs)}), of which the first {len(needed)} "
+                f"are needed, and was given {len(values)}"
+            )
+        for p, value in zip(needed, values, strict=False):
+            if value is None and "None" not in str(p.annotation):
+                raise ArgumentError(f"the input {p.name} is None; give a tensor")
 
     def count(self, inputs: int, attributes: dict[str, Any]) -> int:
         """Return the number of outputs for a number of inputs."""
@@ -167,25 +171,22 @@ class Command:
     # Building -------------------------------------------------------------------------------------
 
     def apply(
-        self,
-        values: Values,
-        params: Sequence[TensorParam | None] = (),
-        *,
-        format: str = "NHWC",
+        self, values: Values, params: Sequence[TensorParam | None] = (), *, format: str = "NHWC",
         random: Any = None,
-    ) -> list[Value | None]:
+    ) -> list[Value | None]:  # fmt: skip
         """Return the outputs as values, built of the inputs; None for an output without gradient.
 
         ``params`` are those of inputs that are None where the backward command needs their shape
         alone. Raises ``GeonError`` that names the command and the inputs.
         """
         try:
-            if self.order == 0:
-                return self._built(values, format, random)
-            if self.row.inverse is not None:
-                found = self.row.inverse(values[0], **self._attributes(format, random))
-                return [found]
-            return self._derivative(values, params, format, random)
+            if self.order and self.row.inverse is None:
+                return self._derivative(values, params, format, random)
+            if self.order:
+                return [self.row.inverse(values[0], **self._attributes(format, random))]  # type: ignore[misc]  # not None
+            self.row.check(values)
+            built = self.row.build(*values, **self._attributes(format, random))
+            return list(built) if isinstance(built, (list, tuple)) else [built]
         except GeonError as error:
             if getattr(error, "command", None) is None:
                 shown = ", ".join(["None" if v is None else str(v) for v in values])
@@ -199,24 +200,9 @@ class Command:
             found["format"] = format
         if "random" in found:
             seed = found.pop("seed")
-            found["random"] = (
-                geon.Random(seed or 0) if seed is not None or random is None else random
-            )
+            fixed = seed is not None or random is None
+            found["random"] = geon.Random(seed or 0) if fixed else random
         return found
-
-    def _built(self, values: Values, format: str, random: Any) -> list[Value | None]:
-        row = self.row
-        most = None if row.inputs and row.inputs[-1][0] == "*" else len(row.inputs)
-        if len(values) < len(row.needed) or (most is not None and len(values) > most):
-            raise ArgumentError(
-                f"it takes the inputs ({', '.join(row.inputs)}), of which the first {len(row.needed)} "
-                f"are needed, and was given {len(values)}"
-            )
-        missing = [row.inputs[k] for k in row.never_none if values[k] is None]
-        if missing:
-            raise ArgumentError(f"the input {missing[0]} is None; give a tensor")
-        built = row.build(*values, **self._attributes(format, random))
-        return list(built) if isinstance(built, (list, tuple)) else [built]
 
     def _derivative(
         self, values: Values, params: Sequence[TensorParam | None], format: str, random: Any
@@ -225,82 +211,58 @@ class Command:
         lower = self.derived
         n, m = lower.sizes(self.counts(len(values))[0])
         seeds, inputs, outputs = values[:m], values[m : m + n], values[m + n :]
-        of_params = [*params, *[None] * (len(values) - len(params))][m : m + n]
-        leaves = [placeholder_like(v, p) for v, p in zip(inputs, of_params, strict=True)]
-        results = lower.apply(leaves, of_params, format=format, random=random)
-        ones = all(seed is None for seed in seeds)
-        total: Any = None
+        stated = [*params, *[None] * (len(values) - len(params))][m : m + n]
+        leaves = [placeholder_like(v, p) for v, p in zip(inputs, stated, strict=True)]
+        results = lower.apply(leaves, stated, format=format, random=random)
         known: dict[Op, Op] = {}
+        weighted: list[Tensor] = []
         for k, (result, seed) in enumerate(zip(results, seeds, strict=True)):
-            if result is None or result.dtype.kind not in "fc":
+            is_one = seed is None and k == 0 and all(each is None for each in seeds)
+            if result is None or result.dtype.kind not in "fc" or not (is_one or seed is not None):
                 continue
             y = as_array(result)
-            if seed is None and not (ones and k == 0):
-                continue
             weights = geon.placeholder(y.tensor.axes, y.dtype)
-            known[weights] = (
-                geon.broadcast(geon.constant(1, dtype=y.dtype), y.tensor.axes)
-                if seed is None
-                else matching(seed, y, f"the gradient of output {k}")
-            )
-            part = geon.sum(y.tensor * weights)
-            total = part if total is None else total + part
-        wanted = [x for x in leaves if x is not None and x.dtype.kind in "fc"]
-        if total is None:
+            ones = seed or array(geon.broadcast(geon.cast(1, y.dtype), y.tensor.axes), y.dims)
+            known[weights] = matching(ones, y, f"the gradient of output {k}")
+            weighted.append(geon.sum(y.tensor * weights))
+        if not weighted:
             raise ArgumentError(f"no output of {lower.name} is a float with a gradient")
-        found = geon.deriv(total, [x.tensor for x in wanted], unreached="zero") if wanted else []
         for leaf, value in zip(leaves, inputs, strict=True):
             if leaf is not None and value is not None:
                 known[leaf.tensor] = as_array(value).tensor
         for k, (result, value) in enumerate(zip(results, outputs, strict=True)):
             if result is not None and value is not None:
                 y = as_array(result)
-                if y.tensor not in known:
-                    known[y.tensor] = matching(value, y, f"output {k}")
-        raw = [geon.cast(each, x.dtype) for each, x in zip(found, wanted, strict=True)]
-        self._refuse_missing(raw, leaves, known)
-        rest = iter(raw)
-        gradients: list[Value | None] = []
-        for leaf in leaves:
-            if leaf is None or leaf.dtype.kind not in "fc":
-                gradients.append(None)
-                continue
-            tensor: Any = substitute(next(rest), known)
-            gradients.append(array(tensor, [None if d is None else d.name for d in leaf.dims]))
-        return gradients
-
-    def _refuse_missing(self, raw: list[Tensor], leaves: Values, known: dict[Op, Op]) -> None:
-        """Raise ``ArgumentError`` if gradients need a value that was not given."""
-        places = {leaf.tensor: k for k, leaf in enumerate(leaves) if leaf is not None}  # type: ignore[union-attr]  # placeholders
-        lower = self.derived
+                known.setdefault(y.tensor, matching(value, y, f"output {k}"))
+        wanted = [x for x in leaves if x is not None and x.dtype.kind in "fc"]
+        total = functools.reduce(geon.add, weighted)
+        raw = geon.deriv(total, [x.tensor for x in wanted], unreached="zero") if wanted else []
+        raw = [geon.cast(each, x.dtype) for each, x in zip(raw, wanted, strict=True)]
+        places: dict[Op, str] = {
+            x.tensor: f"input {k}" for k, x in enumerate(leaves) if x is not None
+        }
         for op in post_order(raw, known):
-            if op in places:
+            if op in places or op.primitive.name == "random_bits":
+                what = places.get(op, f"the random output, one of {lower.row.results},")
                 raise ArgumentError(
-                    f"the gradients need input {places[op]} of {lower.name}, which is None; give it"
+                    f"the gradients need {what} of {lower.name}, which is None; give it"
                 )
-            if op.primitive.name == "random_bits":
-                raise ArgumentError(
-                    f"the gradients need the random output of {lower.name} ({lower.row.results}), "
-                    "which is None; give it as an output of the forward command and as an input "
-                    "here"
-                )
-
-    @cached_property
-    def _needs(self) -> dict[Any, frozenset[int]]:
-        return {}
+        rest = iter([array(substitute(g, known), x.dims) for g, x in zip(raw, wanted, strict=True)])  # type: ignore[arg-type]  # a tensor
+        return [next(rest) if x is not None and x.dtype.kind in "fc" else None for x in leaves]
 
     def needs(self, params: Sequence[TensorParam | None], format: str = "NHWC") -> frozenset[int]:
         """Return the positions of the inputs that a backward command reads, all being given.
 
         ``params`` are those of all its inputs. The shapes of the others are enough.
         """
-        key = (tuple(params), format)
-        if key not in self._needs:
-            values = [None if p is None else leaf_of(p, f"v{k}") for k, p in enumerate(params)]
-            below = set(map(id, leaves_below(self.apply(values, params, format=format))))
-            found = [k for k, v in enumerate(values) if v is not None and id(v.tensor) in below]
-            self._needs[key] = frozenset(found)
-        return self._needs[key]
+        values = [None if p is None else leaf_of(p, f"v{k}") for k, p in enumerate(params)]
+        made = self.apply(values, params, format=format)
+        below = {
+            id(op) for op in post_order([v.tensor for v in made if isinstance(v, PositionalArray)])
+        }
+        return frozenset(
+            [k for k, v in enumerate(values) if v is not None and id(v.tensor) in below]
+        )
 
 
 def placeholder_like(value: Value | None, param: TensorParam | None) -> PositionalArray | None:
@@ -357,9 +319,3 @@ def _hashable(value: Any) -> Any:
             f"an attribute of a command is {value!r}; give a number, a text, a tuple or a function"
         ) from None
     return value
-
-
-def leaves_below(values: Iterable[Value | None]) -> list[Leaf]:
-    """Return the placeholders that values depend on."""
-    tensors = [value.tensor for value in values if isinstance(value, PositionalArray)]
-    return [op for op in post_order(tensors) if isinstance(op, Leaf) and not op.info.stored]

@@ -69,28 +69,18 @@ def _filled(f: Any) -> Any:
 
 
 def random_normal(
-    *,
-    mean: float = 0.0,
-    std: float = 1.0,
-    shape: Any = None,
-    dtype: Any = None,
-    seed: int | None = None,
-    random: Any = None,
-) -> Value:
+    *, mean: float = 0.0, std: float = 1.0, shape: Any = None, dtype: Any = None,
+    seed: int | None = None, random: Any = None,
+) -> Value:  # fmt: skip
     """Return normally distributed numbers."""
     found: Value = _filled(lambda axes, kind: random.normal(axes, mean, std, kind))(shape, dtype)
     return found
 
 
 def random_uniform(
-    *,
-    low: float = 0.0,
-    high: float = 1.0,
-    shape: Any = None,
-    dtype: Any = None,
-    seed: int | None = None,
-    random: Any = None,
-) -> Value:
+    *, low: float = 0.0, high: float = 1.0, shape: Any = None, dtype: Any = None,
+    seed: int | None = None, random: Any = None,
+) -> Value:  # fmt: skip
     """Return numbers that are uniformly distributed from ``low`` to ``high``."""
     found: Value = _filled(lambda axes, kind: random.uniform(axes, low, high, kind))(shape, dtype)
     return found

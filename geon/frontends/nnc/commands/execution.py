@@ -87,12 +87,9 @@ def squeezed(tensor: Tensor) -> Any:
 
 
 def program_of(
-    leaves: Sequence[PositionalArray | None],
-    results: Sequence[Value],
-    transformer: Transformer,
-    what: str,
-    memory: int | str | None = None,
-) -> Program:
+    leaves: Sequence[PositionalArray | None], results: Sequence[Value], transformer: Transformer,
+    what: str, memory: int | str | None = None,
+) -> Program:  # fmt: skip
     """Compile results over placeholders; those that no result needs are not fed."""
     made = [ordered(as_array(value)) for value in results]
     below = {id(op) for value in made for op in value.tensor.placeholders()}
@@ -138,16 +135,15 @@ def command_program(command: Command, params: Params, wanted: tuple[int, ...]) -
 
 
 def cmd_exec(
-    command: Command,
-    inputs: Sequence[Any],
-    outputs: Sequence[Tensor | None] | None = None,
+    command: Command, inputs: Sequence[Any], outputs: Sequence[Tensor | None] | None = None,
     stream: Stream | None = None,
-) -> list[Tensor | None]:
+) -> list[Tensor | None]:  # fmt: skip
     """Run a command on tensors, and return its outputs: those given, or new ones.
 
     Inputs are tensors or arrays, None where the command needs none, or a param where a backward
-    command needs the shape alone. Outputs that are None are not computed. On a ``stream`` the call returns at once. Raises ``GeonError`` that names the command
-    and its inputs where they do not fit.
+    command needs the shape alone. Outputs that are None are not computed. On a ``stream`` the call
+    returns at once. Raises ``GeonError`` that names the command and its inputs where they do not
+    fit.
     """
     tensors = [
         x if x is None or isinstance(x, (Tensor, TensorParam)) else Tensor(x) for x in inputs

@@ -59,18 +59,10 @@ def _check_filters(w: Value, count: int | None, size: Any) -> None:
 
 
 def convolution(
-    x: Value,
-    w: Value,
-    bias: Value | None = None,
-    *,
-    groups: int = 1,
-    count: int | None = None,
-    size: Any = None,
-    stride: Any = 1,
-    border: Any = 0,
-    dilation: Any = 1,
+    x: Value, w: Value, bias: Value | None = None, *, groups: int = 1, count: int | None = None,
+    size: Any = None, stride: Any = 1, border: Any = 0, dilation: Any = 1,
     format: str | None = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Return the convolution of images with filters.
 
     Filters are (count, rows, columns, channels / groups) for the layout NHWC, else (count,
@@ -84,18 +76,10 @@ def convolution(
 
 
 def convolution_transpose(
-    x: Value,
-    w: Value,
-    bias: Value | None = None,
-    *,
-    groups: int = 1,
-    size: Any = None,
-    stride: Any = 1,
-    border: Any = 0,
-    dilation: Any = 1,
-    output_padding: Any = 0,
+    x: Value, w: Value, bias: Value | None = None, *, groups: int = 1, size: Any = None,
+    stride: Any = 1, border: Any = 0, dilation: Any = 1, output_padding: Any = 0,
     format: str | None = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Return the transposed convolution by filters whose first dimension is the input channels."""
     layout = format or "NHWC"
     images, filters = channels_first(x, layout), _filters(w, layout)
@@ -123,13 +107,9 @@ def _pool(f: Any) -> Any:
 
 
 def upsample(
-    x: Value,
-    *,
-    type: str = "nearest",
-    scale: Any = 2.0,
-    align_corners: bool = False,
+    x: Value, *, type: str = "nearest", scale: Any = 2.0, align_corners: bool = False,
     format: str | None = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Return images with ``scale`` times as many rows and columns."""
     layout = format or "NHWC"
     factors = scale if isinstance(scale, (list, tuple)) else (scale, scale)

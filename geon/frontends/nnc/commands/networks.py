@@ -38,22 +38,10 @@ def lstm_shapes(
 
 
 def lstm(
-    x: Value,
-    lengths: Value | None,
-    hx: Value | None,
-    cx: Value | None,
-    w: Value,
-    *,
-    hidden: int,
-    layers: int = 1,
-    bias: bool = True,
-    batch_first: bool = False,
-    bidirectional: bool = False,
-    dropout: float = 0.0,
-    is_test: bool = False,
-    seed: int | None = None,
-    random: Any = None,
-) -> tuple[Value, Value, Value]:
+    x: Value, lengths: Value | None, hx: Value | None, cx: Value | None, w: Value, *, hidden: int,
+    layers: int = 1, bias: bool = True, batch_first: bool = False, bidirectional: bool = False,
+    dropout: float = 0.0, is_test: bool = False, seed: int | None = None, random: Any = None,
+) -> tuple[Value, Value, Value]:  # fmt: skip
     """Return the outputs of all steps, and the last outputs and states of each layer.
 
     ``x`` is (steps, rows, width), or (rows, steps, width) with ``batch_first``. ``lengths`` are the
@@ -130,16 +118,9 @@ def _steps(
 
 
 def attention(
-    q: Value,
-    k: Value,
-    v: Value,
-    mask: Value | None = None,
-    weight: Value | None = None,
-    bias: Value | None = None,
-    *,
-    scale: float | None = None,
-    is_causal: bool = False,
-) -> tuple[Value, Value]:
+    q: Value, k: Value, v: Value, mask: Value | None = None, weight: Value | None = None,
+    bias: Value | None = None, *, scale: float | None = None, is_causal: bool = False,
+) -> tuple[Value, Value]:  # fmt: skip
     """Return ``softmax(scale q k^T + mask) v``, and the logarithm of the sum of exponentials.
 
     ``q`` is (rows, queries, heads, depth), or without heads (rows, queries, depth). ``scale`` is

@@ -33,18 +33,10 @@ def _affine(x: Value, scale: Value | None, bias: Value | None, dtype: Any) -> Va
 
 
 def batch_norm(
-    x: Value,
-    scale: Value | None = None,
-    bias: Value | None = None,
-    mean: Value | None = None,
-    var: Value | None = None,
-    *,
-    axes: Any = None,
-    epsilon: float = 1e-5,
-    momentum: float = 0.9,
-    is_test: bool = False,
-    format: str | None = None,
-) -> tuple[Value | None, ...]:
+    x: Value, scale: Value | None = None, bias: Value | None = None, mean: Value | None = None,
+    var: Value | None = None, *, axes: Any = None, epsilon: float = 1e-5, momentum: float = 0.9,
+    is_test: bool = False, format: str | None = None,
+) -> tuple[Value | None, ...]:  # fmt: skip
     """Return channels normalised over ``axes`` (all but channels), and the statistics.
 
     A running statistic becomes ``momentum * old + (1 - momentum) * new``; with ``is_test`` the
@@ -79,13 +71,9 @@ def batch_norm(
 
 
 def layer_norm(
-    x: Value,
-    scale: Value | None = None,
-    bias: Value | None = None,
-    *,
-    axes: Any = (-1,),
+    x: Value, scale: Value | None = None, bias: Value | None = None, *, axes: Any = (-1,),
     epsilon: float = 1e-5,
-) -> tuple[Value, ...]:
+) -> tuple[Value, ...]:  # fmt: skip
     """Return ``x`` normalised over ``axes``, the mean, and 1 / deviation."""
     centred, mean, spread = _moments(_wide(x), positions(x, axes))
     inverse = ew(lambda v: geon.rsqrt(v + epsilon), spread)
@@ -93,16 +81,9 @@ def layer_norm(
 
 
 def group_norm(
-    x: Value,
-    scale: Value | None = None,
-    bias: Value | None = None,
-    *,
-    groups: int = 1,
-    axis: int | None = None,
-    axes: Any = None,
-    epsilon: float = 1e-5,
-    format: str | None = None,
-) -> tuple[Value, ...]:
+    x: Value, scale: Value | None = None, bias: Value | None = None, *, groups: int = 1,
+    axis: int | None = None, axes: Any = None, epsilon: float = 1e-5, format: str | None = None,
+) -> tuple[Value, ...]:  # fmt: skip
     """Return ``x`` normalised over each group of channels and over ``axes``.
 
     ``axis`` is that of channels; ``axes`` are all others but the first by default.

@@ -21,17 +21,9 @@ def _count(step: Any, given: Value | None, like: Value) -> tuple[Value, Value | 
 
 
 def sgd(
-    g: Value,
-    a: Value,
-    m: Value,
-    *,
-    rate: float = 0.01,
-    scale: float = 1.0,
-    decay: float = 0.0,
-    momentum: float = 0.9,
-    dampening: float = 0.0,
-    nesterov: bool = False,
-) -> tuple[Value, Value]:
+    g: Value, a: Value, m: Value, *, rate: float = 0.01, scale: float = 1.0, decay: float = 0.0,
+    momentum: float = 0.9, dampening: float = 0.0, nesterov: bool = False,
+) -> tuple[Value, Value]:  # fmt: skip
     """Return parameters after a step of gradient descent, and the new momentum."""
     grad = ew(lambda g, a: scale * g + decay * a, g, a)
     new = ew(lambda m, g: momentum * m + (1 - dampening) * g, m, grad)
@@ -41,21 +33,10 @@ def sgd(
 
 def _adam(kind: str) -> Any:
     def build(
-        g: Value,
-        a: Value,
-        m: Value,
-        v: Value,
-        vm: Value | None = None,
-        step: Value | None = None,
-        *,
-        step_number: int = 1,
-        rate: float = 0.001,
-        scale: float = 1.0,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        decay: float = 0.0,
-        epsilon: float = 1e-8,
-    ) -> tuple[Value | None, ...]:
+        g: Value, a: Value, m: Value, v: Value, vm: Value | None = None, step: Value | None = None,
+        *, step_number: int = 1, rate: float = 0.001, scale: float = 1.0, beta1: float = 0.9,
+        beta2: float = 0.999, decay: float = 0.0, epsilon: float = 1e-8,
+    ) -> tuple[Value | None, ...]:  # fmt: skip
         """Return parameters, moments and the next step's number.
 
         With ``vm`` it is AMSGrad. ``step`` counts from 1; without it ``step_number`` is used.
@@ -90,18 +71,9 @@ def _trusted(move: geon.Tensor, a: geon.Tensor) -> geon.Tensor:
 
 
 def rmsprop(
-    g: Value,
-    a: Value,
-    m: Value,
-    v: Value,
-    *,
-    rate: float = 0.001,
-    scale: float = 1.0,
-    decay: float = 0.0,
-    alpha: float = 0.9,
-    momentum: float = 0.0,
-    epsilon: float = 1e-8,
-) -> tuple[Value, Value, Value]:
+    g: Value, a: Value, m: Value, v: Value, *, rate: float = 0.001, scale: float = 1.0,
+    decay: float = 0.0, alpha: float = 0.9, momentum: float = 0.0, epsilon: float = 1e-8,
+) -> tuple[Value, Value, Value]:  # fmt: skip
     """Return parameters, momentum, and the running mean of squared gradients."""
     grad = ew(lambda g, a: scale * g + decay * a, g, a)
     second = ew(lambda v, g: alpha * v + (1 - alpha) * geon.square(g), v, grad)

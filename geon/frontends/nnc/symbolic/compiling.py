@@ -22,13 +22,12 @@ class TensorArena:
     """The memory of the symbols of a compiled graph.
 
     Symbols whose values are not needed at one time share memory, and then may have one address.
-    Outputs, symbols that nothing writes, states and bound symbols have memory of their own. ``size``
-    is the bytes of the arena, without bound tensors.
+    Outputs, symbols that nothing writes, states and bound symbols keep their values after a run.
+    ``size`` is the bytes of the arena, without bound tensors.
     """
 
-    def __init__(self, tensors: dict[TensorSymbol, Tensor], size: int) -> None:
-        self._tensors = tensors
-        self.size = size
+    def __init__(self, tensors: dict[TensorSymbol, Tensor], lasting: set[Any], size: int) -> None:
+        self._tensors, self._lasting, self.size = tensors, lasting, size
 
     def tensor(self, symbol: TensorSymbol) -> Tensor:
         """Return the tensor of a symbol; a part of a symbol is a view of its tensor.
@@ -42,16 +41,22 @@ class TensorArena:
                 f"{symbol} is in no node of the compiled graph; compile with it as an output"
             )
         whole = self.tensor(symbol.base)
-        view = Tensor(symbol.part.of(whole.array), format=symbol.param.format, device=whole.device)  # type: ignore[union-attr]  # a part
-        view.base, view.part = whole, symbol.part
+        part, param = symbol.part, symbol.param
+        assert part is not None
+        view = Tensor(
+            part.of(whole.array), format=param.format, device=param.device, base=whole, part=part
+        )
         self._tensors[symbol] = view
         return view
 
     def bind(self, symbol: TensorSymbol, tensor: Tensor) -> None:
         """Let a symbol live in the memory of a tensor from now on."""
         check_bind(symbol, tensor)
-        own = self.tensor(symbol)
-        previous = own.array
+        if symbol not in self._lasting:
+            raise ArgumentError(
+                f"{symbol} shares its memory with others; give it to compile as an output or bound"
+            )
+        previous = self.tensor(symbol).array
         for each in self._tensors.values():
             if each.base is None and each.array is previous:
                 each.array = tensor.array
@@ -103,13 +108,10 @@ class _Groups:
 
 
 def compile_graph(
-    graph: SymbolicGraph,
-    outputs: Sequence[TensorSymbol],
-    binds: dict[TensorSymbol, Tensor],
-    sources: Sequence[ExecSymbol] | None,
-    destinations: Sequence[ExecSymbol] | None,
+    graph: SymbolicGraph, outputs: Sequence[TensorSymbol], binds: dict[TensorSymbol, Tensor],
+    sources: Sequence[ExecSymbol] | None, destinations: Sequence[ExecSymbol] | None,
     budget: int | str | None,
-) -> Compiled:
+) -> Compiled:  # fmt: skip
     """Return the concrete graph, the tensor arena and the nodes of a symbolic graph."""
     order = graph.topsort(sources, destinations)
     for symbol, tensor in binds.items():
@@ -123,7 +125,7 @@ def compile_graph(
     arrays, size, intervals = _memory(slots, groups, lasting, binds, first, last, len(order))
     tensors = {s: Tensor(arrays[groups.of(s)], format=s.param.format, device=s.param.device)
                for s in slots}  # fmt: skip
-    arena = TensorArena(tensors, size)
+    arena = TensorArena(tensors, lasting, size)
     made = Graph(graph.name, memory=budget)
     made.is_planned = True
     nodes, fills = _concrete_nodes(made, order, arena, slots, written)
@@ -152,12 +154,9 @@ def _lifetimes(order: Sequence[ExecSymbol]) -> tuple[dict[Any, int], dict[Any, i
 
 
 def _shared(
-    order: Sequence[ExecSymbol],
-    slots: Sequence[Any],
-    lasting: set[Any],
-    binds: dict[TensorSymbol, Tensor],
-    last: dict[Any, int],
-) -> tuple[_Groups, list[tuple[int, Any]]]:
+    order: Sequence[ExecSymbol], slots: Sequence[Any], lasting: set[Any],
+    binds: dict[TensorSymbol, Tensor], last: dict[Any, int],
+) -> tuple[_Groups, list[tuple[int, Any]]]:  # fmt: skip
     """Return the symbols in one memory, and the nodes that overwrite a value, with it."""
     groups = _Groups()
     overwrites: list[tuple[int, Any]] = []
@@ -192,14 +191,9 @@ def _shared(
 
 
 def _memory(
-    slots: Sequence[Any],
-    groups: _Groups,
-    lasting: set[Any],
-    binds: dict[TensorSymbol, Tensor],
-    first: dict[Any, int],
-    last: dict[Any, int],
-    steps: int,
-) -> tuple[dict[Any, Any], int, dict[Any, tuple[int, int, int, int]]]:
+    slots: Sequence[Any], groups: _Groups, lasting: set[Any], binds: dict[TensorSymbol, Tensor],
+    first: dict[Any, int], last: dict[Any, int], steps: int,
+) -> tuple[dict[Any, Any], int, dict[Any, tuple[int, int, int, int]]]:  # fmt: skip
     """Return the array of each set of symbols, the arena's bytes, and where and when each lives."""
     members: dict[Any, list[Any]] = {}
     for slot in slots:
@@ -230,12 +224,9 @@ def _memory(
 
 
 def _concrete_nodes(
-    made: Graph,
-    order: Sequence[ExecSymbol],
-    arena: TensorArena,
-    slots: Sequence[Any],
+    made: Graph, order: Sequence[ExecSymbol], arena: TensorArena, slots: Sequence[Any],
     written: set[Any],
-) -> tuple[dict[ExecSymbol, Exec], dict[Any, Exec]]:
+) -> tuple[dict[ExecSymbol, Exec], dict[Any, Exec]]:  # fmt: skip
     """Add nodes to the concrete graph; a whole that is written in parts is filled before."""
     tensor: Callable[[Any], Any] = lambda s: None if s is None else arena.tensor(s)  # noqa: E731
     parts = {
@@ -260,14 +251,10 @@ def _concrete_nodes(
 
 
 def _add_edges(
-    graph: SymbolicGraph,
-    order: Sequence[ExecSymbol],
-    nodes: dict[ExecSymbol, Exec],
-    fills: dict[Any, Exec],
-    intervals: dict[Any, tuple[int, int, int, int]],
-    groups: _Groups,
+    graph: SymbolicGraph, order: Sequence[ExecSymbol], nodes: dict[ExecSymbol, Exec],
+    fills: dict[Any, Exec], intervals: dict[Any, tuple[int, int, int, int]], groups: _Groups,
     overwrites: Sequence[tuple[int, Any]],
-) -> None:
+) -> None:  # fmt: skip
     """Add the edges of the symbolic graph, and those by which memory is free when it is reused."""
     made = next(iter(nodes.values())).graph if nodes else graph
     following = graph.followers()

@@ -67,12 +67,9 @@ def add_gradients(
 
 
 def _add_backward(
-    graph: SymbolicGraph,
-    node: ExecSymbol,
-    seeds: Sequence[TensorSymbol | None],
-    depends: set[TensorSymbol],
-    found: dict[TensorSymbol, list[TensorSymbol]],
-) -> None:
+    graph: SymbolicGraph, node: ExecSymbol, seeds: Sequence[TensorSymbol | None],
+    depends: set[TensorSymbol], found: dict[TensorSymbol, list[TensorSymbol]],
+) -> None:  # fmt: skip
     """Add the backward node of a node, and give its gradients to those of its inputs."""
     command = node.command.backward
     layout = next((p.format for p in node.params if p is not None), "NHWC")
@@ -94,11 +91,9 @@ def _add_backward(
 
 
 def _give(
-    graph: SymbolicGraph,
-    found: dict[TensorSymbol, list[TensorSymbol]],
-    x: TensorSymbol,
+    graph: SymbolicGraph, found: dict[TensorSymbol, list[TensorSymbol]], x: TensorSymbol,
     gradient: TensorSymbol,
-) -> None:
+) -> None:  # fmt: skip
     """Add a gradient of ``x`` to those of its whole, of which ``x`` may be a part."""
     whole = root(x)
     if x is not whole:
@@ -131,11 +126,9 @@ class Minimized:
 
 
 def add_optimiser(
-    graph: SymbolicGraph,
-    optimiser: Command,
-    losses: Sequence[TensorSymbol],
+    graph: SymbolicGraph, optimiser: Command, losses: Sequence[TensorSymbol],
     params: Sequence[TensorSymbol],
-) -> Minimized:
+) -> Minimized:  # fmt: skip
     """Add gradients and for each parameter a node of an optimiser, with states that begin at 0."""
     row = optimiser.row
     if "g" not in row.inputs or not enforces_inplace(optimiser):

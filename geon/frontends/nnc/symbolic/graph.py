@@ -21,14 +21,9 @@ class TensorSymbol:
     """
 
     def __init__(
-        self,
-        param: TensorParam,
-        name: str,
-        base: TensorSymbol | None = None,
-        part: Part | None = None,
-        fill: float | None = None,
-        is_state: bool = False,
-    ) -> None:
+        self, param: TensorParam, name: str, base: TensorSymbol | None = None,
+        part: Part | None = None, fill: float | None = None, is_state: bool = False,
+    ) -> None:  # fmt: skip
         self.param, self.name = param, name
         self.base, self.part = base, part
         self.fill, self.is_state = fill, is_state
@@ -39,12 +34,9 @@ class TensorSymbol:
         return self.param.shape
 
     def alias(
-        self,
-        shape: Sequence[int],
-        offset: Sequence[int] | None = None,
-        stride: Sequence[int] | None = None,
-        name: str | None = None,
-    ) -> TensorSymbol:
+        self, shape: Sequence[int], offset: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None, name: str | None = None,
+    ) -> TensorSymbol:  # fmt: skip
         """Return a symbol of a part, as ``Tensor.view``: a box, or without ``offset`` a reshape."""
         part = part_of(self.shape, shape, offset, stride)
         param = TensorParam(part.shape, self.param.dtype, self.param.format, self.param.device)
@@ -70,28 +62,19 @@ class SymbolicGraph(GraphBase):
         self.gradients: dict[TensorSymbol, TensorSymbol] = {}
 
     def tensor(
-        self,
-        shape: Sequence[int] | TensorParam,
-        dtype: Any = "float32",
-        *,
-        name: str | None = None,
-        format: str = "NHWC",
-        device: str = "cpu",
-        fill: float | None = None,
-        is_state: bool = False,
-    ) -> TensorSymbol:
+        self, shape: Sequence[int] | TensorParam, dtype: Any = "float32", *,
+        name: str | None = None, format: str = "NHWC", device: str = "cpu",
+        fill: float | None = None, is_state: bool = False,
+    ) -> TensorSymbol:  # fmt: skip
         """Return a new symbol of a tensor."""
         if not isinstance(shape, TensorParam):
             shape = TensorParam(tuple(shape), dtype, format, device)
         return TensorSymbol(shape, name or "tensor", None, None, fill, is_state)
 
     def exec(
-        self,
-        command: Command,
-        inputs: Sequence[TensorSymbol | None],
-        outputs: Sequence[TensorSymbol | None] | None = None,
-        name: str | None = None,
-    ) -> list[Any]:
+        self, command: Command, inputs: Sequence[TensorSymbol | None],
+        outputs: Sequence[TensorSymbol | None] | None = None, name: str | None = None,
+    ) -> list[Any]:  # fmt: skip
         """Add a node, and return its outputs: those given, or new symbols of the inferred shapes.
 
         Raises ``GeonError`` that names the command where inputs or outputs do not fit, and
@@ -101,13 +84,10 @@ class SymbolicGraph(GraphBase):
         return self._add(command, inputs, params, outputs, name).outputs
 
     def _add(
-        self,
-        command: Command,
-        inputs: Sequence[TensorSymbol | None],
-        params: Sequence[TensorParam | None],
-        outputs: Sequence[TensorSymbol | None] | None,
+        self, command: Command, inputs: Sequence[TensorSymbol | None],
+        params: Sequence[TensorParam | None], outputs: Sequence[TensorSymbol | None] | None,
         name: str | None,
-    ) -> ExecSymbol:
+    ) -> ExecSymbol:  # fmt: skip
         name = name or f"{command.name}{len(self.nodes)}"
         given = [None] * 0 if outputs is None else [None if y is None else y.param for y in outputs]
         command = command.filled(given)
@@ -175,18 +155,12 @@ class SymbolicGraph(GraphBase):
     # Loops and branches ---------------------------------------------------------------------------
 
     def while_(
-        self,
-        loop: SymbolicGraph,
-        condition: Condition | int,
-        carry_overs: dict[TensorSymbol, TensorSymbol],
-        outputs: Sequence[TensorSymbol],
-        *,
-        reads: Sequence[TensorSymbol] = (),
-        breakpoints: Sequence[TensorSymbol] = (),
-        max_steps: int | None = None,
-        name: str = "while",
-    ) -> list[TensorSymbol]:
-        """Add a loop over another graph, and return symbols of the values of ``outputs`` at its end.
+        self, loop: SymbolicGraph, condition: Condition | int,
+        carry_overs: dict[TensorSymbol, TensorSymbol], outputs: Sequence[TensorSymbol], *,
+        reads: Sequence[TensorSymbol] = (), breakpoints: Sequence[TensorSymbol] = (),
+        max_steps: int | None = None, name: str = "while",
+    ) -> list[TensorSymbol]:  # fmt: skip
+        """Add a loop over another graph, and return symbols of its ``outputs`` at its end.
 
         Nodes of the loop read symbols of this graph as they are. ``condition`` is the number of
         steps, or a function from the number of steps so far and the geon tensors of ``reads`` to a
@@ -201,14 +175,10 @@ class SymbolicGraph(GraphBase):
         return self.exec(command, inputs, None, name)
 
     def case_of(
-        self,
-        index: Condition,
-        reads: Sequence[TensorSymbol],
-        cases: Sequence[tuple[SymbolicGraph, Sequence[TensorSymbol]]],
-        *,
-        default: Sequence[TensorSymbol] | None = None,
-        name: str = "case_of",
-    ) -> list[TensorSymbol]:
+        self, index: Condition, reads: Sequence[TensorSymbol],
+        cases: Sequence[tuple[SymbolicGraph, Sequence[TensorSymbol]]], *,
+        default: Sequence[TensorSymbol] | None = None, name: str = "case_of",
+    ) -> list[TensorSymbol]:  # fmt: skip
         """Add a node that runs one of several graphs, and return symbols of its results.
 
         ``index`` is a function from the geon tensors of ``reads`` to an integer. Each case is a
@@ -251,14 +221,10 @@ class SymbolicGraph(GraphBase):
         return simplify(self, outputs, passes)
 
     def compile(
-        self,
-        outputs: Sequence[TensorSymbol] = (),
-        binds: dict[TensorSymbol, Tensor] | None = None,
-        *,
-        sources: Sequence[ExecSymbol] | None = None,
-        destinations: Sequence[ExecSymbol] | None = None,
-        memory: int | str | None = None,
-    ) -> Any:
+        self, outputs: Sequence[TensorSymbol] = (), binds: dict[TensorSymbol, Tensor] | None = None,
+        *, sources: Sequence[ExecSymbol] | None = None,
+        destinations: Sequence[ExecSymbol] | None = None, memory: int | str | None = None,
+    ) -> Any:  # fmt: skip
         """Return ``(graph, tensor_arena, exec_arena)``: a concrete graph and its memory.
 
         ``outputs`` keep their values after a run. Symbols in ``binds`` live in the memory of the

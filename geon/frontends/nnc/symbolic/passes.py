@@ -196,11 +196,9 @@ def memory_compression(graph: SymbolicGraph) -> int:
 
 
 def data_parallel(
-    graph: SymbolicGraph,
-    inputs: Sequence[TensorSymbol],
-    gradients: Sequence[TensorSymbol],
+    graph: SymbolicGraph, inputs: Sequence[TensorSymbol], gradients: Sequence[TensorSymbol],
     devices: Sequence[str],
-) -> list[dict[TensorSymbol, TensorSymbol]]:
+) -> list[dict[TensorSymbol, TensorSymbol]]:  # fmt: skip
     """Compute what depends on ``inputs`` once for each device, and sum the gradients.
 
     The first replica are the nodes that there are. Each further one has symbols of its own for

@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,16 +18,13 @@ from geon import eager
 from ...eager.derivatives import expand
 from ...errors import ArgumentError, DerivativeError
 from ...op_graph.core.source_info import user_call
-from ..positional.movement import Part, slices, with_axis
-from ..positional.reshaping import reshape
-from ..positional.values import PositionalArray, Value, array, as_array
+from ..positional.values import PositionalArray, Value, as_array
+from .cnnp import Model
 from .commands.command import Command
+from .lowering import part_value, with_part
 from .minimizers import states_of
-from .recorded import Recorded, eager_value, numpy_of, seeded_sum
-from .tensors import box
-
-if TYPE_CHECKING:
-    from .cnnp import Model
+from .recorded import Recorded, eager_value, numpy_of, replaced, seeded_sum
+from .tensors import Part, part_of
 
 
 class TensorVariable:
@@ -37,11 +34,15 @@ class TensorVariable:
     it is a part: it reads that part of the base's value, and a command that writes it replaces it.
     """
 
-    def __init__(self, graph: DynamicGraph, value: Any = None, constant: bool = False) -> None:
-        self.graph, self.constant = graph, constant
-        self.base: TensorVariable | None = None
-        self.part: Any = None
+    def __init__(
+        self, graph: DynamicGraph, value: Any = None, constant: bool = False,
+        base: TensorVariable | None = None, part: Part | None = None,
+    ) -> None:  # fmt: skip
+        self.graph, self.constant, self.base = graph, constant, base
         self._value: Any = value
+        if part is not None:
+            self._read = Recorded(lambda values: ([part_value(part, values[0])], []), "alias")
+            self._write = Recorded(lambda values: ([with_part(part, *values)], []), "write")
         self.states: dict[str, Any] = {}  # of the minimiser
         graph._live.add(self)
 
@@ -49,8 +50,7 @@ class TensorVariable:
     def value(self) -> PositionalArray:
         """The value; raise ``ArgumentError`` if nothing was written yet, or it was freed."""
         if self.base is not None:
-            found = as_array(_read([self.base.value], self.part)[0])  # type: ignore[arg-type]  # not None
-            return found
+            return as_array(self._read([self.base.value])[0])
         if self._value is None:
             raise ArgumentError(
                 f"{user_call('a tensor variable')} has no value: nothing was written to it, or it "
@@ -59,18 +59,16 @@ class TensorVariable:
         held: PositionalArray = self._value
         return held
 
-    def put(self, value: Value) -> None:
+    def put(self, value: Value, constant: bool = False) -> None:
         """Replace the value, or the part of the base's value of an alias."""
         if self.base is None:
-            self._value, self.constant = as_array(value), False
-            return
-        self.base.put(as_array(_write([self.base.value, value], self.part)[0]))  # type: ignore[arg-type]  # not None
+            self._value, self.constant = as_array(value), constant
+        else:
+            self.base.put(self._write([self.base.value, value])[0])
 
     def set(self, data: Any) -> None:
         """Give the variable data; it has no history then."""
-        constant = self.constant
-        self.put(eager_value(data))
-        self.constant = constant
+        self.put(eager_value(data), self.constant)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -97,7 +95,7 @@ class DynamicGraph:
         self.random = geon.Random(seed)
         self._live: weakref.WeakSet[TensorVariable] = weakref.WeakSet()
         self._commands: dict[Command, Recorded] = {}
-        self._models: dict[Any, None] = {}
+        self._models: dict[Model, None] = {}
 
     # Variables ----------------------------------------------------------------------------------
 
@@ -114,34 +112,18 @@ class DynamicGraph:
         return TensorVariable(self, eager_value(data), True)
 
     def alias(
-        self,
-        of: TensorVariable,
-        shape: Sequence[int],
-        offset: Sequence[int] | None = None,
+        self, of: TensorVariable, shape: Sequence[int], offset: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
-    ) -> TensorVariable:
+    ) -> TensorVariable:  # fmt: skip
         """Return a part of a variable: a reshape, or the box at ``offset`` in steps of ``stride``.
 
         Raises ``ArgumentError`` for a part that is not inside.
         """
-        made = TensorVariable(self)
-        plain = offset is None and stride is None
-        begin, step = tuple(offset or [0] * len(shape)), tuple(stride or [1] * len(shape))
-        if not plain:
-            box(of.shape, shape, begin, step)
-        elif int(np.prod(shape)) != int(np.prod(of.shape)):
-            raise ArgumentError(
-                f"{user_call('alias')}: shape {tuple(shape)} of a variable of shape {of.shape}: a "
-                "reshape keeps the number of elements; give offset= for a part"
-            )
-        made.base, made.part = of, (tuple(shape), None if plain else begin, step)
-        return made
+        return TensorVariable(self, base=of, part=part_of(of.shape, shape, offset, stride))
 
     def detach(self, x: TensorVariable) -> None:
         """Cut a variable off its history, and take it as a constant in derivatives."""
-        value = x.value
-        x._value, x.constant = PositionalArray(value.tensor.detach(), value.dims), True  # type: ignore[attr-defined]  # an eager array
-        x.base = None
+        x._value, x.base, x.constant = _detached(x.value), None, True
 
     def attach(self, x: TensorVariable) -> None:
         """Take a detached variable or a constant as a variable again, without a history."""
@@ -155,11 +137,9 @@ class DynamicGraph:
     # Execution ----------------------------------------------------------------------------------
 
     def exec(
-        self,
-        command: Command,
-        inputs: Sequence[TensorVariable | None],
+        self, command: Command, inputs: Sequence[TensorVariable | None],
         outputs: Sequence[TensorVariable | None] | None = None,
-    ) -> list[TensorVariable | None]:
+    ) -> list[Any]:  # fmt: skip
         """Execute a command, and return its outputs: the given variables, or new ones.
 
         Raises ``GeonError`` that names the command and its inputs where they do not fit.
@@ -179,11 +159,9 @@ class DynamicGraph:
 
     def _exec(self, command: Command, values: Sequence[Value | None]) -> list[Value | None]:
         if command not in self._commands:
-
-            def build(given: list[Value | None]) -> Any:
-                return command.apply(given, random=self.random), []
-
-            self._commands[command] = Recorded(build, command.name)
+            self._commands[command] = Recorded(
+                lambda given: (command.apply(given, random=self.random), []), command.name
+            )
         return self._commands[command](values)
 
     def evaluate(
@@ -201,11 +179,9 @@ class DynamicGraph:
     # Derivatives --------------------------------------------------------------------------------
 
     def backward(
-        self,
-        losses: Sequence[TensorVariable],
-        wrt: Sequence[TensorVariable] = (),
+        self, losses: Sequence[TensorVariable], wrt: Sequence[TensorVariable] = (),
         gradients: Sequence[TensorVariable | None] = (),
-    ) -> list[TensorVariable]:
+    ) -> list[TensorVariable]:  # fmt: skip
         """Return the gradients of variables, for ``gradients`` of the losses, 1 by default.
 
         They can be derived again. Gradients of the parameters of models that were evaluated are
@@ -225,22 +201,18 @@ class DynamicGraph:
                 )
         seeds = [None if g is None else g.value for g in gradients]
         total = seeded_sum([y.value for y in losses], seeds)
-        places = [p for model in self._models for p in model.trained()]
-        tensors = [x.value.tensor for x in wrt]
-        found: Any = geon.deriv(total, [*tensors, *[p.leaf for p in places]], unreached="zero")
-        for parameter, gradient in zip(places, found[len(tensors) :], strict=True):
+        own = [parameter for model in self._models for parameter in model.trained()]
+        leaves = [x.value.tensor for x in wrt] + [parameter.leaf for parameter in own]
+        found: Any = geon.deriv(total, leaves, unreached="zero")
+        for parameter, gradient in zip(own, found[len(wrt) :], strict=True):
             parameter.add_gradient(gradient)
-        return [
-            TensorVariable(self, array(g, [d and d.name for d in x.value.dims]))
-            for x, g in zip(wrt, found, strict=False)
-        ]
+        pairs = zip(wrt, found, strict=False)
+        return [TensorVariable(self, replaced(x.value, gradient)) for x, gradient in pairs]
 
     def apply_gradients(
-        self,
-        minimizer: Command,
-        gradients: Sequence[TensorVariable],
+        self, minimizer: Command, gradients: Sequence[TensorVariable],
         parameters: Sequence[TensorVariable],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Move variables against gradients by a command such as ``sgd``, and evaluated models.
 
         The states of the command begin at 0, and are kept for each variable. Models move by their
@@ -249,28 +221,23 @@ class DynamicGraph:
         row = minimizer.row
         for x, gradient in zip(parameters, gradients, strict=True):
             value = x.value
-            zeros = np.zeros(x.shape, value.dtype)
             for name in states_of(minimizer):
-                x.states.setdefault(name, eager_value(zeros))
+                x.states.setdefault(name, eager_value(np.zeros(x.shape, value.dtype)))
             if "step" in row.inputs:
                 x.states.setdefault("step", eager_value(np.array(1)))
             given = {"g": gradient.value, "a": value, **x.states}
             made = self._exec(minimizer, [given.get(name) for name in row.inputs])
-            for name, new in zip(row.results, made, strict=False):  # type: ignore[arg-type]  # names
-                if new is not None and name != "a":
-                    x.states[name] = _constant(new)
-            assert made[0] is not None
-            x._value = _constant(made[0])
+            new = dict(zip(row.results, made, strict=False))  # type: ignore[arg-type]  # names
+            x.put(_detached(new.pop("a")))
+            x.states = {name: _detached(each) for name, each in new.items() if each is not None}
         eager.sync()  # one program for each step, not one that grows
         for model in self._models:
             model.apply_gradients()
 
     def minimize(
-        self,
-        minimizer: Command,
-        losses: Sequence[TensorVariable],
+        self, minimizer: Command, losses: Sequence[TensorVariable],
         parameters: Sequence[TensorVariable] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Derive the losses, and move the parameters and the evaluated models."""
         self.apply_gradients(minimizer, self.backward(losses, parameters), parameters)
 
@@ -278,12 +245,11 @@ class DynamicGraph:
 
     def has_effect_to(self, x: TensorVariable, y: TensorVariable) -> bool:
         """Return True if ``y`` was computed from the value that ``x`` has."""
-        calls, starts = expand([y.value.tensor._node])  # type: ignore[attr-defined]  # an eager array
-        return x.value.tensor._node in (*calls, *starts)  # type: ignore[attr-defined]  # likewise
+        calls, starts = expand([_node(y.value)])
+        return _node(x.value) in (*calls, *starts)
 
     def _remembered(self) -> tuple[list[Any], list[Any]]:
-        held = [x._value.tensor._node for x in self._live if x._value is not None]
-        return expand(held)
+        return expand([_node(x._value) for x in self._live if x._value is not None])
 
     @property
     def bookkeeping_count(self) -> int:
@@ -301,39 +267,12 @@ class DynamicGraph:
         return "\n".join(["digraph {", *lines, "}"])
 
 
-def _constant(value: Value) -> PositionalArray:
+def _detached(value: Any) -> PositionalArray:
     """Return an eager value without its history."""
-    given: Any = as_array(value)
-    return PositionalArray(given.tensor.detach(), given.dims)
+    tensor: Any = as_array(value).tensor
+    return PositionalArray(tensor.detach(), as_array(value).dims)
 
 
-def _slices(part: Any, rank: int) -> dict[int, Part]:
-    shape, begin, step = part
-    return {
-        k: Part(begin[k], begin[k] + (shape[k] - 1) * step[k] + 1, step[k]) for k in range(rank)
-    }
-
-
-def _read_part(values: list[Value], part: Any) -> Any:
-    """Return the part of a value that an alias is."""
-    (x,) = values
-    return [reshape(x, part[0]) if part[1] is None else slices(x, _slices(part, len(x.shape)))], []
-
-
-def _write_part(values: list[Value], part: Any) -> Any:
-    """Return a value with the part that an alias is replaced."""
-    x, new = as_array(values[0]), as_array(values[1])
-    if part[1] is None:
-        return [reshape(new, x.shape)], []
-    for k in range(len(x.dims)):
-        x, new = with_axis(x, k), with_axis(new, k)
-    at = {
-        d: slice(p.start, p.stop, p.step)
-        for d, p in zip(x.dims, _slices(part, len(x.dims)).values(), strict=True)
-    }
-    names: Any = {n.name: d.name for n, d in zip(new.dims, x.dims, strict=True) if n and d}
-    made = geon.update(x.tensor, new.tensor.rename({a: b for a, b in names.items() if a != b}), at)
-    return [array(made, [d and d.name for d in x.dims])], []
-
-
-_read, _write = Recorded(_read_part), Recorded(_write_part)
+def _node(value: PositionalArray) -> Any:
+    tensor: Any = value.tensor
+    return tensor._node

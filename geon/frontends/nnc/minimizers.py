@@ -36,7 +36,7 @@ class CommandOptimiser(Optimiser):
 
 def states_of(command: Command) -> tuple[str, ...]:
     """Return the names of the states of a minimiser that begin at 0."""
-    return command.row.inputs[2 : len(command.row.needed)]
+    return tuple([name for name in command.row.inputs[2:] if name not in ("vm", "step")])
 
 
 def as_optimiser(minimizer: Any, what: str) -> Optimiser:

@@ -67,14 +67,12 @@ class Recorded:
     """
 
     def __init__(
-        self,
-        build: Callable[..., tuple[Sequence[Value | None], Sequence[Any]]],
-        name: str | None = None,
+        self, build: Callable[..., tuple[Sequence[Value | None], Sequence[Any]]], name: str
     ) -> None:
-        self.build, self.name = build, name or build.__name__
+        self.build, self.name = build, name
         self.made: dict[Any, tuple[Callable[..., Any], list[Any]]] = {}
 
-    def __call__(self, values: Sequence[Value | None], *options: Any) -> list[Value | None]:
+    def __call__(self, values: Sequence[Value | None], *options: Any) -> list[Any]:
         """Return the results, whose tensors are arrays of ``geon.eager``."""
         key = (tuple([kind_of(value) for value in values]), options)
         if key not in self.made:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from geon.frontends.nnc import cmd, cnnp
+from geon.frontends.nnc import SymbolicGraph, cmd, cnnp
 
 
 def data(*shape, low=0.5, high=1.5, seed=0):
@@ -65,6 +65,15 @@ def attention_of_torch(t, f, p, q, k, v):
         q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=True
     )
     return found.transpose(1, 2).flatten(2) @ p["weight"].T + p["bias"]
+
+
+def squared_graph():
+    """exp((x + y)^2) as a symbolic graph, with its inputs and outputs."""
+    graph = SymbolicGraph()
+    x, y = graph.tensor((2, 3)), graph.tensor((2, 3))
+    (z,) = graph.exec(cmd.add(), [x, y])
+    (z,) = graph.exec(cmd.mul(), [z, z])
+    return graph, [x, y], graph.exec(cmd.ewexp(), [z])
 
 
 C = cnnp
@@ -132,6 +141,12 @@ CASES: dict[str, Case] = {
     "extract": of(lambda: C.extract(1), lambda t, f, x, y: y, signed(2), signed(3)),
     "flatten": of(lambda: C.flatten(), lambda t, f, x: x.flatten(1)),
     "gelu": of(lambda: C.gelu(tanh=True), lambda t, f, x: f.gelu(x, approximate="tanh")),
+    "graph": of(
+        lambda: C.graph(*squared_graph()),
+        lambda t, f, x, y: ((x + y) ** 2).exp(),
+        signed(2, 3),
+        signed(2, 3, seed=1),
+    ),
     "group_norm": Case(
         lambda: C.group_norm(2),
         [IMAGE],

@@ -91,7 +91,7 @@ def test_an_alias_reads_and_writes_a_part():
     row = graph.alias(whole, (1, 6), (3, 0))
     row.set(np.ones((1, 6)))
     assert whole.numpy()[3].tolist() == [1] * 6
-    with pytest.raises(geon.ArgumentError, match="is not inside of a tensor of shape"):
+    with pytest.raises(geon.ArgumentError, match="is not inside of a"):
         graph.alias(whole, (2, 6), (3, 0))
     with pytest.raises(geon.ArgumentError, match="a reshape keeps the number of elements"):
         graph.alias(whole, (5,))

@@ -19,6 +19,8 @@ from ..commands import command_table
 from ..commands.command import Command
 from ..commands.common import channel_position, pair, positions
 from ..commands.networks import lstm_shapes
+from ..lowering import lower, read
+from ..symbolic.graph import SymbolicGraph
 from .model import LeafModel, Scope
 
 Made = Value | Sequence[Value | None]
@@ -268,13 +270,19 @@ def cmd_exec(
     m: Scope, *xs: Value, command: Command, parameters: Mapping[int, Any] | None = None
 ) -> Made:
     """Return the outputs of a command; ``parameters`` has (shape, initial value) by input."""
-    given, values = iter(xs), []
-    own = dict(parameters or {})
-    for k in range(len(xs) + len(own)):
-        values.append(
-            m.parameter(f"input{k}", *own[k]) if k in own else next(given)
-        )  # fmt: skip
+    given, own = iter(xs), parameters or {}
+    places = range(len(xs) + len(own))
+    values = [m.parameter(f"input{k}", *own[k]) if k in own else next(given) for k in places]
     return command.apply(values, format=m.format, random=m.build.random)
+
+
+def graph(
+    m: Scope, *xs: Value, graph: SymbolicGraph, inputs: Sequence[Any], outputs: Sequence[Any]
+) -> Made:
+    """Return the values of symbols ``outputs`` of a symbolic graph, for those of ``inputs``."""
+    env = dict(zip(inputs, xs, strict=True))
+    lower(graph.topsort(), env, m.build.random)
+    return [read(env, symbol) for symbol in outputs]
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -284,56 +292,52 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "scaled_dot_product_attention": attention, "dropout": dropout, "concat": concat,
     "chunk": chunk, "reshape": reshaped, "extract": extract, "parameter": parameter,
     "variable": variable, "scalar": scalar, "move": move, "debug": debug, "cmd_exec": cmd_exec,
+    "graph": graph,
     "identity": lambda m, *xs: xs, "contiguous": lambda m, *xs: xs,
     "permute": lambda m, x, *, order: permuted(x, positions(x, order)),
     "flatten": lambda m, x: flatten_to(as_array(x), 1, len(x.shape)),
 }  # fmt: skip
 
 
-def of_command(name: str, row: str) -> tuple[Callable[..., Any], list[inspect.Parameter]]:
-    """Return the function of a model that is a command, and its attributes in order."""
-    command, *order = row.split()
+def of_command(command: str, order: Sequence[str]) -> list[inspect.Parameter]:
+    """Return the attributes of a command as arguments, those of ``order`` first."""
     known = command_table()[command].attributes
-    named = [*order, *[each for each in known if each not in order]]
-    taken = [
-        inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=known[each])
-        for each in named
-        if each not in ("random", "is_test")
-    ]
+    named = dict.fromkeys([*order, *[k for k in known if k not in ("random", "is_test", "seed")]])
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return [inspect.Parameter(name, kind, default=known[name]) for name in named]
+
+
+def of_one_command(command: str) -> Callable[..., Made]:
+    """Return the function of a model that is the first output of a command."""
 
     def function(m: Scope, *xs: Value, **attributes: Any) -> Made:
-        if command == "ewdiv" and len(xs) == 1:
-            return m.exec(command, None, *xs)
-        return m.exec(command, *xs, **attributes)[:1]
+        inputs = (None, *xs) if command == "ewdiv" and len(xs) == 1 else xs
+        return m.exec(command, *inputs, **attributes)[:1]
 
-    return function, taken
+    return function
 
 
 def factory(name: str) -> Callable[..., LeafModel]:
     """Return the function that makes models of a row: it takes attributes, and a name."""
     if name in OF_COMMANDS:
-        function, taken = of_command(name, OF_COMMANDS[name])
+        command, *order = OF_COMMANDS[name].split()
+        function, taken = of_one_command(command), of_command(command, order)
     else:
-        function = FUNCTIONS[name]
-        own = inspect.signature(function).parameters
-        taken = [
-            each.replace(kind=each.POSITIONAL_OR_KEYWORD)
-            for each in own.values()
-            if each.kind is each.KEYWORD_ONLY
-        ]
+        function, own = FUNCTIONS[name], inspect.signature(FUNCTIONS[name]).parameters
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        taken = [p.replace(kind=kind) for p in own.values() if p.kind is p.KEYWORD_ONLY]
         if "options" in own:  # further attributes are those of the command of this name
-            taken += [each for each in of_command(name, name)[1] if each.name not in own]
+            taken += [each for each in of_command(name, ()) if each.name not in own]
     label = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None)
     signature = inspect.Signature([*taken, label])
 
     def make(*values: Any, **attributes: Any) -> LeafModel:
         try:
-            bound = signature.bind(*values, **attributes)
+            given = dict(signature.bind(*values, **attributes).arguments)
         except TypeError as error:
             raise ArgumentError(
                 f"{user_call(f'cnnp.{name}')}: {error}; it takes {signature}"
             ) from None
-        given = dict(bound.arguments)
         return LeafModel(name, function, given, given.pop("name", None))
 
     make.__name__ = make.__qualname__ = name

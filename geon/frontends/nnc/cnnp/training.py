@@ -263,7 +263,7 @@ class Compiled:
         self.model, self.minimizer, self.loss = model, minimizer, loss
         self.transformer, self.format = transformer, format
         self.random = geon.Random(seed)
-        self.step = Recorded(self._build)
+        self.step = Recorded(self._build, "a model")
         self.last: Any = None
         self.created = self.cancelled = False
 

@@ -206,7 +206,7 @@ def test_absorb_takes_another_structure_and_keeps_the_parameters():
     known = old(x)
     old.absorb(cnnp.Sequential([cnnp.reshape((4, 6)), cnnp.dense(3)]), (4, 2, 3))
     assert np.allclose(old(np.concatenate([x, x])), np.concatenate([known, known]))
-    with pytest.raises(geon.AxisError, match="choose parameters of equal shapes"):
+    with pytest.raises(geon.AxisError, match="choose as many of equal shapes"):
         old.absorb(cnnp.Sequential([cnnp.dense(4)]), (4, 6))
 
 
@@ -306,7 +306,7 @@ def test_the_format_lists_parameters():
         (
             lambda m, x, y: m.parameters("weight").copy_from(m.parameters("bias")),
             geon.AxisError,
-            "parameters of equal shapes",
+            "choose as many of equal shapes",
         ),
         (lambda m, x, y: cnnp.Sequential([geon.relu]), geon.ArgumentError, "is no model; give"),
         (

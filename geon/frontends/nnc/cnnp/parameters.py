@@ -22,6 +22,7 @@ from ..minimizers import as_optimiser
 if TYPE_CHECKING:
     from .model import Model
 
+Array = np.ndarray[Any, Any]
 KINDS = ("weight", "bias", "state")
 
 
@@ -46,7 +47,7 @@ class Parameter:
         names = iter(self.leaf.axes.names)
         return array(self.leaf, [None if n == 1 else next(names) for n in self.shape])
 
-    def numpy(self) -> np.ndarray[Any, Any]:
+    def numpy(self) -> Array:
         """Return a copy of the value."""
         return np.array(eager.array(self.leaf)).reshape(self.shape)
 
@@ -96,38 +97,27 @@ class Parameters(Sequence[Parameter]):
 
     # Values -------------------------------------------------------------------------------------
 
-    def numpy(self) -> list[np.ndarray[Any, Any]]:
+    def numpy(self) -> list[Array]:
         """Return copies of the values."""
         return [parameter.numpy() for parameter in self]
 
     def set(self, *data: Any) -> None:
         """Assign an array to each parameter."""
-        if len(data) != len(self):
-            raise ArgumentError(
-                f"{user_call('set')}: {len(data)} arrays for {len(self)} parameters, which are "
-                f"{', '.join(self.names)}; give one for each"
-            )
-        for parameter, each in zip(self, data, strict=True):
+        for parameter, each in self._with(data, "set"):
             parameter.set(each)
 
-    def map(self, function: Callable[[np.ndarray[Any, Any]], Any]) -> None:
+    def map(self, function: Callable[[Array], Any]) -> None:
         """Replace each value by ``function(value)``."""
-        for parameter in self:
-            parameter.set(function(parameter.numpy()))
+        self.set(*map(function, self.numpy()))
 
-    def zip_map(
-        self,
-        function: Callable[[np.ndarray[Any, Any], np.ndarray[Any, Any]], Any],
-        other: Parameters,
-    ) -> None:
+    def zip_map(self, function: Callable[[Array, Array], Any], other: Parameters) -> None:
         """Replace each value by ``function(value, other's value)``, as in running averages."""
-        for parameter, rhs in self._with(other, "zip_map"):
-            parameter.set(function(parameter.numpy(), rhs.numpy()))
+        pairs = self._with(other, "zip_map")
+        self.set(*[function(left.numpy(), right.numpy()) for left, right in pairs])
 
     def copy_from(self, other: Parameters) -> None:
         """Set each parameter to the value of the corresponding one of ``other``."""
-        for parameter, rhs in self._with(other, "copy_from"):
-            parameter.set(rhs.numpy())
+        self.zip_map(lambda mine, theirs: theirs, other)
 
     def share(self, other: Parameters) -> None:
         """Use the parameters of ``other`` from now on: training one model moves both."""
@@ -135,14 +125,15 @@ class Parameters(Sequence[Parameter]):
         for (_, owner, name), (_, rhs) in zip(self.places, pairs, strict=True):
             owner.own[name] = rhs
 
-    def _with(self, other: Parameters, what: str) -> list[tuple[Parameter, Parameter]]:
-        """Return pairs of parameters; raise ``AxisError`` unless they have equal shapes."""
-        shapes = [[parameter.shape for parameter in each] for each in (self, other)]
+    def _with(self, other: Sequence[Any], what: str) -> list[tuple[Parameter, Any]]:
+        """Return pairs with parameters or arrays; raise ``AxisError`` unless shapes are equal."""
+        shapes = [
+            [getattr(x, "shape", None) or np.shape(x) for x in each] for each in (self, other)
+        ]
         if shapes[0] != shapes[1]:
             raise AxisError(
                 f"{user_call(what)}: the parameters {', '.join(self.names)} have shapes "
-                f"{shapes[0]}, and {', '.join(other.names)} have {shapes[1]}; choose parameters of "
-                "equal shapes"
+                f"{shapes[0]}, and what is given has {shapes[1]}; choose as many of equal shapes"
             )
         return list(zip(self, other, strict=True))
 
@@ -160,11 +151,11 @@ class Parameters(Sequence[Parameter]):
             parameter.minimizer = made
 
     @property
-    def gradients(self) -> list[np.ndarray[Any, Any] | None]:
+    def gradients(self) -> list[Array | None]:
         """The accumulated gradients; None where there is none."""
         return [None if p.gradient is None else np.array(p.gradient).reshape(p.shape) for p in self]
 
-    def map_gradients(self, function: Callable[[np.ndarray[Any, Any]], Any]) -> None:
+    def map_gradients(self, function: Callable[[Array], Any]) -> None:
         """Replace each accumulated gradient by ``function(gradient)``."""
         for parameter, gradient in zip(self, self.gradients, strict=True):
             if gradient is not None:
@@ -176,10 +167,9 @@ class Parameters(Sequence[Parameter]):
         """Scale the accumulated gradients so that their common 2-norm is at most ``largest``."""
         held = [p for p in self if p.gradient is not None]
         clip = eager.function(lambda gradients: clip_by_norm(gradients, largest))
-        for parameter, made in zip(
-            held, clip([p.gradient for p in held]) if held else [], strict=True
-        ):
-            parameter.gradient = made
+        made = clip([p.gradient for p in held]) if held else []
+        for parameter, gradient in zip(held, made, strict=True):
+            parameter.gradient = gradient
 
     def gradients_isnan(self) -> bool:
         """Return True if an accumulated gradient has an element that is NaN."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import ArgumentError, FeedError, UnavailableError
+from ...neon.checks import share
 
 Image = np.ndarray[Any, Any]
 LUMA = np.array([0.299, 0.587, 0.114], "float32")  # of ITU-R BT.601
@@ -66,11 +67,7 @@ class Jitter:
 
     def __post_init__(self) -> None:
         for name in ("aspect_ratio", "brightness", "contrast", "saturation"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ArgumentError(
-                    f"Jitter: {name}={getattr(self, name)!r} is the largest relative change; give "
-                    "a number of at least 0 and less than 1"
-                )
+            share("Jitter", name, getattr(self, name))
         if min(self.size) < 1 or (self.resize and not 1 <= self.resize[0] <= self.resize[1]):
             raise ArgumentError(
                 f"Jitter: size={self.size!r} and resize={self.resize!r}; give lengths of at least "

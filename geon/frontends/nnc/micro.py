@@ -21,22 +21,18 @@ import geon
 from ...errors import ArgumentError, AxisError, IndexRangeError
 from ..positional.values import Value, array, full_tensor
 
-# By name: the function of NumPy arrays and that of tensors.
-UNARY: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "neg": (np.negative, geon.negative), "log": (np.log, geon.log), "exp": (np.exp, geon.exp),
-    "sqrt": (np.sqrt, geon.sqrt), "square": (np.square, geon.square),
-    "tanh": (np.tanh, geon.tanh), "abs": (np.abs, geon.absolute), "sin": (np.sin, geon.sin),
-    "cos": (np.cos, geon.cos), "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), geon.sigmoid),
-    "not": (np.logical_not, geon.logical_not),
+Table = dict[str, Callable[..., Any]]
+# NumPy's functions build geon's ops of tensors.
+UNARY: Table = {
+    "neg": np.negative, "log": np.log, "exp": np.exp, "sqrt": np.sqrt, "square": np.square,
+    "tanh": np.tanh, "abs": np.abs, "sin": np.sin, "cos": np.cos, "not": np.logical_not,
 }  # fmt: skip
-BINARY: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "plus": (np.add, geon.add), "minus": (np.subtract, geon.subtract),
-    "mul": (np.multiply, geon.multiply), "div": (np.divide, geon.divide),
-    "pow": (np.power, geon.power), "max": (np.maximum, geon.maximum),
-    "min": (np.minimum, geon.minimum), "less": (np.less, geon.less),
-    "equal": (np.equal, geon.equal), "and": (np.logical_and, geon.logical_and),
-    "or": (np.logical_or, geon.logical_or),
+BINARY: Table = {
+    "plus": np.add, "minus": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power,
+    "max": np.maximum, "min": np.minimum, "less": np.less, "equal": np.equal,
+    "and": np.logical_and, "or": np.logical_or,
 }  # fmt: skip
+# The function of arrays and that of tensors.
 REDUCE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "sum": (np.sum, geon.sum), "prod": (np.prod, geon.prod), "mean": (np.mean, geon.mean),
     "max": (np.max, geon.max), "min": (np.min, geon.min),
@@ -238,6 +234,8 @@ class Combined:
                         f"{op.kind} of values of shapes {tuple(x.shape)} and "
                         f"{tuple(args[1].shape)}; the second must be {wanted}: reindex it"
                     )
+            if op.kind in ("unary", "binary"):
+                return (UNARY if op.kind == "unary" else BINARY)[op.data[0]](*args)
             return getattr(way, op.kind)(*args, *op.data)
 
         return [value(op) for op in self.outputs]
@@ -250,12 +248,6 @@ def combine(*outputs: Micro) -> Combined:
 
 class _Arrays:
     """Micro operations on NumPy arrays."""
-
-    def unary(self, x: Any, op: str) -> Any:
-        return UNARY[op][0](x)
-
-    def binary(self, x: Any, y: Any, op: str) -> Any:
-        return BINARY[op][0](x, y)
 
     def reduce(self, x: Any, op: str, axes: tuple[int, ...]) -> Any:
         return REDUCE[op][0](x, axis=axes[0] if op.startswith("arg") else axes, keepdims=True)
@@ -273,12 +265,6 @@ class _Arrays:
 
 class _Tensors:
     """Micro operations on tensors over the axes ``i0``, ``i1``, ..."""
-
-    def unary(self, x: Any, op: str) -> Any:
-        return UNARY[op][1](x)
-
-    def binary(self, x: Any, y: Any, op: str) -> Any:
-        return BINARY[op][1](x, y)
 
     def reduce(self, x: Any, op: str, axes: tuple[int, ...]) -> Any:
         over = [x.axes[k].name for k in axes]

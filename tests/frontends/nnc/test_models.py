@@ -27,9 +27,7 @@ def test_derivatives_of_each_model(name):
     case = CASES[name]
     model = case.make()
     model.compile(*case.inputs)
-    leaves, outputs, _ = model.compiled.trace(
-        [cnnp.training.as_param(x) for x in case.inputs], case.trains
-    )
+    leaves, outputs, _ = model.trace(case.inputs, case.trains)
     found = model.evaluate(*case.inputs, is_test=not case.trains)
     found = found if isinstance(found, tuple) else (found,)
     assert [y.shape for y in found] == [tuple(y.shape) for y in outputs]

@@ -75,7 +75,7 @@ class Model(Trainable):
         self.hooks: list[Callable[..., Any]] = []
         self.checkpointing = False
         self.now: Model = self  # the model whose structure is used; another one after absorb
-        self.compiled = None
+        self.reset()
 
     def forward(self, build: Build, values: list[Value]) -> list[Value]:
         """Return the outputs for inputs; subclasses define it."""
@@ -170,9 +170,10 @@ class Model(Trainable):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         made = memo[id(self)] = type(self).__new__(type(self))
-        vars(made).update(vars(self), own={}, compiled=None, hooks=[*self.hooks])
-        for key in vars(self).keys() - {"own", "compiled", "hooks", "attributes", "function"}:
+        vars(made).update(vars(self), own={}, hooks=[*self.hooks])
+        for key in vars(self).keys() & {"now", "parts", "inputs", "outputs", "order", "made"}:
             vars(made)[key] = copy.deepcopy(vars(self)[key], memo)
+        made.reset()
         return made
 
     def absorb(self, other: Model, *inputs: Any) -> None:

@@ -50,8 +50,18 @@ class Trainable:
         run: Any
         places: Any
         held: Any
+        models: Any
         notify: Any
-    compiled: Compiled | None
+
+    def reset(self) -> None:
+        """Set what ``compile`` sets, to the defaults."""
+        self.minimizer: Optimiser | None = None
+        self.loss: Any = None
+        self.transformer: Transformer | None = None
+        self.layout, self.random = "NHWC", geon.Random(0)
+        self.step = Recorded(self._build, "a model")
+        self.last: Any = None  # the values to be derived
+        self.created = self.cancelled = False
 
     def compile(
         self,
@@ -69,20 +79,41 @@ class Trainable:
         ``transformer`` computes, by default that of ``geon.eager``. ``seed`` fixes initial values
         and dropout. Raises ``GeonError`` for shapes that do not fit, with the model's name.
         """
-        chosen = None if minimizer is None else as_optimiser(minimizer, "compile")
-        if isinstance(transformer, str):
-            transformer = make_transformer(transformer)
-        self.compiled = Compiled(self, chosen, loss, transformer, seed, format)
+        self.reset()
+        self.set_minimizer(minimizer)
+        named = isinstance(transformer, str)
+        self.transformer = make_transformer(transformer) if named else transformer  # type: ignore[arg-type,assignment]  # by `named`
+        self.loss, self.layout, self.random = loss, format, geon.Random(seed)
         if inputs:
-            self.compiled.create(inputs)
+            self._create(inputs)
 
-    def _compiled(self, values: Sequence[Value] = ()) -> Compiled:
-        """Return what compile made; without it, with the defaults."""
-        if self.compiled is None:
-            self.compiled = Compiled(self)
-        if not self.compiled.created and values:
-            self.compiled.create(values)
-        return self.compiled
+    def _create(self, inputs: Sequence[Any]) -> None:
+        """Create the parameters for inputs of these shapes."""
+        self.trace(inputs, False)
+        self.created = True
+
+    def trace(self, inputs: Sequence[Any], training: bool) -> tuple[Any, Any, Build]:
+        """Return placeholders for inputs of these shapes, the outputs for them, and the build."""
+        leaves = [leaf_of(as_param(each), f"x{k}") for k, each in enumerate(inputs)]
+        build = self._begin_build(leaves, training)
+        return leaves, self.run(build, list(leaves)), build
+
+    def _begin_build(self, values: Sequence[Value], training: bool) -> Build:
+        """Return a build for inputs; parameters have the dtype of the first input of floats."""
+        floats = [value.dtype.name for value in values if value.dtype.kind == "f"]
+        return Build(training, self.random, self.layout, (floats or ["float32"])[0])
+
+    def _device(self) -> AbstractContextManager[Any]:
+        """Return a context in which the transformer computes."""
+        return nullcontext() if self.transformer is None else eager.use(self.transformer)
+
+    def _stepped(self, values: list[Any], what: str, option: Any) -> list[Any]:
+        """Return the results of a recorded step, which depends on the state of parameters, too."""
+        if not self.created:
+            self._create(values[: option if what == "fit" else None])
+        own = tuple([(p, p.trainable, p.minimizer) for p in self.held()])
+        recomputed = tuple([model.checkpointing for model in self.models()])
+        return self.step(values, what, option, (own, recomputed, self.minimizer))
 
     def fit(self, inputs: Any, fits: Any) -> Array:
         """Take one training step, and return the losses before it, one for each row.
@@ -90,16 +121,13 @@ class Trainable:
         ``inputs`` and ``fits`` are an array, or several.
         """
         given, wanted = values_of(inputs), values_of(fits)
-        made = self._compiled(given)
-        if made.loss is None:
+        if self.loss is None:
             raise ArgumentError(
                 f"{user_call('fit')}: the model has no loss; give compile(..., loss=), such as "
                 "nnc.cmd.softmax_crossentropy(), and a minimizer="
             )
-        with made.device():
-            (losses,) = made.step([*given, *wanted], "fit", len(given), made.state())
-            assert losses is not None
-            return numpy_of(losses)
+        with self._device():
+            return numpy_of(self._stepped([*given, *wanted], "fit", len(given))[0])
 
     def fit_data(self, data: Any, epochs: int = 1, inputs: int = 1) -> list[float]:
         """Fit each batch of data, and return the mean loss of each epoch.
@@ -109,20 +137,20 @@ class Trainable:
         hooks get the tag "step" with the mean loss. ``cancel`` ends it after the step.
         """
         source, means = as_data(data), list[float]()
-        self._compiled().cancelled = False
+        self.cancelled = False
         for number in range(epochs):
             losses = []
             for batch in source.epoch(number, 0):
                 losses.append(float(self.fit(batch[:inputs], batch[inputs:]).mean()))
                 self.notify("step", losses[-1])
-                if self._compiled().cancelled:
+                if self.cancelled:
                     return [*means, float(np.mean(losses))]
             means.append(float(np.mean(losses)))
         return means
 
     def cancel(self) -> None:
         """End ``fit_data`` after its current step; hooks and other threads may call it."""
-        self._compiled().cancelled = True
+        self.cancelled = True
 
     def evaluate(
         self, *inputs: Any, is_test: bool | None = None, requires_grad: bool = False
@@ -132,18 +160,16 @@ class Trainable:
         With ``requires_grad``, ``backward`` may follow, and ``is_test`` is False by default.
         """
         values = [value_of(each) for each in inputs]
-        made = self._compiled(values)
         training = requires_grad if is_test is None else not is_test
-        with made.device():
+        with self._device():
             outputs = self.outputs_for(values, training)
-            made.last = (values, outputs) if requires_grad else None
+            self.last = (values, outputs) if requires_grad else None
             found = [numpy_of(value) for value in outputs]
         return found[0] if len(found) == 1 else tuple(found)
 
     def outputs_for(self, values: list[Value], training: bool) -> list[Value]:
         """Return the outputs for values of ``geon.eager``, which can be derived."""
-        made = self._compiled(values)
-        return [y for y in made.step(values, "evaluate", training, made.state()) if y is not None]
+        return [y for y in self._stepped(values, "evaluate", training) if y is not None]
 
     def trained(self) -> list[Parameter]:
         """Return the parameters that are not frozen."""
@@ -155,14 +181,12 @@ class Trainable:
         Returns the gradients of the inputs, None for one of integers. Raises ``ArgumentError``
         without ``evaluate(..., requires_grad=True)`` before.
         """
-        made = self._compiled()
-        if made.last is None:
+        if self.last is None:
             raise ArgumentError(
                 f"{user_call('backward')}: there are no outputs to derive; call "
                 "evaluate(..., requires_grad=True) before each backward"
             )
-        values, outputs = made.last
-        made.last = None
+        (values, outputs), self.last = self.last, None
         total = seeded_sum(outputs, [None if g is None else eager_value(g) for g in gradients])
         weights = self.trained()
         inputs = [v for v in values if v.dtype.kind == "f"]
@@ -170,7 +194,7 @@ class Trainable:
         found: Any = geon.deriv(total, leaves, unreached="zero")
         for parameter, gradient in zip(weights, found, strict=False):
             parameter.add_gradient(gradient)
-        with made.device():
+        with self._device():
             own = iter(found[len(weights) :])
             return [
                 numpy_of(PositionalArray(next(own), as_array(v).dims)) if v in inputs else None
@@ -179,10 +203,9 @@ class Trainable:
 
     def apply_gradients(self) -> None:
         """Move the parameters by the accumulated gradients, and forget these."""
-        made = self._compiled()
         moved = [p for p in self.trained() if p.gradient is not None]
-        with made.device():
-            for optimiser, group in made.groups(moved):
+        with self._device():
+            for optimiser, group in self._groups(moved):
                 eager.function(optimiser.update)(
                     [p.leaf for p in group], [p.gradient for p in group]
                 )
@@ -193,7 +216,8 @@ class Trainable:
     def set_minimizer(self, minimizer: Any, parameters: Parameters | None = None) -> None:
         """Set the minimiser of all parameters, or of some."""
         if parameters is None:
-            self._compiled().minimizer = as_optimiser(minimizer, "set_minimizer")
+            made = None if minimizer is None else as_optimiser(minimizer, "set_minimizer")
+            self.minimizer = made
         else:
             parameters.set_minimizer(minimizer)
 
@@ -202,17 +226,46 @@ class Trainable:
 
         A training step is the sum of the outputs with its derivatives.
         """
-        made = self._compiled()
-        leaves, outputs, build = made.trace([as_param(each) for each in inputs], training)
+        leaves, outputs, build = self.trace(inputs, training)
         results = [as_array(value).tensor for value in outputs]
         if training:
             total = seeded_sum(outputs, [])
             results += geon.deriv(total, [p.leaf for p in self.trained()], unreached="zero")
-        transformer = made.transformer or make_transformer()
+        transformer = self.transformer or make_transformer()
         given = [leaf.tensor for leaf in leaves]
         f = transformer.computation([*results, *build.effects()], *given)
         own = sum(p.leaf.dtype.itemsize * int(np.prod(p.shape)) for p in self.held())
         return own + int(f.peak_bytes())
+
+    def _groups(self, parameters: Iterable[Parameter]) -> list[tuple[Optimiser, list[Parameter]]]:
+        """Return each optimiser with its parameters; raise ``ArgumentError`` if there is none."""
+        found: dict[Optimiser, list[Parameter]] = {}
+        for parameter in parameters:
+            optimiser = parameter.minimizer or self.minimizer
+            if optimiser is None:
+                raise ArgumentError(
+                    f"{user_call('a training step')}: the parameter {parameter.leaf} has no "
+                    "minimizer; give compile(..., minimizer=), or set_minimizer, or freeze it"
+                )
+            found.setdefault(optimiser, []).append(parameter)
+        return list(found.items())
+
+    def _build(self, values: list[Value], what: str, option: Any, state: Any) -> Any:
+        """Return the results and effects of a step, of ``values``."""
+        build = self._begin_build(values, what == "fit" or option is True)
+        if what == "evaluate":
+            return self.run(build, values), build.effects()
+        outputs, wanted = self.run(build, values[:option]), values[option:]
+        if isinstance(self.loss, Command):
+            losses = self.loss.apply([*outputs, *wanted], format=self.layout)[0]
+        else:
+            losses = self.loss(*outputs, *wanted)
+        weights, effects = self.trained(), build.effects()
+        found = geon.deriv(seeded_sum([losses], []), [p.leaf for p in weights], unreached="zero")
+        gradients = dict(zip(weights, found, strict=True))
+        for optimiser, group in self._groups(weights):
+            effects.append(optimiser.update([p.leaf for p in group], [gradients[p] for p in group]))
+        return [losses], effects
 
     # Files --------------------------------------------------------------------------------------
 
@@ -246,81 +299,6 @@ class Trainable:
             made.append((geon.Variable(axes, value.dtype, name=path, initial_value=value), p))
         store.computation([leaf for leaf, _ in made])
         return store, made
-
-
-class Compiled:
-    """What ``compile`` sets for a model, its recorded steps, and the outputs to be derived."""
-
-    def __init__(
-        self,
-        model: Any,
-        minimizer: Optimiser | None = None,
-        loss: Any = None,
-        transformer: Transformer | None = None,
-        seed: int = 0,
-        format: str = "NHWC",
-    ) -> None:
-        self.model, self.minimizer, self.loss = model, minimizer, loss
-        self.transformer, self.format = transformer, format
-        self.random = geon.Random(seed)
-        self.step = Recorded(self._build, "a model")
-        self.last: Any = None
-        self.created = self.cancelled = False
-
-    def device(self) -> AbstractContextManager[Any]:
-        """Return a context in which the transformer computes."""
-        return nullcontext() if self.transformer is None else eager.use(self.transformer)
-
-    def create(self, inputs: Sequence[Any]) -> None:
-        """Create the parameters for inputs of these shapes."""
-        self.trace([as_param(each) for each in inputs], False)
-        self.created = True
-
-    def trace(self, params: Sequence[TensorParam], training: bool) -> tuple[Any, Any, Build]:
-        """Return placeholders, the outputs for them, and the build."""
-        leaves = [leaf_of(param, f"x{k}") for k, param in enumerate(params)]
-        build = self.begin(leaves, training)
-        return leaves, self.model.run(build, list(leaves)), build
-
-    def begin(self, values: Sequence[Value], training: bool) -> Build:
-        """Return a build for inputs; parameters have the dtype of the first input of floats."""
-        floats = [value.dtype.name for value in values if value.dtype.kind == "f"]
-        return Build(training, self.random, self.format, (floats or ["float32"])[0])
-
-    def state(self) -> Any:
-        """Return what a recorded step depends on beside its inputs."""
-        own = [(p, p.trainable, p.minimizer) for p in self.model.held()]
-        return tuple(own), tuple([m.checkpointing for m in self.model.models()]), self.minimizer
-
-    def groups(self, parameters: Iterable[Parameter]) -> list[tuple[Optimiser, list[Parameter]]]:
-        """Return each optimiser with its parameters; raise ``ArgumentError`` if there is none."""
-        found: dict[Optimiser, list[Parameter]] = {}
-        for parameter in parameters:
-            optimiser = parameter.minimizer or self.minimizer
-            if optimiser is None:
-                raise ArgumentError(
-                    f"{user_call('a training step')}: the parameter {parameter.leaf} has no "
-                    "minimizer; give compile(..., minimizer=), or set_minimizer, or freeze it"
-                )
-            found.setdefault(optimiser, []).append(parameter)
-        return list(found.items())
-
-    def _build(self, values: list[Value], what: str, option: Any, state: Any) -> Any:
-        """Return the results and effects of a step, of ``values``."""
-        build = self.begin(values, what == "fit" or option is True)
-        if what == "evaluate":
-            return self.model.run(build, values), build.effects()
-        outputs, wanted = self.model.run(build, values[:option]), values[option:]
-        if isinstance(self.loss, Command):
-            losses = self.loss.apply([*outputs, *wanted], format=self.format)[0]
-        else:
-            losses = self.loss(*outputs, *wanted)
-        weights, effects = self.model.trained(), build.effects()
-        found = geon.deriv(seeded_sum([losses], []), [p.leaf for p in weights], unreached="zero")
-        gradients = dict(zip(weights, found, strict=True))
-        for optimiser, group in self.groups(weights):
-            effects.append(optimiser.update([p.leaf for p in group], [gradients[p] for p in group]))
-        return [losses], effects
 
 
 def values_of(given: Any) -> list[Any]:

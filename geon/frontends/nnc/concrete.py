@@ -14,8 +14,9 @@ from ...errors import ArgumentError
 from ..positional.values import Value
 from .commands.command import Command, leaf_of
 from .commands.execution import Program, autotune, cmd_exec, program_of, transformer_of
-from .graph_base import GraphBase, GraphNode, all_slots
-from .lowering import Condition, Env, lower, outer_reads, read, root
+from .control import Condition, case_command, loop_command
+from .graph_base import GraphBase, GraphNode, all_slots, reverse
+from .lowering import Env, lower, outer_reads, read, root
 from .streams import Signal, Stream
 from .tensors import Tensor
 
@@ -81,7 +82,7 @@ class Graph(GraphBase):
         ``carry_overs`` get the values of theirs. ``outputs`` are tensors of the loop, each with the
         tensor that gets its value at the end.
         """
-        command, inputs = self.loop_parts(
+        command, inputs = loop_command(
             loop, condition, reads, carry_overs, list(outputs), breakpoints, max_steps
         )
         return self.exec(command, inputs, list(outputs.values()), name)
@@ -96,7 +97,7 @@ class Graph(GraphBase):
         ``index`` is a function from the geon tensors of ``reads`` to an integer. ``default`` are
         the tensors that replace the results for another integer; without them that raises.
         """
-        command, inputs = self.case_parts(index, reads, cases, default)
+        command, inputs = case_command(index, reads, cases, default)
         return self.exec(command, inputs, outputs, name)
 
     # Running --------------------------------------------------------------------------------------
@@ -175,15 +176,15 @@ class Graph(GraphBase):
         """
         order = self.topsort()
         after = {n: [m for m in self.followers()[n] if m in set(order)] for n in order}
-        rank: dict[Any, int] = {}
+        before = reverse(after)
+        rank: dict[Any, int] = {}  # nodes of the longest chain from here on, and up to here
         for node in reversed(order):
             rank[node] = 1 + max([rank[m] for m in after[node]], default=0)
-        before: dict[Any, list[Any]] = {node: [] for node in order}
-        earlier: dict[Any, set[Any]] = {node: set() for node in order}
+        depth: dict[Any, int] = {}
+        earlier: dict[Any, set[Any]] = {}
         for node in order:
-            for each in after[node]:
-                before[each].append(node)
-                earlier[each] |= earlier[node] | {node}
+            depth[node] = 1 + max([depth[p] for p in before[node]], default=0)
+            earlier[node] = {p for q in before[node] for p in (q, *earlier[q])}
         last: list[Any] = []
         stream_of: dict[Any, int] = {}
         waits: dict[Any, tuple[Any, ...]] = {}
@@ -199,7 +200,7 @@ class Graph(GraphBase):
                 if tail in earlier[node] and all(m in stream_of or m is node for m in after[tail])
             ]
             if heirs:
-                chosen = stream_of[max(heirs, key=rank.__getitem__)]
+                chosen = stream_of[max(heirs, key=depth.__getitem__)]
             elif ended:
                 chosen = ended[0]
             elif streams is None or len(last) < streams:

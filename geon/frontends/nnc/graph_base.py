@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import ArgumentError, OrderError
 from .commands.command import Command
-from .lowering import Condition, case_command, loop_command, root
+from .lowering import root
 from .tensors import TensorParam
 
 
@@ -28,9 +28,11 @@ class GraphNode:
     def set(self, command: Command) -> None:
         """Replace the command."""
         self.command = command
+        self.graph.version += 1
 
     def set_io(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Replace inputs and outputs."""
+        self.graph.version += 1
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.params = [None if x is None else x.param for x in inputs]
 
@@ -121,10 +123,7 @@ class GraphBase:
         was made first comes first. Raises ``OrderError`` for a cycle, with its nodes.
         """
         after = self.followers()
-        before: dict[Any, list[Any]] = {node: [] for node in self.nodes}
-        for node, following in after.items():
-            for each in following:
-                before[each].append(node)
+        before = reverse(after)
         kept = set(self.nodes)
         for ends, ways in (
             (sources if sources is not None else self.sources, after),
@@ -153,51 +152,6 @@ class GraphBase:
             )
         return order
 
-    # Loops and branches ---------------------------------------------------------------------------
-
-    def loop_parts(
-        self, loop: GraphBase, condition: Condition | int, reads: Sequence[Any],
-        carry_overs: dict[Any, Any], outputs: Sequence[Any], breakpoints: Sequence[Any],
-        max_steps: int | None,
-    ) -> tuple[Command, list[Any]]:  # fmt: skip
-        """Return the command of a loop over another graph's nodes, and the slots that it reads."""
-        order = loop.topsort()
-        for start, end in carry_overs.items():
-            if (start.param.shape, start.param.dtype) != (end.param.shape, end.param.dtype):
-                raise ArgumentError(
-                    f"{loop.name} carries {end} over to {start}: shape and dtype must be equal"
-                )
-        first = set(order)
-        if breakpoints:
-            before: dict[Any, list[Any]] = {node: [] for node in order}
-            for node, following in loop.followers().items():
-                for each in following:
-                    before[each].append(node)
-            first = reached([loop._own(node) for node in breakpoints], before)
-        early = [node for node in order if breakpoints and node in first]
-        late = [node for node in order if not breakpoints or node not in first]
-        return loop_command(early, late, condition, reads, carry_overs, outputs, max_steps)
-
-    def case_parts(
-        self, index: Condition, reads: Sequence[Any],
-        cases: Sequence[tuple[GraphBase, Sequence[Any]]], default: Sequence[Any] | None,
-    ) -> tuple[Command, list[Any]]:  # fmt: skip
-        """Return the command that runs one of several graphs, and the slots that it reads."""
-        if not cases:
-            raise ArgumentError("case_of has no cases; give pairs of a graph and its results")
-        listed = [(graph.topsort(), list(results)) for graph, results in cases]
-        whole = [*[results for _, results in listed], *([] if default is None else [default])]
-        stated = [[(s.param.shape, s.param.dtype) for s in results] for results in whole]
-        for k, params in enumerate(stated):
-            if params != stated[0]:
-                raise ArgumentError(
-                    f"case 0 has the results {', '.join([str(s.param) for s in whole[0]])}, and "
-                    f"{'the default' if k == len(cases) else f'case {k}'} has "
-                    f"{', '.join([str(s.param) for s in whole[k]])}; give all the same shapes and "
-                    "dtypes"
-                )
-        return case_command(index, reads, listed, default)
-
     # Text -----------------------------------------------------------------------------------------
 
     def dot(self) -> str:
@@ -212,6 +166,15 @@ class GraphBase:
                 label = ", ".join([str(x.param) for x in shared])
                 lines.append(f'  n{number[node]} -> n{number[each]} [label="{label}"];')
         return "\n".join([*lines, "}"])
+
+
+def reverse(ways: dict[Any, list[Any]]) -> dict[Any, list[Any]]:
+    """Return the nodes before each node, for those after each."""
+    before: dict[Any, list[Any]] = {node: [] for node in ways}
+    for node, following in ways.items():
+        for each in following:
+            before[each].append(node)
+    return before
 
 
 def reached(starts: Iterable[Any], ways: dict[Any, list[Any]]) -> set[Any]:

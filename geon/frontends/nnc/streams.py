@@ -63,21 +63,9 @@ class Stream:
         self._worker.shutdown()
 
 
-class Signal:
-    """A mark in a stream that other streams wait for."""
+class Signal(threading.Event):
+    """A mark in a stream that other streams wait for; one that was never emitted is set."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
-        self._event.set()
-
-    def clear(self) -> None:
-        """Make those who wait from now on wait for ``set``."""
-        self._event.clear()
-
-    def set(self) -> None:
-        """Let all go on who wait."""
-        self._event.set()
-
-    def wait(self) -> None:
-        """Wait until the signal is set; one that was never emitted is set."""
-        self._event.wait()
+        super().__init__()
+        self.set()

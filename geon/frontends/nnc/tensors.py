@@ -7,6 +7,7 @@ import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,9 @@ class TensorParam:
                 raise ArgumentError(
                     f"tensor {what}={getattr(self, what)!r} is none of {', '.join(names)}"
                 )
+        number = self.device.partition(":")
+        if number[1] and not (number[0] == "gpu" and number[2].isdigit()):
+            raise ArgumentError(f"tensor device={self.device!r}: only a GPU has a number, as gpu:0")
         if len(self.shape) > MAX_DIMS or min(self.shape, default=0) < 0:
             raise ArgumentError(
                 f"tensor shape {self.shape}: give at most {MAX_DIMS} lengths, each 0 or more"
@@ -56,6 +60,11 @@ class TensorParam:
 
     def __str__(self) -> str:
         return f"{self.dtype}({', '.join(map(str, self.shape))})"
+
+
+@cache
+def _param(shape: tuple[int, ...], dtype: Any, format: str, device: str) -> TensorParam:
+    return TensorParam(shape, dtype.name, format, device)
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ class Tensor:
             found = np.asarray(data, dtype)
             is_double = weak and found.dtype == np.float64
             self.array = found.astype(np.float32) if is_double else found
-            TensorParam(found.shape, found.dtype.name, format, device)
+            _param(found.shape, found.dtype, format, device)  # raises for wrong ones
         self.format, self.device, self.base, self.part = format, device, base, part
 
     @classmethod
@@ -115,7 +124,7 @@ class Tensor:
     @property
     def param(self) -> TensorParam:
         """The shape, dtype, layout and device."""
-        return TensorParam(self.shape, self.dtype.name, self.format, self.device)
+        return _param(self.array.shape, self.array.dtype, self.format, self.device)
 
     @property
     def address(self) -> int:

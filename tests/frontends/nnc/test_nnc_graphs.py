@@ -428,7 +428,6 @@ def test_a_concrete_graph_runs_its_nodes_in_the_order_of_its_edges():
     g.set_sources([])
     product.set(cmd.add())
     product.set_io([c, c], [d])
-    g.version += 1
     g.run()
     assert d.array == 6
     dot = g.dot()
@@ -592,3 +591,68 @@ def test_cancel_skips_what_has_not_begun():
     stop.run = g.cancel
     g.run_with_schedule(g.static_schedule())
     assert x.array == 0
+
+
+def test_running_statistics_are_updated_in_their_memory_and_read_by_later_runs():
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x", shape=(8, 2))
+    w, mean, var = symbols(g, "w", "mean", "var", shape=(2,))
+    y, new_mean, new_var, _, _ = g.exec(cmd.batch_norm(momentum=0.5), [x, w, None, mean, var])
+    (square,) = g.exec(cmd.mul(), [y, y])
+    dx, dw = g.backward([square], [x, w])
+    value = np.random.default_rng(0).normal(size=(8, 2))
+    kept = [nnc.Tensor(a, device="numpy") for a in (np.zeros(2), np.ones(2))]
+    binds = {x: nnc.Tensor(value, device="numpy"), w: nnc.Tensor(np.ones(2), device="numpy"),
+             mean: kept[0], var: kept[1]}  # fmt: skip
+    compiled, arena, _ = g.compile([y, dx, dw], binds)
+    assert arena.tensor(new_mean).address == kept[0].address
+    compiled.run()
+    compiled.run_with_schedule(compiled.static_schedule())
+    np.testing.assert_allclose(kept[0].array, 0.75 * value.mean(0))
+    np.testing.assert_allclose(kept[1].array, 0.25 + 0.75 * value.var(0))
+    np.testing.assert_allclose(arena.tensor(dw).array, 2 * 8 * value.var(0) / (value.var(0) + 1e-5))
+    test = nnc.SymbolicGraph()
+    y, *_ = test.exec(cmd.batch_norm(is_test=True), [x, w, None, mean, var])
+    (dx,) = test.backward([y], [x])
+    found = results(test, [y, dx], binds)
+    scale = 1 / np.sqrt(kept[1].array + 1e-5)
+    np.testing.assert_allclose(found[0], (value - kept[0].array) * scale)
+    np.testing.assert_allclose(found[1], np.broadcast_to(scale, (8, 2)))
+
+
+def test_gradients_of_a_symbol_that_a_node_reads_twice_and_of_parts():
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x", shape=(3,))
+    (y,) = g.exec(cmd.mul(), [x, x])
+    part = x.alias((2,), (1,))
+    (z,) = g.exec(cmd.ewprod(), [part, part, part])
+    dx, dpart = g.backward([y, z], [x, part])
+    value = np.array([1.0, 2.0, 3.0])
+    found = results(g, [dx], {x: nnc.Tensor(value, device="numpy")})
+    np.testing.assert_allclose(found[0], 2 * value + 3 * value**2 * [0, 1, 1])
+    assert dpart.base is dx and dpart.shape == (2,)
+
+
+def test_a_part_of_a_graph_is_compiled():
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x")
+    (y,) = g.exec(cmd.ewexp(), [x])
+    (z,) = g.exec(cmd.mul(), [y, y])
+    compiled, arena, _ = g.compile([z], sources=[g.nodes[1]])
+    arena.tensor(y).array[...] = 3
+    compiled.run()
+    assert arena.tensor(z).array == 9 and len(compiled.nodes) == 1
+
+
+def test_halves_run_through_a_network():
+    g = nnc.SymbolicGraph()
+    x, w = g.tensor((4, 8), "float16", name="x"), g.tensor((8, 3), "float16", name="w")
+    (y,) = g.exec(cmd.gemm(), [x, w])
+    (p,) = g.exec(cmd.softmax(), [y])
+    (dw,) = g.backward([p], [w])
+    assert p.param.dtype == dw.param.dtype == "float16"
+    compiled, arena, _ = g.compile([p, dw], {
+        x: nnc.Tensor(np.ones((4, 8), "float16")), w: nnc.Tensor(np.ones((8, 3), "float16"))})  # fmt: skip
+    compiled.run()
+    np.testing.assert_allclose(arena.tensor(p).array, 1 / 3, rtol=1e-3)
+    np.testing.assert_allclose(arena.tensor(dw).array, 0, atol=1e-3)

@@ -233,7 +233,7 @@ class Command:
         for k, (result, value) in enumerate(zip(results, outputs, strict=True)):
             if result is not None and value is not None:
                 y = as_array(result)
-                known.setdefault(y.tensor, matching(value, y, f"output {k}"))
+                known[y.tensor] = matching(value, y, f"output {k}")
         wanted = [x for x in leaves if x is not None and x.dtype.kind in "fc"]
         total = functools.reduce(geon.add, weighted)
         raw = geon.deriv(total, [x.tensor for x in wanted], unreached="zero") if wanted else []

@@ -8,8 +8,9 @@ from typing import Any
 from ....errors import ArgumentError, OrderError
 from ..commands.command import Command
 from ..commands.execution import infer_params
+from ..control import Condition, case_command, loop_command
 from ..graph_base import GraphBase, GraphNode
-from ..lowering import Condition, root
+from ..lowering import root
 from ..tensors import Part, Tensor, TensorParam, part_of
 
 
@@ -169,7 +170,7 @@ class SymbolicGraph(GraphBase):
         for the values of theirs, of the loop.
         """
         nodes = [n for n in loop.nodes if any(y is b for y in n.outputs for b in breakpoints)]
-        command, inputs = self.loop_parts(
+        command, inputs = loop_command(
             loop, condition, reads, carry_overs, outputs, nodes, max_steps
         )
         return self.exec(command, inputs, None, name)
@@ -185,7 +186,7 @@ class SymbolicGraph(GraphBase):
         graph and the symbols of its results. ``default`` are the symbols of this graph that replace
         the results for another integer; without them that raises in a run.
         """
-        command, inputs = self.case_parts(index, reads, cases, default)
+        command, inputs = case_command(index, reads, cases, default)
         return self.exec(command, inputs, None, name)
 
     # Derivatives, passes, compilation -------------------------------------------------------------

@@ -4,6 +4,7 @@ Each layer is built on the one before. Dimensions have positions; ``geon.fronten
 them to named axes.
 """
 
+from . import cnnp, micro
 from .commands import cmd, command_table
 from .commands.command import Command
 from .commands.execution import (
@@ -16,15 +17,17 @@ from .commands.execution import (
 )
 from .commands.networks import lstm_shapes
 from .concrete import Exec, Graph, Schedule
+from .dataframe import DataFrame, DataIterator, Jitter
+from .dynamic import DynamicGraph, TensorVariable
 from .streams import Signal, Stream
 from .symbolic.graph import ExecSymbol, SymbolicGraph, TensorSymbol
 from .symbolic.passes import data_parallel, memory_compression, memory_reduction
 from .tensors import Tensor, TensorParam, map_tensor, read_tensors, write_tensors
 
 __all__ = [
-    "Command", "Exec", "ExecSymbol", "Graph", "Schedule", "Signal", "Stream", "SymbolicGraph",
-    "Tensor", "TensorParam", "TensorSymbol", "allows_inplace", "autotune", "cmd", "cmd_exec",
-    "command_table", "data_parallel", "enforces_inplace", "hint_auto", "infer_params",
-    "lstm_shapes", "map_tensor", "memory_compression", "memory_reduction", "read_tensors",
-    "write_tensors",
+    "Command", "DataFrame", "DataIterator", "DynamicGraph", "Exec", "ExecSymbol", "Graph", "Jitter",
+    "Schedule", "Signal", "Stream", "SymbolicGraph", "Tensor", "TensorParam", "TensorSymbol",
+    "TensorVariable", "allows_inplace", "autotune", "cmd", "cmd_exec", "cnnp", "command_table",
+    "data_parallel", "enforces_inplace", "hint_auto", "infer_params", "lstm_shapes", "map_tensor",
+    "memory_compression", "memory_reduction", "micro", "read_tensors", "write_tensors",
 ]  # fmt: skip

@@ -115,13 +115,15 @@ ALLOWED = {
         "geon.version",
         "geon.frontends.neon*",
     ],
-    # Graphs of commands plan one arena for their tensors.
+    # Graphs of commands plan one arena for their tensors; models are eager, with neon's rules.
     "geon.frontends.nnc": [
         "geon",
         "geon.errors",
         "geon.op_graph*",
         "geon.transformers.base",
         "geon.transformers.runtime.arena",
+        "geon.eager*",
+        "geon.frontends.neon*",
         "geon.frontends.positional*",
     ],
     "geon.testing": ["geon*"],

@@ -22,7 +22,7 @@ from ...errors import ArgumentError, AxisError, IndexRangeError
 from ..positional.values import Value, array, full_tensor
 
 Table = dict[str, Callable[..., Any]]
-# NumPy's functions build geon's ops of tensors.
+# NumPy's functions build geon's ops of tensors; reductions have the same names in both.
 UNARY: Table = {
     "neg": np.negative, "log": np.log, "exp": np.exp, "sqrt": np.sqrt, "square": np.square,
     "tanh": np.tanh, "abs": np.abs, "sin": np.sin, "cos": np.cos, "not": np.logical_not,
@@ -32,12 +32,7 @@ BINARY: Table = {
     "max": np.maximum, "min": np.minimum, "less": np.less, "equal": np.equal,
     "and": np.logical_and, "or": np.logical_or,
 }  # fmt: skip
-# The function of arrays and that of tensors.
-REDUCE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "sum": (np.sum, geon.sum), "prod": (np.prod, geon.prod), "mean": (np.mean, geon.mean),
-    "max": (np.max, geon.max), "min": (np.min, geon.min),
-    "argmax": (np.argmax, geon.argmax), "argmin": (np.argmin, geon.argmin),
-}  # fmt: skip
+REDUCE: Table = {n: getattr(geon, n) for n in "sum prod mean max min argmax argmin".split()}
 OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.USub: operator.neg,
@@ -250,7 +245,7 @@ class _Arrays:
     """Micro operations on NumPy arrays."""
 
     def reduce(self, x: Any, op: str, axes: tuple[int, ...]) -> Any:
-        return REDUCE[op][0](x, axis=axes[0] if op.startswith("arg") else axes, keepdims=True)
+        return getattr(np, op)(x, axis=axes[0] if op.startswith("arg") else axes, keepdims=True)
 
     def select(self, x: Any, index: Any, axis: int) -> Any:
         return np.take_along_axis(x, index, axis)
@@ -268,7 +263,7 @@ class _Tensors:
 
     def reduce(self, x: Any, op: str, axes: tuple[int, ...]) -> Any:
         over = [x.axes[k].name for k in axes]
-        return _with_ones(x, REDUCE[op][1](x, over[0] if op.startswith("arg") else over), over)
+        return _with_ones(x, REDUCE[op](x, over[0] if op.startswith("arg") else over), over)
 
     def select(self, x: Any, index: Any, axis: int) -> Any:
         name = x.axes[axis].name

@@ -103,9 +103,9 @@ def test_all_operations_of_the_tables():
         given = (x > 1, y > 1) if name in ("and", "or") else (x, y)
         (found,) = both(combine(A.binary(name, B)), *given)
         assert np.allclose(found, function(*given))
-    for name, (function, _) in REDUCE.items():
+    for name in REDUCE:
         (found,) = both(combine(A.reduce(name, 1)), x)
-        assert np.allclose(found, function(x, axis=1, keepdims=True))
+        assert np.allclose(found, getattr(np, name)(x, axis=1, keepdims=True))
 
 
 def test_the_selected_maximum_is_the_maximum():

@@ -287,14 +287,9 @@ class Scope:
         return str(self.model.attributes.get("format") or self.build.format)
 
     def parameter(
-        self,
-        name: str,
-        shape: Sequence[Any],
-        first: Any,
-        kind: str = "weight",
-        fan: tuple[Sequence[int], Sequence[int]] = ((), ()),
-        dtype: str | None = None,
-    ) -> Value:
+        self, name: str, shape: Sequence[Any], first: Any, kind: str = "weight",
+        fan: Any = ((), ()), dtype: str | None = None,
+    ) -> Value:  # fmt: skip
         """Return a parameter, which the first build creates.
 
         ``first`` is its value or an initialiser of ``geon.frontends.neon``, for which ``fan`` has

@@ -19,8 +19,9 @@ from ..commands import command_table
 from ..commands.command import Command
 from ..commands.common import channel_position, pair, positions
 from ..commands.networks import lstm_shapes
-from ..lowering import lower, read
+from ..lowering import lower, part_value, read
 from ..symbolic.graph import SymbolicGraph
+from ..tensors import part_of
 from .model import LeafModel, Scope
 
 Made = Value | Sequence[Value | None]
@@ -43,58 +44,41 @@ OF_COMMANDS: dict[str, str] = {
 }  # fmt: skip
 
 
-def initial(scope: Scope, first: Any) -> Any:
-    """Return the initial value or initialiser of weights; Glorot's by default."""
-    return Glorot(scope.build.random) if first is None else first
+def weight_of(m: Scope, shape: Any, init: Any, fan: Any) -> Value:
+    """Return weights that begin by ``init``, Glorot's by default."""
+    return m.parameter("weight", shape, init or Glorot(m.build.random), fan=fan)
 
 
-def bias_of(scope: Scope, count: int, bias: bool) -> Value | None:
+def bias_of(m: Scope, count: int, bias: bool) -> Value | None:
     """Return the bias of ``count`` elements, which begins at 0; None without one."""
-    return scope.parameter("bias", (count,), 0.0, "bias") if bias else None
+    return m.parameter("bias", (count,), 0.0, "bias") if bias else None
 
 
 def dense(m: Scope, x: Value, *, count: int, bias: bool = True, init: Any = None) -> Made:
     """Return ``x`` times weights (count, inputs), plus a bias."""
-    w = m.parameter("weight", (count, x.shape[-1]), initial(m, init), fan=((1,), (0,)))
+    w = weight_of(m, (count, x.shape[-1]), init, ((1,), (0,)))
     return m.exec("gemm", x, w, bias_of(m, count, bias), transpose_b=True)
 
 
-def convolution(
-    m: Scope,
-    x: Value,
-    *,
-    count: int,
-    size: Any,
-    bias: bool = True,
-    init: Any = None,
-    **options: Any,
-) -> Made:
-    """Return the convolution of images with ``count`` filters of ``size``, plus a bias."""
-    inner = x.shape[channel_position(x, m.format)] // options.get("groups", 1)
-    last = m.format == "NHWC"
-    shape = (count, *pair(size), inner) if last else (count, inner, *pair(size))
-    fan = ((1, 2, 3), (0, 1, 2) if last else (0, 2, 3))
-    w = m.parameter("weight", shape, initial(m, init), fan=fan)
-    return m.exec("convolution", x, w, bias_of(m, count, bias), **options)
+def convolving(command: str) -> Callable[..., Made]:
+    """Return the function of a convolution, or a transposed one."""
 
+    def function(
+        m: Scope, x: Value, *, count: int, size: Any, bias: bool = True, init: Any = None,
+        **options: Any,
+    ) -> Made:  # fmt: skip
+        """Return images convolved with ``count`` filters of ``size``, plus a bias."""
+        channels, groups = x.shape[channel_position(x, m.format)], options.get("groups", 1)
+        first, inner = count, channels // groups
+        if command == "convolution_transpose":
+            first, inner = channels, count // groups
+        last = m.format == "NHWC"
+        shape = (first, *pair(size), inner) if last else (first, inner, *pair(size))
+        fan = ((1, 2, 3), (0, 1, 2) if last else (0, 2, 3))
+        w = weight_of(m, shape, init, fan if first == count else fan[::-1])
+        return m.exec(command, x, w, bias_of(m, count, bias), **options)
 
-def convolution_transpose(
-    m: Scope,
-    x: Value,
-    *,
-    count: int,
-    size: Any,
-    bias: bool = True,
-    init: Any = None,
-    **options: Any,
-) -> Made:
-    """Return the transposed convolution of images by filters (channels, ...), plus a bias."""
-    channels, groups = x.shape[channel_position(x, m.format)], options.get("groups", 1)
-    last = m.format == "NHWC"
-    tail = (*pair(size), count // groups) if last else (count // groups, *pair(size))
-    fan = ((0, 1, 2) if last else (0, 2, 3), (1, 2, 3))
-    w = m.parameter("weight", (channels, *tail), initial(m, init), fan=fan)
-    return m.exec("convolution_transpose", x, w, bias_of(m, count, bias), **options)
+    return function
 
 
 def batch_norm(m: Scope, x: Value, **options: Any) -> Made:
@@ -117,13 +101,19 @@ def affine_of(m: Scope, shape: Any, affine: bool, bias: bool) -> tuple[Value | N
     return scale, m.parameter("bias", shape, 0.0, "bias") if affine and bias else None
 
 
-def layer_norm(
-    m: Scope, x: Value, *, affine: bool = True, bias: bool = True, **options: Any
-) -> Made:
-    """Return ``x`` normalised over ``axes``; with ``affine``, times a weight, plus a bias."""
-    at = positions(x, options.get("axes", -1))
-    shape = [n if k in at else 1 for k, n in enumerate(x.shape)]
-    return m.exec("layer_norm", x, *affine_of(m, shape, affine, bias), **options)[:1]
+def normalising(command: str, has_bias: bool) -> Callable[..., Made]:
+    """Return the function of a normalisation over ``axes``."""
+
+    def function(
+        m: Scope, x: Value, *, affine: bool = True, bias: bool = True, **options: Any
+    ) -> Made:
+        """Return ``x`` normalised over ``axes``; with ``affine``, times a weight, plus a bias."""
+        at = positions(x, options.get("axes", -1))
+        shape = [n if k in at else 1 for k, n in enumerate(x.shape)]
+        both = affine_of(m, shape, affine, bias and has_bias)
+        return m.exec(command, x, *both[: 1 + has_bias], **options)[:1]
+
+    return function
 
 
 def group_norm(m: Scope, x: Value, *, groups: int, affine: bool = True, **options: Any) -> Made:
@@ -134,33 +124,19 @@ def group_norm(m: Scope, x: Value, *, groups: int, affine: bool = True, **option
     return m.exec("group_norm", x, *both, groups=groups, **options)[:1]
 
 
-def rmsnorm(m: Scope, x: Value, *, affine: bool = True, **options: Any) -> Made:
-    """Return ``x`` divided by its root mean square over ``axes``, times a weight."""
-    at = positions(x, options.get("axes", -1))
-    shape = [n if k in at else 1 for k, n in enumerate(x.shape)]
-    return m.exec("rmsnorm", x, affine_of(m, shape, affine, False)[0], **options)[:1]
-
-
 def embedding(m: Scope, x: Value, *, vocabulary: int, size: int, init: Any = None) -> Made:
     """Return rows of a table (vocabulary, size) of weights at the integers ``x``."""
-    first = initial(m, init)
-    return m.exec(
-        "index_select", m.parameter("weight", (vocabulary, size), first, fan=((0,), (1,))), x
-    )
+    return m.exec("index_select", weight_of(m, (vocabulary, size), init, ((0,), (1,))), x)
 
 
 def lstm(
-    m: Scope,
-    x: Value,
-    lengths: Value | None = None,
-    *,
-    hidden: int,
-    states: bool = False,
+    m: Scope, x: Value, lengths: Value | None = None, *, hidden: int, states: bool = False,
     **options: Any,
-) -> Made:
+) -> Made:  # fmt: skip
     """Return the outputs of all steps of an LSTM; with ``states``, the last states, too."""
     kept = {"layers": 1, "bidirectional": False, "bias": True} | options
-    shapes = lstm_shapes(int(x.shape[-1]), hidden, *[kept[k] for k in WEIGHTS_OF_LSTM])
+    chosen = [kept[k] for k in ("layers", "bidirectional", "bias")]
+    shapes = lstm_shapes(int(x.shape[-1]), hidden, *chosen)
     size = sum(shape[0] * (shape[1] if len(shape) > 1 else 1) for shape in shapes)
     w = m.parameter("weight", (size,), Uniform(m.build.random, -(hidden**-0.5), hidden**-0.5))
     given = x, lengths, None, None, w
@@ -168,27 +144,15 @@ def lstm(
     return outputs if states else outputs[:1]
 
 
-WEIGHTS_OF_LSTM = ("layers", "bidirectional", "bias")
-
-
 def attention(
-    m: Scope,
-    q: Value,
-    k: Value,
-    v: Value,
-    mask: Value | None = None,
-    *,
-    unify: int | None = None,
-    bias: bool = True,
-    init: Any = None,
-    **options: Any,
-) -> Made:
+    m: Scope, q: Value, k: Value, v: Value, mask: Value | None = None, *,
+    unify: int | None = None, bias: bool = True, init: Any = None, **options: Any,
+) -> Made:  # fmt: skip
     """Return attention; with ``unify``, heads are joined and multiplied with (unify, joined)."""
     w = b = None
     if unify is not None:
         joined = v.shape[-1] * (v.shape[-2] if len(v.shape) == 4 else 1)
-        w = m.parameter("weight", (unify, joined), initial(m, init), fan=((1,), (0,)))
-        b = bias_of(m, unify, bias)
+        w, b = weight_of(m, (unify, joined), init, ((1,), (0,))), bias_of(m, unify, bias)
     return m.exec("scaled_dot_product_attention", q, k, v, mask, w, b, **options)[:1]
 
 
@@ -216,15 +180,7 @@ def reshaped(
     """Return ``x`` in another shape, or the box of it at ``offset`` in steps of ``stride``."""
     if offset is None and stride is None:
         return reshape(x, list(shape))
-    begin, step = offset or [0] * len(shape), stride or [1] * len(shape)
-    parts = {
-        k: movement.Part(b, b + (n - 1) * s + 1, s)
-        for k, (n, b, s) in enumerate(zip(shape, begin, step, strict=True))
-    }
-    found = movement.slices(x, parts)
-    if tuple(found.shape) != tuple(shape):
-        raise ArgumentError(f"a part of shape {tuple(shape)} at {begin} is not inside of {x}")
-    return found
+    return part_value(part_of(list(map(int, x.shape)), shape, offset, stride), x)
 
 
 def extract(m: Scope, *xs: Value, index: int) -> Made:
@@ -286,9 +242,10 @@ def graph(
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "dense": dense, "convolution": convolution, "convolution_transpose": convolution_transpose,
-    "batch_norm": batch_norm, "layer_norm": layer_norm, "group_norm": group_norm,
-    "rmsnorm": rmsnorm, "embedding": embedding, "lstm": lstm,
+    "dense": dense, "convolution": convolving("convolution"),
+    "convolution_transpose": convolving("convolution_transpose"), "batch_norm": batch_norm,
+    "layer_norm": normalising("layer_norm", True), "rmsnorm": normalising("rmsnorm", False),
+    "group_norm": group_norm, "embedding": embedding, "lstm": lstm,
     "scaled_dot_product_attention": attention, "dropout": dropout, "concat": concat,
     "chunk": chunk, "reshape": reshaped, "extract": extract, "parameter": parameter,
     "variable": variable, "scalar": scalar, "move": move, "debug": debug, "cmd_exec": cmd_exec,

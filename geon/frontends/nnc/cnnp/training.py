@@ -64,14 +64,9 @@ class Trainable:
         self.created = self.cancelled = False
 
     def compile(
-        self,
-        *inputs: Any,
-        minimizer: Any = None,
-        loss: Any = None,
-        transformer: Transformer | str | None = None,
-        seed: int = 0,
-        format: str = "NHWC",
-    ) -> None:
+        self, *inputs: Any, minimizer: Any = None, loss: Any = None,
+        transformer: Transformer | str | None = None, seed: int = 0, format: str = "NHWC",
+    ) -> None:  # fmt: skip
         """Create the parameters for inputs of these shapes or params, and set what ``fit`` uses.
 
         ``loss`` is a command, or a function of values, of the outputs and the wanted outputs; its

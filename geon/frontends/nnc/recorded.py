@@ -6,6 +6,7 @@ The dynamic graph executes commands this way, and CNNP models their steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ import numpy as np
 import geon
 from geon import eager
 
-from ...errors import ArgumentError, AxisError
+from ...errors import ArgumentError
 from ...op_graph.core.source_info import user_call
 from ..positional.values import PositionalArray, Value, array, as_array
+from .commands.command import matching
 
 Kind = tuple[Any, ...]
 
@@ -103,22 +105,15 @@ def _strong(tensor: geon.Tensor) -> geon.Tensor:
 
 
 def seeded_sum(outputs: Sequence[Value | None], seeds: Sequence[Value | None]) -> Any:
-    """Return the sum of the elements of outputs times ``seeds``; 1 where there is none."""
-    total: Any = 0.0
+    """Return the sum of the elements of outputs times ``seeds``; 1 where there is none.
+
+    Outputs of integers are left out. Raises ``AxisError`` for a seed of another shape.
+    """
     floats = [as_array(y) for y in outputs if y is not None and y.dtype.kind == "f"]
     if len(seeds) > len(floats):
         raise ArgumentError(f"{len(seeds)} gradients for {len(floats)} outputs of floats")
-    for k, y in enumerate(floats):
-        seed = seeds[k] if k < len(seeds) else None
-        if seed is None:
-            total = total + geon.sum(y.tensor)
-        else:
-            given = as_array(seed)
-            if given.shape != y.shape:
-                raise AxisError(
-                    f"the gradient of output {k} has shape {given.shape}, and the output has "
-                    f"{y.shape}; give one of its shape"
-                )
-            names: Any = {d.name: e for d, e in zip(given.dims, y.dims, strict=True) if d and e}
-            total = total + geon.sum(y.tensor * geon.cast_axes(given.tensor, list(names.values())))
+    total: Any = 0.0
+    for k, (y, seed) in enumerate(zip_longest(floats, seeds)):
+        given = 1.0 if seed is None else matching(seed, y, f"the gradient of output {k}")
+        total = total + geon.sum(y.tensor * given)
     return total

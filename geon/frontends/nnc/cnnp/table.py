@@ -69,7 +69,8 @@ def convolving(command: str) -> Callable[..., Made]:
     ) -> Made:  # fmt: skip
         """Return images convolved with ``count`` filters of ``size``, plus a bias."""
         channels, groups = x.shape[channel_position(x, m.format)], options.get("groups", 1)
-        first, inner = count, channels // groups
+        first: Any = count
+        inner = channels // groups
         if command == "convolution_transpose":
             first, inner = channels, count // groups
         last = m.format == "NHWC"

@@ -22,7 +22,7 @@ from .commands.command import matching
 Kind = tuple[Any, ...]
 
 
-def eager_value(data: Any, name: str | None = None) -> PositionalArray:
+def eager_value(data: Any) -> PositionalArray:
     """Return data as a positional value whose tensor is an array of ``geon.eager``."""
     try:
         given = np.asarray(getattr(data, "array", data))
@@ -37,7 +37,7 @@ def eager_value(data: Any, name: str | None = None) -> PositionalArray:
         )
     dims = [None if n == 1 else geon.Axis(f"d{k}", n) for k, n in enumerate(given.shape)]
     axes = [axis for axis in dims if axis is not None]
-    tensor = eager.array(given.reshape([n for n in given.shape if n != 1]), axes, name=name)
+    tensor = eager.array(given.reshape([n for n in given.shape if n != 1]), axes)
     return PositionalArray(tensor, tuple(dims))
 
 

@@ -139,6 +139,10 @@ def test_frozen_parameters_stay_and_subsets_have_minimizers_of_their_own():
         if not np.array_equal(value, before[name])
     }
     assert moved == {"1.weight", "out.weight"}
+    model.parameters().freeze()
+    known = model.parameters().numpy()
+    model.fit(x, labels)
+    assert all(map(np.array_equal, known, model.parameters().numpy()))
     model.parameters("hidden.*").freeze(False)
     model.fit(x, labels)
     assert not np.array_equal(model.parameters("hidden.weight")[0].numpy(), before["hidden.weight"])
@@ -152,6 +156,12 @@ def test_a_model_that_is_called_twice_shares_its_parameters():
     assert model.parameters().names == ["shared.weight", "shared.bias"]
     weight, bias = model.parameters().numpy()
     assert np.allclose(model(a, b), (a @ weight.T + bias) * (b @ weight.T + bias), atol=1e-6)
+    other = model.copy()
+    other.compile(a, b)
+    assert other.parameters().names == model.parameters().names
+    assert np.array_equal(other(a, b), model(a, b))
+    other.parameters("*").map(np.zeros_like)
+    assert not other(a, b).any() and model(a, b).any()
 
 
 def test_sharing_copying_and_mapping_between_models():
@@ -319,6 +329,7 @@ def test_the_format_lists_parameters():
         ),
         (lambda m, x, y: cnnp.dynamic(lambda x: 3)(x), geon.ArgumentError, "returned 3; let it"),
         (lambda m, x, y: m([[1, 2], [3]]), geon.ArgumentError, "rows of different shapes"),
+        (lambda m, x, y: m.fit_data([]), geon.ArgumentError, "an epoch of the data has no batch"),
         (lambda m, x, y: cnnp.dense(3).write("x"), geon.ArgumentError, "no parameters yet"),
     ],
 )

@@ -154,7 +154,7 @@ class Model(Trainable):
         ``selector`` is "all" (weights and biases), "weight", "bias", "state", or a pattern of names
         in which ``*`` matches any text. Raises ``ArgumentError`` for a pattern that matches none.
         """
-        return Parameters(self, selected(self.places(), selector, index))
+        return Parameters(selected(self.places(), selector, index))
 
     def held(self) -> list[Parameter]:
         """Return all parameters and states, once each."""
@@ -188,7 +188,7 @@ class Model(Trainable):
     def _give_parameters(self, other: Model, inputs: Sequence[Any]) -> None:
         """Create the parameters of a model for inputs, and replace them by those of this one."""
         other.compile(*inputs)
-        Parameters(other, other.places()).share(Parameters(self, self.places()))
+        Parameters(other.places()).share(Parameters(self.places()))
 
     # Switches -----------------------------------------------------------------------------------
 

@@ -75,7 +75,6 @@ class Parameters(Sequence[Parameter]):
     ``places`` has the path, the model that owns it, and the name of each.
     """
 
-    model: Model
     places: list[tuple[str, Model, str]] = field(repr=False)
 
     @property
@@ -88,7 +87,7 @@ class Parameters(Sequence[Parameter]):
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
-            return Parameters(self.model, self.places[at])
+            return Parameters(self.places[at])
         _, owner, name = self.places[at]
         return owner.own[name]
 

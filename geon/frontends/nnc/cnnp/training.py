@@ -140,6 +140,8 @@ class Trainable:
                 self.notify("step", losses[-1])
                 if self.cancelled:
                     return [*means, float(np.mean(losses))]
+            if not losses:
+                raise ArgumentError(f"{user_call('fit_data')}: an epoch of the data has no batch")
             means.append(float(np.mean(losses)))
         return means
 

@@ -42,7 +42,8 @@ test-all: $(VENV)/installed-test  ## All tests with all their cases; PART=2/4 fo
 test-frameworks: $(VENV)/installed-frameworks  ## Functions of PyTorch and JAX, which the other tests do without.
 	$(BIN)/python -m pytest -q tests/frontends/torch tests/frontends/jax \
 		tests/frontends/brainstorm/test_against_torch.py \
-		tests/frontends/nnc/test_nnc_against_torch.py tests/test_foreign_arrays.py
+		tests/frontends/nnc/test_nnc_against_torch.py \
+		tests/frontends/nnc/test_models_against_torch.py tests/test_foreign_arrays.py
 
 docs: $(VENV)/installed-test  ## Build the documentation into site/.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -7,14 +7,8 @@ them to named axes.
 from . import cnnp, micro
 from .commands import cmd, command_table
 from .commands.command import Command
-from .commands.execution import (
-    allows_inplace,
-    autotune,
-    cmd_exec,
-    enforces_inplace,
-    hint_auto,
-    infer_params,
-)
+from .commands.execution import autotune, cmd_exec, hint_auto
+from .commands.facts import allows_inplace, enforces_inplace, infer_params, needed_inputs
 from .commands.networks import lstm_shapes
 from .concrete import Exec, Graph, Schedule
 from .dataframe import DataFrame, DataIterator, Jitter
@@ -29,5 +23,6 @@ __all__ = [
     "Schedule", "Signal", "Stream", "SymbolicGraph", "Tensor", "TensorParam", "TensorSymbol",
     "TensorVariable", "allows_inplace", "autotune", "cmd", "cmd_exec", "cnnp", "command_table",
     "data_parallel", "enforces_inplace", "hint_auto", "infer_params", "lstm_shapes", "map_tensor",
-    "memory_compression", "memory_reduction", "micro", "read_tensors", "write_tensors",
+    "memory_compression", "memory_reduction", "micro", "needed_inputs", "read_tensors",
+    "write_tensors",
 ]  # fmt: skip

@@ -14,9 +14,8 @@ from ...errors import ArgumentError
 from ..positional.values import Value
 from .commands.command import Command, leaf_of
 from .commands.execution import Program, autotune, cmd_exec, program_of, transformer_of
-from .control import Condition, case_command, loop_command
-from .graph_base import GraphBase, GraphNode, all_slots, reverse
-from .lowering import Env, lower, outer_reads, read, root
+from .graph_base import GraphBase, GraphNode
+from .lowering import Env, all_slots, lower, outer_reads, read, reverse, root
 from .streams import Signal, Stream
 from .tensors import Tensor
 
@@ -68,37 +67,6 @@ class Graph(GraphBase):
         node = Exec(self, command, inputs, outputs, name or f"{command.name}{len(self.nodes)}")
         self.add_node(node)
         return node
-
-    def while_(
-        self, loop: Graph, condition: Condition | int, carry_overs: dict[Tensor, Tensor],
-        outputs: dict[Tensor, Tensor], *, reads: Sequence[Tensor] = (),
-        breakpoints: Sequence[Exec] = (), max_steps: int | None = None, name: str = "while",
-    ) -> Exec:  # fmt: skip
-        """Add a loop over another graph, and return its node.
-
-        ``condition`` is the number of steps, or a function from the number of steps so far and the
-        geon tensors of ``reads`` to a truth value. It is tested when the nodes up to
-        ``breakpoints`` have run, or at the start of each step. After a step the keys of
-        ``carry_overs`` get the values of theirs. ``outputs`` are tensors of the loop, each with the
-        tensor that gets its value at the end.
-        """
-        command, inputs = loop_command(
-            loop, condition, reads, carry_overs, list(outputs), breakpoints, max_steps
-        )
-        return self.exec(command, inputs, list(outputs.values()), name)
-
-    def case_of(
-        self, index: Condition, reads: Sequence[Tensor],
-        cases: Sequence[tuple[Graph, Sequence[Tensor]]], outputs: Sequence[Tensor], *,
-        default: Sequence[Tensor] | None = None, name: str = "case_of",
-    ) -> Exec:  # fmt: skip
-        """Add a node that runs one of several graphs, each with its results.
-
-        ``index`` is a function from the geon tensors of ``reads`` to an integer. ``default`` are
-        the tensors that replace the results for another integer; without them that raises.
-        """
-        command, inputs = case_command(index, reads, cases, default)
-        return self.exec(command, inputs, outputs, name)
 
     # Running --------------------------------------------------------------------------------------
 
@@ -175,7 +143,8 @@ class Graph(GraphBase):
         one, of at most ``streams``.
         """
         order = self.topsort()
-        after = {n: [m for m in self.followers()[n] if m in set(order)] for n in order}
+        kept, following = set(order), self.followers()
+        after = {n: [m for m in following[n] if m in kept] for n in order}
         before = reverse(after)
         rank: dict[Any, int] = {}  # nodes of the longest chain from here on, and up to here
         for node in reversed(order):

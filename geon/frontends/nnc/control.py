@@ -11,8 +11,7 @@ from ...errors import ArgumentError
 from ..positional.regions import fitted, ordered
 from ..positional.values import PositionalArray, Value, array, as_array
 from .commands.command import Command, CommandRow
-from .graph_base import GraphBase, reached, reverse
-from .lowering import Env, lower, outer_reads, read, root, zeros
+from .lowering import Env, lower, outer_reads, reached, read, reverse, root, zeros
 
 Condition = Callable[..., Any]
 
@@ -38,22 +37,23 @@ def results_of(
 
 
 def loop_command(
-    loop: GraphBase, condition: Condition | int, reads: Sequence[Any], carries: dict[Any, Any],
+    loop: Any, condition: Condition | int, reads: Sequence[Any], carries: dict[Any, Any],
     outputs: Sequence[Any], breakpoints: Sequence[Any] = (), max_steps: int | None = None,
 ) -> tuple[Command, list[Any]]:  # fmt: skip
     """Return the command of a loop over a graph, and the slots that are its inputs.
 
-    In each step the nodes up to ``breakpoints`` run, the condition is tested, and the other nodes
-    run; then each key of ``carries`` gets the value of its slot. An integer is the number of steps.
-    ``condition`` takes the number of steps so far and the tensors of ``reads``. ``outputs`` are
-    slots of the loop; one that no step computed is 0.
+    In each step the nodes that compute ``breakpoints`` run, the condition is tested, and the other
+    nodes run; then each key of ``carries`` gets the value of its slot. An integer is the number of
+    steps. ``condition`` takes the number of steps so far and the tensors of ``reads``. ``outputs``
+    are slots of the loop; one that no step computed is 0.
     """
     for start, end in carries.items():
         if (start.param.shape, start.param.dtype) != (end.param.shape, end.param.dtype):
             raise ArgumentError(
                 f"{loop.name} carries {end} over to {start}: shape and dtype must be equal"
             )
-    first_nodes = reached(breakpoints, reverse(loop.followers()))
+    ends = [n for n in loop.nodes if any(y is b for y in n.outputs for b in breakpoints)]
+    first_nodes = reached(ends, reverse(loop.followers()))
     order = loop.topsort()
     before = [node for node in order if node in first_nodes]
     body = [*before, *[node for node in order if node not in first_nodes]]
@@ -106,7 +106,7 @@ def loop_command(
 
 
 def case_command(
-    index: Condition, reads: Sequence[Any], cases: Sequence[tuple[GraphBase, Sequence[Any]]],
+    index: Condition, reads: Sequence[Any], cases: Sequence[tuple[Any, Sequence[Any]]],
     default: Sequence[Any] | None,
 ) -> tuple[Command, list[Any]]:  # fmt: skip
     """Return the command that runs one of several graphs, and the slots that are its inputs.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...errors import ArgumentError, OrderError
 from .commands.command import Command
-from .lowering import root
+from .control import Condition, case_command, loop_command
+from .lowering import reached, reverse, root
 from .tensors import TensorParam
 
 
@@ -152,6 +153,46 @@ class GraphBase:
             )
         return order
 
+    # Loops and branches ---------------------------------------------------------------------------
+
+    def exec(self, *args: Any, **options: Any) -> Any:
+        """Add a node of a command, inputs, outputs and a name, as each kind of graph says."""
+        raise NotImplementedError
+
+    def while_(
+        self, loop: GraphBase, condition: Condition | int, carry_overs: dict[Any, Any],
+        outputs: Any, *, reads: Sequence[Any] = (), breakpoints: Sequence[Any] = (),
+        max_steps: int | None = None, name: str = "while",
+    ) -> Any:  # fmt: skip
+        """Add a loop over another graph, and return what ``exec`` returns.
+
+        Nodes of the loop read tensors (or symbols) of this graph as they are. ``condition`` is the
+        number of steps, or a function from the number of steps so far and the geon tensors of
+        ``reads`` to a truth value. It is tested when the nodes that compute ``breakpoints`` have
+        run, or at the start of each step. After a step the keys of ``carry_overs``, of this graph,
+        get the values of theirs, of the loop. ``outputs`` are tensors of the loop whose values at
+        its end are the results; as a dictionary, each with the tensor that gets it.
+        """
+        command, inputs = loop_command(
+            loop, condition, reads, carry_overs, list(outputs), breakpoints, max_steps
+        )
+        targets = list(outputs.values()) if isinstance(outputs, dict) else None
+        return self.exec(command, inputs, targets, name)
+
+    def case_of(
+        self, index: Condition, reads: Sequence[Any],
+        cases: Sequence[tuple[GraphBase, Sequence[Any]]], outputs: Sequence[Any] | None = None, *,
+        default: Sequence[Any] | None = None, name: str = "case_of",
+    ) -> Any:  # fmt: skip
+        """Add a node that runs one of several graphs, each with its results.
+
+        ``index`` is a function from the geon tensors of ``reads`` to an integer. ``default`` are
+        tensors of this graph that replace the results for another integer; without them that raises
+        in a run. ``outputs`` get the results.
+        """
+        command, inputs = case_command(index, reads, cases, default)
+        return self.exec(command, inputs, outputs, name)
+
     # Text -----------------------------------------------------------------------------------------
 
     def dot(self) -> str:
@@ -166,33 +207,3 @@ class GraphBase:
                 label = ", ".join([str(x.param) for x in shared])
                 lines.append(f'  n{number[node]} -> n{number[each]} [label="{label}"];')
         return "\n".join([*lines, "}"])
-
-
-def reverse(ways: dict[Any, list[Any]]) -> dict[Any, list[Any]]:
-    """Return the nodes before each node, for those after each."""
-    before: dict[Any, list[Any]] = {node: [] for node in ways}
-    for node, following in ways.items():
-        for each in following:
-            before[each].append(node)
-    return before
-
-
-def reached(starts: Iterable[Any], ways: dict[Any, list[Any]]) -> set[Any]:
-    """Return the nodes that ways lead to from ``starts``, these included."""
-    found: set[Any] = set()
-    waiting = list(starts)
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting += ways[node]
-    return found
-
-
-def all_slots(nodes: Iterable[Any]) -> list[Any]:
-    """Return the wholes that nodes read or write, in order."""
-    return list(
-        dict.fromkeys(
-            [root(s) for node in nodes for s in [*node.inputs, *node.outputs] if s is not None]
-        )
-    )

@@ -86,8 +86,7 @@ def lower(nodes: Iterable[Any], env: Env, random: Any) -> None:
     """Compute nodes in order, reading and writing the values of ``env``."""
     for node in nodes:
         values = [None if x is None else read(env, x) for x in node.inputs]
-        layout = next((x.param.format for x in node.inputs if x is not None), "NHWC")
-        results = node.command.apply(values, node.params, format=layout, random=random)
+        results = node.command.apply(values, node.params, random=random)
         for slot, value in zip(node.outputs, results, strict=False):
             if slot is None:
                 continue
@@ -108,3 +107,33 @@ def outer_reads(nodes: Sequence[Any]) -> list[Any]:
                 found[root(slot)] = None
         done |= {root(slot) for slot in node.outputs if slot is not None}
     return list(found)
+
+
+def all_slots(nodes: Iterable[Any]) -> list[Any]:
+    """Return the wholes that nodes read or write, in order."""
+    return list(
+        dict.fromkeys(
+            [root(s) for node in nodes for s in [*node.inputs, *node.outputs] if s is not None]
+        )
+    )
+
+
+def reverse(ways: dict[Any, list[Any]]) -> dict[Any, list[Any]]:
+    """Return the nodes before each node, for those after each."""
+    before: dict[Any, list[Any]] = {node: [] for node in ways}
+    for node, following in ways.items():
+        for each in following:
+            before[each].append(node)
+    return before
+
+
+def reached(starts: Iterable[Any], ways: dict[Any, list[Any]]) -> set[Any]:
+    """Return the nodes that ways lead to from ``starts``, these included."""
+    found: set[Any] = set()
+    waiting = list(starts)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += ways[node]
+    return found

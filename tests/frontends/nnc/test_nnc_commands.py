@@ -212,7 +212,7 @@ def test_every_command_computes_the_same_on_native_code(name):
 def test_the_inputs_that_a_backward_command_reads_follow_from_its_graph():
     p = nnc.TensorParam((2, 3))
     needs = {
-        name: cmd(name).backward.needs([p] * count)
+        name: nnc.needed_inputs(cmd(name).backward, [p] * count)
         for name, count in (("tanh", 3), ("sigmoid", 3), ("ewexp", 3), ("mul", 4), ("add", 4))
     }
     assert needs == {
@@ -335,6 +335,10 @@ def test_layouts_are_those_of_the_first_input():
     np.testing.assert_allclose(other.array.transpose(0, 2, 3, 1), mine)
     (turned,) = nnc.cmd_exec(cmd.format_transform(to="NHWC"), [other])
     assert turned.format == "NHWC" and turned.shape == mine.shape
+    # The layout of a backward command is that of the forward one's input.
+    seed = nnc.Tensor(normal(*mine.shape), format="NHWC", device="numpy")
+    (back,) = nnc.cmd_exec(cmd.format_transform(to="NHWC").backward, [seed, other, None])
+    np.testing.assert_array_equal(back.array, seed.array.transpose(0, 3, 1, 2))
 
 
 @pytest.mark.parametrize(
@@ -342,7 +346,7 @@ def test_layouts_are_those_of_the_first_input():
     [
         (lambda: run(cmd.gemm(), [normal(2, 3), normal(2, 3)]),
          r"command gemm of float64\(.*: the summed lengths are 3 and 2"),
-        (lambda: run(cmd.add(), [normal(2, 3), normal(4)]), r"command add .*dimension 1 is 3 .*and 4"),
+        (lambda: run(cmd.add(), [normal(2, 3), normal(4)]), "command add .*dimension 1 is 3"),
         (lambda: run(cmd.mul(), []), r"command mul .*inputs \(a, b\).*was given 0"),
         (lambda: run(cmd.gemm(), [None, normal(3)]), "the input a is None; give a tensor"),
         (lambda: cmd.gemm(turn=True), "gemm has no attribute 'turn'; its .* are transpose_a"),

@@ -511,7 +511,7 @@ def test_wrong_graphs_raise():
     compiled, arena, nodes = s.compile([z])
     with pytest.raises(geon.GeonError, match="is in no node of the compiled graph"):
         arena.tensor(s.tensor((2,)))
-    assert nodes.exec(s.nodes[0]) is compiled.nodes[0]
+    assert nodes[s.nodes[0]] is compiled.nodes[0]
     with pytest.raises(geon.GeonError, match="cases are .*|case 0 has the results"):
         s.case_of(lambda x: 0, [], [(s, [x]), (s, [s.tensor((1,))])])
     with pytest.raises(geon.GeonError, match="carries .*shape and dtype must be equal"):
@@ -651,8 +651,8 @@ def test_halves_run_through_a_network():
     (p,) = g.exec(cmd.softmax(), [y])
     (dw,) = g.backward([p], [w])
     assert p.param.dtype == dw.param.dtype == "float16"
-    compiled, arena, _ = g.compile([p, dw], {
-        x: nnc.Tensor(np.ones((4, 8), "float16")), w: nnc.Tensor(np.ones((8, 3), "float16"))})  # fmt: skip
+    binds = {s: nnc.Tensor(np.ones(s.shape, "float16")) for s in (x, w)}
+    compiled, arena, _ = g.compile([p, dw], binds)
     compiled.run()
     np.testing.assert_allclose(arena.tensor(p).array, 1 / 3, rtol=1e-3)
     np.testing.assert_allclose(arena.tensor(dw).array, 0, atol=1e-3)

@@ -164,6 +164,14 @@ class Command:
             n, m = 2 * m + n, n
         return n, m
 
+    def layout(self, params: Sequence[TensorParam | None]) -> str:
+        """Return the layout of the first input of the forward command; NHWC without inputs."""
+        first = 0
+        if params and self.order:
+            n = self.counts(len(params))[0]
+            first = sum([replace(self, order=k).sizes(n)[1] for k in range(self.order)])
+        return next((p.format for p in params[first:] if p is not None), "NHWC")
+
     def __repr__(self) -> str:
         shown = ", ".join([f"{name}={value!r}" for name, value in self.given])
         return f"<command {self.name}({shown})>"
@@ -171,14 +179,16 @@ class Command:
     # Building -------------------------------------------------------------------------------------
 
     def apply(
-        self, values: Values, params: Sequence[TensorParam | None] = (), *, format: str = "NHWC",
-        random: Any = None,
+        self, values: Values, params: Sequence[TensorParam | None] = (), *,
+        format: str | None = None, random: Any = None,
     ) -> list[Value | None]:  # fmt: skip
         """Return the outputs as values, built of the inputs; None for an output without gradient.
 
-        ``params`` are those of inputs that are None where the backward command needs their shape
-        alone. Raises ``GeonError`` that names the command and the inputs.
+        ``params`` are those of the inputs, also of those that are None because their shape is
+        enough; they give the layout unless ``format`` does. Raises ``GeonError`` that names the
+        command and the inputs.
         """
+        format = format or self.layout(params)
         try:
             if self.order and self.row.inverse is None:
                 return self._derivative(values, params, format, random)
@@ -249,20 +259,6 @@ class Command:
                 )
         rest = iter([array(substitute(g, known), x.dims) for g, x in zip(raw, wanted, strict=True)])  # type: ignore[arg-type]  # a tensor
         return [next(rest) if x is not None and x.dtype.kind in "fc" else None for x in leaves]
-
-    def needs(self, params: Sequence[TensorParam | None], format: str = "NHWC") -> frozenset[int]:
-        """Return the positions of the inputs that a backward command reads, all being given.
-
-        ``params`` are those of all its inputs. The shapes of the others are enough.
-        """
-        values = [None if p is None else leaf_of(p, f"v{k}") for k, p in enumerate(params)]
-        made = self.apply(values, params, format=format)
-        below = {
-            id(op) for op in post_order([v.tensor for v in made if isinstance(v, PositionalArray)])
-        }
-        return frozenset(
-            [k for k, v in enumerate(values) if v is not None and id(v.tensor) in below]
-        )
 
 
 def placeholder_like(value: Value | None, param: TensorParam | None) -> PositionalArray | None:

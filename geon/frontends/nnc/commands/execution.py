@@ -14,12 +14,12 @@ import numpy as np
 import geon
 
 from ....errors import ArgumentError, AxisError, DeviceError, UnavailableError
-from ....op_graph.op_graph import post_order
 from ....transformers.base import Transformer, make_transformer
 from ...positional.regions import ordered
 from ...positional.values import PositionalArray, Value, as_array
 from ..tensors import DEVICES, Tensor, TensorParam
 from .command import Command, leaf_of
+from .facts import Params, infer_params
 from .images import solve_hint
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 TRIALS = 3  # timed runs of each backend; the shortest counts
 MAX_PROGRAMS = 1024  # compiled commands that are kept; the oldest is dropped first
-Params = tuple["TensorParam | None", ...]
 
 
 @cache
@@ -38,23 +37,6 @@ def transformer_of(backend: str) -> Transformer:
     if name == "pycuda" and number:
         return make_transformer("pycuda", device=int(number))
     return make_transformer(name)
-
-
-def infer_params(
-    command: Command, params: Sequence[TensorParam | None]
-) -> list[TensorParam | None]:
-    """Return the params of a command's outputs for those of its inputs."""
-    values = [None if p is None else leaf_of(p, f"x{k}") for k, p in enumerate(params)]
-    like = next((p for p in params if p is not None), TensorParam(()))
-    found = command.apply(values, params, format=like.format)
-    to = command.attributes.get("to") if command.row.name == "format_transform" else None
-    layout = to if to and command.order == 0 else like.format
-    return [
-        None
-        if value is None
-        else TensorParam(tuple(int(n) for n in value.shape), value.dtype.name, layout, like.device)
-        for value in found
-    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +98,7 @@ def command_program(command: Command, params: Params, wanted: tuple[int, ...]) -
         found = _programs.get(key)
         if found is None:
             leaves = [None if p is None else leaf_of(p, f"x{k}") for k, p in enumerate(params)]
-            outputs = command.apply(leaves, params, format=first.format, random=_RANDOM)
+            outputs = command.apply(leaves, params, random=_RANDOM)
             results = []
             for k in wanted:
                 value = outputs[k] if k < len(outputs) else None
@@ -215,45 +197,3 @@ def _seconds(command: Command, inputs: Any, outputs: Any) -> float:
     start = time.perf_counter()
     cmd_exec(command, inputs, outputs)
     return time.perf_counter() - start
-
-
-def allows_inplace(command: Command, params: Sequence[TensorParam | None]) -> set[tuple[int, int]]:
-    """Return the pairs (input, output) that may share memory without a copy.
-
-    The output has the input's shape and dtype, and its graph is elementwise down to the input.
-    """
-    leaves = [None if p is None else leaf_of(p, f"x{k}") for k, p in enumerate(params)]
-    first = next((p for p in params if p is not None), TensorParam(()))
-    outputs = command.apply(leaves, params, format=first.format)
-    return {
-        (i, j)
-        for j, y in enumerate(outputs)
-        for i, x in enumerate(leaves)
-        if isinstance(y, PositionalArray) and x is not None
-        and (x.shape, x.dtype) == (y.shape, y.dtype) and _is_elementwise(y, x)
-    }  # fmt: skip
-
-
-def _is_elementwise(value: PositionalArray, leaf: PositionalArray) -> bool:
-    """Return True if all paths from a value to a leaf are elementwise, with positions in order."""
-    names: dict[int, Any] = {}  # of the leaf's axes in each op; None if an op is of another kind
-    for op in post_order([value.tensor]):
-        below = {names[id(arg)] for arg in op.args if id(arg) in names}
-        if op is leaf.tensor:
-            names[id(op)] = tuple([d.name for d in leaf.dims if d is not None])
-        elif len(below) == 1 and op.primitive.name == "rename" and None not in below:
-            (old,) = below
-            given = op.args[0].axes.names
-            names[id(op)] = tuple([op.axes.names[given.index(name)] for name in old])
-        elif below:
-            same = len(below) == 1 and op.primitive.kind == "elementwise"
-            names[id(op)] = below.pop() if same else None
-    return names.get(id(value.tensor), ()) == tuple([d.name for d in value.dims if d is not None])
-
-
-def enforces_inplace(command: Command) -> set[tuple[int, int]]:
-    """Return the pairs (input, output) of one name: the output is the input's new value."""
-    row = command.row
-    if command.order or callable(row.results):
-        return set()
-    return {(row.inputs.index(name), j) for j, name in enumerate(row.results) if name in row.inputs}

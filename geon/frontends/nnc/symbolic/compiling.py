@@ -8,14 +8,13 @@ from typing import Any
 from ....errors import ArgumentError
 from ....transformers.runtime.arena import place
 from ..commands import cmd
-from ..commands.execution import allows_inplace, enforces_inplace
+from ..commands.facts import allows_inplace, enforces_inplace
 from ..concrete import Exec, Graph
-from ..graph_base import all_slots
-from ..lowering import root
+from ..lowering import all_slots, root
 from ..tensors import ALIGNMENT, Tensor, memory
 from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
 
-Compiled = tuple[Graph, "TensorArena", "ExecArena"]
+Compiled = tuple[Graph, "TensorArena", dict[ExecSymbol, Exec]]
 
 
 class TensorArena:
@@ -65,19 +64,6 @@ class TensorArena:
                 each.array = each.part.of(each.base.array)
 
 
-class ExecArena:
-    """The nodes of the concrete graph by those of the symbolic graph."""
-
-    def __init__(self, nodes: dict[ExecSymbol, Exec]) -> None:
-        self._nodes = nodes
-
-    def exec(self, node: ExecSymbol) -> Exec:
-        """Return the concrete node of a symbolic one."""
-        if node not in self._nodes:
-            raise ArgumentError(f"{node.name} is no node of the compiled graph; none needs it")
-        return self._nodes[node]
-
-
 def check_bind(symbol: TensorSymbol, tensor: Tensor) -> None:
     """Raise ``ArgumentError`` if a tensor cannot be the memory of a symbol."""
     if symbol.base is not None:
@@ -89,22 +75,19 @@ def check_bind(symbol: TensorSymbol, tensor: Tensor) -> None:
         )
 
 
-class _Groups:
-    """Symbols that are in the same memory: a union of sets, by a symbol of each."""
-
-    def __init__(self) -> None:
-        self._parents: dict[Any, Any] = {}
+class _Groups(dict[Any, Any]):
+    """Symbols that are in the same memory: a union of sets, by the parent of each symbol."""
 
     def of(self, slot: Any) -> Any:
         """Return the symbol that stands for the set of a symbol."""
-        while slot in self._parents:
-            slot = self._parents[slot]
+        while slot in self:
+            slot = self[slot]
         return slot
 
     def join(self, a: Any, b: Any) -> None:
         """Put ``b`` into the memory of ``a``."""
         if self.of(a) is not self.of(b):
-            self._parents[self.of(b)] = self.of(a)
+            self[self.of(b)] = self.of(a)
 
 
 def compile_graph(
@@ -135,7 +118,7 @@ def compile_graph(
             arena.tensor(symbol).array[...] = symbol.fill
     updated = {y for y in slots if any(groups.of(y) is groups.of(x) for x in lasting)}
     made.results = [arena.tensor(s) for s in slots if s in written and s in updated]
-    return made, arena, ExecArena(nodes)
+    return made, arena, nodes
 
 
 def _lifetimes(order: Sequence[ExecSymbol]) -> tuple[dict[Any, int], dict[Any, int]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....errors import ArgumentError, DerivativeError
 from ..commands import cmd
 from ..commands.command import Command
-from ..commands.execution import enforces_inplace
+from ..commands.facts import enforces_inplace, needed_inputs
 from ..lowering import root
 from ..tensors import TensorParam
 from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
@@ -72,12 +72,11 @@ def _add_backward(
 ) -> None:  # fmt: skip
     """Add the backward node of a node, and give its gradients to those of its inputs."""
     command = node.command.backward
-    layout = next((p.format for p in node.params if p is not None), "NHWC")
     values = [*seeds, *node.inputs, *node.outputs]
     like = [None if s is None else s.param for s in seeds]
     outputs = [None if y is None else y.param for y in node.outputs]
     params: list[TensorParam | None] = [*like, *node.params, *outputs]
-    needed = command.needs(params, layout)
+    needed = needed_inputs(command, params)
     read = [v if k in needed else None for k, v in enumerate(values)]
     stated = [p if k in needed or len(seeds) <= k < len(seeds) + len(node.inputs) else None
               for k, p in enumerate(params)]  # fmt: skip

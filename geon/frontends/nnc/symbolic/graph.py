@@ -7,8 +7,7 @@ from typing import Any
 
 from ....errors import ArgumentError, OrderError
 from ..commands.command import Command
-from ..commands.execution import infer_params
-from ..control import Condition, case_command, loop_command
+from ..commands.facts import infer_params
 from ..graph_base import GraphBase, GraphNode
 from ..lowering import root
 from ..tensors import Part, Tensor, TensorParam, part_of
@@ -152,42 +151,6 @@ class SymbolicGraph(GraphBase):
                 if y is not None and param is not None and y.base is None:
                     y.param = param
         self.version += 1
-
-    # Loops and branches ---------------------------------------------------------------------------
-
-    def while_(
-        self, loop: SymbolicGraph, condition: Condition | int,
-        carry_overs: dict[TensorSymbol, TensorSymbol], outputs: Sequence[TensorSymbol], *,
-        reads: Sequence[TensorSymbol] = (), breakpoints: Sequence[TensorSymbol] = (),
-        max_steps: int | None = None, name: str = "while",
-    ) -> list[TensorSymbol]:  # fmt: skip
-        """Add a loop over another graph, and return symbols of its ``outputs`` at its end.
-
-        Nodes of the loop read symbols of this graph as they are. ``condition`` is the number of
-        steps, or a function from the number of steps so far and the geon tensors of ``reads`` to a
-        truth value. It is tested when the nodes that compute ``breakpoints`` have run, or at the
-        start of each step. After a step the keys of ``carry_overs``, symbols of this graph, stand
-        for the values of theirs, of the loop.
-        """
-        nodes = [n for n in loop.nodes if any(y is b for y in n.outputs for b in breakpoints)]
-        command, inputs = loop_command(
-            loop, condition, reads, carry_overs, outputs, nodes, max_steps
-        )
-        return self.exec(command, inputs, None, name)
-
-    def case_of(
-        self, index: Condition, reads: Sequence[TensorSymbol],
-        cases: Sequence[tuple[SymbolicGraph, Sequence[TensorSymbol]]], *,
-        default: Sequence[TensorSymbol] | None = None, name: str = "case_of",
-    ) -> list[TensorSymbol]:  # fmt: skip
-        """Add a node that runs one of several graphs, and return symbols of its results.
-
-        ``index`` is a function from the geon tensors of ``reads`` to an integer. Each case is a
-        graph and the symbols of its results. ``default`` are the symbols of this graph that replace
-        the results for another integer; without them that raises in a run.
-        """
-        command, inputs = case_command(index, reads, cases, default)
-        return self.exec(command, inputs, None, name)
 
     # Derivatives, passes, compilation -------------------------------------------------------------
 

@@ -69,7 +69,7 @@ def test_gradients_of_outputs_and_shared_variables():
     assert np.allclose(found.numpy(), seed.numpy() @ a.numpy().T + b.numpy().sum(1))
     with pytest.raises(geon.DerivativeError, match="constant or was detached"):
         graph.backward([p], [a])
-    with pytest.raises(geon.AxisError, match="gradient of output 0 is .* and must have the shape of"):
+    with pytest.raises(geon.AxisError, match="gradient of output 0 is .* must have the"):
         graph.backward([p], [w], [a])
 
 

@@ -255,7 +255,8 @@ class _Arrays:
         loops = {f"i{k}": each for k, each in enumerate(np.indices(shape, sparse=True))}
         at = [evaluated(parsed(text), {**names, **loops}) for text in op.data[1]]
         for k, each in enumerate(at):
-            _inside(op, k, np.min(each, initial=0), np.max(each, initial=0), x.shape[k])
+            if np.size(each):
+                _inside(op, k, np.min(each), np.max(each), x.shape[k])
         return np.broadcast_to(x[tuple(at)] if at else x, shape)
 
 

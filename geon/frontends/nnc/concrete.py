@@ -76,12 +76,15 @@ class Graph(GraphBase):
         """Run the nodes from ``sources`` to ``destinations``.
 
         They are one computation, compiled once, if all run on one device and no two tensors overlap
-        but as parts of one; else nodes run one after another.
+        but as parts of one; else, and for a part of a compiled symbolic graph, nodes run one after
+        another.
         """
         key = (self.version, tuple(sources or ()), tuple(destinations or ()))
         if key not in self._programs:
             order = self.topsort(sources, destinations)
-            self._programs[key] = self._fused(order) if self._is_one(order) else order
+            is_part = self.is_planned and (sources or destinations)  # memory of others is used
+            is_one = self._is_one(order) and not is_part
+            self._programs[key] = self._fused(order) if is_one else order
         made = self._programs[key]
         if isinstance(made, list):
             for node in made:
@@ -103,8 +106,9 @@ class Graph(GraphBase):
 
     def _fused(self, order: Sequence[Exec]) -> tuple[Program, list[Tensor], list[Tensor]]:
         inputs = outer_reads(order)
-        written = [s for s in all_slots(order) if any(
-            y is not None and root(y) is s for n in order for y in n.outputs)]  # fmt: skip
+        written = list(dict.fromkeys(
+            [root(y) for node in order for y in node.outputs if y is not None]
+        ))  # fmt: skip
         # A whole of which only parts are written keeps the rest.
         whole = {y for n in order for y in n.outputs if y is not None and y.base is None}
         inputs += [s for s in written if s not in whole and s not in inputs]

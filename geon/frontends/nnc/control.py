@@ -47,6 +47,11 @@ def loop_command(
     steps. ``condition`` takes the number of steps so far and the tensors of ``reads``. ``outputs``
     are slots of the loop; one that no step computed is 0.
     """
+    if not callable(condition) and not isinstance(condition, int):
+        raise ArgumentError(
+            f"the condition of {loop.name} is {condition!r}; give a number of steps, or a function "
+            "of the number of steps so far and the tensors of reads="
+        )
     for start, end in carries.items():
         if (start.param.shape, start.param.dtype) != (end.param.shape, end.param.dtype):
             raise ArgumentError(

@@ -19,18 +19,34 @@ def symbols(graph, *names, shape=(), dtype="float64"):
     return [graph.tensor(shape, dtype, name=name, device="numpy") for name in names]
 
 
+def run_in_random_order(graph):
+    """Run the nodes one by one in an order that only the edges restrict, as streams may."""
+    random, following = np.random.default_rng(0), graph.followers()
+    waiting = graph.topsort()
+    while waiting:
+        blocked = {after for node in waiting for after in following[node]}
+        ready = [node for node in waiting if node not in blocked]
+        node = ready[int(random.integers(len(ready)))]
+        node.run()
+        waiting.remove(node)
+
+
 def results(graph, outputs, binds):
-    """Run as one computation, and node by node on streams; both give the same."""
+    """Run as one computation, on streams, and in random order; all give the same."""
     compiled, arena, _ = graph.compile(outputs, binds)
     compiled.run()
     assert compiled.computation is not None  # one computation
     found = [arena.tensor(s).array.copy() for s in outputs]
-    for s in outputs:
-        if s not in binds:
-            arena.tensor(s).array[...] = 7
-    compiled.run_with_schedule(compiled.static_schedule())
-    for s, value in zip(outputs, found, strict=True):
-        np.testing.assert_allclose(arena.tensor(s).array, value, rtol=1e-12)
+    for run in (
+        lambda: compiled.run_with_schedule(compiled.static_schedule()),
+        lambda: run_in_random_order(compiled),
+    ):
+        for s in outputs:
+            if s not in binds:
+                arena.tensor(s).array[...] = 7
+        run()
+        for s, value in zip(outputs, found, strict=True):
+            np.testing.assert_allclose(arena.tensor(s).array, value, rtol=1e-12)
     return found
 
 
@@ -233,12 +249,25 @@ def chain(count, command):
     return g, made
 
 
+def test_a_part_that_nothing_writes_is_zero_before_it_is_read():
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x", shape=(4,))
+    (a,) = g.exec(cmd.softmax(), [x])
+    (b,) = g.exec(cmd.softmax(), [a])
+    (t,) = symbols(g, "t", shape=(4,))
+    g.exec(cmd.ewexp(), [b.alias((2,), (0,))], [t.alias((2,), (0,))])
+    (rest,) = g.exec(cmd.softmax(), [t.alias((2,), (2,))])
+    found = results(g, [rest], {x: nnc.Tensor(np.arange(4.0), device="numpy")})
+    assert found[0].tolist() == [0.5, 0.5]
+
+
 def test_symbols_that_may_share_memory_have_equal_addresses():
     g, made = chain(5, cmd.ewexp())
-    _, arena, _ = g.compile([made[5]])
+    compiled, arena, _ = g.compile([made[5]])
     address = [arena.tensor(s).address for s in made]
     assert len(set(address[1:])) == 1  # each in the memory of the one before
     assert address[0] != address[1]  # what nothing writes keeps its value
+    assert compiled.results == [arena.tensor(made[5])]  # the others need not exist
     g, made = chain(6, cmd.softmax())
     _, arena, _ = g.compile([made[6]])
     address = [arena.tensor(s).address for s in made]
@@ -316,6 +345,15 @@ def test_random_graphs_compute_the_same_in_shared_memory_and_on_streams():
         kept = [int(k) for k in rng.choice(len(made), 4, replace=False)]
         for k, found in zip(kept, results(g, [made[k] for k in kept], binds), strict=True):
             np.testing.assert_allclose(found, values[k], rtol=1e-10)
+        summed, *_ = g.exec(cmd.ewsum(), [made[k] for k in kept])
+        try:
+            gradients = g.backward([summed], made[:2])
+        except geon.DerivativeError:  # the sum does not depend on both
+            continue
+        before = results(g, gradients, binds)
+        replaced = g.simplify(gradients)
+        after = results(g, [replaced.get(d, d) for d in gradients], binds)
+        np.testing.assert_allclose(before, after, rtol=1e-10)
 
 
 # Optimisers, replicas, recomputation --------------------------------------------------------------
@@ -514,6 +552,10 @@ def test_wrong_graphs_raise():
     assert nodes[s.nodes[0]] is compiled.nodes[0]
     with pytest.raises(geon.GeonError, match="cases are .*|case 0 has the results"):
         s.case_of(lambda x: 0, [], [(s, [x]), (s, [s.tensor((1,))])])
+    with pytest.raises(geon.GeonError, match="the output .*free.* is in no node of sym"):
+        s.compile([z, s.tensor((2,), name="free")])
+    with pytest.raises(geon.GeonError, match="condition of graph is None; give a number of steps"):
+        s.while_(nnc.SymbolicGraph(), None, {}, [])
     with pytest.raises(geon.GeonError, match="carries .*shape and dtype must be equal"):
         s.while_(nnc.SymbolicGraph(), 2, {x: s.tensor((1,))}, [])
 
@@ -642,6 +684,12 @@ def test_a_part_of_a_graph_is_compiled():
     arena.tensor(y).array[...] = 3
     compiled.run()
     assert arena.tensor(z).array == 9 and len(compiled.nodes) == 1
+    compiled, arena, nodes = g.compile([z], {x: number(0.0)})
+    compiled.run(destinations=[nodes[g.nodes[0]]])
+    assert arena.tensor(y).array == 1
+    arena.tensor(y).array[...] = 4
+    compiled.run(sources=[nodes[g.nodes[1]]])
+    assert arena.tensor(z).array == 16
 
 
 def test_halves_run_through_a_network():

@@ -99,6 +99,13 @@ def compile_graph(
     order = graph.topsort(sources, destinations)
     for symbol, tensor in binds.items():
         check_bind(symbol, tensor)
+    known = {*all_slots(order), *binds}
+    for symbol in outputs:
+        if root(symbol) not in known:
+            raise ArgumentError(
+                f"the output {symbol} is in no node of {graph.name} that runs; give symbols that "
+                "the graph computes"
+            )
     slots = list(dict.fromkeys([*all_slots(order), *map(root, outputs), *binds]))
     first, last = _lifetimes(order)
     written = set(first)
@@ -114,10 +121,11 @@ def compile_graph(
     nodes, fills = _concrete_nodes(made, order, arena, slots, written)
     _add_edges(graph, order, nodes, fills, intervals, groups, overwrites)
     for symbol in slots:  # memory that has a value before the first run
-        if symbol.fill is not None and symbol not in written and symbol not in binds:
-            arena.tensor(symbol).array[...] = symbol.fill
-    updated = {y for y in slots if any(groups.of(y) is groups.of(x) for x in lasting)}
-    made.results = [arena.tensor(s) for s in slots if s in written and s in updated]
+        if symbol not in written and symbol not in binds:
+            arena.tensor(symbol).array[...] = symbol.fill or 0
+    kept = {groups.of(s) for s in lasting}
+    newest = {groups.of(s): s for s in sorted(first, key=first.__getitem__)}
+    made.results = [arena.tensor(s) for key, s in newest.items() if key in kept]
     return made, arena, nodes
 
 
@@ -227,9 +235,9 @@ def _concrete_nodes(
         )
         new.params = list(node.params)
         nodes[node] = new
-        for y in node.outputs:
-            if y is not None and root(y) in fills:
-                made.concat(fills[root(y)], new)
+        for s in [*node.inputs, *node.outputs]:
+            if s is not None and root(s) in fills:
+                made.concat(fills[root(s)], new)
     return nodes, fills
 
 

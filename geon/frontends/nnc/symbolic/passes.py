@@ -117,11 +117,11 @@ def _fuse(graph: SymbolicGraph, outputs: Sequence[TensorSymbol]) -> Replaced:
     writer = {y: node for node in graph.nodes for y in node.outputs if y is not None}
     for node in list(graph.nodes):
         before = writer.get(node.inputs[0]) if node.inputs else None
-        if before is None:
+        name = FUSED.get((before.command.name, node.command.name)) if before else None
+        if before is None or name is None:
             continue
-        name = FUSED.get((before.command.name, node.command.name))
-        last = len(before.params[0].shape) - 1
-        if name is None or before.command.attributes.get("axis", last) not in (-1, last):
+        last = len(before.outputs[0].shape) - 1
+        if before.command.attributes.get("axis", last) not in (-1, last):
             continue
         command: Command = cmd(name, **dict(node.command.given))
         y, loss = before.outputs[0], node.outputs[0]

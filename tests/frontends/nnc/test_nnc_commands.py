@@ -241,6 +241,9 @@ def test_outputs_may_be_inputs():
     x = nnc.Tensor(np.arange(3.0), device="numpy")
     nnc.cmd_exec(cmd.add(q=2.0), [x, x], [x])
     assert x.numpy().tolist() == [0, 3, 6]
+    array = np.zeros(3)
+    nnc.cmd_exec(cmd.ewexp(), [np.zeros(3)], [array])
+    assert array.tolist() == [1, 1, 1]
 
 
 def test_dropout_keeps_what_its_mask_says_and_so_does_its_backward():

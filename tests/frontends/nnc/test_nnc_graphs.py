@@ -675,6 +675,20 @@ def test_gradients_of_a_symbol_that_a_node_reads_twice_and_of_parts():
     assert dpart.base is dx and dpart.shape == (2,)
 
 
+def test_a_recurrence_in_parts_of_one_symbol():
+    """Each step reads the part that the step before wrote."""
+    g = nnc.SymbolicGraph()
+    x, w = symbols(g, "x", "w", shape=(1,))
+    (t,) = symbols(g, "t", shape=(4,))
+    g.exec(cmd.scalar_mul(a=1.0), [x], [t.alias((1,), (0,))])
+    for k in range(3):
+        g.exec(cmd.mul(), [t.alias((1,), (k,)), w], [t.alias((1,), (k + 1,))])
+    dx, dw = g.backward([t], [x, w])
+    (ddw,) = g.backward([dw], [w])
+    found = results(g, [t, dx, dw, ddw], {x: number([0.5]), w: number([2.0])})
+    assert [v.tolist() for v in found] == [[0.5, 1, 2, 4], [15], [0.5 * 17], [0.5 * 14]]
+
+
 def test_a_part_of_a_graph_is_compiled():
     g = nnc.SymbolicGraph()
     (x,) = symbols(g, "x")

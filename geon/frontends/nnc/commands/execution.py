@@ -123,9 +123,9 @@ def cmd_exec(
     """Run a command on tensors, and return its outputs: those given, or new ones.
 
     Inputs are tensors or arrays, None where the command needs none, or a param where a backward
-    command needs the shape alone. Outputs that are None are not computed. On a ``stream`` the call
-    returns at once. Raises ``GeonError`` that names the command and its inputs where they do not
-    fit.
+    command needs the shape alone. Outputs are tensors or arrays; None is not computed. On a
+    ``stream`` the call returns at once. Raises ``GeonError`` that names the command and its inputs
+    where they do not fit.
     """
     tensors = [
         x if x is None or isinstance(x, (Tensor, TensorParam)) else Tensor(x) for x in inputs
@@ -135,6 +135,7 @@ def cmd_exec(
         found = infer_params(command, params)
         outputs = [None if p is None else Tensor.of(p) for p in found]
     else:
+        outputs = [y if y is None or isinstance(y, Tensor) else Tensor(y) for y in outputs]
         command = command.filled([None if y is None else y.param for y in outputs])
     wanted = [(k, y) for k, y in enumerate(outputs) if y is not None]
     program = command_program(command, params, tuple([k for k, _ in wanted]))

@@ -37,14 +37,15 @@ def add_gradients(
     totals: dict[TensorSymbol, TensorSymbol] = {}
 
     def total(whole: TensorSymbol) -> TensorSymbol | None:
-        if whole not in totals:
-            parts = found.get(whole, [])
-            if not parts:
-                return None
-            name = f"d_{whole.name}"
-            totals[whole] = parts[0] if len(parts) == 1 else graph.exec(
-                cmd.ewsum(), parts, None, name)[0]  # fmt: skip
-        return totals[whole]
+        """Return the sum of the gradients so far: nodes may read a whole that they write too."""
+        parts = found.pop(whole, [])
+        if whole in totals:
+            parts.append(totals[whole])
+        if len(parts) > 1:
+            totals[whole] = graph.exec(cmd.ewsum(), parts, None, f"d_{whole.name}")[0]
+        elif parts:
+            totals[whole] = parts[0]
+        return totals.get(whole)
 
     for node in reversed(between):
         seeds: list[TensorSymbol | None] = []

@@ -262,7 +262,8 @@ class DynamicGraph:
         names = {node: f"n{k}" for node, k in tape.numbers.items()}
         lines = [f'  {names[n]} [shape=box, label="{n.type.axes}"];' for n in tape.inputs]
         for node in tape.order:
-            lines.append(f'  {names[node]} [label="{getattr(node.result.call, "name", "alias")}"];')
+            called = getattr(node.result.call, "name", "alias")
+            lines.append(f'  {names[node]} [label="{called}"];')
             lines += [f"  {names[below]} -> {names[node]};" for below in node.args]
         return "\n".join(["digraph {", *lines, "}"])
 

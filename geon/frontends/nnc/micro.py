@@ -251,10 +251,12 @@ class _Arrays:
         return np.take_along_axis(x, index, axis)
 
     def reindex(self, op: Micro, x: Any, shape: tuple[int, ...], names: Any) -> Any:
+        """Return the elements at the indices, computed for all loops."""
         loops = {f"i{k}": each for k, each in enumerate(np.indices(shape, sparse=True))}
         at = [evaluated(parsed(text), {**names, **loops}) for text in op.data[1]]
         for k, each in enumerate(at):
-            _inside(op, k, np.min(each, initial=0), np.max(each, initial=0), x.shape[k])
+            if np.size(each):
+                _inside(op, k, np.min(each), np.max(each), x.shape[k])
         return np.broadcast_to(x[tuple(at)] if at else x, shape)
 
 

@@ -151,6 +151,11 @@ def differences(function, arrays, number, step=1e-5):
     return made
 
 
+def test_values_without_elements():
+    (y,) = both(combine(A.reindex(("dA1", "2"), ("i1", "i0"))), np.zeros((2, 0)))
+    assert y.shape == (0, 2)
+
+
 def test_operations_are_data():
     assert A.reindex(("dA1",), ("0", "i0")) == Micro("reindex", (A,), (("dA1",), ("0", "i0")))
     assert hash(MATMUL) == hash(combine(*MATMUL.outputs))

@@ -87,10 +87,11 @@ class Arguments:
         elif kind in NUMBERS or kind is bool:  # 0.0 and -0.0 differ
             key.append((kind, value or str(value)))
         elif isinstance(value, Op):
-            if kind is EagerVariable:
-                self.stored, value = True, value.leaf
-            self.held.append(value)
-            key.append(id(value))
+            leaf = value
+            if isinstance(value, EagerVariable):
+                self.stored, leaf = True, value.leaf
+            self.held.append(leaf)
+            key.append(id(leaf))
         elif kind is dict:
             self.visit([*value, *value.values()])
         elif kind is slice:

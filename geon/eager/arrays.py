@@ -234,7 +234,11 @@ def computed(result: CallResult, args: Args, site: Site) -> RecordedNode:
     if depth >= MAX_DEPTH:
         limit(args)
         depth = max([arg.depth for arg in args])
-    key = result if len(args) == 1 else (result, *[arg.serial for arg in args[1:]])
+    count = len(args)
+    if count < 3:
+        key: Any = result if count == 1 else (result, args[1].serial)
+    else:
+        key = (result, *[arg.serial for arg in args[1:]])
     value = None
     if first.uses is not None:
         found = find(first, key)

@@ -23,7 +23,7 @@ from ..op_graph.transforms.functionalize import functional, substitute
 from ..op_graph.values.tree import mapped
 from .arrays import EagerArray
 from .nodes import Place, Recent, RecordedCall, RecordedNode, Type, filled, symbolic, type_of
-from .variables import EagerVariable, leaf_of, state_of
+from .variables import EagerVariable, state_of
 
 PLAIN = frozenset((str, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
 NUMBERS = frozenset((float, int))
@@ -78,14 +78,18 @@ class Arguments:
                 self.known = False
             else:
                 for item in value:
-                    self.visit(item)
+                    if item.__class__ in PLAIN:
+                        key.append(item)
+                    else:
+                        self.visit(item)
         elif kind in PLAIN:
             key.append(value)
         elif kind in NUMBERS or kind is bool:  # 0.0 and -0.0 differ
             key.append((kind, value or str(value)))
         elif isinstance(value, Op):
-            self.stored = self.stored or kind is EagerVariable
-            leaf = leaf_of(value)
+            leaf = value
+            if isinstance(value, EagerVariable):
+                self.stored, leaf = True, value.leaf
             self.held.append(leaf)
             key.append(id(leaf))
         elif kind is dict:
@@ -168,6 +172,7 @@ def build(
     ``inputs`` stand for its arrays; by default they are the arrays themselves. A result that is no
     structure of ops is returned in the place of the call.
     """
+    stable = inputs is None and found.known  # one key has one call, whose other lengths agree
     if inputs is None:
         inputs = {array: array._node.type for array in found.arrays}
         args, keywords = mapped((args, keywords), found.first)
@@ -189,15 +194,17 @@ def build(
         kinds += [state_of(leaf).array._node.type for leaf in read]
         roots = bound([substitute(op, known) for op in roots], kinds, name)
     shape = repr(mapped(structure, lambda v: v if isinstance(v, Place) else type(v)))
-    key = (tuple(map(id, (*roots, *slots, *read, *updates))), name, shape)
+    parts = [EagerArray if part.__class__ is Type else part for part in found.key]
+    generic = (function, *parts)
+    ids = tuple(map(id, (*roots, *slots, *read, *updates)))
+    key = (ids, name, shape, generic if stable else None)
     call = interned.get(key)
     if call is None:
         types = [result_type(op, kinds) for op in roots]
         call = interned.put(key, RecordedCall(name, roots, (*slots, *read), types))
         call.variables, call.updated = tuple(read), tuple(updates)
         call.shown, call.structure = len(outputs), structure
-        generic = [EagerArray if part.__class__ is Type else part for part in found.key]
-        call.generic = (function, *generic)
+        call.generic = generic
         if found.known and not captured:
             places = {id(leaf): Place(k) for k, leaf in enumerate(inputs)}
             given, words = mapped((args, keywords), lambda v: places.get(id(v), v))

@@ -16,7 +16,7 @@ from ..op_graph.values.tree import mapped
 from . import nodes, recording
 from .arrays import EagerArray, check_array, same
 from .building import Arguments, again, arrays_in, build, name_of
-from .nodes import DETACHED, FORGOTTEN, FREED, Place, RecordedCall, RecordedNode, Tape, built
+from .nodes import DETACHED, FORGOTTEN, FREED, Place, RecordedCall, RecordedNode, Tape, built, local
 from .variables import VariableState
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -181,7 +181,7 @@ def function(f: F) -> F:
 
     @functools.wraps(f)
     def call(*args: Any, **keywords: Any) -> Any:
-        if nodes.local.recording or not arrays_in((args, keywords)):
+        if local.recording or not arrays_in((args, keywords)):
             return f(*args, **keywords)
         try:
             return recording.record(f, args, keywords, Arguments(args, keywords))

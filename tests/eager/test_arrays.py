@@ -19,6 +19,7 @@ rows = np.arange(6)[:, None]
 @pytest.fixture(autouse=True)
 def numpy_transformer():
     with eager.use("numpy") as transformer:
+        eager.sync()  # what tests before left, such as the last versions of variables
         yield transformer
 
 

@@ -30,7 +30,8 @@ ORDER = {
         printing.scalars printing.elementary printing.nests
         loading cache binding . labelled reports numpy
         native.names native.toolchain native.library native.machine native.runtime native.vectors
-        native.products native.trees native.nests native.emit native.standalone native.reports native
+        native.products native.trees native.nests native.emit native.standalone native.reports
+        native
         pycuda.launches pycuda.kernels pycuda.products pycuda.emit pycuda.runtime pycuda.reports
         pycuda
     """,

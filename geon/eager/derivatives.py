@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from ..errors import DerivativeError, GeonError, SymbolicError
+from ..errors import ArgumentError, DerivativeError, GeonError, SymbolicError
 from ..op_graph.autodiff.deriv import deriv
+from ..op_graph.core.argument_hints import public
 from ..op_graph.core.source_info import describe, user_call
 from ..op_graph.op_graph import Leaf, Tensor
 from ..op_graph.rows.leaves import input_leaf
@@ -131,6 +132,7 @@ def _refuse_old(free: Sequence[RecordedNode], function: Any, found: Arguments) -
 # Gradients ---------------------------------------------------------------------------------------
 
 
+@public
 def grad(y: EagerArray, x: Any, *, seed: Any = None, unreached: str = "raise") -> Any:
     """Return ``geon.deriv(y, x)``: arrays over the axes of ``x``, which can be derived again.
 
@@ -178,6 +180,12 @@ def function(f: F) -> F:
     only. Raises ``SymbolicError`` if ``f`` reads a value, as ``if``, ``float`` and ``print`` do:
     its graph would depend on the data.
     """
+
+    if not callable(f):
+        raise ArgumentError(
+            f"{user_call('function')}: {f!r} of type {type(f).__name__} is no function; write "
+            "geon.eager.function(f), or @geon.eager.function above its definition"
+        )
 
     @functools.wraps(f)
     def call(*args: Any, **keywords: Any) -> Any:

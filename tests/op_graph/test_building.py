@@ -16,6 +16,7 @@ DRIVERS = {
     "eager/building.py",
     "frontends/jax/loading.py",
     "frontends/onnx/builder.py",
+    "frontends/program/evaluation.py",
     "frontends/torch/loading.py",
     "transformers/lowering/planning/derivable_values.py",
     "op_graph/transforms/clone.py",
@@ -34,6 +35,7 @@ DRIVERS = {
     "transformers/lowering/fusion/layout.py",
     "transformers/lowering/rules/complex_parts.py",
     "transformers/lowering/rules/gather_products.py",
+    "transformers/lowering/rules/matrix_rules.py",
     "transformers/lowering/rules/program.py",
     "transformers/lowering/rules/rematerialisation.py",
     "transformers/lowering/planning/schedule.py",
@@ -48,7 +50,15 @@ MAKERS = {
     "op_graph/random/streams.py",  # a draw in a loop counts its step
 }
 # NumPy's warnings are silenced in a context of each arena.
-CONTEXTS = {"eager/nodes.py", "op_graph/core/source_info.py", "transformers/runtime/calls.py"}
+CONTEXTS = {
+    "eager/nodes.py",
+    "op_graph/core/source_info.py",
+    "transformers/runtime/calls.py",
+    # Guards of programs: the current program, scope and evaluation of a thread.
+    "frontends/program/evaluation.py",
+    "frontends/program/program.py",
+    "frontends/program/scope.py",
+}
 
 
 def files_that(use):

@@ -5,7 +5,6 @@ import pytest
 import geon
 from geon.errors import DeviceError
 from geon.op_graph.rows.elementwise import copy
-from geon.op_graph.values.dtypes import DTYPES
 from geon.testing.samples import SAMPLES
 from geon.transformers.printing.scalars.helpers import definitions, helpers
 from geon.transformers.pycuda.emit.cuda_module import PRELUDE
@@ -15,7 +14,7 @@ from geon.transformers.pycuda.runtime.gpu import architecture
 from tests.cuda import test_beside, test_nvcc, test_whole_loops
 from tests.golden.emitting import Cuda
 from tests.golden.programs import PROGRAMS
-from tests.transformers.test_c_expressions import CASES, HALVES, ROWS
+from tests.transformers.test_c_expressions import CASES, ROWS, STORED
 
 pytestmark = pytest.mark.skipif(
     nvrtc.find_nvrtc() is None, reason="cuda-bindings or NVRTC is not installed"
@@ -59,13 +58,15 @@ def applied(name, inputs, result):
     """An elementwise row of tensors."""
     if name == "cast":
         return geon.cast(inputs[0], result)
+    if name == "bitcast":
+        return geon.bitcast(inputs[0], result)
     if name in ("copy", "stop_gradient"):
         return (copy if name == "copy" else geon.stop_gradient)(inputs[0])
     return ROWS[name].apply(*inputs)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", STORED)
 def test_every_elementwise_row(dtype):
     inputs = {}
     results = []
@@ -100,7 +101,11 @@ def test_golden_kernels(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "tf32"),
-    [("float32", False), ("float32", True), *((d, False) for d in ("float64", *HALVES))],
+    [
+        ("float32", False),
+        ("float32", True),
+        *((d, False) for d in ("float64", "float16", "bfloat16")),
+    ],
 )
 def test_attention_products_and_sorts(dtype, tf32):
     for results, inputs in test_nvcc.of_files(dtype):

@@ -256,6 +256,7 @@ log1p = elementwise(
     sympy="log(1 + x)",
     domain=((-0.5, 2.0),),
     cost="expensive",
+    ufunc="log1p",
     takes_complex=True,
 )
 sigmoid = elementwise(

@@ -404,7 +404,7 @@ PLACES = {
         "transformers/native/machine/caches.py",
         "DEFAULT_CACHE_SIZES",
     ): "bytes of caches where the system does not say",
-    ("transformers/native/machine/caches.py", "past_bytes"): "how many times LEAST counts",
+    ("transformers/native/machine/caches.py", "_past"): "how many times LEAST counts",
     (
         "transformers/native/machine/caches.py",
         "MAX_CACHE_BYTES_PER_CORE",

@@ -1,5 +1,7 @@
 """Stores past the caches: results of any length and place are those that the caches hold."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -253,7 +255,7 @@ def test_what_is_stored_across_memory_counts_twice():
     results, inputs, _ = transposed((1040, 1040), "float32")
     with geon.make_transformer("native", threads=1) as transformer:
         f = transformer.computation(results, *inputs)
-        assert f"geon_is_past({2 * 4 * 1040**2}, {2 * 8 * 1040**2})" in f.source
+        assert f"geon_is_past({2 * 4 * 1040**2}, {2 * 8 * 1040**2}, geon_past_bytes)" in f.source
 
 
 def made_of(results, inputs):
@@ -328,6 +330,17 @@ def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
     for cache, least in [(40 << 20, 40 << 20), (1 << 20, small), (480 << 20, 64 << 20)]:
         monkeypatch.setattr(caches, "caches_of", lambda cache=cache: (1 << 15, 1 << 20, cache))
         assert caches.past_bytes() == least
+        assert caches.reread_bytes() == max(cache, small)
+
+
+def test_values_that_a_later_kernel_reads_have_the_whole_cache():
+    """The squares are read by the running sum, the other result by no kernel."""
+    x = geon.placeholder([N])
+    results = [geon.cumsum(x * x, N), 3 - geon.exp(x)]
+    with geon.make_transformer("native", threads=1) as transformer:
+        source = transformer.computation(results, x).source
+    limits = re.findall(r"= geon_is_past\(.*, (geon_\w+_bytes)\)", source)
+    assert sorted(limits) == ["geon_past_bytes", "geon_reread_bytes"]
 
 
 def test_what_is_counted():
@@ -341,7 +354,8 @@ def test_what_is_counted():
         (z + b, [z, b], f"{4 << 22}, {(8 << 22) + 4096}"),
     ]:
         with geon.make_transformer("native", threads=1) as transformer:
-            assert f"geon_is_past({counted})" in transformer.computation(result, *inputs).source
+            source = transformer.computation(result, *inputs).source
+        assert f"geon_is_past({counted}, geon_past_bytes)" in source
 
 
 def test_measured_ceilings_say_whether_it_is_faster(monkeypatch):

@@ -3,4 +3,4 @@
 
 def store_past(computation, least):
     """From now on results of so many bytes and more are stored past the caches."""
-    computation.stages().compiled.link(least)
+    computation.stages().compiled.link(least, least)

@@ -16,8 +16,9 @@ GEON_INLINE int geon_stopped(void)
 {
     return geon_interrupted() && geon_is_watched();
 }
-/* What is more than so many bytes stays in no cache. */
+/* The bytes beyond which results are stored past the caches, and values that are read again. */
 extern int64_t geon_past_bytes __attribute__((visibility("hidden")));
+extern int64_t geon_reread_bytes __attribute__((visibility("hidden")));
 /* A copy kept from call to call, as it was when what it is of had that version; NULL: none. The
    first of a table has the version alone. */
 struct geon_kept {

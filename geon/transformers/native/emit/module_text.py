@@ -54,12 +54,12 @@ void (*geon_pool_run_short)(void (*task)(void *argument, int64_t index), void *a
 int32_t (*geon_seat)(void);
 const int32_t *geon_interrupt;
 int32_t (*geon_is_watched)(void);
-int64_t geon_past_bytes;
+int64_t geon_past_bytes, geon_reread_bytes;
 
 void geon_link(void *run, void *run_short, void *seat, void *interrupt, void *watched,
-               int64_t past_bytes);
+               int64_t past_bytes, int64_t reread_bytes);
 void geon_link(void *run, void *run_short, void *seat, void *interrupt, void *watched,
-               int64_t past_bytes)
+               int64_t past_bytes, int64_t reread_bytes)
 {
     __builtin_memcpy(&geon_pool_run, &run, sizeof run);
     __builtin_memcpy(&geon_pool_run_short, &run_short, sizeof run_short);
@@ -67,6 +67,7 @@ void geon_link(void *run, void *run_short, void *seat, void *interrupt, void *wa
     geon_interrupt = interrupt;
     __builtin_memcpy(&geon_is_watched, &watched, sizeof watched);
     geon_past_bytes = past_bytes;
+    geon_reread_bytes = reread_bytes;
 }
 """
 RUN = """\

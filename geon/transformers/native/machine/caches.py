@@ -25,14 +25,24 @@ CACHE_FILES = ("type", "level", "size")
 def past_bytes() -> int:
     """Return the bytes of traffic from which on a kernel uses non-temporal stores.
 
-    It is this process's share of the last cache: of a larger result the first part is evicted
-    before the next kernel reads it. It is ``NEVER_STREAM_BYTES`` if measurements show that
-    non-temporal stores are not faster.
+    It is this process's share of the last cache. It is ``NEVER_STREAM_BYTES`` if measurements show
+    that non-temporal stores are not faster.
     """
+    return _past(min(caches_of()[-1], MAX_CACHE_BYTES_PER_CORE * processors()))
+
+
+def reread_bytes() -> int:
+    """Return the same of values that a later kernel of the program reads again.
+
+    It is the whole last cache, which may hold them until then.
+    """
+    return _past(caches_of()[-1])
+
+
+def _past(share: int) -> int:
     known = kept_ceilings(1)
     if known is not None and not known.passes():
         return NEVER_STREAM_BYTES
-    share = min(caches_of()[-1], MAX_CACHE_BYTES_PER_CORE * processors())
     return max(share, 4 * MIN_CACHE_BYTES)
 
 

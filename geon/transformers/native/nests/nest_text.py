@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from ....op_graph.axes.affine import Size
 from ...kernels.ir.nest import Nest
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest
@@ -81,13 +80,8 @@ def form_text(
     """Return the C functions of a nest without variants, copies and pieces."""
     tree = tree_of(work, vector_bytes, passing)
     if tree is not None:
-        return tree_text(tree, names, name, sizes_of(passing))
+        return tree_text(tree, names, name, passing)
     return nest_text(printed_nest(work, names, vector_bytes), names, name, vector_bytes, passing)
-
-
-def sizes_of(passing: Passing | None) -> tuple[Size, Size] | None:
-    """Return the bytes that a nest stores, and those that it stores or reads."""
-    return None if passing is None else (passing.stored, passing.touched)
 
 
 def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
@@ -133,7 +127,7 @@ def pieces_text(
             return short_text(piece, piece.short, names, vector_bytes, called, None)
         tree, (passes, _) = trees[piece], options[piece]
         if tree is not None:
-            return tree_text(tree, names, called, sizes_of(passes))
+            return tree_text(tree, names, called, passes)
         printed = printed_nest(piece, names, vector_bytes)
         return nest_text(printed, names, called, vector_bytes, passes)
 
@@ -141,7 +135,7 @@ def pieces_text(
     for piece in every:  # adds all parameters, before the first text is used
         tree = trees.get(piece)
         if tree is not None:
-            declare(tree, names, sizes_of(options[piece][0]))
+            declare(tree, names, options[piece][0])
         else:
             text(piece, name)
     names.called = called

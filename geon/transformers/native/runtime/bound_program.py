@@ -19,7 +19,7 @@ from ...runtime.memory import HOST
 from ...runtime.rwlock import raises_at_once
 from ...runtime.value_errors import not_finite, outside, unfactorised
 from ...sizes.spaces import beyond_counting, walks
-from ..machine.caches import past_bytes
+from ..machine.caches import past_bytes, reread_bytes
 from ..machine.threads import load_pool
 from .empty_arrays import nothing, zeros
 from .fast_call import FastEntry, extension
@@ -72,7 +72,7 @@ class NativeProgram:
         self.record = record
         self.library = ctypes.CDLL(str(path))
         self.pool = load_pool()
-        self.link(past_bytes())
+        self.link(past_bytes(), reread_bytes())
         self.run = self.library[f"geon_run{record.suffix}"]
         self.run.restype = ctypes.c_int64
         self.run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p,
@@ -80,15 +80,15 @@ class NativeProgram:
         self.run_address = ctypes.cast(self.run, ctypes.c_void_p).value
         self.copies: WeakValueDictionary[Any, PackedCopyTable] = WeakValueDictionary()
 
-    def link(self, past: int) -> None:
+    def link(self, past: int, reread: int) -> None:
         """Pass the module the addresses of the pool and of external functions, and the bytes from
-        which on it stores non-temporally.
+        which on it stores non-temporally: results, and values that it reads again.
         """
         pool, link = self.pool, self.library.geon_link
-        link.argtypes = (*[ctypes.c_void_p] * 5, ctypes.c_int64)
+        link.argtypes = (*[ctypes.c_void_p] * 5, ctypes.c_int64, ctypes.c_int64)
         link.restype = None
         addresses = pool.run_address, pool.run_short_address, pool.seat_address
-        link(*addresses, pool.interrupt_address, pool.watched_address, past)
+        link(*addresses, pool.interrupt_address, pool.watched_address, past, reread)
         if self.record.external:
             from .external_functions import external_address  # few programs need it
 

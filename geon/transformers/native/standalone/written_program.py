@@ -17,7 +17,7 @@ from ...loading.lazy_loading import outline_of
 from ...runtime.files import path_text
 from ..emit.compiler import record_of
 from ..emit.module_text import make_module
-from ..machine.caches import past_bytes
+from ..machine.caches import past_bytes, reread_bytes
 from ..machine.threads import MAX_THREADS
 from ..names.c_texts import c_text
 from ..toolchain.compilers import Toolchain, find_toolchain, missing_compiler, run_compiler
@@ -89,7 +89,8 @@ class WrittenProgram:
             annotate=True,
             flushes=flushes,
             link=c_text(f"standalone/{'serial' if threads == 1 else 'threaded'}.h")
-            + f"int64_t geon_past_bytes = INT64_C({past_bytes()});\n",
+            + f"int64_t geon_past_bytes = INT64_C({past_bytes()});\n"
+            + f"int64_t geon_reread_bytes = INT64_C({reread_bytes()});\n",
         )
         if module.external:
             raise UnavailableError(

@@ -36,27 +36,26 @@ from ...printing.nests.statement_blocks import StatementBlock
 from ..names.loop_lines import indent
 from ..names.naming import KernelNames
 from ..vectors.lanes import Vectors
+from ..vectors.nontemporal_stores import Passing
 from .tasks import Tasks
 from .tree_statements import TreeStatements
 
 
-def tree_text(
-    tree: Tree, names: KernelNames, name: str, sizes: tuple[Size, Size] | None = None
-) -> str:
+def tree_text(tree: Tree, names: KernelNames, name: str, passing: Passing | None = None) -> str:
     """Return the C functions of a tree; ``name`` is the one to call.
 
-    ``sizes`` are the bytes that the kernel stores, and those that it stores or reads, if some of
-    its stores may pass by the caches.
+    ``passing`` are the stores that may pass by the caches, if there are any.
     """
     names.calls(["geon_vectors"])
-    return _TreeFunctions(tree, names, name, sizes).text()
+    return _TreeFunctions(tree, names, name, passing).text()
 
 
-def declare(tree: Tree, names: KernelNames, sizes: tuple[Size, Size] | None) -> None:
+def declare(tree: Tree, names: KernelNames, passing: Passing | None) -> None:
     """Declare the parameters of a tree's functions, which all of them have."""
     for number in operands_in(tree):
         names.operand(number)
-    for size in (*sizes_in(tree), *(sizes or ())):
+    touched = () if passing is None else (passing.stored, passing.touched)
+    for size in (*sizes_in(tree), *touched):
         names.length(size)
 
 
@@ -75,13 +74,11 @@ def vectors_of(tree: Tree) -> Vectors:
 
 
 class _TreeFunctions(Tasks):
-    def __init__(
-        self, tree: Tree, names: KernelNames, name: str, sizes: tuple[Size, Size] | None
-    ) -> None:
+    def __init__(self, tree: Tree, names: KernelNames, name: str, passing: Passing | None) -> None:
         super().__init__(names, name)
-        self.tree, self.vectors, self.sizes = tree, vectors_of(tree), sizes
+        self.tree, self.vectors, self.passing = tree, vectors_of(tree), passing
         self.functions: list[list[str]] = []
-        declare(tree, names, sizes)
+        declare(tree, names, passing)
 
     def text(self) -> str:
         """Return all functions."""
@@ -143,9 +140,9 @@ class _TreeFunctions(Tasks):
         operands = sorted(self.passes(loop))
         if not operands:
             return []
-        assert self.sizes is not None
+        assert self.passing is not None
         self.names.calls(["geon_past_put"])  # its file defines the functions called here
-        stored, touched = map(self.names.length, self.sizes)
+        test = self.passing.test(self.names)
         parts = [f"(uintptr_t){self.names.operand(k)}" for k in operands]
         for store in [store for k in operands for store, _ in puts(self.tree, k)]:
             steps = [*store.offset.terms.values(), store.offset.constant]
@@ -153,7 +150,7 @@ class _TreeFunctions(Tasks):
             parts += [f"({self.names.length(x * store.dtype.itemsize)})" for x in open_ones]
         width = self.vectors.count * self.vectors.itemsize
         low = f"(({' | '.join(dict.fromkeys(parts))}) & {width - 1})"
-        return [f"const _Bool passes = geon_is_past({stored}, {touched}) && {low} == 0;"]
+        return [f"const _Bool passes = {test} && {low} == 0;"]
 
 
 def work(body: Body) -> Size:

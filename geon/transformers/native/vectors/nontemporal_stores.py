@@ -32,6 +32,7 @@ TRANSPOSED_STORE_WEIGHT = (
     2  # weight of bytes that are stored transposed, where lines are not prefetched
 )
 MAX_STREAMED_STORES = 8  # maximum buffered stores of a loop: 8 KiB
+RESULT_LIMIT, REREAD_LIMIT = "geon_past_bytes", "geon_reread_bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +40,27 @@ class Passing:
     """The stores of a nest that may be non-temporal.
 
     ``operands`` are the numbers of their operands. ``stored_bytes`` are the bytes that the nest
-    stores,
-    ``touched`` those that it stores or reads.
+    stores, ``touched`` those that it stores or reads. ``limit`` is the C variable that has the
+    bytes from which on they are.
     """
 
     operands: frozenset[int]
     stored: Size
     touched: Size
+    limit: str = RESULT_LIMIT
+
+    def test(self, names: KernelNames, times: int = 1) -> str:
+        """Return the C expression that decides in a call, with bytes that count ``times``."""
+        sizes = [names.length(size * times) for size in (self.stored, self.touched)]
+        return f"geon_is_past({', '.join([*sizes, self.limit])})"
 
 
 def passing(work: Nest, names: KernelNames) -> Passing | None:
     """Return the stores of a nest that may be non-temporal; None if there are none or too few
     bytes.
 
-    Operands that the nest also reads are excluded: their lines are already in the cache.
+    Operands that the nest also reads are excluded: their lines are already in the cache. What lies
+    in the arena is read again by a later kernel, so the whole cache counts for it.
     """
     nests = work.pieces or (work,)
     size: Size = 0
@@ -68,7 +76,9 @@ def passing(work: Nest, names: KernelNames) -> Passing | None:
     touched = size
     for op in read.values():
         touched = touched + op.axes.size * op.dtype.itemsize
-    return Passing(frozenset(free), size, touched) if free else None
+    again = any(names.place(work.operands[k])[0] == "arena" for k in free)
+    limit = REREAD_LIMIT if again else RESULT_LIMIT
+    return Passing(frozenset(free), size, touched, limit) if free else None
 
 
 def may_pass(piece: Nest, whole: Size) -> bool:
@@ -326,10 +336,9 @@ class Past:
             return lines
         assert self.passing is not None
         times = 1 if self.plain else TRANSPOSED_STORE_WEIGHT
-        sizes = (self.passing.stored * times, self.passing.touched * times)
-        stored, touched = map(self.names.length, sizes)
+        test = self.passing.test(self.names, times)
         self.names.calls(["geon_past_put"])  # its file defines the functions called here
-        begin = [f"const _Bool past = geon_is_past({stored}, {touched});"]
+        begin = [f"const _Bool past = {test};"]
         begin += [f"struct geon_past {name} = {{.held = 0}};" for name in self.used]
         ends = [f"geon_past_end(&{name});" for name in self.used]
         ends += ["geon_past_done(past);"] if self.fenced else []

@@ -6,11 +6,11 @@ struct geon_past {
     char *next;   /* where the bytes that adjoin begin */
     int64_t held; /* bytes of `line` that are to lie before them */
 };
-/* Whether a kernel that stores and touches so many bytes stores them past the caches: there is more
-   than the last one holds, and a good part of it is stored. */
-GEON_INLINE _Bool geon_is_past(int64_t stored, int64_t touched)
+/* Whether a kernel that stores and touches so many bytes stores them past the caches: it touches
+   more than `limit` bytes, and stores a good part of them. */
+GEON_INLINE _Bool geon_is_past(int64_t stored, int64_t touched, int64_t limit)
 {
-    return stored >= geon_past_bytes / 4 && touched > geon_past_bytes;
+    return stored >= limit / 4 && touched > limit;
 }
 
 #define GEON_LINES __attribute__((aligned(64)))

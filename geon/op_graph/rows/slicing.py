@@ -253,6 +253,14 @@ def _update(
     return made
 
 
+def is_updated_part(part: Op, whole: Op) -> bool:
+    """Return True if ``part`` is a slice at the positions that the update ``whole`` replaces."""
+    if part.primitive is not SLICE:
+        return False
+    pairs = zip(part.args[1:], whole.args[2:], strict=False)
+    return _shifted(part.attrs.items, 1) == whole.attrs.items and all(a is b for a, b in pairs)
+
+
 @public
 def take(x: Any, at: Any) -> Tensor:
     """Return ``x[at]``: integers, slices with steps, ``...``, ``{axis: ...}``, scalar tensors.

@@ -285,19 +285,34 @@ def substitute(op: Op, known: dict[Op, Op]) -> Op:
 
 
 def _landed(current: Tensor, records: tuple[AssignmentRecord, ...]) -> Tensor:
-    """Return the value of a leaf after the assignments ``records``, in order, to ``current``."""
+    """Return the value of a leaf after the assignments ``records``, in order, to ``current``.
+
+    A value that reads the part which it replaces reads it after the assignments to other parts, so
+    that one memory can hold the leaf throughout.
+    """
     whole = next((k for k in reversed(range(len(records))) if not records[k].chain), 0)
-    for record in records[whole:]:  # an assignment of the whole overwrites all earlier ones
-        current = _placed(current, record.chain, record.value, record.op._site)
+    first, records = current, records[whole:]  # one of the whole overwrites all earlier ones
+    for k, record in enumerate(records):
+        value, chain = record.value, record.chain
+        if chain and k and not any(_overlap(chain, earlier.chain) for earlier in records[:k]):
+            before, now = (_parts(whole, chain)[-1] for whole in (first, current))
+            value = substitute(value, {before: now})  # type: ignore[assignment]
+        current = _placed(current, chain, value, record.op._site)
     return current
+
+
+def _parts(whole: Tensor, chain: tuple[Op, ...], site: Site | None = None) -> list[Tensor]:
+    """Return ``whole`` and the slices of it, one of the other."""
+    parts = [whole]
+    for part in chain:
+        parts.append(_slice(parts[-1], part.attrs.items, part.args[1:], part.guards, site=site))
+    return parts
 
 
 def _placed(current: Tensor, chain: tuple[Op, ...], value: Tensor, site: Site) -> Tensor:
     if not chain:
         return value
-    wholes = [current]
-    for part in chain[:-1]:
-        wholes.append(_slice(wholes[-1], part.attrs.items, part.args[1:], part.guards, site=site))
+    wholes = _parts(current, chain[:-1], site)
     for whole, part in zip(reversed(wholes), reversed(chain), strict=True):
         value = _update(whole, value, part.attrs.items, part.args[1:], part.guards, 1, site)
     return value

@@ -30,4 +30,4 @@ def lower(op: Op, fused: Fused | None, operands: OperandInliner) -> Printed | Ca
         return make_contraction(fused, operands)
     if fused.kind == "nest":
         return make_nest(fused, operands)
-    return make_update(op, operands) if op.primitive.name == "update" else Call(op)
+    return make_update(op, operands) if fused.kind == "update" else Call(op)

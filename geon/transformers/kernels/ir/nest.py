@@ -23,11 +23,12 @@ UNLIMITED_TURNS = 1 << 32  # nominal number of iterations of a while loop withou
 class Fused:
     """Form of a fused kernel.
 
-    ``kind`` is ``nest``, ``contraction``, ``blocked`` (a chain) or ``call``. ``rows`` are the
-    outermost axes that its passes share; None for one pass over all axes. ``dot`` is the op that a
-    contraction computes. ``reductions`` are the reductions with loops of their own. ``names`` maps
-    axes of ``dot`` to the names that the results give them, where these differ. ``chain`` is that
-    of a blocked kernel. ``straight`` are reductions that are unrolled without a loop.
+    ``kind`` is ``nest``, ``contraction``, ``blocked`` (a chain), ``update`` or ``call``. ``rows``
+    are the outermost axes that its passes share; None for one pass over all axes. ``dot`` is the op
+    that a contraction computes. ``reductions`` are the reductions with loops of their own.
+    ``names`` maps axes of ``dot`` to the names that the results give them, where these differ.
+    ``chain`` is that of a blocked kernel. ``straight`` are reductions that are unrolled without a
+    loop.
     """
 
     kind: str

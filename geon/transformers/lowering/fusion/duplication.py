@@ -6,7 +6,7 @@ from ....op_graph.axes.lengths import is_below, product
 from ....op_graph.op_graph import Op
 from .fusion_group import FusionGroup
 from .fusion_state import FusionState, Use
-from .legality import full, small_rows
+from .legality import may_compute, small_rows
 from .op_facts import innermost, is_view, loop_axes, reductions_below, repeats, shows
 
 MAX_CHEAP_CHAIN_OPS = 8
@@ -65,7 +65,7 @@ class Repeats:
         in place of the product.
         """
         if shows(op):
-            return not any(group.kind == "call" or full(op, group) for group in users)
+            return all(may_compute(self.state, op, uses, group) for group in users)
         if any(use.shown and self.multiplied(use, users) for use in uses):
             return False
         if op in self.after_contraction and any(use.shown for use in uses):
@@ -83,9 +83,8 @@ class Repeats:
             return False
         if op.primitive.cost == "expensive" and not scalar and self.multiplies(uses, users):
             return False
-        for group in users:
-            if group.kind == "call" or full(op, group):
-                return False
+        if not all(may_compute(self.state, op, uses, group) for group in users):
+            return False
         return not any(self.state.operand(use) and op in self.after_contraction for use in uses)
 
     def together(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:

@@ -111,7 +111,7 @@ class _Fusion:
             self.state.pass_on(op.args[0], uses)
             return
         if op.primitive.cost == "kernel" and not is_choice(op) and not reduces(op):
-            self.library(op, uses)
+            (self.update if name == "update" else self.library)(op, uses)
             return
         if name == "dot" and is_product(op):
             self.contraction(op, uses)
@@ -184,6 +184,14 @@ class _Fusion:
             if not op.primitive.acts:
                 self.state.pass_on(arg, [Use(op, False, False)])
         group.results = [op]
+
+    def update(self, op: Op, uses: list[Use]) -> None:
+        """Start a kernel that stores a part of a value, and may compute what it stores."""
+        self.begin(op, "update", uses)
+        for k, arg in enumerate(op.args):
+            if k != 1:
+                self.state.require(self.laid_out.base[arg])
+            self.state.pass_on(arg, [Use(op, k == 1, False)])
 
     def region(self, op: RegionOp) -> None:
         """Start a kernel of all results of a region, which reads its arguments from memory."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op
+from ....op_graph.rows.slicing import is_updated_part
 from ...kernels.nests.inlining import element_arguments
 from .fusion_group import FusionGroup
 from .fusion_groups import same_places
@@ -82,24 +83,38 @@ class KernelReads:
             if op in self.reductions and op is not root:
                 seen[op] = frozenset()
                 continue
-            name = op.primitive.name
             args = element_arguments(op)
             if op.primitive.acts:
                 self.needs[op] = None
-            keeps = exact and (
-                name in ("broadcast", "reorder", "copy")
-                or op.primitive.kind == "elementwise"
-                or op in self.reductions
-                or op.primitive.acts
-            )
-            if op.primitive.name == "dot":
-                keeps = False
+            kept = [exact and self.keeps(op, k) for k in range(len(args))]
             if not ready:
                 stack.append((op, exact, True))
-                stack += [(arg, keeps, False) for arg in args]
+                stack += [(arg, keeps, False) for arg, keeps in zip(args, kept, strict=True)]
                 continue
-            seen[op] = frozenset().union(*(self.seen[keeps][arg] for arg in args))
+            below = [self.seen[keeps][arg] for arg, keeps in zip(args, kept, strict=True)]
+            seen[op] = frozenset().union(*below)
         return self.seen[aligned][root]
+
+    def keeps(self, op: Op, number: int) -> bool:
+        """Return True if an op at the place that is stored reads its argument at that place."""
+        name, main = op.primitive.name, self.group.results[0]
+        if name == "update":
+            return op is main and number < 2
+        if name == "slice":
+            return main.primitive.name == "update" and self.updates(op, main)
+        if name == "dot":
+            return False
+        return (
+            name in ("broadcast", "reorder", "copy")
+            or op.primitive.kind == "elementwise"
+            or op in self.reductions
+            or op.primitive.acts
+        )
+
+    def updates(self, part: Op, whole: Op) -> bool:
+        """Return True if a slice is the part that an update replaces, of the same memory."""
+        base = self.laid_out.base
+        return base[part.args[0]] is base[whole.args[0]] and is_updated_part(part, whole)
 
     def in_place(self, result: Op) -> tuple[Op, ...]:
         """Return the values whose memory ``result`` may overwrite: each element is read before.

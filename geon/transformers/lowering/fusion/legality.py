@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
+from ....op_graph.rows.slicing import is_updated_part
 from .fusion_group import FusionGroup
 from .fusion_state import FusionState, Use
 from .layout import LaidOut
@@ -27,6 +28,27 @@ def full(op: Op, group: FusionGroup) -> bool:
     """Return True if with ``op`` a group would have more statements than compilers handle well."""
     most = MAX_EPILOGUE_STATEMENTS if group.kind == "contraction" else MAX_NEST_STATEMENTS
     return group.statements + statements(op) > most
+
+
+def may_compute(state: FusionState, op: Op, uses: list[Use], group: FusionGroup) -> bool:
+    """Return True if a kernel can compute an op at each index at which it needs it.
+
+    An update has no pieces in which indices select one of several values. It stays in place if it
+    reads the value that it changes at the places that it stores.
+    """
+    if group.kind == "call" or full(op, group):
+        return False
+    if group.kind != "update":
+        return True
+    taken = op.primitive.name == "slice"
+    if op.primitive.kind != "elementwise" and not taken:
+        return False
+    whole, base = group.results[0], state.laid_out.base
+    straight = all(state.straight(use, group) for use in state.within(uses, group))
+    return all(
+        base[arg] is not base[whole.args[0]] or (straight and is_updated_part(part, whole))
+        for arg, part in zip(op.args, [op] if taken else op.args, strict=False)
+    )
 
 
 class Nominal(dict[str, int]):
@@ -83,7 +105,7 @@ class Fits:
 
     def elementwise(self, op: Op, uses: list[Use], group: FusionGroup) -> Fit | None:
         """Return how a group can compute ``op`` at its own indices; None if it cannot."""
-        if group.kind == "call" or full(op, group):
+        if group.kind in ("call", "update") or full(op, group):
             return None
         if not all(self.state.straight(use, group) for use in uses):
             return None

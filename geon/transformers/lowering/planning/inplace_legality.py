@@ -19,7 +19,16 @@ from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, among
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
-from ...kernels.ir.scalar_code import Clamped, Load, Scalar, walk
+from ...kernels.ir.scalar_code import (
+    Apply,
+    Clamped,
+    LengthNumber,
+    Load,
+    Number,
+    Scalar,
+    Wrapped,
+    walk,
+)
 from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
 from ...kernels.products.row_blocking import Blocked, Extremes, Step
@@ -31,6 +40,7 @@ LENGTH_INCREMENTS = (
     0,
     64,
 )  # increments of open lengths: some kernels have variants for short and long ones
+SHARED = (Number, LengthNumber, Apply, Wrapped)  # nodes that have one value without a loop's index
 Array = Any  # indices over rows and loops
 
 
@@ -46,13 +56,17 @@ class _Moment:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Accesses:
-    """Memory offsets, with row and element number of each, of piece ``piece`` at step ``time``."""
+    """Memory offsets, with row and element number of each, of piece ``piece`` at step ``time``.
+
+    ``given`` are terms of all offsets that are read once for all elements, from other memory.
+    """
 
     offsets: Array
     row: Array
     element: Array
     piece: int
     time: int
+    given: dict[Hashable, Size]
 
 
 def reads_first(work: Work, value: Op, result: Op, lengths: Mapping[str, int]) -> bool:
@@ -177,11 +191,13 @@ class _Played:
         return evaluate(size, self.lengths)
 
     def accesses(self, offset: AffineIndex, piece: int, time: int) -> _Accesses | None:
-        """Return the accesses at an offset; None if it depends on data."""
-        at = self.index(offset)
+        """Return the accesses at an offset; None if data of the elements decide it."""
+        given = {atom: step for atom, step in offset.terms.items() if _is_given(atom)}
+        rest = [(atom, step) for atom, step in offset.terms.items() if atom not in given]
+        at = self.index(AffineIndex(rest, offset.constant))
         if at is None:
             return None
-        return _Accesses(self.each(at), self.row, self.element, piece, time)
+        return _Accesses(self.each(at), self.row, self.element, piece, time, given)
 
     def each(self, index: Array) -> Array:
         """Return an index broadcast to all rows and elements."""
@@ -222,9 +238,20 @@ def _ends(count: int) -> Array:
     return np.r_[:SIMULATED_END_ELEMENTS, count - SIMULATED_END_ELEMENTS : count]
 
 
+def _is_given(atom: Hashable) -> bool:
+    """Return True if an atom of an index is a position that all elements of a kernel share."""
+    if not isinstance(atom, Wrapped):
+        return False
+    nodes = list(walk(atom))
+    return all(
+        not node.offset.terms if isinstance(node, Load) else isinstance(node, SHARED)
+        for node in nodes
+    )
+
+
 def _comes_before(load: _Accesses | None, store: _Accesses | None) -> bool:
     """Return True if no loaded element may have been overwritten by the store before."""
-    if load is None or store is None:
+    if load is None or store is None or load.given != store.given:
         return False
     if load.piece < store.piece or not len(load.offsets) or not len(store.offsets):
         return True

@@ -125,11 +125,13 @@ class _Fusion:
         """Pass the uses of a view on to its argument."""
         name, arg = op.primitive.name, op.args[0]
         identity = name in ("broadcast", "reorder")
-        wider = name == "broadcast"
+        added = [axis.expression for axis in op.axes if axis.name not in arg.axes.names]
         names: tuple[tuple[str, str], ...] = ()
         if name == "rename":
             names = tuple(zip(arg.axes.names, op.axes.names, strict=True))
         for u in uses:
+            # A part of a concatenation that is broadcast along an axis of length 1 is not repeated.
+            wider = bool(added) and (u.op.primitive.name != "concat" or set(added) != {1})
             renamed = names if u.identity and not u.broadcasts else ()
             shown = u.shown or shows(op)
             self.state.pass_on(
@@ -146,8 +148,8 @@ class _Fusion:
             identity = not free or not len(arg.axes)
             if name == "gather" and k == 1:
                 identity = False
-            broadcasts = name == "dot" or reduces(op) or len(arg.axes) < len(op.axes)
-            if reduces(op):
+            broadcasts = name == "dot" or len(arg.axes) < len(op.axes)
+            if reduces(op) or name == "concat":  # each element of a part is needed once
                 broadcasts = False
             self.state.pass_on(arg, [Use(op, identity, broadcasts, shown=shows(op))])
 

@@ -13,7 +13,15 @@ import geon
 from ...errors import ArgumentError
 from ..positional.values import Value
 from .commands.command import Command, leaf_of
-from .commands.execution import Program, autotune, cmd_exec, program_of, transformer_of
+from .commands.execution import (
+    Program,
+    autotune,
+    cmd_exec,
+    device_of,
+    may_stay,
+    program_of,
+    transformer_of,
+)
 from .graph_base import GraphBase, GraphNode
 from .lowering import Env, all_slots, lower, outer_reads, read, reverse, root
 from .streams import Signal, Stream
@@ -101,8 +109,8 @@ class Graph(GraphBase):
         return self.is_planned or not overlapping(slots)
 
     def _backend(self, node: Exec) -> str:
-        slots = [s for s in [*node.inputs, *node.outputs] if s is not None]
-        return node.command.backend or (slots[0].device if slots else "cpu")
+        slots = [s.param for s in [*node.inputs, *node.outputs] if s is not None]
+        return device_of(node.command, slots)
 
     def _fused(self, order: Sequence[Exec]) -> tuple[Program, list[Tensor], list[Tensor]]:
         inputs = outer_reads(order)
@@ -121,7 +129,8 @@ class Graph(GraphBase):
         values: list[Value] = [read(env, s) for s in kept]
         first = next((node for node in order if node.inputs), *order[:1]) if order else None
         backend = "cpu" if first is None else self._backend(first)
-        program = program_of(leaves, values, transformer_of(backend), self.name, memory=self.memory)
+        chosen = transformer_of(backend)
+        program = program_of(leaves, values, chosen, self.name, self.memory, may_stay(kept))
         return program, inputs, kept
 
     @property
@@ -231,6 +240,6 @@ class Graph(GraphBase):
 def overlapping(tensors: Sequence[Tensor]) -> bool:
     """Return True if two tensors, none of which is a part of another, may share memory."""
     spans = sorted(
-        [np.lib.array_utils.byte_bounds(t.array) for t in tensors if t.array.size]
+        [np.lib.array_utils.byte_bounds(t.memory) for t in tensors if t.memory.size]
     )  # first and last byte
     return any(a[1] > b[0] for a, b in zip(spans, spans[1:], strict=False))

@@ -79,15 +79,34 @@ class Part:
         return whole.reshape(self.shape) if self.slices is None else whole[self.slices]
 
 
+class Resident:
+    """Elements that commands leave on a device, until the host reads or writes their memory there.
+
+    ``array`` is the array on the device; None while the elements are in ``host``. All tensors over
+    one memory have the same.
+    """
+
+    __slots__ = ("array", "host")
+
+    def __init__(self, host: Array) -> None:
+        self.host, self.array = host, None
+
+    def fetch(self) -> None:
+        """Copy the elements back to the host, if they are on the device."""
+        if self.array is not None:
+            self.host[...] = np.asarray(self.array).reshape(self.host.shape)
+            self.array = None
+
+
 class Tensor:
     """A tensor over memory, of its own or of an array that the caller gives.
 
-    ``array`` is a NumPy array without a copy: a write to one is seen by the other. A tensor of
-    device ``gpu`` is in host memory too; commands copy it to the device and back. ``base`` is the
-    tensor that a view is a part of.
+    ``base`` is the tensor that a view is a part of. What commands write to a tensor of device
+    ``gpu`` that has its own memory stays on the device, where further commands read it, until the
+    host reads it; it is then in host memory, as are tensors over arrays of the caller.
     """
 
-    __slots__ = ("array", "base", "device", "format", "part")
+    __slots__ = ("base", "device", "format", "memory", "part", "resident")
 
     def __init__(
         self, data: Any = None, *, shape: Sequence[int] | None = None, dtype: Any = None,
@@ -97,14 +116,17 @@ class Tensor:
             raise ArgumentError("a Tensor is made of data or of shape=; give one of them")
         if data is None:
             param = TensorParam(tuple(shape or ()), dtype or "float32", format, device)
-            self.array = memory(param.bytes).view(param.dtype).reshape(param.shape)
+            self.memory = memory(param.bytes).view(param.dtype).reshape(param.shape)
         else:
             weak = dtype is None and not hasattr(data, "dtype")
             found = np.asarray(data, dtype)
             is_double = weak and found.dtype == np.float64
-            self.array = found.astype(np.float32) if is_double else found
+            self.memory = found.astype(np.float32) if is_double else found
             _param(found.shape, found.dtype, format, device)  # raises for wrong ones
         self.format, self.device, self.base, self.part = format, device, base, part
+        self.resident: Resident | None = base.resident if base is not None else None
+        if data is None and device.startswith("gpu"):
+            self.resident = Resident(self.memory)
 
     @classmethod
     def of(cls, param: TensorParam) -> Tensor:
@@ -112,24 +134,31 @@ class Tensor:
         return cls(shape=param.shape, dtype=param.dtype, format=param.format, device=param.device)
 
     @property
+    def array(self) -> Array:
+        """The elements as a NumPy array without a copy: a write to one is seen by the other."""
+        if self.resident is not None:
+            self.resident.fetch()
+        return self.memory
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The lengths of the dimensions."""
-        return self.array.shape
+        return self.memory.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
-        return self.array.dtype
+        return self.memory.dtype
 
     @property
     def param(self) -> TensorParam:
         """The shape, dtype, layout and device."""
-        return _param(self.array.shape, self.array.dtype, self.format, self.device)
+        return _param(self.memory.shape, self.memory.dtype, self.format, self.device)
 
     @property
     def address(self) -> int:
-        """The address of the first element in memory."""
-        return int(self.array.__array_interface__["data"][0])
+        """The address of the first element in the host's memory."""
+        return int(self.memory.__array_interface__["data"][0])
 
     def numpy(self) -> Array:
         """Return the elements as a NumPy array, without a copy."""
@@ -151,22 +180,30 @@ class Tensor:
         inside.
         """
         part = part_of(self.shape, shape, offset, stride)
-        if part.slices is None and not self.array.flags.c_contiguous:
+        if part.slices is None and not self.memory.flags.c_contiguous:
             raise ArgumentError(
                 f"{self} is reshaped to {tuple(shape)}, and its memory is not contiguous; copy it "
                 "first, or give offset= for a part"
             )
-        return Tensor(
-            part.of(self.array), format=self.format, device=self.device, base=self, part=part
-        )
+        return self.part_view(part)
+
+    def part_view(self, part: Part) -> Tensor:
+        """Return a tensor over a part of the memory."""
+        held = part.of(self.memory)
+        return Tensor(held, format=self.format, device=self.device, base=self, part=part)
+
+    def move_to(self, other: Tensor) -> None:
+        """Use the memory of another tensor of the same shape and dtype from now on."""
+        self.memory, self.resident = other.memory, other.resident
 
     def resize(self, shape: Sequence[int]) -> None:
         """Give the tensor another shape and, if it grows, memory of its own; elements are lost."""
         param = replace(self.param, shape=tuple(shape))
-        if param.bytes <= self.array.nbytes and self.array.flags.c_contiguous:
-            self.array = self.array.reshape(-1)[: math.prod(shape)].reshape(shape)
+        if param.bytes <= self.memory.nbytes and self.memory.flags.c_contiguous:
+            self.memory = self.memory.reshape(-1)[: math.prod(shape)].reshape(shape)
+            self.resident = None if self.resident is None else Resident(self.memory)
         else:
-            self.array = Tensor.of(param).array
+            self.move_to(Tensor.of(param))
 
     def zero(self) -> None:
         """Set all elements to 0."""

@@ -11,7 +11,7 @@ from ..commands import cmd
 from ..commands.facts import allows_inplace, enforces_inplace
 from ..concrete import Exec, Graph
 from ..lowering import all_slots, root
-from ..tensors import ALIGNMENT, Tensor, memory
+from ..tensors import ALIGNMENT, Resident, Tensor, memory
 from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
 
 Compiled = tuple[Graph, "TensorArena", dict[ExecSymbol, Exec]]
@@ -40,12 +40,8 @@ class TensorArena:
                 f"{symbol} is in no node of the compiled graph; compile with it as an output"
             )
         whole = self.tensor(symbol.base)
-        part, param = symbol.part, symbol.param
-        assert part is not None
-        view = Tensor(
-            part.of(whole.array), format=param.format, device=param.device, base=whole, part=part
-        )
-        self._tensors[symbol] = view
+        assert symbol.part is not None
+        view = self._tensors[symbol] = whole.part_view(symbol.part)
         return view
 
     def bind(self, symbol: TensorSymbol, tensor: Tensor) -> None:
@@ -55,13 +51,13 @@ class TensorArena:
             raise ArgumentError(
                 f"{symbol} shares its memory with others; give it to compile as an output or bound"
             )
-        previous = self.tensor(symbol).array
+        previous = self.tensor(symbol).memory
         for each in self._tensors.values():
-            if each.base is None and each.array is previous:
-                each.array = tensor.array
+            if each.base is None and each.memory is previous:
+                each.move_to(tensor)
         for each in self._tensors.values():
-            if each.base is not None and root(each).array is tensor.array:
-                each.array = each.part.of(each.base.array)
+            if each.base is not None and root(each).memory is tensor.memory:
+                each.move_to(each.base.part_view(each.part))
 
 
 def check_bind(symbol: TensorSymbol, tensor: Tensor) -> None:
@@ -113,8 +109,7 @@ def compile_graph(
     lasting |= {root(s) for s in outputs}
     groups, overwrites = _shared(order, slots, lasting, binds, last)
     arrays, size, intervals = _memory(slots, groups, lasting, binds, first, last, len(order))
-    tensors = {s: Tensor(arrays[groups.of(s)], format=s.param.format, device=s.param.device)
-               for s in slots}  # fmt: skip
+    tensors = _tensors(slots, groups, lasting, binds, arrays)
     arena = TensorArena(tensors, lasting, size)
     made = Graph(graph.name, memory=budget)
     made.is_planned = True
@@ -192,7 +187,7 @@ def _memory(
     arrays: dict[Any, Any] = {}
     planned, sizes, lives = [], [], []
     for key, each in members.items():
-        bound = [binds[s].array for s in each if s in binds]
+        bound = [binds[s].memory for s in each if s in binds]
         if bound:
             arrays[key] = bound[0]
             continue
@@ -212,6 +207,23 @@ def _memory(
         arrays[key] = flat.view(key.param.dtype).reshape(key.shape)
         intervals[key] = (begin, end, offset, offset + length)
     return arrays, size, intervals
+
+
+def _tensors(
+    slots: Sequence[Any], groups: _Groups, lasting: set[Any], binds: dict[TensorSymbol, Tensor],
+    arrays: dict[Any, Any],
+) -> dict[TensorSymbol, Tensor]:  # fmt: skip
+    """Return the tensor of each whole; on a GPU, those that last may stay there between runs."""
+    residents = {groups.of(s): tensor.resident for s, tensor in binds.items()}
+    for s in lasting:
+        if s.param.device.startswith("gpu"):
+            residents.setdefault(groups.of(s), Resident(arrays[groups.of(s)]))
+    tensors = {}
+    for s in slots:
+        key, param = groups.of(s), s.param
+        tensors[s] = Tensor(arrays[key], format=param.format, device=param.device)
+        tensors[s].resident = residents.get(key)
+    return tensors
 
 
 def _concrete_nodes(

@@ -13,10 +13,11 @@ from .commands.networks import lstm_shapes
 from .concrete import Exec, Graph, Schedule
 from .dataframe import DataFrame, DataIterator, Jitter
 from .dynamic import DynamicGraph, TensorVariable
+from .files import map_tensor, read_tensors, write_tensors
 from .streams import Signal, Stream
 from .symbolic.graph import ExecSymbol, SymbolicGraph, TensorSymbol
 from .symbolic.passes import data_parallel, memory_compression, memory_reduction
-from .tensors import Tensor, TensorParam, map_tensor, read_tensors, write_tensors
+from .tensors import Tensor, TensorParam
 
 __all__ = [
     "Command", "DataFrame", "DataIterator", "DynamicGraph", "Exec", "ExecSymbol", "Graph", "Jitter",

@@ -139,12 +139,19 @@ class DynamicGraph:
 
     def exec(
         self, command: Command, inputs: Sequence[TensorVariable | None],
-        outputs: Sequence[TensorVariable | None] | None = None,
+        outputs: Sequence[TensorVariable | None] | None = None, *, parallel: int = 1,
     ) -> list[Any]:  # fmt: skip
         """Execute a command, and return its outputs: the given variables, or new ones.
 
-        Raises ``GeonError`` that names the command and its inputs where they do not fit.
+        With ``parallel`` it is executed on so many groups of inputs, which follow one another, as
+        do their outputs; the calls are computed by one program. Raises ``GeonError`` that names the
+        command and its inputs where they do not fit.
         """
+        if parallel != 1:
+            groups = _groups(inputs, parallel, "inputs")
+            targets = _groups(outputs, parallel, "outputs") if outputs else [None] * parallel
+            pairs = zip(groups, targets, strict=True)
+            return [y for pair in pairs for y in self.exec(command, *pair)]
         found = self._exec(command, [None if x is None else x.value for x in inputs])
         if outputs is None:
             return [None if y is None else TensorVariable(self, y) for y in found]
@@ -266,6 +273,17 @@ class DynamicGraph:
             lines.append(f'  {names[node]} [label="{called}"];')
             lines += [f"  {names[below]} -> {names[node]};" for below in node.args]
         return "\n".join(["digraph {", *lines, "}"])
+
+
+def _groups(variables: Sequence[Any], parallel: int, what: str) -> list[Sequence[Any]]:
+    """Return variables in groups of equal size; raise ``ArgumentError`` if they do not divide."""
+    if parallel < 1 or len(variables) % parallel:
+        raise ArgumentError(
+            f"{user_call('exec')}: {len(variables)} {what} for parallel={parallel}; give as many "
+            f"to each of the executions"
+        )
+    size = len(variables) // parallel
+    return [variables[k * size : (k + 1) * size] for k in range(parallel)]
 
 
 def _detached(value: Any) -> PositionalArray:

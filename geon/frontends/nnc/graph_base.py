@@ -116,12 +116,14 @@ class GraphBase:
         return {node: list(after) for node, after in self.edges.items()}
 
     def topsort(
-        self, sources: Sequence[Any] | None = None, destinations: Sequence[Any] | None = None
-    ) -> list[Any]:
+        self, sources: Sequence[Any] | None = None, destinations: Sequence[Any] | None = None,
+        further: Sequence[tuple[Any, Any]] = (),
+    ) -> list[Any]:  # fmt: skip
         """Return the nodes from ``sources`` to ``destinations``, each after those before it.
 
-        Those of the graph, or all, are used by default. Among nodes that may run now, the one that
-        was made first comes first. Raises ``OrderError`` for a cycle, with its nodes.
+        Those of the graph, or all, are used by default. ``further`` are edges between nodes that
+        run anyway. Among nodes that may run now, the one that was made first comes first. Raises
+        ``OrderError`` for a cycle, with its nodes.
         """
         after = self.followers()
         before = reverse(after)
@@ -132,6 +134,9 @@ class GraphBase:
         ):
             if ends:
                 kept &= reached([self._own(node) for node in ends], ways)
+        for early, late in further:
+            after[early].append(late)
+            before[late].append(early)
         open_count = {node: sum(b in kept for b in before[node]) for node in kept}
         place = {node: k for k, node in enumerate(self.nodes)}
         ready = sorted([n for n in kept if not open_count[n]], key=place.__getitem__)

@@ -1,18 +1,16 @@
-"""Tensors: memory with a shape, a dtype, a layout and a device; views of it and files."""
+"""Tensors: memory with a shape, a dtype, a layout and a device, and views of it."""
 
 from __future__ import annotations
 
 import math
-import os
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, CheckpointError
+from ...errors import ArgumentError
 from ...op_graph.values.dtypes import ALL_DTYPES
 
 FORMATS = ("NHWC", "NCHW", "CHWN")
@@ -222,9 +220,28 @@ class Tensor:
         return f"<Tensor {self.param} {self.format} on {self.device}>"
 
 
-def memory(size: int) -> Array:
-    """Return so many uninitialised bytes at an address that is a multiple of ``ALIGNMENT``."""
-    raw = np.empty(size + ALIGNMENT, np.uint8)
+def memory(size: int, allocate: Callable[[int], Any] | None = None) -> Array:
+    """Return so many uninitialised bytes at an address that is a multiple of ``ALIGNMENT``.
+
+    They are in what ``allocate`` returns for a number of bytes. Raises ``ArgumentError`` for a
+    buffer that is shorter or read-only.
+    """
+    wanted = size + ALIGNMENT
+    if allocate is None:
+        raw = np.empty(wanted, np.uint8)
+    else:
+        made = allocate(wanted)
+        try:
+            raw = np.frombuffer(made, np.uint8)
+        except (TypeError, ValueError, BufferError):
+            raise ArgumentError(
+                f"allocate returned {made!r} for {wanted} bytes; let it return a buffer"
+            ) from None
+        if raw.size < wanted or not raw.flags.writeable:
+            kind = "writable" if raw.flags.writeable else "read-only"
+            raise ArgumentError(
+                f"allocate returned {raw.size} {kind} bytes; let it return {wanted} writable ones"
+            )
     start = -raw.__array_interface__["data"][0] % ALIGNMENT
     return raw[start : start + size]
 
@@ -254,37 +271,3 @@ def part_of(
         )
     ends = [f + (n - 1) * s + 1 if n else f for f, s, n in zip(starts, steps, shape, strict=True)]
     return Part(tuple(shape), tuple(map(slice, starts, ends, steps)))
-
-
-# Files --------------------------------------------------------------------------------------------
-
-
-def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors by name to a file, which ``read_tensors`` reads: NumPy's format ``.npz``."""
-    with open(path, "wb") as file:
-        np.savez(file, **{name: tensor.array for name, tensor in tensors.items()})  # type: ignore[arg-type]  # names
-
-
-def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Return the tensors of a file by name; raise ``CheckpointError`` for a damaged file."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: Tensor(file[name]) for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise CheckpointError(
-            f"{os.fspath(path)} is no file of tensors: {error}; write one with write_tensors"
-        ) from error
-
-
-def map_tensor(
-    path: str | os.PathLike[str], param: TensorParam, offset: int = 0, mode: str = "r"
-) -> Tensor:
-    """Return a tensor over the raw bytes of a file, from byte ``offset`` on, mapped into memory.
-
-    With ``mode`` "r+" writes go to the file. Raises ``CheckpointError`` if it is too short.
-    """
-    try:
-        array = np.memmap(path, param.dtype, mode, offset, param.shape)  # type: ignore[call-overload]  # a mode
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{os.fspath(path)} cannot be mapped as {param}: {error}") from error
-    return Tensor(array, format=param.format, device=param.device)

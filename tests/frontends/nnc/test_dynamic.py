@@ -195,3 +195,18 @@ def test_models_are_evaluated_and_trained_in_the_graph():
 def test_errors_say_what_is_wrong(make, error, match):
     with pytest.raises(error, match=match):
         make(DynamicGraph())
+
+
+def test_a_command_on_several_groups_of_inputs():
+    graph = DynamicGraph()
+    a, b, c, d = (graph.variable(np.full((2,), n, "float32")) for n in (1.0, 2.0, 3.0, 4.0))
+    found = graph.exec(cmd.mul(), [a, b, c, d], parallel=2)
+    assert [y.numpy().tolist() for y in found] == [[2, 2], [12, 12]]
+    (slope,) = graph.backward(found, [c])
+    assert slope.numpy().tolist() == [4, 4]
+    targets = [graph.variable() for _ in range(2)]
+    assert graph.exec(cmd.ewexp(), [a, b], targets, parallel=2) == targets
+    np.testing.assert_allclose(targets[1].numpy(), np.exp([2.0, 2.0]), rtol=1e-6)
+    for inputs, outputs in (([a, b, c], None), ([a, b, c, d], [targets[0]])):
+        with pytest.raises(geon.ArgumentError, match=r"exec at .*parallel=2; give as many"):
+            graph.exec(cmd.mul(), inputs, outputs, parallel=2)

@@ -20,6 +20,7 @@ from ...neon.optimisers.optimiser import Optimiser
 from ...neon.training.data import as_data
 from ...positional.values import PositionalArray, Value, as_array
 from ..commands.command import Command, leaf_of
+from ..files import store_of
 from ..minimizers import as_optimiser
 from ..recorded import Recorded, eager_value, numpy_of, seeded_sum
 from ..tensors import TensorParam
@@ -289,13 +290,8 @@ class Trainable:
             raise ArgumentError(
                 f"{user_call('a file')}: the model has no parameters yet; compile it first"
             )
-        store, made = make_transformer("numpy"), []
-        for path, p in own:
-            axes = [geon.Axis(f"d{k}", n) for k, n in enumerate(p.shape)]
-            value = p.numpy()
-            made.append((geon.Variable(axes, value.dtype, name=path, initial_value=value), p))
-        store.computation([leaf for leaf, _ in made])
-        return store, made
+        store, leaves = store_of({path: p.numpy() for path, p in own})
+        return store, list(zip(leaves.values(), [p for _, p in own], strict=True))
 
 
 def values_of(given: Any) -> list[Any]:

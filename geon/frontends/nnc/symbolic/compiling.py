@@ -89,10 +89,11 @@ class _Groups(dict[Any, Any]):
 def compile_graph(
     graph: SymbolicGraph, outputs: Sequence[TensorSymbol], binds: dict[TensorSymbol, Tensor],
     sources: Sequence[ExecSymbol] | None, destinations: Sequence[ExecSymbol] | None,
-    budget: int | str | None,
+    budget: int | str | None, allocate: Callable[[int], Any] | None,
 ) -> Compiled:  # fmt: skip
     """Return the concrete graph, the tensor arena and the nodes of a symbolic graph."""
     order = graph.topsort(sources, destinations)
+    order = graph.topsort(sources, destinations, _before_overwriting(order))
     for symbol, tensor in binds.items():
         check_bind(symbol, tensor)
     known = {*all_slots(order), *binds}
@@ -108,7 +109,9 @@ def compile_graph(
     lasting = {s for s in slots if s not in written or s.is_state or s in binds}
     lasting |= {root(s) for s in outputs}
     groups, overwrites = _shared(order, slots, lasting, binds, last)
-    arrays, size, intervals = _memory(slots, groups, lasting, binds, first, last, len(order))
+    arrays, size, intervals = _memory(
+        slots, groups, lasting, binds, first, last, len(order), allocate
+    )
     tensors = _tensors(slots, groups, lasting, binds, arrays)
     arena = TensorArena(tensors, lasting, size)
     made = Graph(graph.name, memory=budget)
@@ -122,6 +125,19 @@ def compile_graph(
     newest = {groups.of(s): s for s in sorted(first, key=first.__getitem__)}
     made.results = [arena.tensor(s) for key, s in newest.items() if key in kept]
     return made, arena, nodes
+
+
+def _before_overwriting(order: Sequence[ExecSymbol]) -> list[tuple[ExecSymbol, ExecSymbol]]:
+    """Return pairs of a reader of a symbol, and the node that must write its new value in place."""
+    return [
+        (reader, node)
+        for node in order
+        for i, _ in enforces_inplace(node.command)
+        if i < len(node.inputs) and node.inputs[i] is not None
+        for reader in order
+        if reader is not node
+        and any(x is not None and root(x) is root(node.inputs[i]) for x in reader.inputs)
+    ]
 
 
 def _lifetimes(order: Sequence[ExecSymbol]) -> tuple[dict[Any, int], dict[Any, int]]:
@@ -179,6 +195,7 @@ def _shared(
 def _memory(
     slots: Sequence[Any], groups: _Groups, lasting: set[Any], binds: dict[TensorSymbol, Tensor],
     first: dict[Any, int], last: dict[Any, int], steps: int,
+    allocate: Callable[[int], Any] | None,
 ) -> tuple[dict[Any, Any], int, dict[Any, tuple[int, int, int, int]]]:  # fmt: skip
     """Return the array of each set of symbols, the arena's bytes, and where and when each lives."""
     members: dict[Any, list[Any]] = {}
@@ -200,7 +217,7 @@ def _memory(
         sizes.append(key.param.bytes)
         lives.append((begins, steps if keeps else max([last.get(s, steps) for s in each])))
     offsets, size = place(sizes, lives, ALIGNMENT)
-    whole = memory(size)
+    whole = memory(size, allocate)
     intervals = {}
     for key, offset, (begin, end), length in zip(planned, offsets, lives, sizes, strict=True):
         flat = whole[offset : offset + length]

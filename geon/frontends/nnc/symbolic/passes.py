@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ....errors import ArgumentError
@@ -44,7 +45,8 @@ def replaced_by(replaced: Replaced, symbol: TensorSymbol) -> TensorSymbol:
     base = replaced_by(replaced, symbol.base)
     if base is symbol.base:
         return symbol
-    replaced[symbol] = TensorSymbol(symbol.param, symbol.name, base, symbol.part)
+    assert symbol.part is not None
+    replaced[symbol] = base.part_symbol(symbol.part, symbol.name)
     return replaced[symbol]
 
 
@@ -229,9 +231,9 @@ def data_parallel(
             if s is None or root(s) not in per_replica:
                 return s
             if s not in new:
-                base = None if s.base is None else moved(s.base)
-                param = type(s.param)(s.shape, s.param.dtype, s.param.format, device)
-                new[s] = TensorSymbol(param, f"{s.name}_{k}", base, s.part, s.fill, s.is_state)
+                base, name = None if s.base is None else moved(s.base), f"{s.name}_{k}"
+                param = replace(s.param, device=device)
+                new[s] = TensorSymbol(graph, param, name, base, s.part, s.fill, s.is_state)
             return new[s]
 
         for node in copied:

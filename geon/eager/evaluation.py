@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from threading import get_ident
 from typing import Any
@@ -95,10 +95,24 @@ def _pending() -> list[RecordedNode]:
     return [node for node, thread in pending.copy().items() if thread == me]
 
 
+def prepare() -> None:
+    """Compile the program that computes the pending arrays of this thread, without running it."""
+    with lock:
+        wanted = _wanted(map(_source, _pending()))
+        if wanted:
+            program, *_ = _program_of(wanted)
+            _ = program.stages().compiled
+
+
+def _wanted(sources: Iterable[RecordedNode]) -> list[RecordedNode]:
+    """Return the nodes that have no value, once each."""
+    return [node for node in dict.fromkeys(sources) if node.value is None]
+
+
 def evaluate(roots: Sequence[RecordedNode]) -> None:
     """Compute the values of these nodes by one program."""
     sources = [_source(node) for node in roots]
-    wanted = [node for node in dict.fromkeys(sources) if node.value is None]
+    wanted = _wanted(sources)
     if wanted:
         for node, value in zip(wanted, _computed(wanted), strict=True):
             _store(node, value)
@@ -128,10 +142,27 @@ def _source(node: RecordedNode) -> RecordedNode:
 
 
 def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
-    """Return the values of nodes.
+    """Return the values of nodes."""
+    program, values, exact, tape = _program_of(wanted)
+    chosen = exact[0]
+    try:
+        made = program(*values)
+    except GeonError as error:
+        if not isinstance(error, (FeedError, GuardError)):
+            raise _with_lines(chosen, error, tape()) from None
+        # The program for all lengths states one.
+        programs[exact] = _compiled(chosen, tape(), wanted, False, False)
+        made = programs[exact](*values)
+    return [made] if len(wanted) == 1 else made
 
-    The key of their program has the results of calls, from the ``wanted`` on, each with the numbers
-    of its arguments in order of discovery; those of computed ones are negative.
+
+def _program_of(
+    wanted: Sequence[RecordedNode],
+) -> tuple[Any, list[Any], tuple[Any, ...], Callable[[], Tape]]:
+    """Return the program of nodes, the values that it takes, its key, and what makes its tape.
+
+    The key has the transformer and the results of calls, from the ``wanted`` on, each with the
+    numbers of its arguments in order of discovery; those of computed ones are negative.
     """
     order, values = [*wanted], []
     numbers: dict[RecordedNode, int] = {}
@@ -160,15 +191,7 @@ def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
     program = programs.get(exact)
     if program is None:
         program = programs.put(exact, _program(chosen, tape(), wanted), MAX_PROGRAMS)
-    try:
-        made = program(*values)
-    except GeonError as error:
-        if not isinstance(error, (FeedError, GuardError)):
-            raise _with_lines(chosen, error, tape()) from None
-        # The program for all lengths states one.
-        programs[exact] = _compiled(chosen, tape(), wanted, False, False)
-        made = programs[exact](*values)
-    return [made] if len(wanted) == 1 else made
+    return program, values, exact, tape
 
 
 def _program(chosen: Transformer, tape: Tape, wanted: Sequence[RecordedNode]) -> Any:

@@ -25,7 +25,7 @@ from .commands.command import Command
 from .lowering import part_value, with_part
 from .minimizers import states_of
 from .recorded import Recorded, eager_value, numpy_of, replaced, seeded_sum
-from .tensors import Part, part_of
+from .tensors import Part, TensorParam, part_of
 
 
 class TensorVariable:
@@ -75,6 +75,11 @@ class TensorVariable:
     def shape(self) -> tuple[int, ...]:
         """The lengths of the dimensions."""
         return tuple([int(n) for n in self.value.shape])
+
+    @property
+    def param(self) -> TensorParam:
+        """The shape and dtype."""
+        return TensorParam(self.shape, self.value.dtype.name)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """Compute and return the value."""
@@ -179,6 +184,12 @@ class DynamicGraph:
         self._models[model] = None
         found = model.outputs_for([x.value for x in inputs], not is_test)
         return [TensorVariable(self, y) for y in found]
+
+    def dry_run(
+        self, model: Model, inputs: Sequence[TensorVariable], is_test: bool = False
+    ) -> list[TensorParam]:
+        """Compile what ``evaluate`` of a model runs, and return the params of its outputs."""
+        return model.dry_run(*[x.param for x in inputs], is_test=is_test)
 
     def no_grad(self) -> AbstractContextManager[None]:
         """Context in which commands are executed and not remembered."""

@@ -417,7 +417,7 @@ def test_a_dry_run_leaves_parameters_and_states_as_they_were():
         assert np.array_equal(mine, reference)
     model = cnnp.dense(3)
     assert model.dry_run((2, 4)) == [TensorParam((2, 3))] and len(model.parameters()) == 2
-    with pytest.raises(geon.GeonError, match="model dense"):
+    with pytest.raises(geon.GeonError, match="model reshape"):
         cnnp.Sequential([cnnp.reshape((3, 3)), cnnp.dense(2)]).dry_run((2, 4))
 
 

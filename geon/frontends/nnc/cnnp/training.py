@@ -254,7 +254,8 @@ class Trainable:
         """Do all of ``evaluate`` but run it, and return the params of the outputs.
 
         The parameters are created, and the program is compiled that ``evaluate`` runs for inputs of
-        these shapes, params or arrays. Parameters and states stay as they are.
+        these shapes, params or arrays. Parameters and states stay as they are; random numbers go on
+        as after a call.
         """
         params = [as_param(each) for each in inputs]
         eager.sync()

@@ -25,18 +25,23 @@ from .images import solve_hint
 if TYPE_CHECKING:
     from ..streams import Stream
 
+# What autotune tries beside each transformer of geon: its name and options.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "native-serial": ("native", {"threads": 1}),  # threads cost more than a small command
+    "pycuda-generated": ("pycuda", {"products": "generated", "convolutions": "generated"}),
+}
 TRIALS = 3  # timed runs of each backend; the shortest counts
 MAX_PROGRAMS = 1024  # compiled commands that are kept; the oldest is dropped first
 
 
 @cache
 def transformer_of(backend: str) -> Transformer:
-    """Return the transformer of a device or backend by name, made once in a process."""
+    """Return the transformer of a device, backend or variant by name, made once in a process."""
     device, _, number = backend.partition(":")
-    name = DEVICES.get(device, device)
-    if name == "pycuda" and number:
-        return make_transformer("pycuda", device=int(number))
-    return make_transformer(name)
+    name, options = VARIANTS.get(device, (DEVICES.get(device, device), {}))
+    if number:
+        options = {**options, "device": int(number)}
+    return make_transformer(name, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +210,9 @@ def hint_auto(command: Command, given: TensorParam, wanted: TensorParam) -> Comm
 
 
 def available_backends() -> list[str]:
-    """Return the transformers that can be used here, by name."""
+    """Return the transformers and variants that can be used here, by name."""
     found = []
-    for name in ("native", "numpy", "pycuda"):
+    for name in ("native", "numpy", "pycuda", *VARIANTS):
         try:
             transformer_of(name)
         except (UnavailableError, DeviceError):
@@ -221,7 +226,8 @@ def autotune(
 ) -> Command:
     """Return the command for the backend that ran it in the shortest time, of all available ones.
 
-    Inputs and outputs are copied before, so that they stay as they were.
+    These are the transformers, and ``VARIANTS`` of them. Inputs and outputs are copied before, so
+    that they stay as they were.
     """
     times: dict[str, float] = {}
     for backend in available_backends():

@@ -10,6 +10,7 @@ import pytest
 import geon
 from geon.frontends import nnc
 from geon.frontends.nnc import cmd, files
+from geon.frontends.nnc.commands.execution import available_backends
 
 
 def number(value, dtype="float64"):
@@ -540,7 +541,7 @@ def test_a_concrete_graph_runs_its_nodes_in_the_order_of_its_edges():
     dot = g.dot()
     assert 'label="total"' in dot and "n1 -> n0" in dot and "float64()" in dot
     g.autotune()
-    assert total.command.backend in ("native", "numpy", "pycuda")
+    assert total.command.backend in available_backends()
     g.run()
     assert d.array == 6
 

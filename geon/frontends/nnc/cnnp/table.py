@@ -13,13 +13,13 @@ from ....errors import ArgumentError
 from ....op_graph.core.source_info import user_call
 from ...neon.initialisers import Glorot, Uniform
 from ...positional import movement
+from ...positional.networks.common import channel_position, pair, positions
+from ...positional.networks.recurrent import lstm_shapes
 from ...positional.reshaping import flatten_to, reshape
 from ...positional.reshaping import transpose as permuted
 from ...positional.values import PositionalArray, Value, as_array
 from ..commands import command_table
 from ..commands.command import Command
-from ..commands.common import channel_position, pair, positions
-from ..commands.networks import lstm_shapes
 from ..lowering import lower, part_value, read
 from ..symbolic.graph import SymbolicGraph
 from ..tensors import part_of

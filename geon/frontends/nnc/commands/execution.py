@@ -15,12 +15,12 @@ import geon
 
 from ....errors import ArgumentError, AxisError, DeviceError, UnavailableError
 from ....transformers.base import Transformer, make_transformer
+from ...positional.networks.common import pair
 from ...positional.regions import ordered
 from ...positional.values import PositionalArray, Value, as_array
 from ..tensors import DEVICES, Tensor, TensorParam
 from .command import Command, leaf_of
 from .facts import Params, infer_params
-from .images import solve_hint
 
 if TYPE_CHECKING:
     from ..streams import Stream
@@ -204,6 +204,18 @@ def hint_auto(command: Command, given: TensorParam, wanted: TensorParam) -> Comm
         )
     lengths = [(p.shape[at[0]], p.shape[at[1]]) for p in (given, wanted)]
     return command.with_attributes(**solve_hint(size, lengths[0], lengths[1]))
+
+
+def solve_hint(size: Any, given: tuple[int, int], wanted: tuple[int, int]) -> dict[str, Any]:
+    """Return stride and border for which windows over lengths ``given`` give ``wanted``."""
+    strides, before, after = [], [], []
+    for length, n, m in zip(pair(size), given, wanted, strict=True):
+        step = max(1, (n + m // 2) // m)
+        missing = max(0, (m - 1) * step + length - n)
+        strides.append(step)
+        before.append(missing // 2)
+        after.append(missing - missing // 2)
+    return {"stride": tuple(strides), "border": (tuple(before), tuple(after))}
 
 
 # Autotune -----------------------------------------------------------------------------------------

@@ -7,11 +7,10 @@ from typing import Any
 import geon
 
 from ....errors import ArgumentError, AxisError
-from ...positional import movement
-from ...positional.reshaping import reshape, unsqueeze
-from ...positional.sliding import Slide, convolve, pooled
-from ...positional.values import Value, array, as_array
-from .command import CommandRow
+from .. import movement
+from ..reshaping import reshape, unsqueeze
+from ..sliding import Slide, convolve, pooled
+from ..values import Value, array, as_array
 from .common import channels_back, channels_first, ew, pair, sizes
 
 
@@ -93,7 +92,7 @@ def convolution_transpose(
     return channels_back(_biased(found, bias), layout, x)
 
 
-def _pool(f: Any) -> Any:
+def pool(f: Any) -> Any:
     def build(
         x: Value, *, size: Any = 2, stride: Any = None, border: Any = 0, format: str | None = None
     ) -> Value:
@@ -138,25 +137,3 @@ def pad(x: Value, *, type: str = "zero", begin: Any = (), end: Any = ()) -> Valu
     rank = len(x.shape)
     before, after = ([*each, *[0] * (rank - len(each))] for each in (begin, end or begin))
     return movement.pad(x, list(zip(before, after, strict=True)), PADS[type], 0)
-
-
-def solve_hint(size: Any, given: tuple[int, int], wanted: tuple[int, int]) -> dict[str, Any]:
-    """Return stride and border for which windows over lengths ``given`` give ``wanted``."""
-    strides, before, after = [], [], []
-    for length, n, m in zip(pair(size), given, wanted, strict=True):
-        step = max(1, (n + m // 2) // m)
-        missing = max(0, (m - 1) * step + length - n)
-        strides.append(step)
-        before.append(missing // 2)
-        after.append(missing - missing // 2)
-    return {"stride": tuple(strides), "border": (tuple(before), tuple(after))}
-
-
-ROWS = [
-    CommandRow("convolution", convolution),
-    CommandRow("convolution_transpose", convolution_transpose),
-    CommandRow("average_pool", _pool(lambda t, w: geon.average_pool(t, w, count_pad=False))),
-    CommandRow("max_pool", _pool(geon.max_pool)),
-    CommandRow("upsample", upsample),
-    CommandRow("pad", pad),
-]

@@ -18,13 +18,12 @@ from .commands.execution import (
     autotune,
     cmd_exec,
     device_of,
-    may_stay,
     program_of,
     transformer_of,
 )
 from .graph_base import GraphBase, GraphNode
 from .lowering import Env, all_slots, lower, outer_reads, read, reverse, root
-from .streams import Signal, Stream
+from .streams import Signal, Stream, wait_for_all
 from .tensors import Tensor
 
 
@@ -130,7 +129,9 @@ class Graph(GraphBase):
         first = next((node for node in order if node.inputs), *order[:1]) if order else None
         backend = "cpu" if first is None else self._backend(first)
         chosen = transformer_of(backend)
-        program = program_of(leaves, values, chosen, self.name, self.memory, may_stay(kept))
+        program = program_of(
+            leaves, values, chosen, self.name, self.memory, any(s.may_stay for s in kept)
+        )
         return program, inputs, kept
 
     @property
@@ -223,14 +224,10 @@ class Graph(GraphBase):
             stream.submit(lambda node=node: guarded(node))  # type: ignore[misc]  # bound now
             if node in signals:
                 stream.emit(signals[node])
-        errors = []
-        for stream in used:
-            try:
-                stream.wait() if streams is not None else stream.close()
-            except Exception as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        wait_for_all(used)
+        if streams is None:
+            for stream in used:
+                stream.close()
 
     def cancel(self) -> None:
         """Skip the nodes of a running schedule that have not begun."""

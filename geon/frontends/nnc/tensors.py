@@ -122,8 +122,11 @@ class Tensor:
             self.memory = found.astype(np.float32) if is_double else found
             _param(found.shape, found.dtype, format, device)  # raises for wrong ones
         self.format, self.device, self.base, self.part = format, device, base, part
-        self.resident: Resident | None = base.resident if base is not None else None
-        if data is None and device.startswith("gpu"):
+        source = base if base is not None else data
+        self.resident: Resident | None = None
+        if isinstance(source, Tensor) and np.may_share_memory(self.memory, source.memory):
+            self.resident = source.resident
+        elif data is None and device.startswith("gpu"):
             self.resident = Resident(self.memory)
 
     @classmethod
@@ -132,8 +135,16 @@ class Tensor:
         return cls(shape=param.shape, dtype=param.dtype, format=param.format, device=param.device)
 
     @property
+    def may_stay(self) -> bool:
+        """True if what a command writes may stay on a device: for a whole, in memory of its own."""
+        return self.resident is not None and self.resident.host is self.memory
+
+    @property
     def array(self) -> Array:
-        """The elements as a NumPy array without a copy: a write to one is seen by the other."""
+        """The elements as a NumPy array without a copy: a write to one is seen by the other.
+
+        What a device has written since is copied to it by the next read of this attribute.
+        """
         if self.resident is not None:
             self.resident.fetch()
         return self.memory

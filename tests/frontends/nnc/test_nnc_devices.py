@@ -77,6 +77,34 @@ def test_views_and_sizes_of_what_is_on_the_device(gpu):
     assert x.equals(np.full((2, 3), 7, "float32"))
 
 
+def test_tensors_over_one_memory_see_what_the_device_writes(gpu):
+    x = Tensor(shape=(4, 6), device="gpu")
+    nnc.cmd_exec(cmd.set(value=1.0), [], [x])
+    seen, same = x.numpy(), Tensor(x, device="gpu")
+    part = Tensor(x.view((2, 6), (1, 0)), device="gpu")
+    nnc.cmd_exec(cmd.set(value=2.0), [], [same])
+    assert (x.numpy() == 2).all() and (seen == 2).all() and (part.numpy() == 2).all()
+    nnc.cmd_exec(cmd.set(value=3.0), [], [part])
+    assert x.numpy().sum(1).tolist() == [12, 18, 18, 12]
+
+
+def test_bound_tensors_of_the_device_stay_there(gpu):
+    g = nnc.SymbolicGraph()
+    (x,) = (g.tensor((64,), device="gpu"),)
+    (y,) = g.exec(cmd.scalar_mul(a=2.0), [x])
+    first, second = (Tensor(shape=(64,), device="gpu") for _ in range(2))
+    for tensor, value in ((first, 1.0), (second, 5.0)):
+        nnc.cmd_exec(cmd.set(value=value), [], [tensor])
+    compiled, arena, _ = g.compile([y], {x: first})
+    before = gpu.moved
+    compiled.run()
+    assert gpu.moved == before
+    assert arena.tensor(y).equals(np.full(64, 2, "float32"))
+    arena.bind(x, second)
+    compiled.run()
+    assert arena.tensor(y).equals(np.full(64, 10, "float32"))
+
+
 def test_arrays_of_the_caller_are_written(gpu):
     memory = np.zeros((8, 8), "float32")
     nnc.cmd_exec(cmd.set(value=3.0), [], [Tensor(memory, device="gpu")])

@@ -17,7 +17,7 @@ from ...positional.values import PositionalArray, as_array
 from ..commands.command import leaf_of
 from ..commands.execution import Program, program_of, transformer_of
 from ..recorded import numpy_of, replaced
-from ..streams import Stream
+from ..streams import Stream, wait_for_all
 from ..tensors import Tensor
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ class Replicas:
             outputs = [Tensor(shape=y.shape, dtype=y.dtype) for y in program.results]  # type: ignore[arg-type]  # integers
             stream.submit(partial(program, inputs, outputs))
             results.append([tensor.array for tensor in outputs])
-        for stream in self.streams:
-            stream.wait()
+        wait_for_all(self.streams)
         end = len(results[0]) - len(states)
         for parameter, value in zip(states, results[0][end:], strict=True):
             parameter.set(value)

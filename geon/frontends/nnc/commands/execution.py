@@ -73,10 +73,10 @@ class Program:
             self.computation(*given, out=[np.squeeze(tensor.array) for tensor in outputs])
             return
         for tensor, made in zip(outputs, self.computation(*given), strict=True):
-            if tensor.resident is None or tensor.base is not None:
-                tensor.array[...] = np.asarray(made).reshape(tensor.shape)
+            if tensor.may_stay:
+                tensor.resident.array = made  # type: ignore[union-attr]  # it may stay
             else:
-                tensor.resident.array = made
+                tensor.array[...] = np.asarray(made).reshape(tensor.shape)
 
 
 def fed(tensor: Tensor, transformer: Any) -> Any:
@@ -84,7 +84,7 @@ def fed(tensor: Tensor, transformer: Any) -> Any:
 
     Else it is the array in host memory, without a copy.
     """
-    held = None if tensor.resident is None or tensor.base is not None else tensor.resident.array
+    held = tensor.resident.array if tensor.may_stay else None  # type: ignore[union-attr]  # it may
     is_there = held is not None and held.device is getattr(transformer, "device", None)
     return held if is_there else np.squeeze(tensor.array)
 
@@ -105,11 +105,6 @@ def program_of(
         [value.tensor for value in made], *inputs, memory=memory, on_device=on_device
     )
     return Program(computation, tuple(fed), tuple(made), what, on_device)
-
-
-def may_stay(tensors: Sequence[Tensor]) -> bool:
-    """Return True if a tensor may be on a device after a command wrote it."""
-    return any(tensor.resident is not None and tensor.base is None for tensor in tensors)
 
 
 _RANDOM = geon.Random(0)  # of commands without a seed, in the order in which they are compiled
@@ -184,7 +179,7 @@ def cmd_exec(
     targets = [y for _, y in wanted]
     numbers = tuple([k for k, _ in wanted])
     backend = device_of(command, [*params, *[y.param for y in targets]])
-    program = command_program(command, params, numbers, backend, may_stay(targets))
+    program = command_program(command, params, numbers, backend, any(y.may_stay for y in targets))
     run: Callable[[], None] = lambda: program(tensors, targets)  # noqa: E731
     if stream is None:
         run()

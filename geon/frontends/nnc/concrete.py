@@ -113,9 +113,7 @@ class Graph(GraphBase):
 
     def _fused(self, order: Sequence[Exec]) -> tuple[Program, list[Tensor], list[Tensor]]:
         inputs = outer_reads(order)
-        written = list(dict.fromkeys(
-            [root(y) for node in order for y in node.outputs if y is not None]
-        ))  # fmt: skip
+        written = list(dict.fromkeys([whole for node in order for whole in node.writes]))
         # A whole of which only parts are written keeps the rest.
         whole = {y for n in order for y in n.outputs if y is not None and y.base is None}
         inputs += [s for s in written if s not in whole and s not in inputs]

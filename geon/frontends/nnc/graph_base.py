@@ -26,6 +26,16 @@ class GraphNode:
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.params: list[TensorParam | None] = [None if x is None else x.param for x in inputs]
 
+    @property
+    def reads(self) -> list[Any]:
+        """The wholes that inputs are, or are parts of."""
+        return [root(x) for x in self.inputs if x is not None]
+
+    @property
+    def writes(self) -> list[Any]:
+        """The wholes that outputs are, or are parts of."""
+        return [root(y) for y in self.outputs if y is not None]
+
     def set(self, command: Command) -> None:
         """Replace the command."""
         self.command = command
@@ -206,9 +216,8 @@ class GraphBase:
         lines = [f'digraph "{self.name}" {{']
         lines += [f'  n{k} [shape=box, label="{n.name}"];' for n, k in number.items()]
         for node, following in self.followers().items():
-            written = {root(y) for y in node.outputs if y is not None}
             for each in following:
-                shared = [x for x in each.inputs if x is not None and root(x) in written]
+                shared = [x for x in each.inputs if x is not None and root(x) in node.writes]
                 label = ", ".join([str(x.param) for x in shared])
                 lines.append(f'  n{number[node]} -> n{number[each]} [label="{label}"];')
         return "\n".join([*lines, "}"])

@@ -461,6 +461,9 @@ def test_what_reads_a_parameter_runs_before_its_step(on_streams):
     else:
         compiled.run()
     assert (arena.tensor(seen).array, arena.tensor(w).array) == (6.0, 1.0)
+    both = {w: number(2.0), step.updated[0]: number(0.0)}
+    with pytest.raises(geon.ArgumentError, match="different tensors; bind one of them"):
+        g.compile([seen], both)
 
 
 def test_replicas_give_the_gradient_of_the_whole_batch():

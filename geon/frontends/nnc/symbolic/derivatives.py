@@ -27,9 +27,9 @@ def add_gradients(
     depends = {root(x) for x in wrt}
     between: list[ExecSymbol] = []
     for node in order:
-        if any(x is not None and root(x) in depends for x in node.inputs):
+        if depends.intersection(node.reads):
             between.append(node)
-            depends |= {root(y) for y in node.outputs if y is not None}
+            depends.update(node.writes)
     found: dict[TensorSymbol, list[TensorSymbol]] = {}
     for loss in losses:
         ones = graph.tensor(loss.param, name=f"d_{loss.name}")

@@ -80,7 +80,12 @@ def read_graph(path: str | os.PathLike[str]) -> Contents:
     store = make_transformer("numpy")
     text = geon.Variable([geon.Axis("d0")], "uint8", name="graph")
     store.computation([text])
-    store.restore(path, only="graph")
+    report = store.restore(path, strict=False)
+    if not report.taken:
+        raise CheckpointError(
+            f"{os.fspath(path)} has no symbolic graph, but the entries {', '.join(report.left)}; "
+            "write one with graph.write"
+        )
     try:
         record = json.loads(bytes(store.get(text)))
         if record["version"] != VERSION:

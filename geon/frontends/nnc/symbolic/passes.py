@@ -88,8 +88,8 @@ def _prune(graph: SymbolicGraph, outputs: Sequence[TensorSymbol]) -> Replaced:
     """Remove nodes that no output needs."""
     needed = {root(s) for s in outputs}
     for node in reversed(graph.topsort()):
-        if any(y is not None and root(y) in needed for y in node.outputs):
-            needed |= {root(x) for x in node.inputs if x is not None}
+        if needed.intersection(node.writes):
+            needed.update(node.reads)
         else:
             graph.remove_node(node)
     return {}
@@ -215,8 +215,7 @@ def data_parallel(
     copied: list[ExecSymbol] = []
     summed: set[TensorSymbol] = set()
     for node in order:
-        reads = {root(x) for x in node.inputs if x is not None}
-        writes = {root(y) for y in node.outputs if y is not None}
+        reads, writes = set(node.reads), set(node.writes)
         if not (reads & summed) and (reads & per_replica or not reads):
             copied.append(node)
             per_replica |= writes

@@ -448,6 +448,29 @@ def test_minimize_updates_parameters_and_states_in_their_memory(name):
     assert (weights != before).any()
 
 
+def test_a_copy_of_a_graph_with_other_commands():
+    g, names = everything()
+    values = {names[n]: np.random.default_rng(k).normal(size=4) for k, n in enumerate("xy")}
+    copy, new = g.dup()
+    assert copy.dot() == g.dot() and len(copy.destinations) == 2
+    assert not {*new} & {*new.values()} and {s.graph for s in new.values()} == {copy}
+    assert copy.gradient(new[names["y"]]) is new[g.gradient(names["y"])]
+    found = []
+    for graph, of in ((g, lambda s: s), (copy, new.__getitem__)):
+        graph.set_destinations([])
+        binds = {of(s): number(v.copy()) for s, v in values.items()}
+        compiled, arena, _ = graph.compile([of(names["ddy"])], binds)
+        compiled.run()
+        found.append(arena.tensor(of(names["ddy"])).array)
+    np.testing.assert_array_equal(*found)
+    small = nnc.SymbolicGraph()
+    (x,) = symbols(small, "x")
+    (y,) = small.exec(cmd.ewexp(), [x])
+    other, new = small.dup(lambda node: cmd.ewsqrt())
+    assert results(other, [new[y]], {new[x]: number(4.0)}) == [2.0]
+    assert results(small, [y], {x: number(0.0)}) == [1.0]
+
+
 @pytest.mark.parametrize("on_streams", [False, True])
 def test_what_reads_a_parameter_runs_before_its_step(on_streams):
     g = nnc.SymbolicGraph()

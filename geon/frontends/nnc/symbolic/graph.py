@@ -220,6 +220,17 @@ class SymbolicGraph(GraphBase):
 
         return simplify(self, outputs, passes)
 
+    def dup(
+        self, substitute: Callable[[ExecSymbol], Command | None] = lambda node: None
+    ) -> tuple[SymbolicGraph, dict[TensorSymbol, TensorSymbol]]:
+        """Return a copy of the graph, and the symbols of the copy by those of this graph.
+
+        Where ``substitute`` returns a command for a node, the copy of the node has that one.
+        """
+        from .passes import duplicate
+
+        return duplicate(self, substitute)
+
     def compile(
         self, outputs: Sequence[TensorSymbol] = (), binds: dict[TensorSymbol, Tensor] | None = None,
         *, sources: Sequence[ExecSymbol] | None = None,

@@ -31,20 +31,11 @@ def format_transform(x: Value, *, to: str = "NCHW", format: str | None = None) -
     return reordered(x, [letters.index(letter) for letter in to if letter in letters])
 
 
-def _same(x: Value) -> Value:
-    return x
-
-
 def converted(x: Value, *, dtype: Any = None) -> Value:
     """Return ``x`` in another dtype, that of the output by default."""
     if dtype is None:
         raise ArgumentError("the wanted dtype is unknown; give dtype=, or an output")
     return cast(x, dtype)
-
-
-def broadcast(x: Value, *, count: int = 2) -> list[Value]:
-    """Return ``x`` so many times."""
-    return [x] * count
 
 
 def custom(*xs: Value, function: Any = None, outputs: int = 1) -> Any:

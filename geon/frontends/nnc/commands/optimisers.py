@@ -31,6 +31,12 @@ def sgd(
 
 
 def adam(kind: str) -> Any:
+    """Return the function of ``adam``, ``adamw`` or ``lamb``.
+
+    ``adam`` adds ``decay * a`` to the gradient, the others to the step (Loshchilov and Hutter,
+    2019), which ``lamb`` scales to the norm of the parameters.
+    """
+
     def build(
         g: Value, a: Value, m: Value, v: Value, vm: Value | None = None, step: Value | None = None,
         *, step_number: int = 1, rate: float = 0.001, scale: float = 1.0, beta1: float = 0.9,

@@ -93,6 +93,8 @@ def convolution_transpose(
 
 
 def pool(f: Any) -> Any:
+    """Return the function that pools images by ``f(tensor, windows)``, as ``geon.max_pool``."""
+
     def build(
         x: Value, *, size: Any = 2, stride: Any = None, border: Any = 0, format: str | None = None
     ) -> Value:

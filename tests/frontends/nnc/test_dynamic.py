@@ -54,9 +54,11 @@ def test_a_detached_variable_is_a_constant_until_it_is_attached():
     (z,) = graph.exec(cmd.mul(), [y, x])
     by_x, by_y = graph.backward([z], [x, y])
     assert (by_x.numpy(), by_y.numpy()) == (4.0, 2.0)
+    assert graph.backward([by_x], [y])[0].numpy() == 1.0
     graph.exec(cmd.mul(), [x, x], [y])  # as an output it has a history again
     (z,) = graph.exec(cmd.mul(), [y, x])
-    assert graph.backward([z], [x])[0].numpy() == 12.0
+    (slope,) = graph.backward([z], [x])
+    assert (slope.numpy(), graph.backward([slope], [x])[0].numpy()) == (12.0, 12.0)
 
 
 def test_gradients_of_outputs_and_shared_variables():

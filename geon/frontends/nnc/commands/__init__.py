@@ -2,7 +2,7 @@
 
 - ``command``: ``Command``, a row with attributes; its backward is derived from the graph
 - ``table``: the rows; their functions are those of ``geon.frontends.positional.networks``, and
-  of ``data``, ``compression`` and ``optimisers`` here
+  of ``compression`` and ``optimisers`` here
 - ``execution``: programs of commands on tensors, ``cmd_exec`` and autotune
 """
 

@@ -6,13 +6,30 @@ from typing import Any
 
 import geon
 
+from ....errors import ArgumentError
 from ...positional.elementwise import chain
 from ...positional.networks import arithmetic, boxes, filling, images, losses, normalisation
 from ...positional.networks.attention import attention
 from ...positional.networks.common import ew, scaled
 from ...positional.networks.recurrent import lstm
-from . import compression, data, optimisers
+from ...positional.programs import cast
+from ...positional.values import Value
+from . import compression, optimisers
 from .command import CommandRow
+
+
+def converted(x: Value, *, dtype: Any = None) -> Value:
+    """Return ``x`` in another dtype, that of the output by default."""
+    if dtype is None:
+        raise ArgumentError("the wanted dtype is unknown; give dtype=, or an output")
+    return cast(x, dtype)
+
+
+def custom(*xs: Value, function: Any = None, outputs: int = 1) -> Any:
+    """Return what a function of the user returns for the inputs: a value, or ``outputs`` values."""
+    if not callable(function):
+        raise ArgumentError(f"function={function!r} cannot be called; give a function of values")
+    return function(*xs)
 
 
 def unary(f: Any) -> Any:
@@ -81,9 +98,9 @@ ROWS = [
     CommandRow("index_select", losses.index_rows),
     CommandRow("masked_fill", losses.masked_fill),
     CommandRow("dropout", filling.dropout, ("y", "mask")),
-    CommandRow("transpose", data.transpose),
-    CommandRow("format_transform", data.format_transform),
-    CommandRow("datatype_conversion", data.converted),
+    CommandRow("transpose", arithmetic.transpose),
+    CommandRow("format_transform", images.format_transform),
+    CommandRow("datatype_conversion", converted),
     CommandRow("data_transfer", lambda *xs: list(xs), lambda n, _: n),
     CommandRow("set", filling.fill),
     CommandRow("random_normal", filling.random_normal),
@@ -93,7 +110,7 @@ ROWS = [
         "comm_broadcast", lambda x, *, count=2: [x] * count, lambda _, given: int(given["count"])
     ),
     CommandRow("comm_reduce", lambda *xs: chain(geon.add, xs)),
-    CommandRow("custom", data.custom, lambda _, given: int(given["outputs"])),
+    CommandRow("custom", custom, lambda _, given: int(given["outputs"])),
     CommandRow("lstm", lstm, ("y", "hy", "cy")),
     CommandRow("scaled_dot_product_attention", attention, ("y", "lse")),
     CommandRow("nms", boxes.nms, ("y", "index")),

@@ -3,7 +3,7 @@
 Functions take inputs by position and attributes by keyword. Images have a layout: NHWC, NCHW or
 CHWN.
 
-- ``arithmetic``: elementwise functions and products
+- ``arithmetic``: elementwise functions, products and orders of dimensions
 - ``losses``: reductions and losses
 - ``filling``: constants, random numbers and dropout
 - ``normalisation``, ``images``, ``recurrent``, ``attention``, ``boxes``: layers

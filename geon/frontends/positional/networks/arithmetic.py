@@ -11,6 +11,7 @@ from ..movement import Part, concat, slices
 from ..products import matmul
 from ..reductions import along
 from ..reshaping import reshape, unsqueeze
+from ..reshaping import transpose as reordered
 from ..values import Value
 from .common import constant, ew, optional, positions, scaled, turned
 
@@ -71,3 +72,11 @@ def softmax(x: Value, *, axis: int = -1) -> Value:
 def unary(f: Any) -> Any:
     """Return the function of a command that applies ``f`` to each element."""
     return lambda x: ew(f, x)
+
+
+def transpose(x: Value, *, axes: Any = (0, 1)) -> Value:
+    """Return ``x`` with two dimensions exchanged."""
+    first, second = positions(x, axes)
+    order = list(range(len(x.shape)))
+    order[first], order[second] = second, first
+    return reordered(x, order)

@@ -8,7 +8,7 @@ import geon
 
 from ....errors import ArgumentError, AxisError
 from .. import movement
-from ..reshaping import reshape, unsqueeze
+from ..reshaping import reshape, transpose, unsqueeze
 from ..sliding import Slide, convolve, pooled
 from ..values import Value, array, as_array
 from .common import channels_back, channels_first, ew, pair, sizes
@@ -139,3 +139,15 @@ def pad(x: Value, *, type: str = "zero", begin: Any = (), end: Any = ()) -> Valu
     rank = len(x.shape)
     before, after = ([*each, *[0] * (rank - len(each))] for each in (begin, end or begin))
     return movement.pad(x, list(zip(before, after, strict=True)), PADS[type], 0)
+
+
+def format_transform(x: Value, *, to: str = "NCHW", format: str | None = None) -> Value:
+    """Return ``x`` with its dimensions in the order of another layout."""
+    given = format or "NHWC"
+    wanted = {"NHWC", "NCHW", "CHWN"}
+    if to not in wanted or len(x.shape) not in (3, 4):
+        raise ArgumentError(
+            f"{x} from {given} to {to!r}: give 3 or 4 dimensions, and one of {sorted(wanted)}"
+        )
+    letters = [letter for letter in given if len(x.shape) == 4 or letter != "N"]
+    return transpose(x, [letters.index(letter) for letter in to if letter in letters])

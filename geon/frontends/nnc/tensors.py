@@ -87,12 +87,14 @@ class Resident:
     __slots__ = ("array", "host")
 
     def __init__(self, host: Array) -> None:
-        self.host, self.array = host, None
+        self.host = host
+        self.array: Any = None
 
     def fetch(self) -> None:
         """Copy the elements back to the host, if they are on the device."""
-        if self.array is not None:
-            self.host[...] = np.asarray(self.array).reshape(self.host.shape)
+        held = self.array  # streams may fetch at one time
+        if held is not None:
+            self.host[...] = np.asarray(held).reshape(self.host.shape)
             self.array = None
 
 

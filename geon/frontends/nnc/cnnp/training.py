@@ -264,10 +264,12 @@ class Trainable:
             if not self.created:
                 self._create(values)
             versions = {state: state.array for state in [state_of(p.leaf) for p in self.held()]}
-            outputs = self.outputs_for(list(values), not is_test)
-            prepare()
-            for state, version in versions.items():
-                state.array = version
+            try:
+                outputs = self.outputs_for(list(values), not is_test)
+                prepare()
+            finally:
+                for state, version in versions.items():
+                    state.array = version
         return [TensorParam(tuple(map(int, y.shape)), y.dtype.name) for y in outputs]
 
     def set_minimizer(self, minimizer: Any, parameters: Parameters | None = None) -> None:

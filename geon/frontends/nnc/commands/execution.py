@@ -62,7 +62,7 @@ class Program:
         for k in self.fed:
             if not isinstance(inputs[k], Tensor):
                 raise ArgumentError(f"{self.what} reads input {k}, which is {inputs[k]}: give it")
-        given = [fed(inputs[k], self.computation.transformer) for k in self.fed]
+        given = [elements_for(inputs[k], self.computation.transformer) for k in self.fed]
         for number, (tensor, result) in enumerate(zip(outputs, self.results, strict=True)):
             if tensor.shape != result.shape or tensor.dtype != result.dtype:
                 raise AxisError(
@@ -79,7 +79,7 @@ class Program:
                 tensor.array[...] = np.asarray(made).reshape(tensor.shape)
 
 
-def fed(tensor: Tensor, transformer: Any) -> Any:
+def elements_for(tensor: Tensor, transformer: Any) -> Any:
     """Return a tensor's elements without dimensions of length 1: on the device, if they are there.
 
     Else it is the array in host memory, without a copy.

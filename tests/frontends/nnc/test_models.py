@@ -8,7 +8,7 @@ import pytest
 import geon
 from geon.eager import evaluation
 from geon.frontends import neon
-from geon.frontends.nnc import cmd, cnnp
+from geon.frontends.nnc import cmd, cmd_exec, cnnp
 from geon.frontends.nnc.dataframe import DataFrame
 from geon.frontends.nnc.dynamic import DynamicGraph
 from geon.frontends.nnc.tensors import TensorParam
@@ -433,3 +433,16 @@ def test_evaluate_runs_the_program_of_a_dry_run(monkeypatch):
     graph = DynamicGraph()
     (param,) = graph.dry_run(model, [graph.constant(x)], is_test=True)
     assert param.shape == (96, 3) and len(made) == 1
+
+
+def test_an_lstm_with_projections_is_that_of_the_command():
+    x = np.random.default_rng(0).normal(size=(5, 2, 3)).astype("float32")
+    model = cnnp.lstm(4, layers=2, bidirectional=True, projection=2, states=True)
+    outputs = model(x)
+    assert [y.shape for y in outputs] == [(5, 2, 4), (4, 2, 2), (4, 2, 4)]
+    command = cmd.lstm(hidden=4, layers=2, bidirectional=True, projection=2)
+    given = [x, None, None, None, model.parameters("weight")[0].numpy()]
+    for mine, reference in zip(outputs, cmd_exec(command, given), strict=True):
+        np.testing.assert_allclose(mine, reference.numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(geon.ArgumentError, match="projection=4 of hidden=4; give 1 to 3"):
+        cnnp.lstm(4, projection=4)(x)

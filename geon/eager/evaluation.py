@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from threading import get_ident
 from typing import Any
@@ -98,21 +98,16 @@ def _pending() -> list[RecordedNode]:
 def prepare() -> None:
     """Compile the program that computes the pending arrays of this thread, without running it."""
     with lock:
-        wanted = _wanted(map(_source, _pending()))
+        sources = dict.fromkeys(map(_source, _pending()))
+        wanted = [node for node in sources if node.value is None]
         if wanted:
-            program, *_ = _program_of(wanted)
-            _ = program.stages().compiled
-
-
-def _wanted(sources: Iterable[RecordedNode]) -> list[RecordedNode]:
-    """Return the nodes that have no value, once each."""
-    return [node for node in dict.fromkeys(sources) if node.value is None]
+            _computed(wanted, run=False)
 
 
 def evaluate(roots: Sequence[RecordedNode]) -> None:
     """Compute the values of these nodes by one program."""
     sources = [_source(node) for node in roots]
-    wanted = _wanted(sources)
+    wanted = [node for node in dict.fromkeys(sources) if node.value is None]
     if wanted:
         for node, value in zip(wanted, _computed(wanted), strict=True):
             _store(node, value)
@@ -141,28 +136,11 @@ def _source(node: RecordedNode) -> RecordedNode:
     return node
 
 
-def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
-    """Return the values of nodes."""
-    program, values, exact, tape = _program_of(wanted)
-    chosen = exact[0]
-    try:
-        made = program(*values)
-    except GeonError as error:
-        if not isinstance(error, (FeedError, GuardError)):
-            raise _with_lines(chosen, error, tape()) from None
-        # The program for all lengths states one.
-        programs[exact] = _compiled(chosen, tape(), wanted, False, False)
-        made = programs[exact](*values)
-    return [made] if len(wanted) == 1 else made
+def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[Any]:
+    """Return the values of nodes; without ``run`` compile their program, and return none.
 
-
-def _program_of(
-    wanted: Sequence[RecordedNode],
-) -> tuple[Any, list[Any], tuple[Any, ...], Callable[[], Tape]]:
-    """Return the program of nodes, the values that it takes, its key, and what makes its tape.
-
-    The key has the transformer and the results of calls, from the ``wanted`` on, each with the
-    numbers of its arguments in order of discovery; those of computed ones are negative.
+    The key of their program has the results of calls, from the ``wanted`` on, each with the numbers
+    of its arguments in order of discovery; those of computed ones are negative.
     """
     order, values = [*wanted], []
     numbers: dict[RecordedNode, int] = {}
@@ -191,7 +169,18 @@ def _program_of(
     program = programs.get(exact)
     if program is None:
         program = programs.put(exact, _program(chosen, tape(), wanted), MAX_PROGRAMS)
-    return program, values, exact, tape
+    if not run:
+        _ = program.stages().compiled
+        return ()
+    try:
+        made = program(*values)
+    except GeonError as error:
+        if not isinstance(error, (FeedError, GuardError)):
+            raise _with_lines(chosen, error, tape()) from None
+        # The program for all lengths states one.
+        programs[exact] = _compiled(chosen, tape(), wanted, False, False)
+        made = programs[exact](*values)
+    return [made] if len(wanted) == 1 else made
 
 
 def _program(chosen: Transformer, tape: Tape, wanted: Sequence[RecordedNode]) -> Any:

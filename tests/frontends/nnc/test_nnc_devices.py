@@ -150,3 +150,15 @@ def test_a_device_without_the_tensor_reads_it_from_the_host(gpu):
     nnc.cmd_exec(cmd.set(value=2.0), [], [x])
     (y,) = nnc.cmd_exec(cmd.mul(p=2.0).on("numpy"), [x, x])
     assert y.numpy().tolist() == [8.0] * 3
+
+
+def test_autotune_tries_the_gpu_that_has_the_tensors(monkeypatch):
+    asked = []
+    known = execution.transformer_of
+    monkeypatch.setattr(execution, "available_backends", lambda: ["pycuda", "numpy"])
+    monkeypatch.setattr(
+        execution, "transformer_of", lambda name: asked.append(name) or known("numpy")
+    )
+    monkeypatch.setattr(execution, "_programs", {})
+    tuned = nnc.autotune(cmd.ewexp(), [Tensor(np.ones(4, "float32"), device="gpu:1")])
+    assert asked == ["pycuda:1", "numpy"] and tuned.backend in asked

@@ -236,13 +236,16 @@ def autotune(
     These are the transformers, and ``VARIANTS`` of them. Inputs and outputs are copied before, so
     that they stay as they were.
     """
+    given = [_copied(x) for x in inputs]
+    device = device_of(command.on(None), [None if x is None else x.param for x in given])
+    number = device.removeprefix("gpu") if device.startswith("gpu") else ""  # such as ":1"
     times: dict[str, float] = {}
     for backend in available_backends():
-        tried = command.on(backend)
-        copies = [_copied(x) for x in inputs]
+        name = backend + number if backend.startswith("pycuda") else backend
+        tried, copies = command.on(name), [_copied(x) for x in given]
         results = None if outputs is None else [_copied(y) for y in outputs]
         cmd_exec(tried, copies, results)
-        times[backend] = min([_seconds(tried, copies, results) for _ in range(TRIALS)])
+        times[name] = min([_seconds(tried, copies, results) for _ in range(TRIALS)])
     return command.on(min(times, key=lambda name: times[name]))
 
 

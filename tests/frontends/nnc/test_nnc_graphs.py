@@ -906,7 +906,9 @@ def test_damaged_files_of_graphs_are_refused(tmp_path):
     [
         (lambda r: r.update(version=2), "of version 2, and this geon reads 1"),
         (lambda r: r.pop("nodes"), "KeyError: 'nodes'"),
-        (lambda r: r["nodes"][0].update(inputs=[99, 0]), "IndexError"),
+        (lambda r: r["nodes"][0].update(inputs=[99, 0]), "KeyError: 99"),
+        (lambda r: r["nodes"][0].update(inputs=[-1, 0]), "KeyError: -1"),
+        (lambda r: r["nodes"][1]["command"].update(dims=[]), "ValueError"),
         (lambda r: r["nodes"][0]["command"].update(name="mull"), "no command 'mull'"),
         (lambda r: r["nodes"][0].update(outputs=[0]), "give a symbol of that shape"),
         (lambda r: r["nodes"][1]["command"].update(ops="{"), "DumpError"),

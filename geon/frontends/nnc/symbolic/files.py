@@ -21,7 +21,7 @@ import geon
 from ....errors import CheckpointError, GeonError
 from ....op_graph.transforms.functionalize import substitute
 from ....transformers.base import make_transformer
-from ...positional.values import Value, array, as_array
+from ...positional.values import PositionalArray, Value, array, as_array
 from ..commands import cmd, command_table
 from ..commands.command import Command, CommandRow, leaf_of, matching
 from ..files import store_of
@@ -30,6 +30,8 @@ from .graph import SymbolicGraph, TensorSymbol
 
 VERSION = 1
 Record = dict[str, Any]
+MALFORMED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
+"""What reading a record of another form raises."""
 Contents = tuple[SymbolicGraph, dict[str, TensorSymbol], dict[TensorSymbol, Tensor]]
 
 
@@ -107,7 +109,7 @@ def read_graph(path: str | os.PathLike[str]) -> Contents:
         binds = {rows[n]: tensor for n, tensor in zip(numbers, tensors, strict=True)}
     except CheckpointError:
         raise
-    except (GeonError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (GeonError, *MALFORMED) as error:
         raise CheckpointError(
             f"{os.fspath(path)} has no symbolic graph that geon can read "
             f"({type(error).__name__}: {error}); write one with graph.write"
@@ -115,17 +117,17 @@ def read_graph(path: str | os.PathLike[str]) -> Contents:
     return graph, symbols, binds
 
 
-def _graph_of(record: Record) -> tuple[SymbolicGraph, list[TensorSymbol]]:
-    """Return the graph of a record, whose nodes are checked as new ones, and its symbols."""
+def _graph_of(record: Record) -> tuple[SymbolicGraph, dict[int, TensorSymbol]]:
+    """Return the graph of a record, whose nodes are checked as new ones, and symbols by number."""
     graph = SymbolicGraph(record["name"])
-    rows: list[TensorSymbol] = []
-    for row in record["rows"]:
-        param, base, slices = TensorParam(*row["param"]), row["base"], row["slices"]
-        part = Part(param.shape, slices and tuple([slice(*each) for each in slices]))
-        made = None if base is None else rows[base].part_symbol(part, row["name"])
-        rows.append(made or TensorSymbol(
-            graph, param, row["name"], None, None, row["fill"], row["is_state"]
-        ))  # fmt: skip
+    rows: dict[int, TensorSymbol] = {}
+    for k, row in enumerate(record["rows"]):
+        param, name, slices = TensorParam(*row["param"]), row["name"], row["slices"]
+        if row["base"] is None:
+            rows[k] = TensorSymbol(graph, param, name, None, None, row["fill"], row["is_state"])
+        else:
+            part = Part(param.shape, slices and tuple([slice(*each) for each in slices]))
+            rows[k] = rows[row["base"]].part_symbol(part, name)
     for node in record["nodes"]:
         params = [None if p is None else TensorParam(*p) for p in node["params"]]
         inputs, outputs = (
@@ -133,10 +135,11 @@ def _graph_of(record: Record) -> tuple[SymbolicGraph, list[TensorSymbol]]:
         )
         command = _command_of(node["command"], params)
         graph.add(command, inputs, params, outputs, node["name"])
+    nodes = dict(enumerate(graph.nodes))
     for before, after in record["edges"]:
-        graph.concat(graph.nodes[before], graph.nodes[after])
-    graph.set_sources([graph.nodes[k] for k in record["sources"]])
-    graph.set_destinations([graph.nodes[k] for k in record["destinations"]])
+        graph.concat(nodes[before], nodes[after])
+    graph.set_sources([nodes[k] for k in record["sources"]])
+    graph.set_destinations([nodes[k] for k in record["destinations"]])
     graph.gradients = {rows[x]: rows[d] for x, d in record["gradients"]}
     return graph, rows
 
@@ -165,8 +168,11 @@ def _command_of(record: Record, params: Sequence[TensorParam | None]) -> Command
         for _ in range(int(record["order"])):
             made = made.backward
         return made.on(record["backend"])
-    ops: Any = iter(geon.loads(record["ops"]))
-    results = [None if dims is None else array(next(ops), dims) for dims in record["dims"]]
+    ops: list[Any] = geon.loads(record["ops"])
+    computed = [k for k, dims in enumerate(record["dims"]) if dims is not None]
+    results: list[PositionalArray | None] = [None] * len(record["dims"])
+    for k, op in zip(computed, ops, strict=True):
+        results[k] = array(op, record["dims"][k])
     leaves = {leaf.name: leaf for y in results if y is not None for leaf in y.tensor.placeholders()}
     inputs = {
         k: array(leaves[f"x{k}"], [None if n == 1 else f"x{k}_{d}" for d, n in enumerate(p.shape)])

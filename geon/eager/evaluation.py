@@ -95,6 +95,15 @@ def _pending() -> list[RecordedNode]:
     return [node for node, thread in pending.copy().items() if thread == me]
 
 
+def prepare() -> None:
+    """Compile the program that computes the pending arrays of this thread, without running it."""
+    with lock:
+        sources = dict.fromkeys(map(_source, _pending()))
+        wanted = [node for node in sources if node.value is None]
+        if wanted:
+            _computed(wanted, run=False)
+
+
 def evaluate(roots: Sequence[RecordedNode]) -> None:
     """Compute the values of these nodes by one program."""
     sources = [_source(node) for node in roots]
@@ -127,8 +136,8 @@ def _source(node: RecordedNode) -> RecordedNode:
     return node
 
 
-def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
-    """Return the values of nodes.
+def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[Any]:
+    """Return the values of nodes; without ``run`` compile their program, and return none.
 
     The key of their program has the results of calls, from the ``wanted`` on, each with the numbers
     of its arguments in order of discovery; those of computed ones are negative.
@@ -160,6 +169,9 @@ def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
     program = programs.get(exact)
     if program is None:
         program = programs.put(exact, _program(chosen, tape(), wanted), MAX_PROGRAMS)
+    if not run:
+        _ = program.stages().compiled
+        return ()
     try:
         made = program(*values)
     except GeonError as error:

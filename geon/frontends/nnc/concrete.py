@@ -13,10 +13,17 @@ import geon
 from ...errors import ArgumentError
 from ..positional.values import Value
 from .commands.command import Command, leaf_of
-from .commands.execution import Program, autotune, cmd_exec, program_of, transformer_of
+from .commands.execution import (
+    Program,
+    autotune,
+    cmd_exec,
+    device_of,
+    program_of,
+    transformer_of,
+)
 from .graph_base import GraphBase, GraphNode
 from .lowering import Env, all_slots, lower, outer_reads, read, reverse, root
-from .streams import Signal, Stream
+from .streams import Signal, Stream, wait_for_all
 from .tensors import Tensor
 
 
@@ -101,14 +108,12 @@ class Graph(GraphBase):
         return self.is_planned or not overlapping(slots)
 
     def _backend(self, node: Exec) -> str:
-        slots = [s for s in [*node.inputs, *node.outputs] if s is not None]
-        return node.command.backend or (slots[0].device if slots else "cpu")
+        slots = [s.param for s in [*node.inputs, *node.outputs] if s is not None]
+        return device_of(node.command, slots)
 
     def _fused(self, order: Sequence[Exec]) -> tuple[Program, list[Tensor], list[Tensor]]:
         inputs = outer_reads(order)
-        written = list(dict.fromkeys(
-            [root(y) for node in order for y in node.outputs if y is not None]
-        ))  # fmt: skip
+        written = list(dict.fromkeys([whole for node in order for whole in node.writes]))
         # A whole of which only parts are written keeps the rest.
         whole = {y for n in order for y in n.outputs if y is not None and y.base is None}
         inputs += [s for s in written if s not in whole and s not in inputs]
@@ -121,7 +126,10 @@ class Graph(GraphBase):
         values: list[Value] = [read(env, s) for s in kept]
         first = next((node for node in order if node.inputs), *order[:1]) if order else None
         backend = "cpu" if first is None else self._backend(first)
-        program = program_of(leaves, values, transformer_of(backend), self.name, memory=self.memory)
+        chosen = transformer_of(backend)
+        program = program_of(
+            leaves, values, chosen, self.name, self.memory, any(s.may_stay for s in kept)
+        )
         return program, inputs, kept
 
     @property
@@ -214,14 +222,10 @@ class Graph(GraphBase):
             stream.submit(lambda node=node: guarded(node))  # type: ignore[misc]  # bound now
             if node in signals:
                 stream.emit(signals[node])
-        errors = []
-        for stream in used:
-            try:
-                stream.wait() if streams is not None else stream.close()
-            except Exception as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        wait_for_all(used)
+        if streams is None:
+            for stream in used:
+                stream.close()
 
     def cancel(self) -> None:
         """Skip the nodes of a running schedule that have not begun."""
@@ -231,6 +235,6 @@ class Graph(GraphBase):
 def overlapping(tensors: Sequence[Tensor]) -> bool:
     """Return True if two tensors, none of which is a part of another, may share memory."""
     spans = sorted(
-        [np.lib.array_utils.byte_bounds(t.array) for t in tensors if t.array.size]
+        [np.lib.array_utils.byte_bounds(t.memory) for t in tensors if t.memory.size]
     )  # first and last byte
     return any(a[1] > b[0] for a, b in zip(spans, spans[1:], strict=False))

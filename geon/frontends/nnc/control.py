@@ -23,7 +23,7 @@ def tensors_of(env: Env, slots: Iterable[Any]) -> list[geon.Tensor]:
 
 def written(nodes: Iterable[Any]) -> set[Any]:
     """Return the wholes that nodes write."""
-    return {root(slot) for node in nodes for slot in node.outputs if slot is not None}
+    return {whole for node in nodes for whole in node.writes}
 
 
 def results_of(

@@ -25,7 +25,7 @@ from .commands.command import Command
 from .lowering import part_value, with_part
 from .minimizers import states_of
 from .recorded import Recorded, eager_value, numpy_of, replaced, seeded_sum
-from .tensors import Part, part_of
+from .tensors import Part, TensorParam, part_of
 
 
 class TensorVariable:
@@ -75,6 +75,11 @@ class TensorVariable:
     def shape(self) -> tuple[int, ...]:
         """The lengths of the dimensions."""
         return tuple([int(n) for n in self.value.shape])
+
+    @property
+    def param(self) -> TensorParam:
+        """The shape and dtype."""
+        return TensorParam(self.shape, self.value.dtype.name)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """Compute and return the value."""
@@ -139,12 +144,19 @@ class DynamicGraph:
 
     def exec(
         self, command: Command, inputs: Sequence[TensorVariable | None],
-        outputs: Sequence[TensorVariable | None] | None = None,
+        outputs: Sequence[TensorVariable | None] | None = None, *, parallel: int = 1,
     ) -> list[Any]:  # fmt: skip
         """Execute a command, and return its outputs: the given variables, or new ones.
 
-        Raises ``GeonError`` that names the command and its inputs where they do not fit.
+        With ``parallel`` it is executed on so many groups of inputs, which follow one another, as
+        do their outputs; the calls are computed by one program. Raises ``GeonError`` that names the
+        command and its inputs where they do not fit.
         """
+        if parallel != 1:
+            groups = _groups(inputs, parallel, "inputs")
+            targets = _groups(outputs, parallel, "outputs") if outputs else [None] * parallel
+            pairs = zip(groups, targets, strict=True)
+            return [y for pair in pairs for y in self.exec(command, *pair)]
         found = self._exec(command, [None if x is None else x.value for x in inputs])
         if outputs is None:
             return [None if y is None else TensorVariable(self, y) for y in found]
@@ -172,6 +184,12 @@ class DynamicGraph:
         self._models[model] = None
         found = model.outputs_for([x.value for x in inputs], not is_test)
         return [TensorVariable(self, y) for y in found]
+
+    def dry_run(
+        self, model: Model, inputs: Sequence[TensorVariable], is_test: bool = False
+    ) -> list[TensorParam]:
+        """Compile what ``evaluate`` of a model runs, and return the params of its outputs."""
+        return model.dry_run(*[x.param for x in inputs], is_test=is_test)
 
     def no_grad(self) -> AbstractContextManager[None]:
         """Context in which commands are executed and not remembered."""
@@ -266,6 +284,17 @@ class DynamicGraph:
             lines.append(f'  {names[node]} [label="{called}"];')
             lines += [f"  {names[below]} -> {names[node]};" for below in node.args]
         return "\n".join(["digraph {", *lines, "}"])
+
+
+def _groups(variables: Sequence[Any], parallel: int, what: str) -> list[Sequence[Any]]:
+    """Return variables in groups of equal size; raise ``ArgumentError`` if they do not divide."""
+    if parallel < 1 or len(variables) % parallel:
+        raise ArgumentError(
+            f"{user_call('exec')}: {len(variables)} {what} for parallel={parallel}; give as many "
+            f"to each of the executions"
+        )
+    size = len(variables) // parallel
+    return [variables[k * size : (k + 1) * size] for k in range(parallel)]
 
 
 def _detached(value: Any) -> PositionalArray:

@@ -26,6 +26,16 @@ class GraphNode:
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.params: list[TensorParam | None] = [None if x is None else x.param for x in inputs]
 
+    @property
+    def reads(self) -> list[Any]:
+        """The wholes that inputs are, or are parts of."""
+        return [root(x) for x in self.inputs if x is not None]
+
+    @property
+    def writes(self) -> list[Any]:
+        """The wholes that outputs are, or are parts of."""
+        return [root(y) for y in self.outputs if y is not None]
+
     def set(self, command: Command) -> None:
         """Replace the command."""
         self.command = command
@@ -116,12 +126,14 @@ class GraphBase:
         return {node: list(after) for node, after in self.edges.items()}
 
     def topsort(
-        self, sources: Sequence[Any] | None = None, destinations: Sequence[Any] | None = None
-    ) -> list[Any]:
+        self, sources: Sequence[Any] | None = None, destinations: Sequence[Any] | None = None,
+        further: Sequence[tuple[Any, Any]] = (),
+    ) -> list[Any]:  # fmt: skip
         """Return the nodes from ``sources`` to ``destinations``, each after those before it.
 
-        Those of the graph, or all, are used by default. Among nodes that may run now, the one that
-        was made first comes first. Raises ``OrderError`` for a cycle, with its nodes.
+        Those of the graph, or all, are used by default. ``further`` are edges between nodes that
+        run anyway. Among nodes that may run now, the one that was made first comes first. Raises
+        ``OrderError`` for a cycle, with its nodes.
         """
         after = self.followers()
         before = reverse(after)
@@ -132,6 +144,9 @@ class GraphBase:
         ):
             if ends:
                 kept &= reached([self._own(node) for node in ends], ways)
+        for early, late in further:
+            after[early].append(late)
+            before[late].append(early)
         open_count = {node: sum(b in kept for b in before[node]) for node in kept}
         place = {node: k for k, node in enumerate(self.nodes)}
         ready = sorted([n for n in kept if not open_count[n]], key=place.__getitem__)
@@ -201,9 +216,8 @@ class GraphBase:
         lines = [f'digraph "{self.name}" {{']
         lines += [f'  n{k} [shape=box, label="{n.name}"];' for n, k in number.items()]
         for node, following in self.followers().items():
-            written = {root(y) for y in node.outputs if y is not None}
             for each in following:
-                shared = [x for x in each.inputs if x is not None and root(x) in written]
+                shared = [x for x in each.inputs if x is not None and root(x) in node.writes]
                 label = ", ".join([str(x.param) for x in shared])
                 lines.append(f'  n{number[node]} -> n{number[each]} [label="{label}"];')
         return "\n".join([*lines, "}"])

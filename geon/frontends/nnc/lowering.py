@@ -102,20 +102,14 @@ def outer_reads(nodes: Sequence[Any]) -> list[Any]:
     found: dict[Any, None] = {}
     done: set[Any] = set()
     for node in nodes:
-        for slot in node.inputs:
-            if slot is not None and root(slot) not in done:
-                found[root(slot)] = None
-        done |= {root(slot) for slot in node.outputs if slot is not None}
+        found.update({whole: None for whole in node.reads if whole not in done})
+        done.update(node.writes)
     return list(found)
 
 
 def all_slots(nodes: Iterable[Any]) -> list[Any]:
     """Return the wholes that nodes read or write, in order."""
-    return list(
-        dict.fromkeys(
-            [root(s) for node in nodes for s in [*node.inputs, *node.outputs] if s is not None]
-        )
-    )
+    return list(dict.fromkeys([s for node in nodes for s in [*node.reads, *node.writes]]))
 
 
 def reverse(ways: dict[Any, list[Any]]) -> dict[Any, list[Any]]:

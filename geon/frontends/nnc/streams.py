@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -61,6 +61,18 @@ class Stream:
         """Wait, and end the thread."""
         self.wait()
         self._worker.shutdown()
+
+
+def wait_for_all(streams: Sequence[Stream]) -> None:
+    """Wait for all streams, then raise the first error of a command that failed."""
+    errors = []
+    for stream in streams:
+        try:
+            stream.wait()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 class Signal(threading.Event):

@@ -1,18 +1,16 @@
-"""Tensors: memory with a shape, a dtype, a layout and a device; views of it and files."""
+"""Tensors: memory with a shape, a dtype, a layout and a device, and views of it."""
 
 from __future__ import annotations
 
 import math
-import os
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, CheckpointError
+from ...errors import ArgumentError
 from ...op_graph.values.dtypes import ALL_DTYPES
 
 FORMATS = ("NHWC", "NCHW", "CHWN")
@@ -79,15 +77,36 @@ class Part:
         return whole.reshape(self.shape) if self.slices is None else whole[self.slices]
 
 
+class Resident:
+    """Elements that commands leave on a device, until the host reads or writes their memory there.
+
+    ``array`` is the array on the device; None while the elements are in ``host``. All tensors over
+    one memory have the same.
+    """
+
+    __slots__ = ("array", "host")
+
+    def __init__(self, host: Array) -> None:
+        self.host = host
+        self.array: Any = None
+
+    def fetch(self) -> None:
+        """Copy the elements back to the host, if they are on the device."""
+        held = self.array  # streams may fetch at one time
+        if held is not None:
+            self.host[...] = np.asarray(held).reshape(self.host.shape)
+            self.array = None
+
+
 class Tensor:
     """A tensor over memory, of its own or of an array that the caller gives.
 
-    ``array`` is a NumPy array without a copy: a write to one is seen by the other. A tensor of
-    device ``gpu`` is in host memory too; commands copy it to the device and back. ``base`` is the
-    tensor that a view is a part of.
+    ``base`` is the tensor that a view is a part of. What commands write to a tensor of device
+    ``gpu`` that has its own memory stays on the device, where further commands read it, until the
+    host reads it; it is then in host memory, as are tensors over arrays of the caller.
     """
 
-    __slots__ = ("array", "base", "device", "format", "part")
+    __slots__ = ("base", "device", "format", "memory", "part", "resident")
 
     def __init__(
         self, data: Any = None, *, shape: Sequence[int] | None = None, dtype: Any = None,
@@ -97,14 +116,20 @@ class Tensor:
             raise ArgumentError("a Tensor is made of data or of shape=; give one of them")
         if data is None:
             param = TensorParam(tuple(shape or ()), dtype or "float32", format, device)
-            self.array = memory(param.bytes).view(param.dtype).reshape(param.shape)
+            self.memory = memory(param.bytes).view(param.dtype).reshape(param.shape)
         else:
             weak = dtype is None and not hasattr(data, "dtype")
             found = np.asarray(data, dtype)
             is_double = weak and found.dtype == np.float64
-            self.array = found.astype(np.float32) if is_double else found
+            self.memory = found.astype(np.float32) if is_double else found
             _param(found.shape, found.dtype, format, device)  # raises for wrong ones
         self.format, self.device, self.base, self.part = format, device, base, part
+        source = base if base is not None else data
+        self.resident: Resident | None = None
+        if isinstance(source, Tensor) and np.may_share_memory(self.memory, source.memory):
+            self.resident = source.resident
+        elif data is None and device.startswith("gpu"):
+            self.resident = Resident(self.memory)
 
     @classmethod
     def of(cls, param: TensorParam) -> Tensor:
@@ -112,24 +137,39 @@ class Tensor:
         return cls(shape=param.shape, dtype=param.dtype, format=param.format, device=param.device)
 
     @property
+    def may_stay(self) -> bool:
+        """True if what a command writes may stay on a device: for a whole, in memory of its own."""
+        return self.resident is not None and self.resident.host is self.memory
+
+    @property
+    def array(self) -> Array:
+        """The elements as a NumPy array without a copy: a write to one is seen by the other.
+
+        What a device has written since is copied to it by the next read of this attribute.
+        """
+        if self.resident is not None:
+            self.resident.fetch()
+        return self.memory
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The lengths of the dimensions."""
-        return self.array.shape
+        return self.memory.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
-        return self.array.dtype
+        return self.memory.dtype
 
     @property
     def param(self) -> TensorParam:
         """The shape, dtype, layout and device."""
-        return _param(self.array.shape, self.array.dtype, self.format, self.device)
+        return _param(self.memory.shape, self.memory.dtype, self.format, self.device)
 
     @property
     def address(self) -> int:
-        """The address of the first element in memory."""
-        return int(self.array.__array_interface__["data"][0])
+        """The address of the first element in the host's memory."""
+        return int(self.memory.__array_interface__["data"][0])
 
     def numpy(self) -> Array:
         """Return the elements as a NumPy array, without a copy."""
@@ -151,22 +191,30 @@ class Tensor:
         inside.
         """
         part = part_of(self.shape, shape, offset, stride)
-        if part.slices is None and not self.array.flags.c_contiguous:
+        if part.slices is None and not self.memory.flags.c_contiguous:
             raise ArgumentError(
                 f"{self} is reshaped to {tuple(shape)}, and its memory is not contiguous; copy it "
                 "first, or give offset= for a part"
             )
-        return Tensor(
-            part.of(self.array), format=self.format, device=self.device, base=self, part=part
-        )
+        return self.part_view(part)
+
+    def part_view(self, part: Part) -> Tensor:
+        """Return a tensor over a part of the memory."""
+        held = part.of(self.memory)
+        return Tensor(held, format=self.format, device=self.device, base=self, part=part)
+
+    def move_to(self, other: Tensor) -> None:
+        """Use the memory of another tensor of the same shape and dtype from now on."""
+        self.memory, self.resident = other.memory, other.resident
 
     def resize(self, shape: Sequence[int]) -> None:
         """Give the tensor another shape and, if it grows, memory of its own; elements are lost."""
         param = replace(self.param, shape=tuple(shape))
-        if param.bytes <= self.array.nbytes and self.array.flags.c_contiguous:
-            self.array = self.array.reshape(-1)[: math.prod(shape)].reshape(shape)
+        if param.bytes <= self.memory.nbytes and self.memory.flags.c_contiguous:
+            self.memory = self.memory.reshape(-1)[: math.prod(shape)].reshape(shape)
+            self.resident = None if self.resident is None else Resident(self.memory)
         else:
-            self.array = Tensor.of(param).array
+            self.move_to(Tensor.of(param))
 
     def zero(self) -> None:
         """Set all elements to 0."""
@@ -185,9 +233,28 @@ class Tensor:
         return f"<Tensor {self.param} {self.format} on {self.device}>"
 
 
-def memory(size: int) -> Array:
-    """Return so many uninitialised bytes at an address that is a multiple of ``ALIGNMENT``."""
-    raw = np.empty(size + ALIGNMENT, np.uint8)
+def memory(size: int, allocate: Callable[[int], Any] | None = None) -> Array:
+    """Return so many uninitialised bytes at an address that is a multiple of ``ALIGNMENT``.
+
+    They are in what ``allocate`` returns for a number of bytes. Raises ``ArgumentError`` for a
+    buffer that is shorter or read-only.
+    """
+    wanted = size + ALIGNMENT
+    if allocate is None:
+        raw = np.empty(wanted, np.uint8)
+    else:
+        made = allocate(wanted)
+        try:
+            raw = np.frombuffer(made, np.uint8)
+        except (TypeError, ValueError, BufferError):
+            raise ArgumentError(
+                f"allocate returned {made!r} for {wanted} bytes; let it return a buffer"
+            ) from None
+        if raw.size < wanted or not raw.flags.writeable:
+            kind = "writable" if raw.flags.writeable else "read-only"
+            raise ArgumentError(
+                f"allocate returned {raw.size} {kind} bytes; let it return {wanted} writable ones"
+            )
     start = -raw.__array_interface__["data"][0] % ALIGNMENT
     return raw[start : start + size]
 
@@ -217,37 +284,3 @@ def part_of(
         )
     ends = [f + (n - 1) * s + 1 if n else f for f, s, n in zip(starts, steps, shape, strict=True)]
     return Part(tuple(shape), tuple(map(slice, starts, ends, steps)))
-
-
-# Files --------------------------------------------------------------------------------------------
-
-
-def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors by name to a file, which ``read_tensors`` reads: NumPy's format ``.npz``."""
-    with open(path, "wb") as file:
-        np.savez(file, **{name: tensor.array for name, tensor in tensors.items()})  # type: ignore[arg-type]  # names
-
-
-def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Return the tensors of a file by name; raise ``CheckpointError`` for a damaged file."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: Tensor(file[name]) for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise CheckpointError(
-            f"{os.fspath(path)} is no file of tensors: {error}; write one with write_tensors"
-        ) from error
-
-
-def map_tensor(
-    path: str | os.PathLike[str], param: TensorParam, offset: int = 0, mode: str = "r"
-) -> Tensor:
-    """Return a tensor over the raw bytes of a file, from byte ``offset`` on, mapped into memory.
-
-    With ``mode`` "r+" writes go to the file. Raises ``CheckpointError`` if it is too short.
-    """
-    try:
-        array = np.memmap(path, param.dtype, mode, offset, param.shape)  # type: ignore[call-overload]  # a mode
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{os.fspath(path)} cannot be mapped as {param}: {error}") from error
-    return Tensor(array, format=param.format, device=param.device)

@@ -14,6 +14,7 @@ Importers of models (ONNX, ``torch.export``, jaxprs) share this package: it know
 - ``picking``: gather and scatter at index arrays along several positions
 - ``reductions``, ``products``: reductions over positions, matrix products with batch dimensions
 - ``functions``: quotients, extremes, order and running combinations
+- ``networks``: layers, losses and boxes, in layouts of images
 - ``sliding``: convolutions, pools and zeros between elements
 - ``regions``, ``control``: loops and branches
 - ``programs``, ``tables``, ``errors``: what importers of PyTorch and JAX share

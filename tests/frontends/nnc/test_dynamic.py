@@ -54,9 +54,11 @@ def test_a_detached_variable_is_a_constant_until_it_is_attached():
     (z,) = graph.exec(cmd.mul(), [y, x])
     by_x, by_y = graph.backward([z], [x, y])
     assert (by_x.numpy(), by_y.numpy()) == (4.0, 2.0)
+    assert graph.backward([by_x], [y])[0].numpy() == 1.0
     graph.exec(cmd.mul(), [x, x], [y])  # as an output it has a history again
     (z,) = graph.exec(cmd.mul(), [y, x])
-    assert graph.backward([z], [x])[0].numpy() == 12.0
+    (slope,) = graph.backward([z], [x])
+    assert (slope.numpy(), graph.backward([slope], [x])[0].numpy()) == (12.0, 12.0)
 
 
 def test_gradients_of_outputs_and_shared_variables():
@@ -195,3 +197,18 @@ def test_models_are_evaluated_and_trained_in_the_graph():
 def test_errors_say_what_is_wrong(make, error, match):
     with pytest.raises(error, match=match):
         make(DynamicGraph())
+
+
+def test_a_command_on_several_groups_of_inputs():
+    graph = DynamicGraph()
+    a, b, c, d = (graph.variable(np.full((2,), n, "float32")) for n in (1.0, 2.0, 3.0, 4.0))
+    found = graph.exec(cmd.mul(), [a, b, c, d], parallel=2)
+    assert [y.numpy().tolist() for y in found] == [[2, 2], [12, 12]]
+    (slope,) = graph.backward(found, [c])
+    assert slope.numpy().tolist() == [4, 4]
+    targets = [graph.variable() for _ in range(2)]
+    assert graph.exec(cmd.ewexp(), [a, b], targets, parallel=2) == targets
+    np.testing.assert_allclose(targets[1].numpy(), np.exp([2.0, 2.0]), rtol=1e-6)
+    for inputs, outputs in (([a, b, c], None), ([a, b, c, d], [targets[0]])):
+        with pytest.raises(geon.ArgumentError, match=r"exec at .*parallel=2; give as many"):
+            graph.exec(cmd.mul(), inputs, outputs, parallel=2)

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import geon
+from geon.eager import evaluation
 from geon.frontends import neon
-from geon.frontends.nnc import cmd, cnnp
+from geon.frontends.nnc import cmd, cmd_exec, cnnp
 from geon.frontends.nnc.dataframe import DataFrame
+from geon.frontends.nnc.dynamic import DynamicGraph
+from geon.frontends.nnc.tensors import TensorParam
 from geon.frontends.positional.values import as_array
 from geon.op_graph.op_graph import post_order
 from geon.testing.cases import for_each
@@ -336,3 +339,110 @@ def test_the_format_lists_parameters():
 def test_errors_say_what_is_wrong(make, error, match):
     with pytest.raises(error, match=match):
         make(*classifier())
+
+
+# Devices, and steps that do not run ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("devices", [["cpu", "cpu"], ["native", "numpy", "cpu"]])
+def test_a_model_on_several_devices_takes_the_step_of_one(devices):
+    """Without means over the batch in layers, replicas take the same steps as one device."""
+    found = []
+    for chosen in ([], devices):
+        model, x, labels = classifier()
+        model = cnnp.Sequential([cnnp.dense(16), cnnp.relu(), cnnp.dense(3)])
+        loss = cmd.softmax_crossentropy()
+        model.compile(minimizer=cmd.adam(rate=0.05, scale=1 / 94), loss=loss)
+        model.set_data_parallel(chosen)
+        losses = [model.fit(x[:94], labels[:94]) for _ in range(5)]
+        assert losses[0].shape == (94,) + losses[0].shape[1:]
+        found.append([*losses, model(x), *model.parameters().numpy()])
+    for mine, reference in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, reference, rtol=2e-3, atol=1e-4)
+
+
+def test_replicas_have_statistics_draws_and_frozen_parameters_of_their_own():
+    model, x, labels = classifier(loss=cmd.softmax_crossentropy())
+    model.parameters("out.*").freeze()
+    before = model.parameters("out.*").numpy()
+    model.set_data_parallel(["cpu", "cpu"])
+    losses = [model.fit(x, labels).mean() for _ in range(30)]
+    assert losses[-1] < 0.5 * losses[0]
+    for mine, old in zip(model.parameters("out.*").numpy(), before, strict=True):
+        assert np.array_equal(mine, old)
+    state = model.parameters("state").numpy()[0]
+    hidden = x @ model.parameters("hidden.weight")[0].numpy().T
+    assert np.abs(state).max() > 0.1 and hidden.shape[1] == len(state)
+    model.set_data_parallel([])
+    assert (model(x).argmax(1) == labels).mean() > 0.9
+    drop = cnnp.dropout(0.5)
+    drop.set_data_parallel(["cpu", "cpu"])
+    masks = drop.evaluate(np.ones((2, 64), "float32"), is_test=False)
+    assert not np.array_equal(masks[0], masks[1])
+    again = drop.evaluate(np.ones((2, 64), "float32"), is_test=False)
+    assert not np.array_equal(masks[0], again[0])
+    with pytest.raises(geon.ArgumentError, match=r"1 rows of data .* 2 devices cpu, cpu; give a"):
+        drop(np.ones((1, 64), "float32"))
+    with pytest.raises(geon.ArgumentError, match="give a list"):
+        drop.set_data_parallel("cpu")
+
+
+def test_replicas_run_side_by_side():
+    """Each of two replicas waits until the other one has begun."""
+    barrier = threading.Barrier(2)
+    model = cnnp.dense(2)
+    model.compile((4, 3), minimizer=cmd.sgd(), loss=cmd.mse())
+    model.set_data_parallel(["cpu", "cpu"])
+    x = np.ones((4, 3), "float32")
+    model(x)
+    for stream in model.replicas.streams:
+        stream.submit(lambda: barrier.wait(20))
+    model(x)
+    assert not barrier.broken
+
+
+def test_a_dry_run_leaves_parameters_and_states_as_they_were():
+    found = []
+    for is_dry in (False, True):
+        model, x, labels = classifier()
+        if is_dry:
+            for is_test in (True, False):
+                (param,) = model.dry_run(TensorParam((96, 8)), is_test=is_test)
+                assert param == TensorParam((96, 3))
+            states = model.parameters("state").numpy()
+            assert [state.tolist() for state in states] == [[0.0] * 16, [1.0] * 16]
+        losses = [model.fit(x, labels) for _ in range(3)]
+        found.append([*losses, model.evaluate(x, is_test=False), model(x)])
+    for mine, reference in zip(*found, strict=True):
+        assert np.array_equal(mine, reference)
+    model = cnnp.dense(3)
+    assert model.dry_run((2, 4)) == [TensorParam((2, 3))] and len(model.parameters()) == 2
+    with pytest.raises(geon.GeonError, match="model reshape"):
+        cnnp.Sequential([cnnp.reshape((3, 3)), cnnp.dense(2)]).dry_run((2, 4))
+
+
+def test_evaluate_runs_the_program_of_a_dry_run(monkeypatch):
+    made = []
+    model, x, _ = classifier()
+    kept = evaluation._program
+    monkeypatch.setattr(evaluation, "_program", lambda *a: made.append(1) or kept(*a))
+    model.dry_run(x)
+    assert len(made) == 1
+    model.evaluate(x)
+    assert len(made) == 1
+    graph = DynamicGraph()
+    (param,) = graph.dry_run(model, [graph.constant(x)], is_test=True)
+    assert param.shape == (96, 3) and len(made) == 1
+
+
+def test_an_lstm_with_projections_is_that_of_the_command():
+    x = np.random.default_rng(0).normal(size=(5, 2, 3)).astype("float32")
+    model = cnnp.lstm(4, layers=2, bidirectional=True, projection=2, states=True)
+    outputs = model(x)
+    assert [y.shape for y in outputs] == [(5, 2, 4), (4, 2, 2), (4, 2, 4)]
+    command = cmd.lstm(hidden=4, layers=2, bidirectional=True, projection=2)
+    given = [x, None, None, None, model.parameters("weight")[0].numpy()]
+    for mine, reference in zip(outputs, cmd_exec(command, given), strict=True):
+        np.testing.assert_allclose(mine, reference.numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(geon.ArgumentError, match="projection=4 of hidden=4; give 1 to 3"):
+        cnnp.lstm(4, projection=4)(x)

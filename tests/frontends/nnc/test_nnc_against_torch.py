@@ -24,8 +24,8 @@ def filters(w):
     return w.permute(0, 3, 1, 2)
 
 
-def lstm(x, w):
-    layer = torch.nn.LSTM(3, 4, 2, bidirectional=True)
+def lstm(x, w, **options):
+    layer = torch.nn.LSTM(3, 4, 2, bidirectional=True, **options)
     names = [name for name, _ in layer.named_parameters()]
     names.sort(key=lambda name: name.startswith("bias"))
     values, at = {}, 0
@@ -39,6 +39,7 @@ def lstm(x, w):
 
 IMAGE, LABELS = normal(2, 6, 5, 3), np.array([1, 0, 3])
 SIZE = int(sum(np.prod(s) for s in nnc.lstm_shapes(3, 4, 2, True, True)))
+PROJECTED_SIZE = int(sum(np.prod(s) for s in nnc.lstm_shapes(3, 4, 2, True, False, 2)))
 CASES = [
     (cmd.gemm(transpose_b=True), (normal(4, 3), normal(5, 3), normal(5)), F.linear),
     (
@@ -116,6 +117,11 @@ CASES = [
         cmd.lstm(hidden=4, layers=2, bidirectional=True),
         (normal(5, 2, 3), None, None, None, 0.5 * normal(SIZE)),
         lambda x, w: lstm(x, w),
+    ),
+    (
+        cmd.lstm(hidden=4, layers=2, bidirectional=True, bias=False, projection=2),
+        (normal(5, 2, 3), None, None, None, 0.5 * normal(PROJECTED_SIZE)),
+        lambda x, w: lstm(x, w, bias=False, proj_size=2),
     ),
 ]
 

@@ -6,6 +6,7 @@ import pytest
 import geon
 from geon.frontends import nnc
 from geon.frontends.nnc import cmd
+from geon.frontends.nnc.commands import execution
 
 RANDOM = np.random.default_rng(3)
 
@@ -22,6 +23,7 @@ IMAGE, LABELS = normal(2, 5, 4, 3), np.array([0, 2, 1], "int32")
 ROIS = np.array([[0.1, 0.2, 0.5, 0.6], [0.3, 0.1, 0.6, 0.5]])
 BOXES = np.array([[0.9, 0, 0, 2, 2], [0.3, 5, 5, 1, 1], [0.8, 0.1, 0, 2, 2]])
 LSTM_SIZE = sum(np.prod(s) for s in nnc.lstm_shapes(2, 1, 2, True, True))
+PROJECTED_SIZE = sum(np.prod(s) for s in nnc.lstm_shapes(2, 2, 1, True, True, 1))
 # Inputs of each command that has a derivative, with attributes; several for one in a list.
 CASES = {
     "add": [((normal(2, 3), normal(1, 3)), {"p": 2.0, "q": -0.5}), ((normal(2),), {"p": 3.0})],
@@ -105,6 +107,8 @@ CASES = {
          {"hidden": 1, "layers": 2, "bidirectional": True}),
         ((normal(2, 3, 2), np.array([3, 1]), normal(1, 2, 1), normal(1, 2, 1), normal(12)),
          {"hidden": 1, "bias": False, "batch_first": True}),
+        ((normal(2, 2, 2), np.array([2, 1]), normal(2, 2, 1), normal(2, 2, 2),
+          0.3 * normal(PROJECTED_SIZE)), {"hidden": 2, "projection": 1, "bidirectional": True}),
     ],
     "scaled_dot_product_attention": [
         ((normal(2, 3, 2, 4), normal(2, 5, 2, 4), normal(2, 5, 2, 4)), {}),
@@ -324,8 +328,13 @@ def test_hints_give_the_wanted_shape():
 def test_autotune_chooses_a_backend_that_can_run_the_command():
     x = normal(4, 4)
     tuned = nnc.autotune(cmd.ewexp(), [x])
-    assert tuned.backend in ("native", "numpy", "pycuda")
-    np.testing.assert_allclose(nnc.cmd_exec(tuned, [x])[0].array, np.exp(x), rtol=1e-12)
+    assert tuned.backend in execution.available_backends()
+    assert {"numpy", "native", "native-serial"} <= {*execution.available_backends()}
+    for backend in (tuned.backend, "native-serial"):
+        (y,) = nnc.cmd_exec(tuned.on(backend), [x])
+        np.testing.assert_allclose(y.array, np.exp(x), rtol=1e-12)
+    image = nnc.Tensor(normal(1, 3, 5, 4), format="NCHW")  # its copies have the layout, too
+    assert nnc.autotune(cmd.convolution(), [image, normal(2, 3, 2, 2)]).backend is not None
 
 
 def test_layouts_are_those_of_the_first_input():

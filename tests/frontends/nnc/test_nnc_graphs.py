@@ -1,5 +1,6 @@
 """Symbolic and concrete graphs of NNC: derivatives, loops, branches, memory, passes, streams."""
 
+import json
 import threading
 import time
 
@@ -8,7 +9,8 @@ import pytest
 
 import geon
 from geon.frontends import nnc
-from geon.frontends.nnc import cmd
+from geon.frontends.nnc import cmd, files
+from geon.frontends.nnc.commands.execution import available_backends
 
 
 def number(value, dtype="float64"):
@@ -166,13 +168,15 @@ def test_two_additions_are_simplified_to_one():
     (copy,) = g.exec(cmd.data_transfer(), [z])
     (out,) = g.exec(cmd.scalar_mul(a=2.0), [copy])
     (dx,) = g.backward([out], [x])
-    replaced = g.simplify([out, dx], ["common_subexpressions", "data_transfers", "graph_pruning"])
+    (ddx,) = g.backward([dx], [x])
+    passes = ["common_subexpressions", "data_transfers", "graph_pruning"]
+    replaced = g.simplify([out, dx, ddx], passes)
     assert replaced[b] is a and replaced[copy] is z
     assert [n.command.name for n in g.nodes[:3]] == ["add", "mul", "scalar_mul"]
     assert sum(n.command.name == "add" for n in g.nodes) == 1
-    outputs = [out, replaced.get(dx, dx)]
+    outputs = [replaced.get(s, s) for s in (out, dx, ddx)]
     found = results(g, outputs, {x: number(2.0), y: number(3.0)})
-    assert [float(v) for v in found] == [50.0, 20.0]
+    assert [float(v) for v in found] == [50.0, 20.0, 4.0]
     with pytest.raises(geon.GeonError, match="no pass 'cse'; the passes are common_subexpressions"):
         g.simplify([out], ["cse"])
 
@@ -356,6 +360,57 @@ def test_random_graphs_compute_the_same_in_shared_memory_and_on_streams():
         np.testing.assert_allclose(before, after, rtol=1e-10)
 
 
+def test_an_arena_lies_in_memory_of_the_caller():
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x", shape=(4,))
+    (y,) = g.exec(cmd.ewexp(), [x])
+    (z,) = g.exec(cmd.gemm(), [y.alias((1, 4)), y.alias((4, 1))])
+    given = []
+
+    def allocate(size):
+        given.append(bytearray(size))
+        return given[-1]
+
+    compiled, arena, _ = g.compile([y, z], {x: number([0.0, 1, 2, 3])}, allocate=allocate)
+    compiled.run()
+    (buffer,) = given
+    start = np.frombuffer(buffer, np.uint8).ctypes.data
+    for symbol in (y, z):
+        assert start <= arena.tensor(symbol).address < start + len(buffer)
+        assert arena.tensor(symbol).address % 64 == 0
+    np.testing.assert_allclose(
+        arena.tensor(z).array, np.exp([0.0, 2, 4, 6]).sum(keepdims=True)[None]
+    )
+    assert len(buffer) >= arena.size
+    for wrong, message in (
+        (lambda size: bytes(size), "read-only bytes; let it return .* writable ones"),
+        (lambda size: bytearray(size // 2), "let it return .* writable ones"),
+        (lambda size: None, "allocate returned None for .* bytes; let it return a buffer"),
+    ):
+        with pytest.raises(geon.ArgumentError, match=message):
+            g.compile([z], {x: number([0.0, 1, 2, 3])}, allocate=wrong)
+
+
+def test_hooks_see_what_is_created_by_calls_and_passes():
+    g, made = nnc.SymbolicGraph(), []
+    for kind in ("tensor", "alias", "exec"):
+        assert g.set_hook(kind, lambda each, kind=kind: made.append((kind, each))) is None
+    (x,) = symbols(g, "x", shape=(4,))
+    part = x.alias((2,), (1,))
+    (y,) = g.exec(cmd.ewexp(), [part])
+    assert made == [("tensor", x), ("alias", part), ("tensor", y), ("exec", g.nodes[0])]
+    g.backward([y], [x])
+    assert [each for kind, each in made if kind == "exec"] == g.nodes and len(g.nodes) > 2
+    before = g.set_hook("exec", None)
+    before("called")
+    assert made.pop() == ("exec", "called")
+    count = len(g.nodes)
+    g.exec(cmd.ewexp(), [x])
+    assert sum(kind == "exec" for kind, _ in made) == count
+    with pytest.raises(geon.ArgumentError, match="give one of tensor, alias, exec"):
+        g.set_hook("node", None)
+
+
 # Optimisers, replicas, recomputation --------------------------------------------------------------
 
 
@@ -391,6 +446,47 @@ def test_minimize_updates_parameters_and_states_in_their_memory(name):
     before = weights.copy()
     compiled.run_with_schedule(schedule)
     assert (weights != before).any()
+
+
+def test_a_copy_of_a_graph_with_other_commands():
+    g, names = everything()
+    values = {names[n]: np.random.default_rng(k).normal(size=4) for k, n in enumerate("xy")}
+    copy, new = g.dup()
+    assert copy.dot() == g.dot() and len(copy.destinations) == 2
+    assert not {*new} & {*new.values()} and {s.graph for s in new.values()} == {copy}
+    assert copy.gradient(new[names["y"]]) is new[g.gradient(names["y"])]
+    found = []
+    for graph, of in ((g, lambda s: s), (copy, new.__getitem__)):
+        graph.set_destinations([])
+        binds = {of(s): number(v.copy()) for s, v in values.items()}
+        compiled, arena, _ = graph.compile([of(names["ddy"])], binds)
+        compiled.run()
+        found.append(arena.tensor(of(names["ddy"])).array)
+    np.testing.assert_array_equal(*found)
+    small = nnc.SymbolicGraph()
+    (x,) = symbols(small, "x")
+    (y,) = small.exec(cmd.ewexp(), [x])
+    other, new = small.dup(lambda node: cmd.ewsqrt())
+    assert results(other, [new[y]], {new[x]: number(4.0)}) == [2.0]
+    assert results(small, [y], {x: number(0.0)}) == [1.0]
+
+
+@pytest.mark.parametrize("on_streams", [False, True])
+def test_what_reads_a_parameter_runs_before_its_step(on_streams):
+    g = nnc.SymbolicGraph()
+    (w,) = symbols(g, "w")
+    (loss,) = g.exec(cmd.mul(), [w, w])
+    step = g.minimize(cmd.sgd(rate=0.25), [loss], [w])
+    (seen,) = g.exec(cmd.scalar_mul(a=3.0), [w])
+    compiled, arena, _ = g.compile([seen, step.updated[0]], {w: number(2.0)})
+    if on_streams:
+        compiled.run_with_schedule(compiled.static_schedule())
+    else:
+        compiled.run()
+    assert (arena.tensor(seen).array, arena.tensor(w).array) == (6.0, 1.0)
+    both = {w: number(2.0), step.updated[0]: number(0.0)}
+    with pytest.raises(geon.ArgumentError, match="different tensors; bind one of them"):
+        g.compile([seen], both)
 
 
 def test_replicas_give_the_gradient_of_the_whole_batch():
@@ -471,7 +567,7 @@ def test_a_concrete_graph_runs_its_nodes_in_the_order_of_its_edges():
     dot = g.dot()
     assert 'label="total"' in dot and "n1 -> n0" in dot and "float64()" in dot
     g.autotune()
-    assert total.command.backend in ("native", "numpy", "pycuda")
+    assert total.command.backend in available_backends()
     g.run()
     assert d.array == 6
 
@@ -718,3 +814,123 @@ def test_halves_run_through_a_network():
     compiled.run()
     np.testing.assert_allclose(arena.tensor(p).array, 1 / 3, rtol=1e-3)
     np.testing.assert_allclose(arena.tensor(dw).array, 0, atol=1e-3)
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def everything():
+    """A graph with aliases, a state, a loop, a branch, a function, and their derivatives."""
+    g = nnc.SymbolicGraph("everything")
+    x, y = symbols(g, "x", "y", shape=(4,))
+    part = x.alias((2,), (1,))
+    (a,) = g.exec(cmd.mul(p=0.5), [part, y.alias((2,), (0,), (2,))])
+    loop = nnc.SymbolicGraph("loop")
+    (b,) = loop.exec(cmd.tanh(), [a])
+    (c,) = g.while_(loop, lambda n, s: n < 3, {a: b}, [b], reads=[a])
+    one, other = nnc.SymbolicGraph(), nnc.SymbolicGraph()
+    (p,), (q,) = one.exec(cmd.ewexp(), [c]), other.exec(cmd.scalar_mul(a=2.0), [c])
+    (d,) = g.case_of(lambda t: geon.cast(geon.sum(t) > 0, "int64"), [c], [(one, [p]), (other, [q])])
+    cube = cmd.custom(function=lambda v: cmd.ewprod().row.build(v, v, v))
+    (e,) = g.exec(cube, [d])
+    step = g.minimize(cmd.adam(rate=0.1), [e], [y])
+    (ddy,) = g.backward([step.gradients[0]], [y])
+    g.set_destinations(g.nodes[-1:] + [n for n in g.nodes if n.command.name == "adam"])
+    return g, {"x": x, "y": y, "e": e, "ddy": ddy, "moved": step.updated[0]}
+
+
+def test_a_graph_is_read_as_it_was_written(tmp_path):
+    path = tmp_path / "graph.safetensors"
+    g, names = everything()
+    values = {n: np.random.default_rng(k).normal(size=4) for k, n in enumerate("xy")}
+
+    def outputs_of(g, names, binds):
+        g.set_destinations([])
+        compiled, arena, _ = g.compile([names[n] for n in ("e", "ddy", "moved")], binds)
+        for _ in range(2):
+            compiled.run()
+        return [arena.tensor(names[n]).array.copy() for n in ("e", "ddy", "moved")]
+
+    def bound():
+        return {names[n]: nnc.Tensor(v.copy(), device="numpy") for n, v in values.items()}
+
+    g.write(path, names, bound())
+    again, found, binds = nnc.SymbolicGraph.read(path)
+    assert found.keys() == names.keys() and binds.keys() == {found["x"], found["y"]}
+    assert [n.name for n in again.nodes] == [n.name for n in g.nodes]
+    assert again.dot() == g.dot() and len(again.destinations) == 2
+    expected = outputs_of(g, names, bound())
+    for mine, reference in zip(outputs_of(again, found, binds), expected, strict=True):
+        np.testing.assert_allclose(mine, reference, rtol=1e-12)
+
+
+def test_a_loop_that_was_read_has_derivatives(tmp_path):
+    path = tmp_path / "graph.safetensors"
+    g, loop = nnc.SymbolicGraph(), nnc.SymbolicGraph("loop")
+    x, y = symbols(g, "x", "y")
+    (z,) = loop.exec(cmd.mul(), [x, y])
+    (out,) = g.while_(loop, 5, {x: z}, [z])
+    for _ in range(2):
+        g.write(path, {"x": x, "y": y, "out": out})
+        g, names, binds = nnc.SymbolicGraph.read(path)
+        x, y, out = (names[n] for n in ("x", "y", "out"))
+        assert binds == {}
+    (dy,) = g.backward([out], [y])
+    (ddy,) = g.backward([dy], [y])
+    found = results(g, [out, dy, ddy], {x: number(0.34), y: number(1.11)})
+    expected = [0.34 * 1.11**5, 5 * 0.34 * 1.11**4, 20 * 0.34 * 1.11**3]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_damaged_files_of_graphs_are_refused(tmp_path):
+    path = tmp_path / "graph.safetensors"
+    g, names = everything()
+    g.write(path, names, {names["x"]: number(np.ones(4))})
+    content = path.read_bytes()
+    random = np.random.default_rng(0)
+    for k in [0, 8, 200, *random.integers(0, len(content), 40)]:
+        wrong = bytearray(content)
+        wrong[k] ^= 1 << int(random.integers(8))
+        path.write_bytes(wrong)
+        with pytest.raises(geon.CheckpointError):
+            nnc.SymbolicGraph.read(path)
+    path.write_bytes(content[:-7])
+    with pytest.raises(geon.CheckpointError, match="cut off or damaged"):
+        nnc.SymbolicGraph.read(path)
+    with pytest.raises(geon.CheckpointError, match="does not exist"):
+        nnc.SymbolicGraph.read(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda r: r.update(version=2), "of version 2, and this geon reads 1"),
+        (lambda r: r.pop("nodes"), "KeyError: 'nodes'"),
+        (lambda r: r["nodes"][0].update(inputs=[99, 0]), "KeyError: 99"),
+        (lambda r: r["nodes"][0].update(inputs=[-1, 0]), "KeyError: -1"),
+        (lambda r: r["nodes"][1]["command"].update(dims=[]), "ValueError"),
+        (lambda r: r["nodes"][0]["command"].update(name="mull"), "no command 'mull'"),
+        (lambda r: r["nodes"][0].update(outputs=[0]), "give a symbol of that shape"),
+        (lambda r: r["nodes"][1]["command"].update(ops="{"), "DumpError"),
+        (lambda r: r["rows"][0].update(param=[[-4], "float64", "NHWC", "cpu"]), "lengths"),
+        (lambda r: r["edges"].append([0, 0]), "cannot run before itself"),
+    ],
+)
+def test_files_that_are_wrong_inside_are_refused(tmp_path, change, message):
+    path = tmp_path / "graph.safetensors"
+    g, names = everything()
+    g.write(path, names)
+    store, leaves = files.store_of({"graph": np.zeros(len(text_of(path)), "uint8")})
+    store.restore(path)
+    record = json.loads(bytes(store.get(leaves["graph"])))
+    change(record)
+    changed = np.frombuffer(json.dumps(record).encode(), np.uint8)
+    files.store_of({"graph": changed})[0].save(path)
+    with pytest.raises(geon.CheckpointError, match=message):
+        nnc.SymbolicGraph.read(path)
+
+
+def text_of(path):
+    """Return the bytes of the only entry of a safetensors file."""
+    content = path.read_bytes()
+    return content[8 + int.from_bytes(content[:8], "little") :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,13 +13,13 @@ from ....errors import ArgumentError
 from ....op_graph.core.source_info import user_call
 from ...neon.initialisers import Glorot, Uniform
 from ...positional import movement
+from ...positional.networks.common import channel_position, pair, positions
+from ...positional.networks.recurrent import lstm_shapes
 from ...positional.reshaping import flatten_to, reshape
 from ...positional.reshaping import transpose as permuted
 from ...positional.values import PositionalArray, Value, as_array
 from ..commands import command_table
 from ..commands.command import Command
-from ..commands.common import channel_position, pair, positions
-from ..commands.networks import lstm_shapes
 from ..lowering import lower, part_value, read
 from ..symbolic.graph import SymbolicGraph
 from ..tensors import part_of
@@ -135,10 +136,10 @@ def lstm(
     **options: Any,
 ) -> Made:  # fmt: skip
     """Return the outputs of all steps of an LSTM; with ``states``, the last states, too."""
-    kept = {"layers": 1, "bidirectional": False, "bias": True} | options
-    chosen = [kept[k] for k in ("layers", "bidirectional", "bias")]
-    shapes = lstm_shapes(int(x.shape[-1]), hidden, *chosen)
-    size = sum(shape[0] * (shape[1] if len(shape) > 1 else 1) for shape in shapes)
+    kept = {"layers": 1, "bidirectional": False, "bias": True, "projection": None} | options
+    chosen = {k: kept[k] for k in ("layers", "bidirectional", "bias", "projection")}
+    shapes = lstm_shapes(int(x.shape[-1]), hidden, **chosen)
+    size = sum(map(math.prod, shapes))
     w = m.parameter("weight", (size,), Uniform(m.build.random, -(hidden**-0.5), hidden**-0.5))
     given = x, lengths, None, None, w
     outputs = m.exec("lstm", *given, hidden=hidden, is_test=not m.build.training, **options)

@@ -13,6 +13,8 @@ import numpy as np
 import geon
 from geon import eager
 
+from ....eager.evaluation import prepare
+from ....eager.variables import state_of
 from ....errors import ArgumentError
 from ....op_graph.core.source_info import user_call
 from ....transformers.base import Transformer, make_transformer
@@ -20,10 +22,12 @@ from ...neon.optimisers.optimiser import Optimiser
 from ...neon.training.data import as_data
 from ...positional.values import PositionalArray, Value, as_array
 from ..commands.command import Command, leaf_of
+from ..files import store_of
 from ..minimizers import as_optimiser
-from ..recorded import Recorded, eager_value, numpy_of, seeded_sum
+from ..recorded import Recorded, eager_value, numpy_of, replaced, seeded_sum
 from ..tensors import TensorParam
 from .parameters import Parameter, Parameters
+from .replicas import Replicas
 
 Array = np.ndarray[Any, Any]
 
@@ -46,6 +50,8 @@ class Build:
 class Trainable:
     """The methods of models that compute; ``Model`` is one."""
 
+    devices: tuple[str, ...] = ()  # of ``set_data_parallel``
+
     if TYPE_CHECKING:
         run: Any
         places: Any
@@ -62,6 +68,7 @@ class Trainable:
         self.step = Recorded(self._build, "a model")
         self.last: Any = None  # the values to be derived
         self.created = self.cancelled = False
+        self.replicas: Replicas | None = None
 
     def compile(
         self, *inputs: Any, minimizer: Any = None, loss: Any = None,
@@ -122,7 +129,12 @@ class Trainable:
                 "nnc.cmd.softmax_crossentropy(), and a minimizer="
             )
         with self._device():
-            return numpy_of(self._stepped([*given, *wanted], "fit", len(given))[0])
+            if not self.devices:
+                return numpy_of(self._stepped([*given, *wanted], "fit", len(given))[0])
+            losses, sums = self._parallel(given).fit([*given, *wanted], len(given))
+            pairs = zip(self.trained(), sums, strict=True)
+            self._move({p: eager.array(g.reshape(p.leaf.shape), p.leaf.axes) for p, g in pairs})
+            return losses
 
     def fit_data(self, data: Any, epochs: int = 1, inputs: int = 1) -> list[float]:
         """Fit each batch of data, and return the mean loss of each epoch.
@@ -159,6 +171,9 @@ class Trainable:
         values = [value_of(each) for each in inputs]
         training = requires_grad if is_test is None else not is_test
         with self._device():
+            if self.devices and not requires_grad:
+                results = self._parallel(values).evaluate(values, training)
+                return results[0] if len(results) == 1 else tuple(results)
             outputs = self.outputs_for(values, training)
             self.last = (values, outputs) if requires_grad else None
             found = [numpy_of(value) for value in outputs]
@@ -202,13 +217,60 @@ class Trainable:
         """Move the parameters by the accumulated gradients, and forget these."""
         moved = [p for p in self.trained() if p.gradient is not None]
         with self._device():
-            for optimiser, group in self._groups(moved):
-                eager.function(optimiser.update)(
-                    [p.leaf for p in group], [p.gradient for p in group]
-                )
-            eager.sync()
+            self._move({p: p.gradient for p in moved})
         for parameter in moved:
             parameter.gradient = None
+
+    def _move(self, gradients: dict[Parameter, Any]) -> None:
+        """Move parameters by these gradients."""
+        for optimiser, group in self._groups(gradients):
+            eager.function(optimiser.update)([p.leaf for p in group], [gradients[p] for p in group])
+        eager.sync()
+
+    def set_data_parallel(self, devices: Sequence[str]) -> None:
+        """Split the rows of ``fit`` and ``evaluate`` over devices, which run side by side.
+
+        ``devices`` are devices or transformers by name, such as ``["gpu:0", "gpu:1"]``; one may be
+        there several times, and none ends it. Each input and wanted output is split along its first
+        dimension, and gradients are summed. Means over a batch are those of each part; running
+        statistics are those of the first one. ``evaluate`` with ``requires_grad`` is on one device.
+        """
+        if isinstance(devices, str):
+            raise ArgumentError(
+                f"{user_call('set_data_parallel')}: devices={devices!r}; give a list, such as "
+                "['cpu', 'cpu']"
+            )
+        self.devices, self.replicas = tuple(devices), None
+
+    def _parallel(self, inputs: list[Value]) -> Replicas:
+        """Return the programs of the devices, after the parameters are created."""
+        if not self.created:
+            self._create(inputs)
+        if self.replicas is None:
+            self.replicas = Replicas(self, self.devices)  # type: ignore[arg-type]  # a model
+        return self.replicas
+
+    def dry_run(self, *inputs: Any, is_test: bool = True) -> list[TensorParam]:
+        """Do all of ``evaluate`` but run it, and return the params of the outputs.
+
+        The parameters are created, and the program is compiled that ``evaluate`` runs for inputs of
+        these shapes, params or arrays. Parameters and states stay as they are; random numbers go on
+        as after a call.
+        """
+        params = [as_param(each) for each in inputs]
+        eager.sync()
+        with self._device():
+            values = [eager_value(np.zeros(p.shape, p.dtype)) for p in params]
+            if not self.created:
+                self._create(values)
+            versions = {state: state.array for state in [state_of(p.leaf) for p in self.held()]}
+            try:
+                outputs = self.outputs_for(list(values), not is_test)
+                prepare()
+            finally:
+                for state, version in versions.items():
+                    state.array = version
+        return [TensorParam(tuple(map(int, y.shape)), y.dtype.name) for y in outputs]
 
     def set_minimizer(self, minimizer: Any, parameters: Parameters | None = None) -> None:
         """Set the minimiser of all parameters, or of some."""
@@ -249,20 +311,33 @@ class Trainable:
 
     def _build(self, values: list[Value], what: str, option: Any, state: Any) -> Any:
         """Return the results and effects of a step, of ``values``."""
+        results, build = self.step_values(values, what, option)
+        if what == "evaluate":
+            return results, build.effects()
+        weights, effects = self.trained(), build.effects()
+        gradients = {p: as_array(g).tensor for p, g in zip(weights, results[1:], strict=True)}
+        for optimiser, group in self._groups(weights):
+            effects.append(optimiser.update([p.leaf for p in group], [gradients[p] for p in group]))
+        return results[:1], effects
+
+    def step_values(self, values: list[Value], what: str, option: Any) -> tuple[Any, Build]:
+        """Return the outputs for inputs ``values``, and the build, for ``what`` "evaluate".
+
+        ``option`` is then true in training. For "fit" it is the number of inputs, before the wanted
+        outputs, and the results are the losses, and the gradient of each trained parameter.
+        """
         build = self._begin_build(values, what == "fit" or option is True)
         if what == "evaluate":
-            return self.run(build, values), build.effects()
+            return self.run(build, values), build
         outputs, wanted = self.run(build, values[:option]), values[option:]
         if isinstance(self.loss, Command):
             losses = self.loss.apply([*outputs, *wanted], format=self.layout)[0]
         else:
             losses = self.loss(*outputs, *wanted)
-        weights, effects = self.trained(), build.effects()
+        weights = self.trained()
         found = geon.deriv(seeded_sum([losses], []), [p.leaf for p in weights], unreached="zero")
-        gradients = dict(zip(weights, found, strict=True))
-        for optimiser, group in self._groups(weights):
-            effects.append(optimiser.update([p.leaf for p in group], [gradients[p] for p in group]))
-        return [losses], effects
+        gradients = [replaced(p.value, g) for p, g in zip(weights, found, strict=True)]
+        return [losses, *gradients], build
 
     # Files --------------------------------------------------------------------------------------
 
@@ -289,13 +364,8 @@ class Trainable:
             raise ArgumentError(
                 f"{user_call('a file')}: the model has no parameters yet; compile it first"
             )
-        store, made = make_transformer("numpy"), []
-        for path, p in own:
-            axes = [geon.Axis(f"d{k}", n) for k, n in enumerate(p.shape)]
-            value = p.numpy()
-            made.append((geon.Variable(axes, value.dtype, name=path, initial_value=value), p))
-        store.computation([leaf for leaf, _ in made])
-        return store, made
+        store, leaves = store_of({path: p.numpy() for path, p in own})
+        return store, list(zip(leaves.values(), [p for _, p in own], strict=True))
 
 
 def values_of(given: Any) -> list[Any]:

@@ -1,8 +1,8 @@
 """The table of commands, ``cmd`` that makes them by name, and their execution.
 
 - ``command``: ``Command``, a row with attributes; its backward is derived from the graph
-- ``arithmetic``, ``normalisation``, ``images``, ``losses``, ``data``, ``optimisers``, ``networks``,
-  ``detection``: the rows
+- ``table``: the rows; their functions are those of ``geon.frontends.positional.networks``, and
+  of ``compression`` and ``optimisers`` here
 - ``execution``: programs of commands on tensors, ``cmd_exec`` and autotune
 """
 
@@ -12,16 +12,14 @@ from functools import cache
 from typing import Any
 
 from ....errors import ArgumentError
-from . import arithmetic, data, detection, images, losses, networks, normalisation, optimisers
 from .command import Command, CommandRow, checked_attributes
-
-FAMILIES = (arithmetic, images, normalisation, losses, data, networks, detection, optimisers)
+from .table import ROWS
 
 
 @cache
 def command_table() -> dict[str, CommandRow]:
     """Return the rows of all commands by name."""
-    return {row.name: row for family in FAMILIES for row in family.ROWS}
+    return {row.name: row for row in ROWS}
 
 
 class CommandNames:

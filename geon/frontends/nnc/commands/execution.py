@@ -15,70 +15,96 @@ import geon
 
 from ....errors import ArgumentError, AxisError, DeviceError, UnavailableError
 from ....transformers.base import Transformer, make_transformer
+from ...positional.networks.common import pair
 from ...positional.regions import ordered
 from ...positional.values import PositionalArray, Value, as_array
 from ..tensors import DEVICES, Tensor, TensorParam
 from .command import Command, leaf_of
 from .facts import Params, infer_params
-from .images import solve_hint
 
 if TYPE_CHECKING:
     from ..streams import Stream
 
+# What autotune tries beside each transformer of geon: its name and options.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "native-serial": ("native", {"threads": 1}),  # threads cost more than a small command
+    "pycuda-generated": ("pycuda", {"products": "generated", "convolutions": "generated"}),
+}
 TRIALS = 3  # timed runs of each backend; the shortest counts
 MAX_PROGRAMS = 1024  # compiled commands that are kept; the oldest is dropped first
 
 
 @cache
 def transformer_of(backend: str) -> Transformer:
-    """Return the transformer of a device or backend by name, made once in a process."""
+    """Return the transformer of a device, backend or variant by name, made once in a process."""
     device, _, number = backend.partition(":")
-    name = DEVICES.get(device, device)
-    if name == "pycuda" and number:
-        return make_transformer("pycuda", device=int(number))
-    return make_transformer(name)
+    name, options = VARIANTS.get(device, (DEVICES.get(device, device), {}))
+    if number:
+        options = {**options, "device": int(number)}
+    return make_transformer(name, **options)
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A compiled computation of values on tensors: inputs are fed, results written in place."""
+    """A compiled computation of values on tensors: inputs are fed, results written in place.
+
+    With ``on_device`` the computation leaves results where it computes them.
+    """
 
     computation: Any
     fed: tuple[int, ...]
     results: tuple[PositionalArray, ...]
     what: str
+    on_device: bool = False
 
     def __call__(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
         """Run on these tensors; outputs may share memory with inputs."""
         for k in self.fed:
             if not isinstance(inputs[k], Tensor):
                 raise ArgumentError(f"{self.what} reads input {k}, which is {inputs[k]}: give it")
-        given = [squeezed(inputs[k]) for k in self.fed]
+        given = [elements_for(inputs[k], self.computation.transformer) for k in self.fed]
         for number, (tensor, result) in enumerate(zip(outputs, self.results, strict=True)):
             if tensor.shape != result.shape or tensor.dtype != result.dtype:
                 raise AxisError(
                     f"{self.what}: output {number} is {tensor.param}, and the result is {result}; "
                     f"give a tensor of shape {result.shape} and dtype {result.dtype}"
                 )
-        self.computation(*given, out=[squeezed(tensor) for tensor in outputs])
+        if not self.on_device:
+            self.computation(*given, out=[np.squeeze(tensor.array) for tensor in outputs])
+            return
+        for tensor, made in zip(outputs, self.computation(*given), strict=True):
+            if tensor.may_stay:
+                tensor.resident.array = made  # type: ignore[union-attr]  # it may stay
+            else:
+                tensor.array[...] = np.asarray(made).reshape(tensor.shape)
 
 
-def squeezed(tensor: Tensor) -> Any:
-    """Return a tensor's array without dimensions of length 1, without a copy."""
-    return np.squeeze(tensor.array)
+def elements_for(tensor: Tensor, transformer: Any) -> Any:
+    """Return a tensor's elements without dimensions of length 1: on the device, if they are there.
+
+    Else it is the array in host memory, without a copy.
+    """
+    held = tensor.resident.array if tensor.may_stay else None  # type: ignore[union-attr]  # it may
+    is_there = held is not None and held.device is getattr(transformer, "device", None)
+    return held if is_there else np.squeeze(tensor.array)
 
 
 def program_of(
     leaves: Sequence[PositionalArray | None], results: Sequence[Value], transformer: Transformer,
-    what: str, memory: int | str | None = None,
+    what: str, memory: int | str | None = None, on_device: bool = False,
 ) -> Program:  # fmt: skip
-    """Compile results over placeholders; those that no result needs are not fed."""
+    """Compile results over placeholders; those that no result needs are not fed.
+
+    With ``on_device`` they stay on the device, for tensors that may be there.
+    """
     made = [ordered(as_array(value)) for value in results]
     below = {id(op) for value in made for op in value.tensor.placeholders()}
     fed = [k for k, leaf in enumerate(leaves) if leaf is not None and id(leaf.tensor) in below]
     inputs: list[Any] = [leaves[k].tensor for k in fed]  # type: ignore[union-attr]  # not None
-    computation = transformer.computation([value.tensor for value in made], *inputs, memory=memory)
-    return Program(computation, tuple(fed), tuple(made), what)
+    computation = transformer.computation(
+        [value.tensor for value in made], *inputs, memory=memory, on_device=on_device
+    )
+    return Program(computation, tuple(fed), tuple(made), what, on_device)
 
 
 _RANDOM = geon.Random(0)  # of commands without a seed, in the order in which they are compiled
@@ -86,14 +112,14 @@ _programs: dict[Any, Program] = {}
 _lock = threading.Lock()
 
 
-def command_program(command: Command, params: Params, wanted: tuple[int, ...]) -> Program:
+def command_program(
+    command: Command, params: Params, wanted: tuple[int, ...], backend: str, on_device: bool
+) -> Program:
     """Return the compiled program of a command for inputs of these params, kept by signature.
 
-    ``wanted`` are the outputs that it computes.
+    ``wanted`` are the outputs that it computes, ``backend`` the device or transformer by name.
     """
-    first = next((p for p in params if p is not None), TensorParam(()))
-    backend = command.backend or first.device
-    key = (command, params, wanted, backend)
+    key = (command, params, wanted, backend, on_device)
     with _lock:
         found = _programs.get(key)
         if found is None:
@@ -109,11 +135,23 @@ def command_program(command: Command, params: Params, wanted: tuple[int, ...]) -
                         + "; give None in its place"
                     )
                 results.append(value)
-            found = program_of(leaves, results, transformer_of(backend), command.name)
+            chosen = transformer_of(backend)
+            found = program_of(leaves, results, chosen, command.name, on_device=on_device)
             while len(_programs) >= MAX_PROGRAMS:
                 del _programs[next(iter(_programs))]
             _programs[key] = found
     return found
+
+
+def device_of(command: Command, params: Sequence[TensorParam | None]) -> str:
+    """Return the device or backend that runs a command on inputs, then outputs, of these params.
+
+    It is that of the first one, and of the last one for a copy to another device.
+    """
+    given = [p.device for p in params if p is not None]
+    if command.backend or not given:
+        return command.backend or "cpu"
+    return given[-1] if command.name == "data_transfer" else given[0]
 
 
 def cmd_exec(
@@ -138,8 +176,11 @@ def cmd_exec(
         outputs = [y if y is None or isinstance(y, Tensor) else Tensor(y) for y in outputs]
         command = command.filled([None if y is None else y.param for y in outputs])
     wanted = [(k, y) for k, y in enumerate(outputs) if y is not None]
-    program = command_program(command, params, tuple([k for k, _ in wanted]))
-    run: Callable[[], None] = lambda: program(tensors, [y for _, y in wanted])  # noqa: E731
+    targets = [y for _, y in wanted]
+    numbers = tuple([k for k, _ in wanted])
+    backend = device_of(command, [*params, *[y.param for y in targets]])
+    program = command_program(command, params, numbers, backend, any(y.may_stay for y in targets))
+    run: Callable[[], None] = lambda: program(tensors, targets)  # noqa: E731
     if stream is None:
         run()
     else:
@@ -160,13 +201,25 @@ def hint_auto(command: Command, given: TensorParam, wanted: TensorParam) -> Comm
     return command.with_attributes(**solve_hint(size, lengths[0], lengths[1]))
 
 
+def solve_hint(size: Any, given: tuple[int, int], wanted: tuple[int, int]) -> dict[str, Any]:
+    """Return stride and border for which windows over lengths ``given`` give ``wanted``."""
+    strides, before, after = [], [], []
+    for length, n, m in zip(pair(size), given, wanted, strict=True):
+        step = max(1, (n + m // 2) // m)
+        missing = max(0, (m - 1) * step + length - n)
+        strides.append(step)
+        before.append(missing // 2)
+        after.append(missing - missing // 2)
+    return {"stride": tuple(strides), "border": (tuple(before), tuple(after))}
+
+
 # Autotune -----------------------------------------------------------------------------------------
 
 
 def available_backends() -> list[str]:
-    """Return the transformers that can be used here, by name."""
+    """Return the transformers and variants that can be used here, by name."""
     found = []
-    for name in ("native", "numpy", "pycuda"):
+    for name in ("native", "numpy", "pycuda", *VARIANTS):
         try:
             transformer_of(name)
         except (UnavailableError, DeviceError):
@@ -180,18 +233,28 @@ def autotune(
 ) -> Command:
     """Return the command for the backend that ran it in the shortest time, of all available ones.
 
-    Inputs and outputs are copied before, so that they stay as they were.
+    These are the transformers, and ``VARIANTS`` of them. Inputs and outputs are copied before, so
+    that they stay as they were.
     """
+    given = [_copied(x) for x in inputs]
+    device = device_of(command.on(None), [None if x is None else x.param for x in given])
+    number = device.removeprefix("gpu") if device.startswith("gpu") else ""  # such as ":1"
     times: dict[str, float] = {}
     for backend in available_backends():
-        tried = command.on(backend)
-        copies = [None if x is None else Tensor(np.array(x)) for x in inputs]
-        results = None if outputs is None else [
-            None if y is None else Tensor.of(y.param) for y in outputs
-        ]  # fmt: skip
+        name = backend + number if backend.startswith("pycuda") else backend
+        tried, copies = command.on(name), [_copied(x) for x in given]
+        results = None if outputs is None else [_copied(y) for y in outputs]
         cmd_exec(tried, copies, results)
-        times[backend] = min([_seconds(tried, copies, results) for _ in range(TRIALS)])
+        times[name] = min([_seconds(tried, copies, results) for _ in range(TRIALS)])
     return command.on(min(times, key=lambda name: times[name]))
+
+
+def _copied(x: Any) -> Tensor | None:
+    """Return a tensor with memory of its own and the elements, layout and device of another."""
+    if x is None:
+        return None
+    given = x if isinstance(x, Tensor) else Tensor(x)
+    return Tensor(np.array(given), format=given.format, device=given.device)
 
 
 def _seconds(command: Command, inputs: Any, outputs: Any) -> float:

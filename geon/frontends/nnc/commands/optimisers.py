@@ -6,10 +6,9 @@ from typing import Any
 
 import geon
 
+from ...positional.networks.common import constant, ew
 from ...positional.programs import cast
 from ...positional.values import Value
-from .command import CommandRow
-from .common import constant, ew
 
 
 def _count(step: Any, given: Value | None, like: Value) -> tuple[Value, Value | None]:
@@ -31,7 +30,13 @@ def sgd(
     return ew(lambda a, d: a - rate * d, a, move), new
 
 
-def _adam(kind: str) -> Any:
+def adam(kind: str) -> Any:
+    """Return the function of ``adam``, ``adamw`` or ``lamb``.
+
+    ``adam`` adds ``decay * a`` to the gradient, the others to the step (Loshchilov and Hutter,
+    2019), which ``lamb`` scales to the norm of the parameters.
+    """
+
     def build(
         g: Value, a: Value, m: Value, v: Value, vm: Value | None = None, step: Value | None = None,
         *, step_number: int = 1, rate: float = 0.001, scale: float = 1.0, beta1: float = 0.9,
@@ -79,11 +84,3 @@ def rmsprop(
     second = ew(lambda v, g: alpha * v + (1 - alpha) * geon.square(g), v, grad)
     new = ew(lambda m, g, v: momentum * m + g / (geon.sqrt(v) + epsilon), m, grad, second)
     return ew(lambda a, d: a - rate * d, a, new), new, second
-
-
-STATES = ("a", "m", "v", "vm", "step")
-ROWS = [
-    CommandRow("sgd", sgd, ("a", "m")),
-    *[CommandRow(name, _adam(name), STATES) for name in ("adam", "adamw", "lamb")],
-    CommandRow("rmsprop", rmsprop, ("a", "m", "v")),
-]

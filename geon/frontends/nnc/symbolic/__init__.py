@@ -4,4 +4,5 @@
 - ``derivatives``: gradients and optimisers as nodes
 - ``passes``: simplification, recomputation, replicas
 - ``compiling``: the concrete graph and its memory
+- ``files``: graphs with bound tensors in files
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 from ....errors import ArgumentError
@@ -11,7 +12,7 @@ from ..commands import cmd
 from ..commands.facts import allows_inplace, enforces_inplace
 from ..concrete import Exec, Graph
 from ..lowering import all_slots, root
-from ..tensors import ALIGNMENT, Tensor, memory
+from ..tensors import ALIGNMENT, Resident, Tensor, memory
 from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
 
 Compiled = tuple[Graph, "TensorArena", dict[ExecSymbol, Exec]]
@@ -40,12 +41,8 @@ class TensorArena:
                 f"{symbol} is in no node of the compiled graph; compile with it as an output"
             )
         whole = self.tensor(symbol.base)
-        part, param = symbol.part, symbol.param
-        assert part is not None
-        view = Tensor(
-            part.of(whole.array), format=param.format, device=param.device, base=whole, part=part
-        )
-        self._tensors[symbol] = view
+        assert symbol.part is not None
+        view = self._tensors[symbol] = whole.part_view(symbol.part)
         return view
 
     def bind(self, symbol: TensorSymbol, tensor: Tensor) -> None:
@@ -55,13 +52,13 @@ class TensorArena:
             raise ArgumentError(
                 f"{symbol} shares its memory with others; give it to compile as an output or bound"
             )
-        previous = self.tensor(symbol).array
+        previous = self.tensor(symbol).memory
         for each in self._tensors.values():
-            if each.base is None and each.array is previous:
-                each.array = tensor.array
+            if each.base is None and each.memory is previous:
+                each.move_to(tensor)
         for each in self._tensors.values():
-            if each.base is not None and root(each).array is tensor.array:
-                each.array = each.part.of(each.base.array)
+            if each.base is not None and root(each).memory is tensor.memory:
+                each.move_to(each.base.part_view(each.part))
 
 
 def check_bind(symbol: TensorSymbol, tensor: Tensor) -> None:
@@ -75,30 +72,15 @@ def check_bind(symbol: TensorSymbol, tensor: Tensor) -> None:
         )
 
 
-class _Groups(dict[Any, Any]):
-    """Symbols that are in the same memory: a union of sets, by the parent of each symbol."""
-
-    def of(self, slot: Any) -> Any:
-        """Return the symbol that stands for the set of a symbol."""
-        while slot in self:
-            slot = self[slot]
-        return slot
-
-    def join(self, a: Any, b: Any) -> None:
-        """Put ``b`` into the memory of ``a``."""
-        if self.of(a) is not self.of(b):
-            self[self.of(b)] = self.of(a)
-
-
 def compile_graph(
     graph: SymbolicGraph, outputs: Sequence[TensorSymbol], binds: dict[TensorSymbol, Tensor],
     sources: Sequence[ExecSymbol] | None, destinations: Sequence[ExecSymbol] | None,
-    budget: int | str | None,
+    budget: int | str | None, allocate: Callable[[int], Any] | None,
 ) -> Compiled:  # fmt: skip
     """Return the concrete graph, the tensor arena and the nodes of a symbolic graph."""
-    order = graph.topsort(sources, destinations)
     for symbol, tensor in binds.items():
         check_bind(symbol, tensor)
+    order = graph.topsort(sources, destinations)
     known = {*all_slots(order), *binds}
     for symbol in outputs:
         if root(symbol) not in known:
@@ -106,169 +88,172 @@ def compile_graph(
                 f"the output {symbol} is in no node of {graph.name} that runs; give symbols that "
                 "the graph computes"
             )
-    slots = list(dict.fromkeys([*all_slots(order), *map(root, outputs), *binds]))
-    first, last = _lifetimes(order)
-    written = set(first)
-    lasting = {s for s in slots if s not in written or s.is_state or s in binds}
-    lasting |= {root(s) for s in outputs}
-    groups, overwrites = _shared(order, slots, lasting, binds, last)
-    arrays, size, intervals = _memory(slots, groups, lasting, binds, first, last, len(order))
-    tensors = {s: Tensor(arrays[groups.of(s)], format=s.param.format, device=s.param.device)
-               for s in slots}  # fmt: skip
-    arena = TensorArena(tensors, lasting, size)
+    before = [(reader, node) for node in order for x, _ in _updates(node)
+              for reader in order if reader is not node and x in reader.reads]  # fmt: skip
+    layout = _Layout(graph.topsort(sources, destinations, before), list(map(root, outputs)), binds)
+    arena = layout.arena(allocate)
     made = Graph(graph.name, memory=budget)
     made.is_planned = True
-    nodes, fills = _concrete_nodes(made, order, arena, slots, written)
-    _add_edges(graph, order, nodes, fills, intervals, groups, overwrites)
-    for symbol in slots:  # memory that has a value before the first run
-        if symbol not in written and symbol not in binds:
+    nodes = layout.concrete_nodes(made, arena, graph.followers())
+    for symbol in layout.slots:  # memory that has a value before the first run
+        if symbol not in layout.first and symbol not in binds:
             arena.tensor(symbol).array[...] = symbol.fill or 0
-    kept = {groups.of(s) for s in lasting}
-    newest = {groups.of(s): s for s in sorted(first, key=first.__getitem__)}
+    newest = {layout.group(s): s for s in sorted(layout.first, key=layout.first.__getitem__)}
+    kept = {layout.group(s) for s in layout.lasting}
     made.results = [arena.tensor(s) for key, s in newest.items() if key in kept]
     return made, arena, nodes
 
 
-def _lifetimes(order: Sequence[ExecSymbol]) -> tuple[dict[Any, int], dict[Any, int]]:
-    """Return the positions in order of the first write and the last use of each whole."""
-    first: dict[Any, int] = {}
-    last: dict[Any, int] = {}
-    for k, node in enumerate(order):
-        for y in node.outputs:
-            if y is not None:
-                first.setdefault(root(y), k)
-                last[root(y)] = k
-        for x in node.inputs:
-            if x is not None:
-                last[root(x)] = max(k, last.get(root(x), k))
-    return first, last
+def _updates(node: ExecSymbol) -> list[tuple[Any, Any]]:
+    """Return the pairs (old value, new value) of wholes that a node must compute in place."""
+    pairs = [
+        (node.inputs[i], node.outputs[j])
+        for i, j in enforces_inplace(node.command)
+        if i < len(node.inputs) and j < len(node.outputs)
+    ]
+    return [(root(x), root(y)) for x, y in pairs if x is not None and y is not None]
 
 
-def _shared(
-    order: Sequence[ExecSymbol], slots: Sequence[Any], lasting: set[Any],
-    binds: dict[TensorSymbol, Tensor], last: dict[Any, int],
-) -> tuple[_Groups, list[tuple[int, Any]]]:  # fmt: skip
-    """Return the symbols in one memory, and the nodes that overwrite a value, with it."""
-    groups = _Groups()
-    overwrites: list[tuple[int, Any]] = []
-    for k, node in enumerate(order):
-        for i, j in enforces_inplace(node.command):
-            if i < len(node.inputs) and j < len(node.outputs):
-                x, y = node.inputs[i], node.outputs[j]
-                if x is not None and y is not None:
-                    groups.join(root(x), root(y))
-                    overwrites.append((k, root(x)))
-    updated = {id(groups.of(x)) for _, x in overwrites}
-    for k, node in enumerate(order):
-        if node.command.row.name in ("graph", "custom"):
-            continue
+class _Layout:
+    """Where the wholes of a symbolic graph are in memory, and when.
+
+    ``first`` and ``last`` are the positions in ``order`` of the first write and of the last use of
+    each whole; those that ``lasting`` has keep their values after a run. ``overwrites`` are
+    positions of nodes with the wholes whose old values they overwrite, and ``intervals`` have the
+    first and last position, and the first and last byte, of each memory in the arena.
+    """
+
+    def __init__(
+        self, order: Sequence[ExecSymbol], outputs: Sequence[Any], binds: dict[Any, Tensor]
+    ) -> None:
+        self.order, self.binds = order, binds
+        self.slots = list(dict.fromkeys([*all_slots(order), *outputs, *binds]))
+        self.first: dict[Any, int] = {}
+        self.last: dict[Any, int] = {}
+        for k, node in enumerate(order):
+            self.last.update(dict.fromkeys([*node.reads, *node.writes], k))
+            for whole in node.writes:
+                self.first.setdefault(whole, k)
+        lasting = [s for s in self.slots if s not in self.first or s.is_state or s in binds]
+        self.lasting = {*lasting, *outputs}
+        self.intervals: dict[Any, tuple[int, int, int, int]] = {}
+        self._parents: dict[Any, Any] = {}  # a union of sets of symbols in one memory
+        self.overwrites: list[tuple[int, Any]] = []
+        for k, node in enumerate(order):
+            for x, y in _updates(node):
+                self._join(k, x, y)
+        updated = {self.group(x) for _, x in self.overwrites}
+        for k, node in enumerate(order):
+            if node.command.row.name not in ("graph", "custom"):
+                self._share(k, node, updated)
+
+    def group(self, slot: Any) -> Any:
+        """Return the symbol that stands for all that are in one memory with a whole."""
+        while slot in self._parents:
+            slot = self._parents[slot]
+        return slot
+
+    def _join(self, k: int, x: Any, y: Any) -> None:
+        """Let node ``k`` write ``y`` over ``x``."""
+        if self.group(x) is not self.group(y):
+            self._parents[self.group(y)] = self.group(x)
+        self.overwrites.append((k, x))
+
+    def _share(self, k: int, node: ExecSymbol, updated: set[Any]) -> None:
+        """Let outputs of a node be in the memory of inputs that nothing needs any more."""
         taken: set[int] = set()
         for i, j in sorted(allows_inplace(node.command, node.params)):
             x = node.inputs[i] if i < len(node.inputs) else None
             y = node.outputs[j] if j < len(node.outputs) else None
             free = (
                 x is not None and y is not None and x.base is None and y.base is None
-                and x not in lasting and last[x] == k and y.fill is None
-                and not {id(groups.of(x)), id(groups.of(y))} & updated
+                and x not in self.lasting and self.last[x] == k and y.fill is None
+                and not {self.group(x), self.group(y)} & updated
                 and not {i, ~j} & taken
-                and (y not in lasting or y not in binds and not y.is_state)
+                and (y not in self.lasting or y not in self.binds and not y.is_state)
                 and sum(each is x for each in node.inputs) == 1
             )  # fmt: skip
             if free:
-                groups.join(x, y)
-                overwrites.append((k, x))
+                self._join(k, x, y)
                 taken |= {i, ~j}
-    return groups, overwrites
 
+    def arena(self, allocate: Callable[[int], Any] | None) -> TensorArena:
+        """Place what is not bound in one arena, and return the tensors of all wholes."""
+        members: dict[Any, list[Any]] = {}
+        for slot in self.slots:
+            members.setdefault(self.group(slot), []).append(slot)
+        bound: dict[Any, Tensor] = {}
+        for s, tensor in self.binds.items():
+            first = bound.setdefault(self.group(s), tensor)
+            if first.address != tensor.address:
+                raise ArgumentError(
+                    f"{s} is the new value of a symbol in its memory, and the two are bound to "
+                    "different tensors; bind one of them"
+                )
+        planned = [key for key in members if key not in bound]
+        sizes, lives = [key.param.bytes for key in planned], []
+        for key in planned:
+            each, steps = members[key], len(self.order)
+            # An output lives from its first write to the end; what nothing writes, for all runs.
+            begins = min([self.first.get(s, -1) for s in each])
+            if any(s.is_state or (s in self.lasting and s not in self.first) for s in each):
+                begins = -1
+            keeps = any(s in self.lasting for s in each)
+            lives.append((begins, steps if keeps else max([self.last[s] for s in each])))
+        offsets, size = place(sizes, lives, ALIGNMENT)
+        whole = memory(size, allocate)
+        arrays = {key: tensor.memory for key, tensor in bound.items()}
+        residents = {key: tensor.resident for key, tensor in bound.items()}
+        for key, offset, length, life in zip(planned, offsets, sizes, lives, strict=True):
+            flat = whole[offset : offset + length]
+            arrays[key] = flat.view(key.param.dtype).reshape(key.shape)
+            self.intervals[key] = (*life, offset, offset + length)
+            if any(s in self.lasting and s.param.device.startswith("gpu") for s in members[key]):
+                residents[key] = Resident(arrays[key])
+        tensors = {}
+        for s in self.slots:
+            key, param = self.group(s), s.param
+            tensors[s] = Tensor(arrays[key], format=param.format, device=param.device)
+            tensors[s].resident = residents.get(key)
+        return TensorArena(tensors, self.lasting, size)
 
-def _memory(
-    slots: Sequence[Any], groups: _Groups, lasting: set[Any], binds: dict[TensorSymbol, Tensor],
-    first: dict[Any, int], last: dict[Any, int], steps: int,
-) -> tuple[dict[Any, Any], int, dict[Any, tuple[int, int, int, int]]]:  # fmt: skip
-    """Return the array of each set of symbols, the arena's bytes, and where and when each lives."""
-    members: dict[Any, list[Any]] = {}
-    for slot in slots:
-        members.setdefault(groups.of(slot), []).append(slot)
-    arrays: dict[Any, Any] = {}
-    planned, sizes, lives = [], [], []
-    for key, each in members.items():
-        bound = [binds[s].array for s in each if s in binds]
-        if bound:
-            arrays[key] = bound[0]
-            continue
-        # An output lives from its first write to the end; what nothing writes, for all runs.
-        keeps = any(s in lasting for s in each)
-        begins = min([first.get(s, -1) for s in each])
-        if any(s.is_state or (s in lasting and s not in first) for s in each):
-            begins = -1
-        planned.append(key)
-        sizes.append(key.param.bytes)
-        lives.append((begins, steps if keeps else max([last.get(s, steps) for s in each])))
-    offsets, size = place(sizes, lives, ALIGNMENT)
-    whole = memory(size)
-    intervals = {}
-    for key, offset, (begin, end), length in zip(planned, offsets, lives, sizes, strict=True):
-        flat = whole[offset : offset + length]
-        arrays[key] = flat.view(key.param.dtype).reshape(key.shape)
-        intervals[key] = (begin, end, offset, offset + length)
-    return arrays, size, intervals
+    def concrete_nodes(
+        self, made: Graph, arena: TensorArena, following: dict[Any, list[Any]]
+    ) -> dict[ExecSymbol, Exec]:
+        """Add nodes and edges to the concrete graph.
 
-
-def _concrete_nodes(
-    made: Graph, order: Sequence[ExecSymbol], arena: TensorArena, slots: Sequence[Any],
-    written: set[Any],
-) -> tuple[dict[ExecSymbol, Exec], dict[Any, Exec]]:  # fmt: skip
-    """Add nodes to the concrete graph; a whole that is written in parts is filled before."""
-    tensor: Callable[[Any], Any] = lambda s: None if s is None else arena.tensor(s)  # noqa: E731
-    parts = {
-        root(y) for node in order for y in node.outputs if y is not None and y.base is not None
-    }
-    fills: dict[Any, Exec] = {}
-    for s in slots:
-        if s in written and (s in parts or s.fill is not None):
-            value = cmd.set(value=s.fill or 0.0, shape=s.shape, dtype=s.param.dtype)
-            fills[s] = made.exec(value, [], [arena.tensor(s)], f"fill_{s.name}")
-    nodes: dict[ExecSymbol, Exec] = {}
-    for node in order:
-        new = made.exec(
-            node.command, list(map(tensor, node.inputs)), list(map(tensor, node.outputs)), node.name
-        )
-        new.params = list(node.params)
-        nodes[node] = new
-        for s in [*node.inputs, *node.outputs]:
-            if s is not None and root(s) in fills:
-                made.concat(fills[root(s)], new)
-    return nodes, fills
-
-
-def _add_edges(
-    graph: SymbolicGraph, order: Sequence[ExecSymbol], nodes: dict[ExecSymbol, Exec],
-    fills: dict[Any, Exec], intervals: dict[Any, tuple[int, int, int, int]], groups: _Groups,
-    overwrites: Sequence[tuple[int, Any]],
-) -> None:  # fmt: skip
-    """Add the edges of the symbolic graph, and those by which memory is free when it is reused."""
-    made = next(iter(nodes.values())).graph if nodes else graph
-    following = graph.followers()
-    for node in order:
-        for each in following[node]:
-            if each in nodes:
-                made.concat(nodes[node], nodes[each])
-    users: dict[Any, list[int]] = {}
-    for k, node in enumerate(order):
-        for s in [*node.inputs, *node.outputs]:
-            if s is not None:
-                users.setdefault(groups.of(root(s)), []).append(k)
-    for k, x in overwrites:  # all that read the old value run before
-        for j, node in enumerate(order):
-            if j != k and any(s is not None and root(s) is x for s in node.inputs):
-                made.concat(nodes[node], nodes[order[k]])
-    keys = sorted(intervals, key=lambda key: intervals[key][0])
-    for a in keys:
-        for b in keys:
-            early, late = intervals[a], intervals[b]
+        A whole that is written in parts is filled before. Memory that is used again is free then.
+        """
+        tensors: Callable[[Any], Any] = lambda slots: [s and arena.tensor(s) for s in slots]  # noqa: E731
+        parts = {root(y) for n in self.order for y in n.outputs if y is not None and y.base}
+        fills: dict[Any, Exec] = {}
+        for s in self.first:
+            if s in parts or s.fill is not None:
+                value = cmd.set(value=s.fill or 0.0, shape=s.shape, dtype=s.param.dtype)
+                fills[s] = made.exec(value, [], [arena.tensor(s)], f"fill_{s.name}")
+        nodes: dict[ExecSymbol, Exec] = {}
+        users: dict[Any, dict[ExecSymbol, None]] = {}
+        for node in self.order:
+            new = made.exec(node.command, tensors(node.inputs), tensors(node.outputs), node.name)
+            new.params, nodes[node] = list(node.params), new
+            for whole in [*node.reads, *node.writes]:
+                users.setdefault(self.group(whole), {})[node] = None
+                if whole in fills:
+                    made.concat(fills[whole], new)
+        for node in self.order:
+            for each in following[node]:
+                if each in nodes:
+                    made.concat(nodes[node], nodes[each])
+        for k, x in self.overwrites:  # all that read the old value run before
+            for node in self.order:
+                if node is not self.order[k] and x in node.reads:
+                    made.concat(nodes[node], nodes[self.order[k]])
+        keys = sorted(self.intervals, key=lambda key: self.intervals[key][0])
+        for a, b in product(keys, keys):
+            early, late = self.intervals[a], self.intervals[b]
             if early[1] < late[0] and early[2] < late[3] and late[2] < early[3]:
-                targets = [nodes[order[late[0]]]]
-                targets += [fill for s, fill in fills.items() if groups.of(s) is b]
-                for k in dict.fromkeys(users.get(a, ())):
-                    for target in targets:
-                        made.concat(nodes[order[k]], target)
+                targets = [nodes[self.order[late[0]]]]
+                targets += [fill for s, fill in fills.items() if self.group(s) is b]
+                for user, target in product(users.get(a, ()), targets):
+                    made.concat(nodes[user], target)
+        return nodes

@@ -27,9 +27,9 @@ def add_gradients(
     depends = {root(x) for x in wrt}
     between: list[ExecSymbol] = []
     for node in order:
-        if any(x is not None and root(x) in depends for x in node.inputs):
+        if depends.intersection(node.reads):
             between.append(node)
-            depends |= {root(y) for y in node.outputs if y is not None}
+            depends.update(node.writes)
     found: dict[TensorSymbol, list[TensorSymbol]] = {}
     for loss in losses:
         ones = graph.tensor(loss.param, name=f"d_{loss.name}")
@@ -81,7 +81,7 @@ def _add_backward(
     read = [v if k in needed else None for k, v in enumerate(values)]
     stated = [p if k in needed or len(seeds) <= k < len(seeds) + len(node.inputs) else None
               for k, p in enumerate(params)]  # fmt: skip
-    made = graph._add(command, read, stated, None, f"{node.name}_backward")
+    made = graph.add(command, read, stated, None, f"{node.name}_backward")
     for k, x in enumerate(node.inputs):
         gradient = made.outputs[k]
         if x is None or gradient is None or root(x) not in depends:
@@ -107,9 +107,8 @@ def _same_part(x: TensorSymbol, whole: TensorSymbol) -> TensorSymbol:
     """Return the part of ``whole`` that ``x`` is of its whole."""
     if x.base is None:
         return whole
-    base = _same_part(x.base, whole)
-    param = TensorParam(x.shape, whole.param.dtype, x.param.format, x.param.device)
-    return TensorSymbol(param, f"{whole.name}_part", base, x.part)
+    assert x.part is not None
+    return _same_part(x.base, whole).part_symbol(x.part)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ....errors import ArgumentError, OrderError
@@ -11,6 +13,9 @@ from ..commands.facts import infer_params
 from ..graph_base import GraphBase, GraphNode
 from ..lowering import root
 from ..tensors import Part, Tensor, TensorParam, part_of
+
+Hook = Callable[[Any], Any]
+HOOKED = ("tensor", "alias", "exec")
 
 
 class TensorSymbol:
@@ -21,12 +26,14 @@ class TensorSymbol:
     """
 
     def __init__(
-        self, param: TensorParam, name: str, base: TensorSymbol | None = None,
-        part: Part | None = None, fill: float | None = None, is_state: bool = False,
+        self, graph: SymbolicGraph, param: TensorParam, name: str,
+        base: TensorSymbol | None = None, part: Part | None = None, fill: float | None = None,
+        is_state: bool = False,
     ) -> None:  # fmt: skip
-        self.param, self.name = param, name
+        self.graph, self.param, self.name = graph, param, name
         self.base, self.part = base, part
         self.fill, self.is_state = fill, is_state
+        graph.created("tensor" if base is None else "alias", self)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -38,9 +45,12 @@ class TensorSymbol:
         stride: Sequence[int] | None = None, name: str | None = None,
     ) -> TensorSymbol:  # fmt: skip
         """Return a symbol of a part, as ``Tensor.view``: a box, or without ``offset`` a reshape."""
-        part = part_of(self.shape, shape, offset, stride)
-        param = TensorParam(part.shape, self.param.dtype, self.param.format, self.param.device)
-        return TensorSymbol(param, name or f"{self.name}_part", self, part)
+        return self.part_symbol(part_of(self.shape, shape, offset, stride), name)
+
+    def part_symbol(self, part: Part, name: str | None = None) -> TensorSymbol:
+        """Return a symbol of a part."""
+        param = replace(self.param, shape=part.shape)
+        return TensorSymbol(self.graph, param, name or f"{self.name}_part", self, part)
 
     def __repr__(self) -> str:
         return f"<symbol {self.name} {self.param}>"
@@ -60,6 +70,32 @@ class SymbolicGraph(GraphBase):
     def __init__(self, name: str = "graph") -> None:
         super().__init__(name)
         self.gradients: dict[TensorSymbol, TensorSymbol] = {}
+        self.hooks: dict[str, Hook] = {}
+
+    def set_hook(self, kind: str, hook: Hook | None) -> Hook | None:
+        """Call ``hook`` with each new symbol or node of a kind; return the hook that it replaces.
+
+        The kinds are "tensor", "alias" and "exec". None ends it.
+        """
+        if kind not in HOOKED:
+            raise ArgumentError(
+                f"set_hook: {kind!r} is nothing that is created; give one of {', '.join(HOOKED)}"
+            )
+        before = self.hooks.pop(kind, None)
+        if hook is not None:
+            self.hooks[kind] = hook
+        return before
+
+    def created(self, kind: str, made: Any) -> None:
+        """Call the hook of a kind with a new symbol or node."""
+        if kind in self.hooks:
+            self.hooks[kind](made)
+
+    def add_node(self, node: Any) -> Any:
+        """Add a node of this graph."""
+        super().add_node(node)
+        self.created("exec", node)
+        return node
 
     def tensor(
         self, shape: Sequence[int] | TensorParam, dtype: Any = "float32", *,
@@ -69,7 +105,7 @@ class SymbolicGraph(GraphBase):
         """Return a new symbol of a tensor."""
         if not isinstance(shape, TensorParam):
             shape = TensorParam(tuple(shape), dtype, format, device)
-        return TensorSymbol(shape, name or "tensor", None, None, fill, is_state)
+        return TensorSymbol(self, shape, name or "tensor", None, None, fill, is_state)
 
     def exec(
         self, command: Command, inputs: Sequence[TensorSymbol | None],
@@ -81,13 +117,14 @@ class SymbolicGraph(GraphBase):
         ``OrderError`` for a symbol that is written twice.
         """
         params = [None if x is None else x.param for x in inputs]
-        return self._add(command, inputs, params, outputs, name).outputs
+        return self.add(command, inputs, params, outputs, name).outputs
 
-    def _add(
+    def add(
         self, command: Command, inputs: Sequence[TensorSymbol | None],
         params: Sequence[TensorParam | None], outputs: Sequence[TensorSymbol | None] | None,
-        name: str | None,
+        name: str | None = None,
     ) -> ExecSymbol:  # fmt: skip
+        """Add a node and return it, as ``exec``; ``params`` are also of inputs that are None."""
         name = name or f"{command.name}{len(self.nodes)}"
         given = [None] * 0 if outputs is None else [None if y is None else y.param for y in outputs]
         command = command.filled(given)
@@ -108,8 +145,7 @@ class SymbolicGraph(GraphBase):
                 self._refuse_second_write(name, y)
         node = ExecSymbol(self, command, inputs, outputs, name)
         node.params = list(params)
-        self.add_node(node)
-        return node
+        return self.add_node(node)
 
     def _refuse_second_write(self, name: str, symbol: TensorSymbol) -> None:
         whole = root(symbol)
@@ -184,19 +220,60 @@ class SymbolicGraph(GraphBase):
 
         return simplify(self, outputs, passes)
 
+    def dup(
+        self, substitute: Callable[[ExecSymbol], Command | None] = lambda node: None
+    ) -> tuple[SymbolicGraph, dict[TensorSymbol, TensorSymbol]]:
+        """Return a copy of the graph, and the symbols of the copy by those of this graph.
+
+        Where ``substitute`` returns a command for a node, the copy of the node has that one.
+        """
+        from .passes import duplicate
+
+        return duplicate(self, substitute)
+
     def compile(
         self, outputs: Sequence[TensorSymbol] = (), binds: dict[TensorSymbol, Tensor] | None = None,
         *, sources: Sequence[ExecSymbol] | None = None,
         destinations: Sequence[ExecSymbol] | None = None, memory: int | str | None = None,
+        allocate: Callable[[int], Any] | None = None,
     ) -> Any:  # fmt: skip
         """Return ``(graph, tensor_arena, exec_arena)``: a concrete graph and its memory.
 
         ``outputs`` keep their values after a run. Symbols in ``binds`` live in the memory of the
-        tensors given. ``memory`` bounds the memory of a run as one computation.
+        tensors given. ``memory`` bounds the memory of a run as one computation. The arena is in
+        what ``allocate`` returns for a number of bytes, such as a ``bytearray``, a mapped file or
+        shared memory: a writable buffer that is alive as long as the arena.
         """
         from .compiling import compile_graph
 
-        return compile_graph(self, outputs, binds or {}, sources, destinations, memory)
+        return compile_graph(self, outputs, binds or {}, sources, destinations, memory, allocate)
+
+    # Files ----------------------------------------------------------------------------------------
+
+    def write(
+        self, path: str | os.PathLike[str], symbols: Mapping[str, TensorSymbol] | None = None,
+        binds: Mapping[TensorSymbol, Tensor] | None = None,
+    ) -> None:  # fmt: skip
+        """Write the graph to a file, with the names of ``symbols``, and tensors that are bound.
+
+        Loops, branches and functions of ``cmd.custom`` are written as the ops that they build; a
+        file runs no code.
+        """
+        from .files import write_graph
+
+        write_graph(self, path, symbols or {}, binds or {})
+
+    @staticmethod
+    def read(
+        path: str | os.PathLike[str],
+    ) -> tuple[SymbolicGraph, dict[str, TensorSymbol], dict[TensorSymbol, Tensor]]:
+        """Return the graph in a file, its symbols by name, and the tensors for ``compile``.
+
+        Raises ``CheckpointError`` for a file that is damaged or has no graph.
+        """
+        from .files import read_graph
+
+        return read_graph(path)
 
 
 def _overlap(a: TensorSymbol, b: TensorSymbol) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ....errors import ArgumentError
@@ -44,7 +45,8 @@ def replaced_by(replaced: Replaced, symbol: TensorSymbol) -> TensorSymbol:
     base = replaced_by(replaced, symbol.base)
     if base is symbol.base:
         return symbol
-    replaced[symbol] = TensorSymbol(symbol.param, symbol.name, base, symbol.part)
+    assert symbol.part is not None
+    replaced[symbol] = base.part_symbol(symbol.part, symbol.name)
     return replaced[symbol]
 
 
@@ -86,8 +88,8 @@ def _prune(graph: SymbolicGraph, outputs: Sequence[TensorSymbol]) -> Replaced:
     """Remove nodes that no output needs."""
     needed = {root(s) for s in outputs}
     for node in reversed(graph.topsort()):
-        if any(y is not None and root(y) in needed for y in node.outputs):
-            needed |= {root(x) for x in node.inputs if x is not None}
+        if needed.intersection(node.writes):
+            needed.update(node.reads)
         else:
             graph.remove_node(node)
     return {}
@@ -192,6 +194,54 @@ def memory_compression(graph: SymbolicGraph) -> int:
     return found
 
 
+# Copies -------------------------------------------------------------------------------------------
+
+
+def _mover(
+    graph: SymbolicGraph, known: Replaced, suffix: str = "", device: str | None = None,
+    moves: Callable[[TensorSymbol], bool] = lambda whole: True,
+) -> Callable[[Any], Any]:  # fmt: skip
+    """Return a function that copies a symbol of a whole that moves into a graph, once."""
+
+    def moved(s: TensorSymbol | None) -> TensorSymbol | None:
+        if s is None or not moves(root(s)):
+            return s
+        if s not in known:
+            param = s.param if device is None else replace(s.param, device=device)
+            name, base = s.name + suffix, moved(s.base)
+            known[s] = TensorSymbol(graph, param, name, base, s.part, s.fill, s.is_state)
+        return known[s]
+
+    return moved
+
+
+def _copied(
+    graph: SymbolicGraph, node: ExecSymbol, moved: Callable[[Any], Any], suffix: str = "",
+    command: Command | None = None,
+) -> ExecSymbol:  # fmt: skip
+    """Add a copy of a node on moved symbols to a graph."""
+    inputs, outputs = list(map(moved, node.inputs)), list(map(moved, node.outputs))
+    made = ExecSymbol(graph, command or node.command, inputs, outputs, node.name + suffix)
+    made.params = list(node.params)
+    graph.add_node(made)
+    return made
+
+
+def duplicate(
+    graph: SymbolicGraph, substitute: Callable[[ExecSymbol], Command | None]
+) -> tuple[SymbolicGraph, Replaced]:
+    """Return a copy of a graph, and its symbols by those of the graph."""
+    made, known = SymbolicGraph(graph.name), Replaced()
+    moved = _mover(made, known)
+    nodes = {n: _copied(made, n, moved, command=substitute(n)) for n in graph.nodes}
+    for node, following in graph.edges.items():
+        made.edges[nodes[node]] = {nodes[each]: None for each in following}
+    made.set_sources([nodes[node] for node in graph.sources])
+    made.set_destinations([nodes[node] for node in graph.destinations])
+    made.gradients = {moved(x): moved(d) for x, d in graph.gradients.items()}
+    return made, known
+
+
 # Replicas -----------------------------------------------------------------------------------------
 
 
@@ -213,8 +263,7 @@ def data_parallel(
     copied: list[ExecSymbol] = []
     summed: set[TensorSymbol] = set()
     for node in order:
-        reads = {root(x) for x in node.inputs if x is not None}
-        writes = {root(y) for y in node.outputs if y is not None}
+        reads, writes = set(node.reads), set(node.writes)
         if not (reads & summed) and (reads & per_replica or not reads):
             copied.append(node)
             per_replica |= writes
@@ -223,22 +272,10 @@ def data_parallel(
             summed |= writes
     maps: list[Replaced] = [{}]
     for k, device in enumerate(devices[1:], 1):
-        new: Replaced = {}
-
-        def moved(s: Any, k: int = k, device: str = device, new: Replaced = new) -> Any:
-            if s is None or root(s) not in per_replica:
-                return s
-            if s not in new:
-                base = None if s.base is None else moved(s.base)
-                param = type(s.param)(s.shape, s.param.dtype, s.param.format, device)
-                new[s] = TensorSymbol(param, f"{s.name}_{k}", base, s.part, s.fill, s.is_state)
-            return new[s]
-
+        new, suffix = Replaced(), f"_{k}"
+        moved = _mover(graph, new, suffix, device, per_replica.__contains__)
         for node in copied:
-            made = ExecSymbol(graph, node.command, [], [], f"{node.name}_{k}")
-            made.inputs = list(map(moved, node.inputs))
-            made.outputs, made.params = list(map(moved, node.outputs)), list(node.params)
-            graph.add_node(made)
+            _copied(graph, node, moved, suffix)
         maps.append(new)
     for g in gradients:
         parts = [g, *[new[g] for new in maps[1:]]]

@@ -1,4 +1,4 @@
-"""Reductions over dimensions, and losses of each row of a batch."""
+"""Reductions over dimensions, losses of each row of a batch, and histograms."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from typing import Any
 
 import geon
 
-from ....errors import AxisError
-from ...positional.functions import argument
-from ...positional.indexing import gather
-from ...positional.picking import numbers
-from ...positional.programs import cast
-from ...positional.reductions import along, reduce
-from ...positional.reshaping import reshape, unsqueeze
-from ...positional.values import Value
-from .command import CommandRow
-from .common import constant, ew, positions, rows_sum
-
-INDEX = "int32"  # the dtype of positions, as in the original
+from ....errors import ArgumentError, AxisError
+from ..functions import argument
+from ..indexing import gather
+from ..picking import numbers
+from ..programs import cast
+from ..reductions import along, reduce
+from ..reshaping import reshape, unsqueeze
+from ..values import Value, array, as_array
+from .common import INDEX, constant, ew, positions, rows_sum
 
 
 def reduction(f: Callable[..., Any]) -> Callable[..., Value]:
@@ -26,11 +23,11 @@ def reduction(f: Callable[..., Any]) -> Callable[..., Value]:
     return lambda x, *, axes=None: reduce(f, x, positions(x, axes))
 
 
-def _has_nan(t: geon.Tensor, axes: Any) -> geon.Tensor:
+def has_nan(t: geon.Tensor, axes: Any) -> geon.Tensor:
     return geon.cast(geon.any(geon.isnan(t), axes), INDEX)
 
 
-def _place(f: Callable[..., Any]) -> Callable[..., Value]:
+def place(f: Callable[..., Any]) -> Callable[..., Value]:
     return lambda x, *, axis=-1: cast(argument(f, x, positions(x, axis)[0], True), INDEX)
 
 
@@ -119,22 +116,26 @@ def masked_fill(a: Value, mask: Value, *, eq: float = 0, fill: float = 0.0) -> V
     )
 
 
-LOSS = ("loss", "y")
-ROWS = [
-    CommandRow("reduce_sum", reduction(geon.sum)),
-    CommandRow("reduce_mean", reduction(geon.mean)),
-    CommandRow("reduce_max", reduction(geon.max)),
-    CommandRow("reduce_min", reduction(geon.min)),
-    CommandRow("reduce_norm2", reduction(geon.L2_norm)),
-    CommandRow("reduce_isnan", reduction(_has_nan)),
-    CommandRow("argmax", _place(geon.argmax)),
-    CommandRow("argmin", _place(geon.argmin)),
-    CommandRow("binary_crossentropy", binary_crossentropy, ("loss",)),
-    CommandRow("categorical_crossentropy", categorical_crossentropy, ("loss",)),
-    CommandRow("sigmoid_binary_crossentropy", sigmoid_binary_crossentropy, LOSS),
-    CommandRow("softmax_crossentropy", softmax_crossentropy, LOSS),
-    CommandRow("mse", mse, ("loss",)),
-    CommandRow("smooth_l1", smooth_l1, ("loss",)),
-    CommandRow("index_select", index_rows),
-    CommandRow("masked_fill", masked_fill),
-]
+def histogram(
+    x: Value, *, bins: int = 10, min: float = 0.0, max: float = 1.0, edges: Any = None
+) -> tuple[Value, Value]:
+    """Return counts below, in each part, and above; and least, largest, sum and sum of squares.
+
+    Parts are equally wide from ``min`` to ``max``, or between the ascending ``edges``. Each has its
+    lower edge; the last one does not have its upper edge.
+    """
+    bounds = list(edges) if edges is not None else [
+        min + (max - min) * k / bins for k in range(bins + 1)
+    ]  # fmt: skip
+    if sorted(bounds) != bounds or len(bounds) < 2:
+        raise ArgumentError(f"the edges {bounds} do not rise; give min < max, or rising edges")
+    axis = geon.Axis("bin", len(bounds) + 1)
+    given = as_array(x).tensor
+    edge = geon.constant(bounds, [geon.Axis("edge", len(bounds))], x.dtype)
+    place = geon.searchsorted(edge, given, side="right")
+    counts = geon.bincount(place, axis) if len(given.axes) else geon.cast(
+        geon.equal(geon.iota(axis), place), "int64"
+    )  # fmt: skip
+    sums = [geon.min(given), geon.max(given), geon.sum(given), geon.sum(geon.square(given))]
+    whole = geon.stack([geon.cast(s, "float32") for s in sums], geon.Axis("statistic", 4))
+    return cast(array(counts, [axis]), INDEX), array(whole, ["statistic"])

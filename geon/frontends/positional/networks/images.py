@@ -7,11 +7,10 @@ from typing import Any
 import geon
 
 from ....errors import ArgumentError, AxisError
-from ...positional import movement
-from ...positional.reshaping import reshape, unsqueeze
-from ...positional.sliding import Slide, convolve, pooled
-from ...positional.values import Value, array, as_array
-from .command import CommandRow
+from .. import movement
+from ..reshaping import reshape, transpose, unsqueeze
+from ..sliding import Slide, convolve, pooled
+from ..values import Value, array, as_array
 from .common import channels_back, channels_first, ew, pair, sizes
 
 
@@ -93,7 +92,9 @@ def convolution_transpose(
     return channels_back(_biased(found, bias), layout, x)
 
 
-def _pool(f: Any) -> Any:
+def pool(f: Any) -> Any:
+    """Return the function that pools images by ``f(tensor, windows)``, as ``geon.max_pool``."""
+
     def build(
         x: Value, *, size: Any = 2, stride: Any = None, border: Any = 0, format: str | None = None
     ) -> Value:
@@ -140,23 +141,13 @@ def pad(x: Value, *, type: str = "zero", begin: Any = (), end: Any = ()) -> Valu
     return movement.pad(x, list(zip(before, after, strict=True)), PADS[type], 0)
 
 
-def solve_hint(size: Any, given: tuple[int, int], wanted: tuple[int, int]) -> dict[str, Any]:
-    """Return stride and border for which windows over lengths ``given`` give ``wanted``."""
-    strides, before, after = [], [], []
-    for length, n, m in zip(pair(size), given, wanted, strict=True):
-        step = max(1, (n + m // 2) // m)
-        missing = max(0, (m - 1) * step + length - n)
-        strides.append(step)
-        before.append(missing // 2)
-        after.append(missing - missing // 2)
-    return {"stride": tuple(strides), "border": (tuple(before), tuple(after))}
-
-
-ROWS = [
-    CommandRow("convolution", convolution),
-    CommandRow("convolution_transpose", convolution_transpose),
-    CommandRow("average_pool", _pool(lambda t, w: geon.average_pool(t, w, count_pad=False))),
-    CommandRow("max_pool", _pool(geon.max_pool)),
-    CommandRow("upsample", upsample),
-    CommandRow("pad", pad),
-]
+def format_transform(x: Value, *, to: str = "NCHW", format: str | None = None) -> Value:
+    """Return ``x`` with its dimensions in the order of another layout."""
+    given = format or "NHWC"
+    wanted = {"NHWC", "NCHW", "CHWN"}
+    if to not in wanted or len(x.shape) not in (3, 4):
+        raise ArgumentError(
+            f"{x} from {given} to {to!r}: give 3 or 4 dimensions, and one of {sorted(wanted)}"
+        )
+    letters = [letter for letter in given if len(x.shape) == 4 or letter != "N"]
+    return transpose(x, [letters.index(letter) for letter in to if letter in letters])

@@ -1,4 +1,4 @@
-"""Conversions that functions of several commands share."""
+"""What functions of networks share: positions, layouts of images, constants."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import geon
 
 from ....errors import ArgumentError
-from ...positional.elementwise import elementwise
-from ...positional.reductions import reduce
-from ...positional.reshaping import reshape, transpose
-from ...positional.values import PositionalArray, Value, as_array, host, position
+from ..elementwise import elementwise
+from ..reductions import reduce
+from ..reshaping import reshape, transpose
+from ..values import PositionalArray, Value, as_array, host, position
 
 ew = elementwise
+INDEX = "int32"  # the dtype of positions in results
 
 
 def positions(value: Value, axes: Any) -> list[int]:
@@ -27,6 +28,12 @@ def positions(value: Value, axes: Any) -> list[int]:
 def scaled(x: Value, factor: float) -> Value:
     """Return ``factor * x`` in the dtype of ``x``."""
     return x if factor == 1 else ew(lambda t: geon.cast(t * factor, t.dtype), x)
+
+
+def turned(x: Value) -> Value:
+    """Return ``x`` with its last two dimensions exchanged."""
+    rank = len(x.shape)
+    return transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else x
 
 
 def rows_sum(x: Value, how: str = "sum") -> Value:

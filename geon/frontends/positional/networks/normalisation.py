@@ -8,11 +8,10 @@ from typing import Any
 import geon
 
 from ....errors import ArgumentError
-from ...positional.programs import cast
-from ...positional.reductions import reduce
-from ...positional.reshaping import reshape
-from ...positional.values import Value
-from .command import CommandRow
+from ..programs import cast
+from ..reductions import reduce
+from ..reshaping import reshape
+from ..values import Value
 from .common import channel_position, ew, optional, positions
 
 
@@ -117,12 +116,3 @@ def rmsnorm(
     squares = reduce(geon.mean, ew(geon.square, given), positions(x, axes))
     inverse = ew(lambda v: geon.rsqrt(v + epsilon), squares)
     return _affine(ew(geon.multiply, given, inverse), scale, None, x.dtype), inverse
-
-
-SAVED = ("y", "saved_mean", "saved_inv_std")
-ROWS = [
-    CommandRow("batch_norm", batch_norm, ("y", "mean", "var", "saved_mean", "saved_inv_std")),
-    CommandRow("layer_norm", layer_norm, SAVED),
-    CommandRow("group_norm", group_norm, SAVED),
-    CommandRow("rmsnorm", rmsnorm, ("y", "saved_inv_std")),
-]

@@ -7,14 +7,13 @@ from typing import Any
 import geon
 
 from ....errors import AxisError
-from ...positional.elementwise import chain
-from ...positional.movement import Part, concat, slices
-from ...positional.products import matmul
-from ...positional.reductions import along
-from ...positional.reshaping import reshape, transpose, unsqueeze
-from ...positional.values import Value
-from .command import CommandRow
-from .common import constant, ew, optional, positions, scaled
+from ..movement import Part, concat, slices
+from ..products import matmul
+from ..reductions import along
+from ..reshaping import reshape, unsqueeze
+from ..reshaping import transpose as reordered
+from ..values import Value
+from .common import constant, ew, optional, positions, scaled, turned
 
 
 def add(a: Value, b: Value | None = None, *, p: float = 1.0, q: float = 1.0) -> Value:
@@ -42,12 +41,6 @@ def cmul(a: Value, b: Value) -> Value:
     ]
     whole = concat([unsqueeze(each, [last + 1]) for each in parts], last + 1)
     return reshape(whole, [*whole.shape[:last], 2 * whole.shape[last]])
-
-
-def turned(x: Value) -> Value:
-    """Return ``x`` with its last two dimensions exchanged."""
-    rank = len(x.shape)
-    return transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else x
 
 
 def gemm(
@@ -81,31 +74,9 @@ def unary(f: Any) -> Any:
     return lambda x: ew(f, x)
 
 
-ROWS = [
-    CommandRow("add", add),
-    CommandRow("mul", mul),
-    CommandRow("cmul", cmul),
-    CommandRow("scalar_mul", lambda x, *, a=1.0: scaled(x, a)),
-    CommandRow("gemm", gemm),
-    CommandRow("ewsum", lambda *xs: chain(geon.add, xs)),
-    CommandRow("ewprod", lambda *xs: chain(geon.multiply, xs)),
-    CommandRow("ewdiv", ewdiv),
-    CommandRow("ewexp", unary(geon.exp)),
-    CommandRow("ewlog", unary(geon.log)),
-    CommandRow("ewsqrt", unary(geon.sqrt)),
-    CommandRow("clamp", clamp),
-    CommandRow("relu", unary(geon.relu)),
-    CommandRow("leaky_relu", lambda x, *, slope=0.01: ew(lambda t: geon.leaky_relu(t, slope), x)),
-    CommandRow("sigmoid", unary(geon.sigmoid)),
-    CommandRow("tanh", unary(geon.tanh)),
-    CommandRow("swish", unary(geon.silu)),
-    CommandRow(
-        "gelu",
-        lambda x, *, tanh=False: ew(
-            lambda t: geon.gelu(t, approximate="tanh" if tanh else "none"), x
-        ),
-    ),
-    CommandRow("softmax", softmax),
-    CommandRow("max", lambda a, b: ew(geon.maximum, a, b)),
-    CommandRow("min", lambda a, b: ew(geon.minimum, a, b)),
-]
+def transpose(x: Value, *, axes: Any = (0, 1)) -> Value:
+    """Return ``x`` with two dimensions exchanged."""
+    first, second = positions(x, axes)
+    order = list(range(len(x.shape)))
+    order[first], order[second] = second, first
+    return reordered(x, order)

@@ -127,7 +127,10 @@ class KernelReads:
         alone = result not in self.reductions and self.is_one_pass(result)
         own = frozenset(result.axes.names) if alone else None
         found = []
+        updates = result.primitive.name == "update"
         for value in self.reads:
+            if updates and value is not self.laid_out.base[result.args[0]]:
+                continue  # the rest of the whole is copied over it first
             if is_bound(value) and not isinstance(value, Leaf):
                 continue
             if value in self.loose or value.dtype is not result.dtype:

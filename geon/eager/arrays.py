@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
@@ -20,25 +19,25 @@ from ..op_graph.nodes import Node, slot_setter
 from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes
 from ..op_graph.values.labels import by_name, dim_names
 from ..op_graph.values.tree import mapped
-from .evaluation import limit, read
-from .memo import find, put
+from .evaluation import keep, limit, read
 from .nodes import (
     ALIAS,
     DETACHED,
     MAX_DEPTH,
     Args,
     CallResult,
+    MemoEntry,
     Recent,
     RecordedNode,
     Type,
     local,
-    pending,
     type_of,
 )
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
 
+MAX_USES = 64  # maximum calls of one first argument that are found again
 _new = object.__new__
 
 
@@ -96,12 +95,6 @@ class EagerArray(Leaf):
         info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
         axes = property(lambda self: self._node.type.axes, doc="Its axes, with their lengths.")
         dtype = property(lambda self: self._node.type.dtype, doc="The dtype of its elements.")
-
-    def __del__(self, pending: dict[RecordedNode, int] = pending) -> None:
-        node = self._node
-        node.shown -= 1
-        if node.value is None and not node.shown:
-            pending.pop(node, None)
 
     def numpy(self) -> Any:
         """Return the value as a NumPy array, which cannot be written."""
@@ -211,14 +204,20 @@ _put_node, _put_site = slot_setter(EagerArray, "_node"), slot_setter(Node, "_sit
 
 
 def handle(node: RecordedNode, site: Site) -> EagerArray:
-    """Return an array of a node, made at a line; the next read of a value computes it."""
-    made: EagerArray = _new(EagerArray)
+    """Return the array of a node, made at a line; the next read of a value computes it."""
+    made: EagerArray
+    if node.shown is not None and (made := node.shown()) is not None:
+        return made  # that of an equal call
+    made = _new(EagerArray)
     _put_node(made, node)
     _put_site(made, site)
     put_notes(made, None)
-    node.shown += 1
+    node.shown = shown = ref(made)
     if node.value is None:
-        pending[node] = get_ident()
+        pending = local.pending
+        pending.append(shown)
+        if len(pending) > pending.limit:
+            pending.remove_dropped()
     return made
 
 
@@ -227,28 +226,32 @@ def computed(result: CallResult, args: Args, site: Site) -> RecordedNode:
     mark = None if local.grad else DETACHED
     if not args:
         return RecordedNode(result, args, result.type, site, None, 1, mark)
-    first, depth = args[0], 0
+    depth = 0
     for arg in args:
         if arg.depth > depth:
             depth = arg.depth
     if depth >= MAX_DEPTH:
         limit(args)
         depth = max([arg.depth for arg in args])
-    count = len(args)
+    first, count, value = args[0], len(args), None
     if count < 3:
         key: Any = result if count == 1 else (result, args[1].serial)
     else:
         key = (result, *[arg.serial for arg in args[1:]])
-    value = None
-    if first.uses is not None:
-        found = find(first, key)
-        if found is not None:
-            node, value = found[1](), found[2]
-            if node is not None and node.mark is mark is None:
-                return node
+    memo = first.memo
+    known = None if memo is None else memo.get(key)
+    if known is not None:
+        equal, value = known(), known.value
+        if equal is not None and equal.mark is mark is None:
+            return equal
     node = RecordedNode(result, args, result.type, site, value, depth + 1, mark)
     if mark is None:
-        put(first, (key, ref(node), value))
+        if memo is None or len(memo) >= MAX_USES:
+            memo = first.memo = {}
+        memo[key] = node.entry = known = MemoEntry(node)
+        known.value = None
+        if value is not None:
+            keep(known, value)
     return node
 
 

@@ -1,20 +1,22 @@
-"""Evaluation: compiled programs that compute pending arrays."""
+"""Evaluation: compiled programs that compute pending arrays, and values that are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from threading import get_ident
 from typing import Any
+from weakref import ref
 
 from ..errors import FeedError, GeonError, GuardError, UnavailableError
 from ..op_graph.core.source_info import describe, user_site
 from ..transformers.base import Transformer, make_transformer
 from . import nodes
-from .memo import keep
-from .nodes import ALIAS, FORGOTTEN, FREED, MAX_DEPTH, Recent, RecordedNode, Tape, lock, pending
+from .nodes import ALIAS, FORGOTTEN, MAX_DEPTH, MemoEntry, Recent, RecordedNode, Tape, local, lock
 
 MAX_PROGRAMS = 512  # maximum compiled programs
+MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
+LARGE_BYTES = 4096  # least bytes of a value that are counted
 
 programs: Recent[Any] = Recent()  # by structure and lengths
 # By structure: the program for all lengths; None before the second ones, False if it states one.
@@ -55,22 +57,17 @@ def transformer() -> Transformer:
 def read(node: RecordedNode) -> Any:
     """Return the value of a node; it is computed with all that is pending in this thread."""
     with lock:
-        if node.value is not None:
-            return node.value
-        if len(pending) == 1 and node in pending and node.result is not ALIAS:
-            _store(node, _computed((node,))[0])
-            del pending[node]
-            return node.value
-        mine = _pending()
-        try:
-            evaluate(mine if node in mine else [node])
-        except GeonError:
-            # An array that cannot be computed must not stop others: it raises if it is read.
-            for other in mine:
-                pending.pop(other, None)
-            if len(mine) == 1:
-                raise
-            evaluate([node])
+        if node.value is None:
+            roots = _pending()
+            if node not in roots:
+                roots.append(node)
+            try:
+                evaluate(roots)
+            except GeonError:
+                # An array that cannot be computed must not stop others: it raises if it is read.
+                if len(roots) == 1:
+                    raise
+                evaluate([node])
         return node.value
 
 
@@ -83,41 +80,40 @@ def sync() -> None:
 def limit(args: Sequence[RecordedNode]) -> None:
     """Compute what is pending, and forget the graph of nodes with too many calls behind them."""
     with lock:
-        evaluate([*dict.fromkeys([*_pending(), *args])])
+        evaluate([node for node in dict.fromkeys([*_pending(), *args]) if node.value is None])
         for node in args:
-            if node.value is not None and node.depth >= MAX_DEPTH:
+            if node.depth >= MAX_DEPTH:
                 node.forget(node.mark or FORGOTTEN)
 
 
 def _pending() -> list[RecordedNode]:
-    """Return the nodes of live arrays of this thread without a value."""
-    me = get_ident()
-    return [node for node, thread in pending.copy().items() if thread == me]
+    """Return the nodes of pending arrays of this thread, which are then no longer pending."""
+    pending = local.pending
+    found = pending.nodes()
+    pending.clear()
+    return found
 
 
 def evaluate(roots: Sequence[RecordedNode]) -> None:
-    """Compute the values of these nodes by one program."""
-    sources = [_source(node) for node in roots]
-    wanted = [node for node in dict.fromkeys(sources) if node.value is None]
-    if wanted:
-        for node, value in zip(wanted, _computed(wanted), strict=True):
-            _store(node, value)
-    for node, source in zip(roots, sources, strict=True):
-        pending.pop(node, None)
-        if node is not source:
-            node.value = source.value
-            if node.mark is not None:
-                node.forget(node.mark)
+    """Compute the values of these nodes, which have none, by one program."""
+    wanted = roots
+    if ALIAS in [node.result for node in roots]:
+        wanted = [node for node in dict.fromkeys(map(_source, roots)) if node.value is None]
+    for k, value in enumerate(_computed(wanted)) if wanted else ():
+        _store(wanted[k], value)
+    if wanted is not roots:
+        for node in [node for node in roots if node.result is ALIAS]:
+            _store(node, _source(node).value)
 
 
 def _store(node: RecordedNode, value: Any) -> None:
     """Give a node its value."""
     value.setflags(write=False)
-    node.value, mark = value, node.mark
-    if node.shown and (mark is None or mark is FREED):
-        keep(node)
-    if mark is not None:
-        node.forget(mark)
+    node.value, entry = value, node.entry
+    if entry is not None and node.shown is not None and node.shown() is not None:
+        keep(entry, value)
+    if node.mark is not None:
+        node.forget(node.mark)
 
 
 def _source(node: RecordedNode) -> RecordedNode:
@@ -135,7 +131,7 @@ def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
     """
     order, values = [*wanted], []
     numbers: dict[RecordedNode, int] = {}
-    chosen = use.chosen or transformer()
+    chosen = transformer()
     key: list[Any] = [chosen, len(order)]
     for node in order:
         numbers[node] = len(numbers)
@@ -153,22 +149,24 @@ def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
                 numbers[arg] = number
             key.append(number)
     exact = tuple(key)
-
-    def tape() -> Tape:
-        return Tape(order, [node for node, number in numbers.items() if number < 0])
-
     program = programs.get(exact)
     if program is None:
-        program = programs.put(exact, _program(chosen, tape(), wanted), MAX_PROGRAMS)
+        made = _program(chosen, _tape(order, numbers), wanted)
+        program = programs.put(exact, made, MAX_PROGRAMS)
     try:
         made = program(*values)
     except GeonError as error:
+        tape = _tape(order, numbers)
         if not isinstance(error, (FeedError, GuardError)):
-            raise _with_lines(chosen, error, tape()) from None
+            raise _with_lines(chosen, error, tape) from None
         # The program for all lengths states one.
-        programs[exact] = _compiled(chosen, tape(), wanted, False, False)
+        programs[exact] = _compiled(chosen, tape, wanted, False, False)
         made = programs[exact](*values)
     return [made] if len(wanted) == 1 else made
+
+
+def _tape(order: Sequence[RecordedNode], numbers: Mapping[RecordedNode, int]) -> Tape:
+    return Tape(order, [node for node, number in numbers.items() if number < 0])
 
 
 def _program(chosen: Transformer, tape: Tape, wanted: Sequence[RecordedNode]) -> Any:
@@ -211,3 +209,64 @@ def _with_lines(chosen: Transformer, error: GeonError, tape: Tape) -> GeonError:
             what = f"the value of {node.result.call.name} at {describe(node.site)}"
             return type(own)(f"{own}\n{what} was asked for at {asked}")
     return type(error)(f"{error}\nits value was asked for at {asked}")
+
+
+# Kept values -------------------------------------------------------------------------------------
+
+
+class KeptValues:
+    """The values that are counted, those not used for longest first, with their bytes.
+
+    They lie beside the first argument of their call and die with it.
+    """
+
+    most, taken = MAX_BYTES, 0
+    sizes: OrderedDict[ref[MemoEntry], int] = OrderedDict()
+
+
+def keep(entry: MemoEntry, value: Any) -> None:
+    """Keep the value of a call to be found again, as the one that was used last."""
+    if not KeptValues.most:
+        return
+    entry.value = value
+    if value.nbytes >= LARGE_BYTES:
+        with lock:
+            known = ref(entry, _forget)
+            _forget(known)
+            KeptValues.sizes[known] = value.nbytes
+            KeptValues.taken += value.nbytes
+            _drop(KeptValues.most)
+
+
+def _forget(known: ref[MemoEntry]) -> None:
+    """Count the value of an entry no longer."""
+    with lock:
+        KeptValues.taken -= KeptValues.sizes.pop(known, 0)
+
+
+def _drop(most: int) -> None:
+    """Drop values until they take ``most`` bytes, also from nodes that no array shows."""
+    while KeptValues.taken > most and KeptValues.sizes:
+        known = next(iter(KeptValues.sizes))
+        _forget(known)
+        entry = known()
+        node = None if entry is None else entry()
+        if entry is not None:
+            entry.value = None
+        hidden = node is not None and (node.shown is None or node.shown() is None)
+        if hidden and node.result is not None:
+            node.value = None
+
+
+def kept_bytes(most: int | None = None) -> int:
+    """Set the bytes of values that are kept to be found again; return the limit before.
+
+    A value that was computed is found again by the same function of the same arrays. 0 keeps none
+    from now on; without an argument the limit stays. Values of arrays in use stay in any case.
+    """
+    before = KeptValues.most
+    if most is not None:
+        with lock:
+            KeptValues.most = most
+            _drop(most)
+    return before

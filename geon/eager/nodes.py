@@ -19,11 +19,32 @@ from ..op_graph.values.tree import mapped
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
+    from .arrays import EagerArray
 
 Value = TypeVar("Value")
 MAX_ENTRIES = 8192  # maximum calls, types and numbers that a table keeps
+MIN_PENDING = 1024  # references to pending arrays from which on those of dropped ones are removed
 MAX_DEPTH = 5000  # maximum calls behind an array: of a program, and of what is remembered
 DETACHED, FREED, FORGOTTEN = "detached", "freed", "forgotten"  # marks where derivatives end
+
+
+class PendingArrays(list["weakref.ref[EagerArray]"]):
+    """References to arrays of a thread that were made without a value since its last read."""
+
+    limit = MIN_PENDING
+
+    def nodes(self) -> list[RecordedNode]:
+        """Return the nodes of the arrays that were neither dropped nor computed."""
+        return [
+            node
+            for known in self
+            if (array := known()) is not None and (node := array._node).value is None
+        ]
+
+    def remove_dropped(self) -> None:
+        """Remove references to other arrays, and raise the length from which on this is done."""
+        self[:] = [node.shown for node in self.nodes() if node.shown is not None]
+        self.limit = max(MIN_PENDING, 2 * len(self))
 
 
 class Local(threading.local):
@@ -34,6 +55,9 @@ class Local(threading.local):
     """
 
     recording, grad = False, True
+
+    def __init__(self) -> None:
+        self.pending = PendingArrays()
 
 
 local = Local()
@@ -172,38 +196,45 @@ serials = itertools.count()
 serial = attrgetter("serial")
 
 
+class MemoEntry(weakref.ref["RecordedNode"]):
+    """A reference to the node of a call, which is found again by it, with a kept ``value``."""
+
+    __slots__ = ("__weakref__", "value")
+
+    value: Any
+
+
 class RecordedNode:
     """A value of the recorded graph: the ``result`` of a call on ``args``, or data without a call.
 
     ``value`` is its array once it is computed. ``mark`` is a ``VariableState`` for a version of a
     variable, or the reason why derivatives end here. ``depth`` counts calls from the data.
-    ``shown`` is the number of arrays that have the node. ``uses`` has the nodes whose first
-    argument it is: their key, which is the rest of the call, a reference, and a kept value. Several
-    are in a dictionary by the key.
+    ``shown`` is a reference to the array that has the node. ``memo`` has the calls whose
+    first argument it is, by the rest of the call; ``entry`` is that of the node.
     """
 
     __slots__ = (
-        "__weakref__", "args", "depth", "mark", "result", "serial", "shown", "site", "type", "uses",
-        "value",
+        "__weakref__", "args", "depth", "entry", "mark", "memo", "result", "serial", "shown",
+        "site", "type", "value",
     )  # fmt: skip
 
-    uses: Any
+    entry: MemoEntry | None
+    memo: dict[Any, MemoEntry] | None
+    shown: weakref.ref[EagerArray] | None
 
     def __init__(
         self, result: Any, args: Args, type: Type, site: Site, value: Any, depth: int, mark: Any
     ) -> None:
         self.result, self.args, self.type, self.site, self.value = result, args, type, site, value
-        self.depth, self.mark, self.uses, self.shown = depth, mark, None, 0
+        self.depth, self.mark, self.entry, self.memo, self.shown = depth, mark, None, None, None
         self.serial = next(serials)
 
     def forget(self, mark: Any) -> None:
         """Drop the graph of a computed value."""
-        self.result, self.args, self.depth, self.mark = None, (), 0, mark
+        self.result, self.args, self.depth, self.mark, self.entry = None, (), 0, mark, None
 
 
 Args = tuple[RecordedNode, ...]
-# Nodes whose arrays are alive and not computed, with the thread that made them.
-pending: dict[RecordedNode, int] = {}
 Step = tuple[CallResult, tuple[int, ...]]  # a result of a call, and the numbers of its arguments
 
 

@@ -92,9 +92,6 @@ class EagerVariable(EagerArray):
         else:
             super().__setattr__(attribute, value)
 
-    def __del__(self, *_: Any) -> None:
-        """Leave the version pending: the variable still has it."""
-
     def assign(self, value: Any) -> None:
         """Assign a value: an array, a number, or data over the variable's axes."""
         if not isinstance(value, Op) and np.ndim(value):

@@ -172,7 +172,7 @@ def test_pending_arrays_are_computed_together_and_dropped_ones_not():
     gone = geon.exp(x)
     del gone
     float(y.sum())
-    assert z._node.value is not None and not nodes.pending
+    assert z._node.value is not None and not nodes.local.pending
     eager.sync()
 
 

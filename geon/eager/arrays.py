@@ -205,10 +205,10 @@ _put_node, _put_site = slot_setter(EagerArray, "_node"), slot_setter(Node, "_sit
 
 def handle(node: RecordedNode, site: Site) -> EagerArray:
     """Return the array of a node, made at a line; the next read of a value computes it."""
-    made: EagerArray
-    if node.shown is not None and (made := node.shown()) is not None:
-        return made  # that of an equal call
-    made = _new(EagerArray)
+    known = None if node.shown is None else node.shown()
+    if known is not None:
+        return known  # that of an equal call
+    made: EagerArray = _new(EagerArray)
     _put_node(made, node)
     _put_site(made, site)
     put_notes(made, None)

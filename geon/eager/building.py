@@ -16,17 +16,18 @@ from ..op_graph.axes.length_defaults import default_lengths
 from ..op_graph.building.unused_effects import take
 from ..op_graph.core.primitive import Primitive
 from ..op_graph.core.source_info import building, current, user_call
-from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, post_order, storage_leaves
+from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, post_order
 from ..op_graph.rows.effects import doall, storage_of
 from ..op_graph.transforms.clone import adopt, notes_of
 from ..op_graph.transforms.functionalize import functional, substitute
 from ..op_graph.values.tree import mapped
 from .arrays import EagerArray
-from .nodes import Place, Recent, RecordedCall, RecordedNode, Type, filled, symbolic, type_of
+from .nodes import Place, Recent, RecordedCall, RecordedNode, Type, symbolic, type_of
 from .variables import EagerVariable, state_of
 
 PLAIN = frozenset((str, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
 NUMBERS = frozenset((float, int))
+Make = Callable[[Sequence[Any], bool], tuple[Any, Sequence[Op]]]
 MAX_ITEMS = 64  # items of a list of numbers from which on it is not searched for arrays
 interned: Recent[RecordedCall] = Recent()
 
@@ -114,10 +115,10 @@ class Arguments:
         else:
             key.append(value)
 
-    def first(self, value: Any) -> Any:
-        """Return the first array of the same node; a value that is no array unchanged."""
-        is_array = isinstance(value, EagerArray) and value._node in self.numbers
-        return self.arrays[self.numbers[value._node]] if is_array else value
+    @property
+    def generic(self) -> tuple[Any, ...]:
+        """The key without the types of arrays."""
+        return tuple([EagerArray if part.__class__ is Type else part for part in self.key])
 
 
 def is_ours(function: Any) -> bool:
@@ -162,42 +163,48 @@ def _pure(result: Any) -> tuple[Any, list[Op], dict[Leaf, Tensor]] | None:
 
 def build(
     function: Any,
-    args: Any,
-    keywords: Any,
-    found: Arguments,
-    inputs: dict[Leaf, Type] | None = None,
+    make: Make,
+    inputs: Mapping[Tensor, RecordedNode],
+    held: Sequence[Any],
+    generic: Any,
+    rebuilt: bool,
+    between: Sequence[RecordedNode] = (),
 ) -> tuple[Any, list[RecordedNode]]:
-    """Return the call of a function with these arguments, and the nodes that it captured.
+    """Return the call whose results ``make`` gives for ``inputs``, and the nodes of its arguments.
 
-    ``inputs`` stand for its arrays; by default they are the arrays themselves. A result that is no
-    structure of ops is returned in the place of the call.
+    ``make`` takes tensors for the inputs, and whether their lengths are open. It returns a result
+    of ``function``, and the tensors of the nodes ``between`` the inputs and the result, which
+    become arguments where the result depends on them: if they have a value, it is not computed
+    again. If ``rebuilt``, it can be called again with other tensors. A result that is no structure
+    of ops is returned in the place of the call.
     """
-    stable = inputs is None and found.known  # one key has one call, whose other lengths agree
-    if inputs is None:
-        inputs = {array: array._node.type for array in found.arrays}
-        args, keywords = mapped((args, keywords), found.first)
     name = name_of(function)
     with symbolic():
-        result = function(*args, **keywords)
-        made = _pure(result)
-        if made is None or any(op.weak for op in made[1]):
+        result, tensors = make([*inputs], False)
+        pure = _pure(result)
+        if pure is None or any(op.weak for op in pure[1]):
             return result, []
-        structure, outputs, updates = made
+        structure, outputs, updates = pure
         roots: list[Op] = [*outputs, *updates.values()]
-        leaves = storage_leaves(*roots)
+        inner = {op: k for k, op in enumerate(tensors) if op.args}
+        order = post_order(roots, inner)
+        reached = dict.fromkeys([*roots, *(arg for op in order for arg in op.args)])
+        taken = [inner[op] for op in reached if op in inner]
+        leaves = [op for op in order if isinstance(op, Leaf)]
         read = [leaf for leaf in leaves if leaf.info.stored]
         captured = [leaf for leaf in leaves if not leaf.info.stored and leaf not in inputs]
-        nodes = [_captured(leaf, name) for leaf in captured]
-        kinds = [*inputs.values(), *[node.type for node in nodes]]
+        nodes = [*inputs.values(), *[between[k] for k in taken]]
+        nodes += [_captured(leaf, name) for leaf in captured]
+        kinds = [node.type for node in nodes]
         slots = [kind.slot(k) for k, kind in enumerate(kinds)]
-        known: dict[Op, Op] = dict(zip([*inputs, *captured], slots, strict=True))
+        replaced = [*inputs, *[tensors[k] for k in taken], *captured]
+        known: dict[Op, Op] = dict(zip(replaced, slots, strict=True))
         kinds += [state_of(leaf).array._node.type for leaf in read]
         roots = bound([substitute(op, known) for op in roots], kinds, name)
     shape = repr(mapped(structure, lambda v: v if isinstance(v, Place) else type(v)))
-    parts = [EagerArray if part.__class__ is Type else part for part in found.key]
-    generic = (function, *parts)
     ids = tuple(map(id, (*roots, *slots, *read, *updates)))
-    key = (ids, name, shape, generic if stable else None)
+    # Calls with one key are one, whose other lengths agree.
+    key = (ids, *taken, name, shape, generic if rebuilt else None)
     call = interned.get(key)
     if call is None:
         types = [result_type(op, kinds) for op in roots]
@@ -205,33 +212,31 @@ def build(
         call.variables, call.updated = tuple(read), tuple(updates)
         call.shown, call.structure = len(outputs), structure
         call.generic = generic
-        if found.known and not captured:
-            places = {id(leaf): Place(k) for k, leaf in enumerate(inputs)}
-            given, words = mapped((args, keywords), lambda v: places.get(id(v), v))
-            call.again = again(
-                lambda t: function(*filled(given, t), **filled(words, t)), read, is_ours(function)
-            )
-    call.held.update({id(op): op for op in found.held})
+        if rebuilt and not captured:
+            call.again = again(make, len(inputs), taken, read, is_ours(function))
+    call.held.update({id(op): op for op in held})
     return call, nodes
 
 
 def again(
-    function: Callable[[Sequence[Any]], Any], read: Sequence[Leaf], ours: bool
+    make: Make, count: int, taken: Sequence[int], read: Sequence[Leaf], ours: bool
 ) -> Callable[[Sequence[Any], Any], Sequence[Any]]:
     """Return a function that builds the results of a call from other tensors.
 
-    ``function`` takes the tensors; the last ones are the values of the variables ``read``. Its ops
-    have the given line if it is one of ours; a function of the user's has lines of its own.
+    The tensors are those of ``count`` inputs, of the nodes ``taken`` between these and the results,
+    and of the variables ``read``. Ops have the given line if the function is one of ours; a
+    function of the user's has lines of its own.
     """
 
-    def results(tensors: Sequence[Any], site: Any) -> Sequence[Any]:
+    def results(given: Sequence[Any], site: Any) -> Sequence[Any]:
         with symbolic(), building():
             current.site = site if ours else None
-            made = _pure(function(tensors))
-            assert made is not None
-            values = tensors[len(tensors) - len(read) :]
-            known: dict[Op, Op] = dict(zip(read, values, strict=True))
-            return [substitute(op, known) for op in (*made[1], *made[2].values())]
+            result, tensors = make(given[:count], True)
+            pure = _pure(result)
+            assert pure is not None
+            replaced = [*[tensors[k] for k in taken], *read]
+            known: dict[Op, Op] = dict(zip(replaced, given[count:], strict=True))
+            return [substitute(op, known) for op in (*pure[1], *pure[2].values())]
 
     return results
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ..errors import ArgumentError, DerivativeError, GeonError, SymbolicError
 from ..op_graph.autodiff.deriv import deriv
 from ..op_graph.core.argument_hints import public
@@ -15,11 +17,13 @@ from ..op_graph.op_graph import Leaf, Tensor
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.tree import mapped
 from . import nodes, recording
-from .arrays import EagerArray, check_array, same
-from .building import Arguments, again, arrays_in, build, name_of
+from .arrays import EagerArray, array, check_array, same
+from .building import Arguments, arrays_in, build, name_of
 from .nodes import DETACHED, FORGOTTEN, FREED, Place, RecordedCall, RecordedNode, Tape, built, local
 from .variables import VariableState
 
+# Calls that derive, and the numbers of their arguments on the tape.
+derived_calls: nodes.Recent[tuple[RecordedCall, list[int]]] = nodes.Recent()
 F = TypeVar("F", bound=Callable[..., Any])
 GONE = {
     FREED: "which backward() freed; give retain_graph=True to the first backward()",
@@ -88,32 +92,31 @@ def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Argume
     numbers = [tape.numbers[node] for node in found.numbers]
     kinds = [node.type for node in tape.inputs]
     key = (function, *found.key, *numbers, *kinds, *map(id, leaves), *tape.steps)
-    call = recording.calls.get(key)
-    if call is None:
+    known = derived_calls.get(key) if found.known else None
+    if known is None:
         arrays = arrays_in((args, keywords))
         names = {array._node: array.name for array in arrays}
-        inputs: dict[Leaf, nodes.Type] = {
-            input_leaf(n.type.axes, n.type.dtype, names.get(n), n.site): n.type for n in free
+        inputs: dict[Tensor, RecordedNode] = {
+            input_leaf(n.type.axes, n.type.dtype, names.get(n), n.site): n for n in free
         }
         places = {id(array): Place(tape.numbers[array._node]) for array in arrays}
-        # The function must not hold the arrays, which it is called again without.
+        # The call must not hold the arrays, without which it is made again.
         skeleton = mapped((args, keywords), lambda v: places.get(id(v), v))
         steps = tape.steps
 
-        def run(tensors: Iterable[Any], open: bool) -> Any:
-            given, words = nodes.filled(skeleton, built(steps, filled_in(leaves, tensors), open))
-            return function(*given, **words)
+        def make(tensors: Sequence[Any], open: bool) -> tuple[Any, Sequence[Tensor]]:
+            made = built(steps, filled_in(leaves, tensors), open)
+            given, words = nodes.filled(skeleton, made)
+            return function(*given, **words), made[len(leaves) :]
 
-        first = functools.partial(run, list(inputs), False)
-        first.name = name_of(function)  # type: ignore[attr-defined]  # for messages
-        call, _ = build(first, (), {}, found, inputs)
+        generic = (function, *found.generic, *numbers, *map(id, leaves), *tape.generic())
+        held = [*found.held, *leaves]
+        call, given = build(function, make, inputs, held, generic, tape.opens, tape.order)
         if not isinstance(call, RecordedCall):
             return call
-        call.held.update({id(leaf): leaf for leaf in leaves})
-        call.generic = (function, call.generic, *numbers, *map(id, leaves), *tape.generic())
-        call.again = again(lambda tensors: run(tensors, True), call.variables, True)
-        recording.calls.put(key, call)
-    return recording.finish(call, free, keywords.get("name"))
+        known = derived_calls.put(key, (call, [tape.numbers[node] for node in given]))
+    numbered = [*tape.numbers]
+    return recording.finish(known[0], [numbered[k] for k in known[1]], keywords.get("name"))
 
 
 def _refuse_old(free: Sequence[RecordedNode], function: Any, found: Arguments) -> None:
@@ -139,7 +142,13 @@ def grad(y: EagerArray, x: Any, *, seed: Any = None, unreached: str = "raise") -
     ``x`` is an array or a variable, or a list of these. Raises what ``geon.deriv`` raises, and
     ``DerivativeError`` for a variable that was assigned since ``y`` was computed from it.
     """
-    return deriv(check_array(y, "grad"), x, seed=seed, unreached=unreached)
+    check_array(y, "grad")
+    return deriv(y, x, seed=_seed_array(y, seed), unreached=unreached)
+
+
+def _seed_array(y: EagerArray, seed: Any) -> Any:
+    """Return a seed, as an array if it is one of NumPy, so that others of its axes share a call."""
+    return array(seed, y.axes) if isinstance(seed, np.ndarray) and seed.shape == y.shape else seed
 
 
 def states_of(y: EagerArray) -> dict[Leaf, VariableState]:
@@ -158,7 +167,7 @@ def backward(y: EagerArray, seed: Any, retain_graph: bool) -> None:
             "trainable variable; geon.eager.variable makes one, and geon.eager.grad(y, x) derives "
             "with respect to any array"
         )
-    made: Any = deriv(y, [*states], seed=seed)
+    made: Any = deriv(y, [*states], seed=_seed_array(y, seed))
     for state, gradient in zip(states.values(), made, strict=True):
         before = state.gradient
         state.gradient = same(gradient if before is None else before + gradient, DETACHED)

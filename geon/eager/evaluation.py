@@ -12,7 +12,18 @@ from ..errors import FeedError, GeonError, GuardError, UnavailableError
 from ..op_graph.core.source_info import describe, user_site
 from ..transformers.base import Transformer, make_transformer
 from . import nodes
-from .nodes import ALIAS, FORGOTTEN, MAX_DEPTH, MemoEntry, Recent, RecordedNode, Tape, local, lock
+from .nodes import (
+    ALIAS,
+    FORGOTTEN,
+    MAX_DEPTH,
+    MemoEntry,
+    Recent,
+    RecordedNode,
+    Tape,
+    has_array,
+    local,
+    lock,
+)
 
 MAX_PROGRAMS = 512  # maximum compiled programs
 MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
@@ -110,7 +121,7 @@ def _store(node: RecordedNode, value: Any) -> None:
     """Give a node its value."""
     value.setflags(write=False)
     node.value, entry = value, node.entry
-    if entry is not None and node.shown is not None and node.shown() is not None:
+    if entry is not None and has_array(node):
         keep(entry, value)
     if node.mark is not None:
         node.forget(node.mark)
@@ -250,12 +261,10 @@ def _drop(most: int) -> None:
         known = next(iter(KeptValues.sizes))
         _forget(known)
         entry = known()
-        node = None if entry is None else entry()
         if entry is not None:
-            entry.value = None
-        hidden = node is not None and (node.shown is None or node.shown() is None)
-        if hidden and node.result is not None:
-            node.value = None
+            entry.value, node = None, entry()
+            if node is not None and node.result is not None and not has_array(node):
+                node.value = None
 
 
 def kept_bytes(most: int | None = None) -> int:

@@ -235,6 +235,13 @@ class RecordedNode:
 
 
 Args = tuple[RecordedNode, ...]
+
+
+def has_array(node: RecordedNode) -> bool:
+    """Return True if the user has an array of the node."""
+    return node.shown is not None and node.shown() is not None
+
+
 Step = tuple[CallResult, tuple[int, ...]]  # a result of a call, and the numbers of its arguments
 
 

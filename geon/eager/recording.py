@@ -70,7 +70,7 @@ def _capturing(function: Any, args: Any, keywords: Any, found: Arguments) -> Any
     ops: list[Op] = []
     mapped(result, lambda v: ops.append(v) if isinstance(v, Op) else None)
     captures = any(isinstance(leaf, EagerArray) for leaf in storage_leaves(*ops))
-    return _recorded(result, name_of(function)) if captures else result
+    return _recorded(result, function) if captures else result
 
 
 def record(
@@ -85,19 +85,37 @@ def record(
         from .derivatives import through
 
         return through(function, args, keywords, found)
-    key, captured = (function, *found.key), list[RecordedNode]()
+    key, given = (function, *found.key), [*found.numbers]
     call: Any = calls.get(key) if found.known else None
     if call is None:
         if found.known and is_ours(function):
             varied = varied_numbers(function, args, keywords, found)
             if varied is not None:
                 return record(function, varied[0], varied[1], Arguments(*varied))
-        call, captured = build(function, args, keywords, found)
+        call, given = call_of(function, args, keywords, found)
         if not isinstance(call, RecordedCall):
             return call
-        if found.known and not captured:
+        if found.known and len(given) == len(found.numbers):
             calls.put(key, call)
-    return finish(call, [*found.numbers, *captured], keywords.get("name"))
+    return finish(call, given, keywords.get("name"))
+
+
+def call_of(
+    function: Any, args: Any, keywords: Any, found: Arguments
+) -> tuple[Any, list[RecordedNode]]:
+    """Return the call of a function, or a result that is none, and the nodes of its arguments."""
+    places = {node: Place(k) for k, node in enumerate(found.numbers)}
+    skeleton = mapped(
+        (args, keywords), lambda v: places.get(v._node, v) if isinstance(v, EagerArray) else v
+    )
+
+    def make(tensors: Sequence[Any], open: bool) -> tuple[Any, Sequence[Op]]:
+        given, words = nodes.filled(skeleton, tensors)
+        return function(*given, **words), ()
+
+    inputs: dict[Tensor, RecordedNode] = dict(zip(found.arrays, found.numbers, strict=True))
+    generic = (function, *found.generic)
+    return build(function, make, inputs, found.held, generic, found.known)
 
 
 def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int, EagerArray]:
@@ -160,26 +178,26 @@ def lifted(op: Op, kinds: Sequence[Type] = ()) -> EagerArray:
     if isinstance(op, Leaf) and op.info.stored:
         return parameter(op)
     if not is_drawn(op):
-        return _recorded(op, op.primitive.name)
+        return _recorded(op, op.primitive)
     (fixed,) = bound([op], kinds, op.primitive.name)
     draws = _lifted.get(id(op)) or nodes.until_dropped(_lifted, op, {})
     if id(fixed) not in draws:
         (made,) = rebuild([fixed], _numbered())
-        draws[id(fixed)] = None if fixed is op else fixed, _recorded(made, made.primitive.name)
+        draws[id(fixed)] = None if fixed is op else fixed, _recorded(made, made.primitive)
     return draws[id(fixed)][1]
 
 
-def _recorded(result: Any, name: str) -> Any:
+def _recorded(result: Any, function: Any) -> Any:
     """Return the results of symbolic tensors or effects at the newest versions of variables."""
     key = ("symbolic", id(result))
     call: Any = calls.get(key)
     captured: list[RecordedNode] = []
     if call is None:
-        found = Arguments(result)
-        call, captured = build(lambda: result, (), {}, found, {})
+        call, captured = build(
+            function, lambda *_: (result, ()), {}, Arguments(result).held, key, False
+        )
         if not isinstance(call, RecordedCall):
             return array(constant_value(result))  # numbers whose dtype is not fixed
-        call.name, call.generic = name, key
         if not captured:
             calls.put(key, call)
     return finish(call, captured)
@@ -187,7 +205,7 @@ def _recorded(result: Any, name: str) -> Any:
 
 def run(effect: VoidOp) -> None:
     """Run an effect of symbolic tensors, such as ``geon.assign(w, 0.9 * w)``, on the variables."""
-    _recorded(effect, effect.primitive.name)
+    _recorded(effect, effect.primitive)
 
 
 def _numbered() -> Callable[[Op, tuple[Op, ...]], Op | None]:
@@ -246,11 +264,11 @@ def varied_numbers(function: Any, args: Any, keywords: Any, found: Arguments) ->
     others = mapped((args, keywords), lambda v: next(rest) if v.__class__ in NUMBERS else v)
     if takes_arrays == [True] and int not in map(type, itertools.compress(given, varied)):
         return others
-    constant, _ = build(function, args, keywords, found)
+    constant, _ = call_of(function, args, keywords, found)
     if takes_arrays == [None]:
         takes_arrays[0] = False
         with suppress(GeonError, TypeError, ValueError):
-            call, _ = build(function, others[0], others[1], Arguments(*others))
+            call, _ = call_of(function, others[0], others[1], Arguments(*others))
             if constant.__class__ is call.__class__ is RecordedCall:
                 takes_arrays[0] = [r.type for r in constant.results] == [
                     r.type for r in call.results

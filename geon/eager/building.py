@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -51,69 +51,71 @@ class Arguments:
 
     __slots__ = ("arrays", "calls", "data", "held", "key", "known", "numbers", "stored")
 
-    def __init__(self, args: Any, keywords: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, args: Iterable[Any], keywords: Mapping[str, Any] | None = None) -> None:
         self.numbers: dict[RecordedNode, int] = {}
         self.arrays: list[EagerArray] = []
         self.key: list[Any] = []
         self.held: list[Any] = []
         self.data: list[Any] = []
         self.known, self.stored, self.calls = True, False, False
-        self.visit(args)
+        self.add(args)
         if keywords:
-            self.visit(keywords)
+            self.key.append((Mapping, *keywords))
+            self.add(keywords.values())
 
-    def visit(self, value: Any) -> None:
-        """Add an argument."""
-        kind, key = value.__class__, self.key
-        if kind is EagerArray:
-            node = value._node
-            if node in self.numbers:
-                key.append(self.numbers[node])
-            else:
-                self.numbers[node] = len(self.numbers)
-                self.arrays.append(value)
-                key.append(node.type)
-        elif kind is list or isinstance(value, tuple):
-            key.append((kind, len(value)))
-            if len(value) > MAX_ITEMS and value[0].__class__ in NUMBERS:
+    def add(self, values: Iterable[Any]) -> None:
+        """Add arguments."""
+        key, numbers = self.key, self.numbers
+        for value in values:
+            kind = value.__class__
+            if kind is EagerArray:
+                node = value._node
+                number = numbers.setdefault(node, len(numbers))
+                if number == len(self.arrays):
+                    self.arrays.append(value)
+                    key.append(node.type)
+                else:
+                    key.append(number)
+            elif kind in PLAIN:
+                key.append(value)
+            elif kind in NUMBERS or kind is bool:  # 0.0 and -0.0 differ
+                key.append((kind, value or str(value)))
+            elif isinstance(value, Op):
+                leaf = value
+                if isinstance(value, EagerVariable):
+                    self.stored, leaf = True, value.leaf
+                self.held.append(leaf)
+                key.append(id(leaf))
+            elif kind is list or isinstance(value, tuple):
+                key.append((kind, len(value)))
+                if len(value) > MAX_ITEMS and value[0].__class__ in NUMBERS:
+                    self.known = False
+                else:
+                    self.add(value)
+            elif kind is dict:
+                key.append((kind, len(value)))
+                self.add(value)
+                self.add(value.values())
+            elif kind is slice:
+                key.append(slice)
+                self.add((value.start, value.stop, value.step))
+            elif isinstance(value, np.generic):
+                key.append((value.dtype, value.tobytes()))
+            elif kind is np.ndarray:
+                self.data.append(value)
+                self.known = False
+            elif hasattr(kind.__call__, "differentiates"):  # an optimiser, by its settings
+                settings = [
+                    v for v in vars(value).items() if v[1].__class__ in (*PLAIN, bool, *NUMBERS)
+                ]
+                self.held.append(value)
+                key.append((id(value), str(settings)))
+            elif callable(value) and not isinstance(value, Primitive):
+                self.known, self.calls = False, True  # a function may read anything
+            elif kind.__hash__ is None:
                 self.known = False
             else:
-                for item in value:
-                    if item.__class__ in PLAIN:
-                        key.append(item)
-                    else:
-                        self.visit(item)
-        elif kind in PLAIN:
-            key.append(value)
-        elif kind in NUMBERS or kind is bool:  # 0.0 and -0.0 differ
-            key.append((kind, value or str(value)))
-        elif isinstance(value, Op):
-            leaf = value
-            if isinstance(value, EagerVariable):
-                self.stored, leaf = True, value.leaf
-            self.held.append(leaf)
-            key.append(id(leaf))
-        elif kind is dict:
-            self.visit([*value, *value.values()])
-        elif kind is slice:
-            self.visit((slice, value.start, value.stop, value.step))
-        elif isinstance(value, np.generic):
-            key.append((value.dtype, value.tobytes()))
-        elif kind is np.ndarray:
-            self.data.append(value)
-            self.known = False
-        elif hasattr(kind.__call__, "differentiates"):  # an optimiser, by its settings
-            settings = [
-                v for v in vars(value).items() if v[1].__class__ in (*PLAIN, bool, *NUMBERS)
-            ]
-            self.held.append(value)
-            key.append((id(value), str(settings)))
-        elif callable(value) and not isinstance(value, Primitive):
-            self.known, self.calls = False, True  # a function may read anything
-        elif kind.__hash__ is None:
-            self.known = False
-        else:
-            key.append(value)
+                key.append(value)
 
     @property
     def generic(self) -> tuple[Any, ...]:
@@ -211,6 +213,7 @@ def build(
         call = interned.put(key, RecordedCall(name, roots, (*slots, *read), types))
         call.variables, call.updated = tuple(read), tuple(updates)
         call.shown, call.structure = len(outputs), structure
+        call.single = not updates and structure.__class__ is Place
         call.generic = generic
         if rebuilt and not captured:
             call.again = again(make, len(inputs), taken, read, is_ours(function))

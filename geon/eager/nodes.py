@@ -145,7 +145,8 @@ class RecordedCall:
 
     ``templates`` are the pure ops of its results over ``leaves``: the slots of its arguments, then
     the ``variables`` that it reads. The first ``shown`` of its ``results`` are the user's, in
-    ``structure``; the others are the new values of the variables ``updated``. ``generic`` is equal
+    ``structure``; the others are the new values of the variables ``updated``. ``single`` is true
+    for one array and no update. ``generic`` is equal
     for calls that differ in lengths alone; ``again`` builds the results from tensors of other or
     open lengths, and is None if the function cannot be called again. ``held`` keeps alive what keys
     of tables have the id of, by the id.
@@ -154,6 +155,7 @@ class RecordedCall:
     variables: tuple[Leaf, ...] = ()
     updated: tuple[Leaf, ...] = ()
     shown = 1
+    single = True
     structure: Any = Place(0)
     generic: Any = None
     again: Callable[[Sequence[Any], Any], Sequence[Any]] | None = None

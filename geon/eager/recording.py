@@ -7,7 +7,6 @@ arguments. Further calls of the kind find it in a table.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -21,17 +20,16 @@ from ..op_graph.building.elementwise_build import Elementwise
 from ..op_graph.building.rebuild import rebuild
 from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES
-from ..op_graph.core.source_info import ROOT, user_site
+from ..op_graph.core.source_info import user_site
 from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, make, post_order, storage_leaves
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.tree import mapped
 from . import nodes
 from .arrays import EagerArray, array, computed, data_array, handle
 from .building import NUMBERS, Arguments, bound, build, is_ours, name_of
-from .nodes import CallResult, Place, Recent, RecordedCall, RecordedNode, Type, local, type_of
+from .nodes import Place, Recent, RecordedCall, RecordedNode, Type, local, type_of
 from .variables import leaf_of, parameter, state_of
 
-_getframe = sys._getframe
 LEAVES = input_leaf.__module__
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
 calls: Recent[RecordedCall] = Recent()
@@ -44,6 +42,22 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     """
     if local.recording:
         return NotImplemented
+    key, given = [function], list[RecordedNode]()
+    for value in args:
+        kind = value.__class__
+        if kind is EagerArray and value._node not in given:
+            given.append(value._node)
+            key.append(value._node.type)
+        elif kind is float and value:
+            key.append((float, value))
+        elif kind is Leaf:
+            key.append(id(value))
+        else:
+            break
+    else:
+        call = None if keywords else calls.get(tuple(key))
+        if call is not None:
+            return finish(call, given)
     try:
         found = Arguments(args, keywords)
     except RecursionError:
@@ -135,16 +149,18 @@ def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int
 
 def finish(call: RecordedCall, given: Sequence[RecordedNode], name: str | None = None) -> Any:
     """Return the results of a call on these nodes, and give variables their new versions."""
-    site = user_site(2)
-    args = (*given, *[state_of(leaf).array._node for leaf in call.variables])
+    site, args = user_site(2), tuple(given)
+    if call.variables:
+        args += tuple([state_of(leaf).array._node for leaf in call.variables])
+    if call.single:
+        made = handle(computed(call.results[0], args, site), site)
+        if name is not None:
+            made._set_name(name)
+        return made
     arrays = [handle(computed(result, args, site), site) for result in call.results]
     for leaf, new in zip(call.updated, arrays[call.shown :], strict=True):
         state_of(leaf).put(new)
-    if call.structure.__class__ is not Place:
-        return nodes.filled(call.structure, arrays)
-    if name is not None:
-        arrays[0]._set_name(name)
-    return arrays[0]
+    return nodes.filled(call.structure, arrays)
 
 
 # Symbolic tensors ------------------------------------------------------------------------------
@@ -194,7 +210,7 @@ def _recorded(result: Any, function: Any) -> Any:
     captured: list[RecordedNode] = []
     if call is None:
         call, captured = build(
-            function, lambda *_: (result, ()), {}, Arguments(result).held, key, False
+            function, lambda *_: (result, ()), {}, Arguments([result]).held, key, False
         )
         if not isinstance(call, RecordedCall):
             return array(constant_value(result))  # numbers whose dtype is not fixed
@@ -291,37 +307,23 @@ def _number_array(value: Any, dtype: Any) -> EagerArray | None:
 def _binary(name: str) -> Callable[[Any, Any], Any]:
     """Return the method of an operator of arrays, which finds a known call with one look-up."""
     row: Any = PRIMITIVES[name]
-    known: Recent[CallResult] = Recent()
 
     def method(x: EagerArray, y: Any) -> Any:
         node, kind = x._node, y.__class__
         if kind is float:
-            args: Any = (node,)
-            key: Any = (node.type, y)
+            call = calls.get((row, node.type, (float, y))) if y else None
+            args: tuple[RecordedNode, ...] = (node,)
         elif kind is EagerArray and y._node is not node:
+            call = calls.get((row, node.type, y._node.type))
             args = (node, y._node)
-            key = (node.type, y._node.type)
         else:
+            call = None
+        if call is None or local.recording:
             return row(x, y)
-        result = known.get(key)
-        if result is None or local.recording:
-            made = row(x, y)
-            # A number that became an array is an argument; 0.0 and -0.0 are one key, but differ.
-            if kind is EagerArray or y:
-                _learn(known, key, x, args, made)
-            return made
-        frame = _getframe(1)
-        code = frame.f_code
-        site = user_site(2) if code.co_filename.startswith(ROOT) else (code, frame.f_lasti, "")
-        return handle(computed(result, args, site), site)
+        site = user_site(2)
+        return handle(computed(call.results[0], args, site), site)
 
     return method
-
-
-def _learn(known: Recent[CallResult], key: Any, x: Any, args: Any, made: Any) -> None:
-    """Note the result of a call on these nodes alone, for operators with the same types."""
-    if x.__class__ is made.__class__ is EagerArray and made._node.args == args:
-        known.put(key, made._node.result)
 
 
 METHODS = {

@@ -165,7 +165,7 @@ class EagerArray(Leaf):
 
     def detach(self) -> EagerArray:
         """Return the same values without their graph: derivatives take them as constants."""
-        return same(self, DETACHED)
+        return same(self._node, DETACHED, user_site())
 
     def backward(self, seed: Any = None, *, retain_graph: bool = False) -> None:
         """Add its derivative to ``grad`` of every trainable variable that it depends on.
@@ -255,9 +255,8 @@ def computed(result: CallResult, args: Args, site: Site) -> RecordedNode:
     return node
 
 
-def same(x: EagerArray, mark: Any) -> EagerArray:
+def same(node: RecordedNode, mark: Any, site: Site) -> EagerArray:
     """Return an array of the same value, which derivatives take as data."""
-    node, site = x._node, user_site(2)
     made = RecordedNode(ALIAS, (node,), node.type, site, node.value, node.depth + 1, mark)
     if node.value is not None:
         made.forget(mark)

@@ -17,9 +17,9 @@ from ..op_graph.op_graph import Leaf, Tensor
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.tree import mapped
 from . import nodes, recording
-from .arrays import EagerArray, array, check_array, same
+from .arrays import EagerArray, array, check_array
 from .building import Arguments, arrays_in, build, name_of
-from .nodes import DETACHED, FORGOTTEN, FREED, Place, RecordedCall, RecordedNode, Tape, built, local
+from .nodes import FORGOTTEN, FREED, Place, RecordedCall, RecordedNode, Tape, built, local
 from .variables import VariableState
 
 # Calls that derive, and the numbers of their arguments on the tape.
@@ -170,7 +170,8 @@ def backward(y: EagerArray, seed: Any, retain_graph: bool) -> None:
     made: Any = deriv(y, [*states], seed=_seed_array(y, seed))
     for state, gradient in zip(states.values(), made, strict=True):
         before = state.gradient
-        state.gradient = same(gradient if before is None else before + gradient, DETACHED)
+        total = gradient if before is None else before + gradient
+        state.gradient = total.detach()
     if not retain_graph:
         y._node.mark = FREED
         if y._node.value is not None:

@@ -159,7 +159,7 @@ def finish(call: RecordedCall, given: Sequence[RecordedNode], name: str | None =
         return made
     arrays = [handle(computed(result, args, site), site) for result in call.results]
     for leaf, new in zip(call.updated, arrays[call.shown :], strict=True):
-        state_of(leaf).put(new)
+        state_of(leaf).put(new, site)
     return nodes.filled(call.structure, arrays)
 
 

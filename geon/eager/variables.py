@@ -16,6 +16,9 @@ from ..transformers.base import make_transformer
 from .arrays import EagerArray, array, data_array, same
 from .nodes import RecordedNode, lock, type_of, until_dropped
 
+if TYPE_CHECKING:
+    from ..op_graph.core.source_info import Site
+
 
 class VariableState:
     """A variable in eager computation: its newest version, and its accumulated gradient.
@@ -33,19 +36,21 @@ class VariableState:
         given = leaf.initial_value
         inputs = storage_leaves(given) if isinstance(given, Tensor) else []
         if any(isinstance(each, EagerArray) for each in inputs):
-            self.put(array(given).detach())
+            self.put(array(given).detach(), leaf._site)
         else:
             value = make_transformer("numpy").get(leaf)  # an initial value of any other kind
             axes = [axis.with_length(n) for axis, n in zip(leaf.axes, value.shape, strict=True)]
-            self.put(data_array(value, type_of(Axes(*axes), leaf.axes, leaf.dtype), value))
+            self.put(
+                data_array(value, type_of(Axes(*axes), leaf.axes, leaf.dtype), value), leaf._site
+            )
 
     def current(self, node: RecordedNode) -> Leaf | None:
         """Return the variable if ``node`` is its newest version; otherwise None."""
         return self.variable() if self.array._node is node else None
 
-    def put(self, value: EagerArray) -> None:
-        """Make ``value`` the newest version."""
-        self.array = same(value, self)
+    def put(self, value: EagerArray, site: Site) -> None:
+        """Make ``value`` the newest version, assigned at a line."""
+        self.array = same(value._node, self, site)
 
 
 _states: dict[int, VariableState] = {}  # by the id of the variable

@@ -42,18 +42,17 @@ def arrays_in(value: Any) -> list[EagerArray]:
 class Arguments:
     """The arguments of a call: the nodes of its arrays, and a key of everything else about it.
 
-    ``arrays`` has one for each node, ``numbers`` the number of each node. ``key`` has the type of
+    ``numbers`` has the number of each node. ``key`` has the type of
     each at its first place and its number at others. ``known`` is False if the call must be built
     each time. ``held`` are objects that the key has the id of, ``data`` are NumPy arrays.
     ``stored`` is true if there are arrays of variables among the arguments, and ``calls`` if there
     are functions.
     """
 
-    __slots__ = ("arrays", "calls", "data", "held", "key", "known", "numbers", "stored")
+    __slots__ = ("calls", "data", "held", "key", "known", "numbers", "stored")
 
     def __init__(self, args: Iterable[Any], keywords: Mapping[str, Any] | None = None) -> None:
         self.numbers: dict[RecordedNode, int] = {}
-        self.arrays: list[EagerArray] = []
         self.key: list[Any] = []
         self.held: list[Any] = []
         self.data: list[Any] = []
@@ -70,12 +69,11 @@ class Arguments:
             kind = value.__class__
             if kind is EagerArray:
                 node = value._node
-                number = numbers.setdefault(node, len(numbers))
-                if number == len(self.arrays):
-                    self.arrays.append(value)
-                    key.append(node.type)
+                if node in numbers:
+                    key.append(numbers[node])
                 else:
-                    key.append(number)
+                    numbers[node] = len(numbers)
+                    key.append(node.type)
             elif kind in PLAIN:
                 key.append(value)
             elif kind in NUMBERS or kind is bool:  # 0.0 and -0.0 differ
@@ -214,7 +212,7 @@ def build(
         call.variables, call.updated = tuple(read), tuple(updates)
         call.shown, call.structure = len(outputs), structure
         call.single = not updates and structure.__class__ is Place
-        call.generic = generic
+        call.generic, call.taken = generic, taken
         if rebuilt and not captured:
             call.again = again(make, len(inputs), taken, read, is_ours(function))
     call.held.update({id(op): op for op in held})

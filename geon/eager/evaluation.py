@@ -19,11 +19,11 @@ from .nodes import (
     MemoEntry,
     Recent,
     RecordedNode,
-    Tape,
     has_array,
     local,
     lock,
 )
+from .tape import Tape, built
 
 MAX_PROGRAMS = 512  # maximum compiled programs
 MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
@@ -198,8 +198,8 @@ def _compiled(
 ) -> Any:
     """Return the computation of nodes from the values of the inputs of a tape."""
     with nodes.symbolic():
-        leaves = nodes.leaves_for(tape.inputs, open)
-        tensors = nodes.built(tape.steps, leaves, again, tape.sites)
+        leaves = tape.placeholders(open)
+        tensors = built(tape.steps, tape.leaves, leaves, again, tape.sites)
         results = [tensors[tape.numbers[node]] for node in wanted]
         return chosen.computation(results if len(results) > 1 else results[0], *leaves)
 

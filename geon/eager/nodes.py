@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -26,6 +26,11 @@ MAX_ENTRIES = 8192  # maximum calls, types and numbers that a table keeps
 MIN_PENDING = 1024  # references to pending arrays from which on those of dropped ones are removed
 MAX_DEPTH = 5000  # maximum calls behind an array: of a program, and of what is remembered
 DETACHED, FREED, FORGOTTEN = "detached", "freed", "forgotten"  # marks where derivatives end
+GONE = {
+    FREED: "which backward() freed; give retain_graph=True to the first backward()",
+    FORGOTTEN: "which had more calls behind it than are remembered; detach() it if it is data, or "
+    "write the loop with geon.scan",
+}
 
 
 class PendingArrays(list["weakref.ref[EagerArray]"]):
@@ -154,6 +159,7 @@ class RecordedCall:
 
     variables: tuple[Leaf, ...] = ()
     updated: tuple[Leaf, ...] = ()
+    taken: Sequence[int] = ()
     shown = 1
     single = True
     structure: Any = Place(0)
@@ -231,6 +237,10 @@ class RecordedNode:
         self.depth, self.mark, self.entry, self.memo, self.shown = depth, mark, None, None, None
         self.serial = next(serials)
 
+    def variable(self) -> Leaf | None:
+        """Return the variable of which it is the newest version; None if there is none."""
+        return None if self.mark is None or isinstance(self.mark, str) else self.mark.current(self)
+
     def forget(self, mark: Any) -> None:
         """Drop the graph of a computed value."""
         self.result, self.args, self.depth, self.mark, self.entry = None, (), 0, mark, None
@@ -242,47 +252,3 @@ Args = tuple[RecordedNode, ...]
 def has_array(node: RecordedNode) -> bool:
     """Return True if the user has an array of the node."""
     return node.shown is not None and node.shown() is not None
-
-
-Step = tuple[CallResult, tuple[int, ...]]  # a result of a call, and the numbers of its arguments
-
-
-class Tape:
-    """The graph behind nodes as data: ``steps`` in order, after the ``inputs`` it starts from.
-
-    ``numbers`` has the number of each input and step.
-    """
-
-    def __init__(self, order: Iterable[RecordedNode], inputs: Iterable[RecordedNode]) -> None:
-        self.order, self.inputs = sorted(order, key=serial), [*inputs]
-        self.numbers = {node: k for k, node in enumerate((*self.inputs, *self.order))}
-        self.steps: list[Step] = [
-            (node.result, tuple([self.numbers[arg] for arg in node.args])) for node in self.order
-        ]
-        self.sites = [node.site for node in self.order]
-        # Whether all calls can be made again with tensors of other lengths.
-        self.opens = all(result.call.again is not None for result, _ in self.steps)
-
-    def generic(self) -> tuple[Any, ...]:
-        """Return a key that is equal for plans that differ in lengths alone."""
-        kinds = [(node.type.declared, node.type.dtype) for node in self.inputs]
-        steps = [(result.call.generic, result.number, at) for result, at in self.steps]
-        return (tuple(kinds), tuple(steps))
-
-
-def leaves_for(nodes: Iterable[RecordedNode], open: bool) -> list[Leaf]:
-    """Return placeholders for the values of nodes, with their lines."""
-    kinds = [(node.type, node.site) for node in nodes]
-    return [input_leaf(t.declared if open else t.axes, t.dtype, site=s) for t, s in kinds]
-
-
-def built(
-    steps: Iterable[Step], given: Iterable[Any], open: bool, sites: Sequence[Any] = ()
-) -> list[Any]:
-    """Return the tensors of a tape: those ``given``, then that of each step."""
-    made, calls = [*given], dict[Any, Any]()
-    for (result, at), site in itertools.zip_longest(steps, sites):
-        if (result.call, at) not in calls:
-            calls[result.call, at] = result.call.build([made[k] for k in at], open, site)
-        made.append(calls[result.call, at][result.number])
-    return made

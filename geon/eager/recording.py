@@ -13,22 +13,33 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import GeonError
+from ..errors import DerivativeError, GeonError
 from ..op_graph.axes.axes import Axes
 from ..op_graph.building.constants import constant_value
 from ..op_graph.building.elementwise_build import Elementwise
 from ..op_graph.building.rebuild import rebuild
 from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES
-from ..op_graph.core.source_info import user_site
+from ..op_graph.core.source_info import user_call, user_site
 from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, make, post_order, storage_leaves
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.tree import mapped
-from . import nodes
 from .arrays import EagerArray, array, computed, data_array, handle
-from .building import NUMBERS, Arguments, bound, build, is_ours, name_of
-from .nodes import Place, Recent, RecordedCall, RecordedNode, Type, local, type_of
-from .variables import leaf_of, parameter, state_of
+from .building import NUMBERS, Arguments, arrays_in, bound, build, is_ours, name_of
+from .nodes import (
+    Place,
+    Recent,
+    RecordedCall,
+    RecordedNode,
+    Type,
+    filled,
+    local,
+    symbolic,
+    type_of,
+    until_dropped,
+)
+from .tape import Tape, built, tape_of
+from .variables import VariableState, leaf_of, parameter, state_of
 
 LEAVES = input_leaf.__module__
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
@@ -68,7 +79,7 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     if call is not None:
         return finish(call, [*found.numbers], keywords.get("name"))
     if function.__module__ == LEAVES:  # a variable, with a first value of arrays
-        with nodes.symbolic():
+        with symbolic():
             return function(*args, **keywords)
     if not is_ours(function) and not hasattr(function, "differentiates"):
         return NotImplemented
@@ -79,7 +90,7 @@ def _capturing(function: Any, args: Any, keywords: Any, found: Arguments) -> Any
     """Return the result of a function whose functions may read arrays, as a loop's body does."""
     if not (found.calls and is_ours(function)):
         return NotImplemented
-    with nodes.symbolic():
+    with symbolic():
         result = function(*args, **keywords)
     ops: list[Op] = []
     mapped(result, lambda v: ops.append(v) if isinstance(v, Op) else None)
@@ -95,41 +106,76 @@ def record(
     if replaced or found.stored:
         args, keywords = mapped((args, keywords), lambda v: replaced.get(id(v), leaf_of(v)))
         found = Arguments(args, keywords)
+    key, given, tape = (function, *found.key), [*found.numbers], None
     if hasattr(function, "differentiates"):
-        from .derivatives import through
-
-        return through(function, args, keywords, found)
-    key, given = (function, *found.key), [*found.numbers]
+        tape = _derived_tape(function, args, keywords, found)
+        numbers = [tape.numbers[node] for node in given]
+        kinds = [node.type for node in tape.inputs]
+        key, given = (*key, *numbers, *kinds, *map(id, tape.leaves), *tape.steps), tape.free
     call: Any = calls.get(key) if found.known else None
+    if call is not None and tape is not None:
+        given = [*given, *[tape.order[k] for k in call.taken]]
     if call is None:
-        if found.known and is_ours(function):
+        if found.known and tape is None and is_ours(function):
             varied = varied_numbers(function, args, keywords, found)
             if varied is not None:
                 return record(function, varied[0], varied[1], Arguments(*varied))
-        call, given = call_of(function, args, keywords, found)
+        count = len(given)
+        call, given = call_of(function, args, keywords, found, tape)
         if not isinstance(call, RecordedCall):
             return call
-        if found.known and len(given) == len(found.numbers):
+        if found.known and len(given) == count + len(call.taken):
             calls.put(key, call)
     return finish(call, given, keywords.get("name"))
 
 
+def _derived_tape(function: Any, args: Any, keywords: Any, found: Arguments) -> Tape:
+    """Return the graph of the argument that a function such as ``deriv`` takes the graph of.
+
+    It ends at the other arguments. Raises ``DerivativeError`` for a variable that was assigned
+    since the graph was recorded.
+    """
+    place, word = function.differentiates
+    roots = [x._node for x in arrays_in(args[place] if place < len(args) else keywords[word])]
+    tape = tape_of(dict.fromkeys(roots), [node for node in found.numbers if node not in roots])
+    wanted = {id(op) for op in found.held}
+    for node in [node for node in tape.free if isinstance(node.mark, VariableState)]:
+        known = node.mark.variable()
+        if known is not None and id(known) in wanted:
+            raise DerivativeError(
+                f"{user_call(name_of(function))}: {known} (made at {known.line_info}) "
+                "was assigned after the array that is derived was computed from it; derive it "
+                "before the assignment, or compute it again"
+            )
+    return tape
+
+
 def call_of(
-    function: Any, args: Any, keywords: Any, found: Arguments
+    function: Any, args: Any, keywords: Any, found: Arguments, derived: Tape | None = None
 ) -> tuple[Any, list[RecordedNode]]:
-    """Return the call of a function, or a result that is none, and the nodes of its arguments."""
-    places = {node: Place(k) for k, node in enumerate(found.numbers)}
+    """Return the call of a function, or a result that is none, and the nodes of its arguments.
+
+    ``derived`` is the graph that it derives; other functions take their arguments alone.
+    """
+    tape = derived or Tape((), found.numbers)
+    # The call must not hold arrays, without which it is made again.
+    numbers, steps, leaves = tape.numbers, tape.steps, tape.leaves
     skeleton = mapped(
-        (args, keywords), lambda v: places.get(v._node, v) if isinstance(v, EagerArray) else v
+        (args, keywords), lambda v: Place(numbers[v._node]) if isinstance(v, EagerArray) else v
     )
 
     def make(tensors: Sequence[Any], open: bool) -> tuple[Any, Sequence[Op]]:
-        given, words = nodes.filled(skeleton, tensors)
-        return function(*given, **words), ()
+        made = built(steps, leaves, tensors, open)
+        given, words = filled(skeleton, made)
+        return function(*given, **words), made[len(leaves) :]
 
-    inputs: dict[Tensor, RecordedNode] = dict(zip(found.arrays, found.numbers, strict=True))
+    inputs: dict[Tensor, RecordedNode] = {handle(node, node.site): node for node in tape.free}
+    held = [*found.held, *[leaf for leaf in leaves if leaf is not None]]
     generic = (function, *found.generic)
-    return build(function, make, inputs, found.held, generic, found.known)
+    if derived is not None:
+        generic += (*[numbers[node] for node in found.numbers], *tape.generic())
+    known = found.known and tape.opens
+    return build(function, make, inputs, held, generic, known, tape.order)
 
 
 def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int, EagerArray]:
@@ -160,7 +206,7 @@ def finish(call: RecordedCall, given: Sequence[RecordedNode], name: str | None =
     arrays = [handle(computed(result, args, site), site) for result in call.results]
     for leaf, new in zip(call.updated, arrays[call.shown :], strict=True):
         state_of(leaf).put(new, site)
-    return nodes.filled(call.structure, arrays)
+    return filled(call.structure, arrays)
 
 
 # Symbolic tensors ------------------------------------------------------------------------------
@@ -178,7 +224,7 @@ def is_drawn(op: Any) -> bool:
     found = _drawn.get(id(op))
     if found is None:
         found = any(below.primitive.name == "random_bits" for below in post_order([op]))
-        nodes.until_dropped(_drawn, op, found)
+        until_dropped(_drawn, op, found)
     return found
 
 
@@ -196,7 +242,7 @@ def lifted(op: Op, kinds: Sequence[Type] = ()) -> EagerArray:
     if not is_drawn(op):
         return _recorded(op, op.primitive)
     (fixed,) = bound([op], kinds, op.primitive.name)
-    draws = _lifted.get(id(op)) or nodes.until_dropped(_lifted, op, {})
+    draws = _lifted.get(id(op)) or until_dropped(_lifted, op, {})
     if id(fixed) not in draws:
         (made,) = rebuild([fixed], _numbered())
         draws[id(fixed)] = None if fixed is op else fixed, _recorded(made, made.primitive)

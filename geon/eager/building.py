@@ -18,11 +18,11 @@ from ..op_graph.core.primitive import Primitive
 from ..op_graph.core.source_info import building, current, user_call
 from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, post_order
 from ..op_graph.rows.effects import doall, storage_of
-from ..op_graph.transforms.clone import adopt, notes_of
+from ..op_graph.transforms.clone import fix_lengths
 from ..op_graph.transforms.functionalize import functional, substitute
-from ..op_graph.values.tree import mapped
+from ..op_graph.values.tree import Place, mapped
 from .arrays import EagerArray
-from .nodes import Place, Recent, RecordedCall, RecordedNode, Type, symbolic, type_of
+from .nodes import Recent, RecordedCall, RecordedNode, Type, symbolic, type_of
 from .variables import EagerVariable, state_of
 
 PLAIN = frozenset((str, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
@@ -207,14 +207,13 @@ def build(
     key = (ids, *taken, name, shape, generic if rebuilt else None)
     call = interned.get(key)
     if call is None:
-        types = [result_type(op, kinds) for op in roots]
-        call = interned.put(key, RecordedCall(name, roots, (*slots, *read), types))
-        call.variables, call.updated = tuple(read), tuple(updates)
-        call.shown, call.structure = len(outputs), structure
-        call.single = not updates and structure.__class__ is Place
-        call.generic, call.taken = generic, taken
-        if rebuilt and not captured:
-            call.again = again(make, len(inputs), taken, read, is_ours(function))
+        anew = again(make, len(inputs), taken, read, is_ours(function))
+        call = RecordedCall(
+            name, roots, (*slots, *read), [result_type(op, kinds) for op in roots], generic,
+            anew if rebuilt and not captured else None, read, [*updates], taken, len(outputs),
+            structure,
+        )  # fmt: skip
+        interned.put(key, call)
     call.held.update({id(op): op for op in held})
     return call, nodes
 
@@ -279,20 +278,14 @@ def bound(roots: list[Op], kinds: Sequence[Type], name: str) -> list[Op]:
     """Return results with open lengths replaced by those of the arguments."""
     given = {str(axis.open_name): fixed.expression for fixed, axis in open_axes(kinds)}
     lengths: dict[str, Any] = {**default_lengths(), **given}
-    order = post_order(roots)
-    for op in order:
-        for guard in op.guards:
-            guard.refuse_broken(lengths, ", ".join(f"{n} = {v}" for n, v in lengths.items()))
-    if any(not isinstance(n, int) for op in order for n in op.axes.lengths):
-        made = adopt(roots, notes_of(roots), None, lengths)
-        roots = [made[op] for op in roots]
-        for axis in [axis for op in roots for axis in op.axes]:
-            if not isinstance(axis.expression, int):
-                raise AxisError(
-                    f"{user_call(name)}: no array gives the length of the open axis {axis} of the "
-                    f"result; give it one: geon.Axis({axis.name!r}, length)"
-                )
-    return roots
+    fixed = fix_lengths(roots, lengths)
+    for axis in [axis for op in fixed for axis in op.axes]:
+        if not isinstance(axis.expression, int):
+            raise AxisError(
+                f"{user_call(name)}: no array gives the length of the open axis {axis} of the "
+                f"result; give it one: geon.Axis({axis.name!r}, length)"
+            )
+    return fixed
 
 
 def result_type(op: Op, kinds: Sequence[Type]) -> Type:

@@ -121,7 +121,8 @@ def graph(x: EagerArray) -> Tensor:
         with symbolic():
             given = tape.placeholders(open)
             made = built(tape.steps, tape.leaves, given, open, tape.sites)
-        return made[tape.numbers[x._node]]  # type: ignore[no-any-return]  # a tensor
+        result: Tensor = made[tape.numbers[x._node]]
+        return result
 
     if tape.opens:
         with suppress(GeonError):  # a length is part of the graph, as that of a flattened axis

@@ -7,6 +7,8 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -15,7 +17,7 @@ from ..op_graph.op_graph import Leaf, Op
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.transforms.functionalize import substitute
 from ..op_graph.values.dtypes import FLOAT32, DType
-from ..op_graph.values.tree import mapped
+from ..op_graph.values.tree import Place
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
@@ -101,21 +103,7 @@ class Recent(dict[Any, Value], Generic[Value]):
         return value
 
 
-def until_dropped(table: dict[int, Value], op: Op, value: Value) -> Value:
-    """Store and return the value of an op under its id, until the op dies."""
-    weakref.finalize(op, table.pop, id(op), None)
-    return table.setdefault(id(op), value)
-
-
-class Place(int):
-    """The number of a tensor in a structure of arguments or results."""
-
-
-def filled(structure: Any, values: Sequence[Any]) -> Any:
-    """Return a structure with the value of its number in each place."""
-    return mapped(structure, lambda v: values[v] if v.__class__ is Place else v)
-
-
+@dataclass(eq=False, slots=True)
 class Type:
     """Axes, with their lengths, and dtype of arrays; equal types are one object.
 
@@ -123,11 +111,10 @@ class Type:
     ``slots`` are placeholders that stand for arguments of the type in the graphs of calls.
     """
 
-    __slots__ = ("axes", "declared", "dtype", "slots")
-
-    def __init__(self, axes: Axes, declared: Axes, dtype: DType) -> None:
-        self.axes, self.declared, self.dtype = axes, declared, dtype
-        self.slots: list[Leaf] = []
+    axes: Axes
+    declared: Axes
+    dtype: DType
+    slots: list[Leaf] = field(default_factory=list)
 
     def slot(self, number: int) -> Leaf:
         """Return the placeholder for the argument at this position."""
@@ -136,43 +123,41 @@ class Type:
         return self.slots[number]
 
 
-types: Recent[Type] = Recent()
-
-
+@lru_cache(MAX_ENTRIES)
 def type_of(axes: Axes, declared: Axes, dtype: DType) -> Type:
     """Return the type of these axes and this dtype."""
-    key = (axes, declared, dtype)
-    return types.get(key) or types.put(key, Type(*key))
+    return Type(axes, declared, dtype)
 
 
+@dataclass(eq=False)
 class RecordedCall:
     """A function applied to arguments of given types.
 
     ``templates`` are the pure ops of its results over ``leaves``: the slots of its arguments, then
-    the ``variables`` that it reads. The first ``shown`` of its ``results`` are the user's, in
-    ``structure``; the others are the new values of the variables ``updated``. ``single`` is true
-    for one array and no update. ``generic`` is equal
-    for calls that differ in lengths alone; ``again`` builds the results from tensors of other or
-    open lengths, and is None if the function cannot be called again. ``held`` keeps alive what keys
-    of tables have the id of, by the id.
+    the ``variables`` that it reads. The first ``shown`` of its ``results``, which have ``types``,
+    are the user's, in ``structure``; the others are the new values of the variables ``updated``.
+    ``taken`` are the arguments that are nodes of a derived tape. ``generic`` is equal for calls
+    that differ in lengths alone; ``again`` builds the results from tensors of other or open
+    lengths, and is None if the function cannot be called again. ``held`` keeps alive what keys of
+    tables have the id of, by the id.
     """
 
-    variables: tuple[Leaf, ...] = ()
-    updated: tuple[Leaf, ...] = ()
+    name: str
+    templates: Sequence[Op]
+    leaves: Sequence[Leaf]
+    types: Sequence[Any]
+    generic: Any
+    again: Callable[[Sequence[Any], Any], Sequence[Any]] | None
+    variables: Sequence[Leaf] = ()
+    updated: Sequence[Leaf] = ()
     taken: Sequence[int] = ()
-    shown = 1
-    single = True
+    shown: int = 1
     structure: Any = Place(0)
-    generic: Any = None
-    again: Callable[[Sequence[Any], Any], Sequence[Any]] | None = None
+    held: dict[int, Any] = field(default_factory=dict)
 
-    def __init__(
-        self, name: str, templates: Sequence[Op], leaves: Sequence[Leaf], kinds: Sequence[Any]
-    ) -> None:
-        self.name, self.templates, self.leaves = name, tuple(templates), tuple(leaves)
-        self.results = [CallResult(self, k, kind) for k, kind in enumerate(kinds)]
-        self.types = [*kinds]
-        self.held: dict[int, Any] = {}
+    def __post_init__(self) -> None:
+        self.results = [CallResult(self, k, kind) for k, kind in enumerate(self.types)]
+        self.single = not self.updated and self.structure.__class__ is Place
 
     def build(self, tensors: Sequence[Any], open: bool, site: Site | None) -> Sequence[Any]:
         """Return the results for these tensors; if ``open``, built again, at the line ``site``."""
@@ -183,25 +168,19 @@ class RecordedCall:
         return [substitute(op, known) for op in self.templates]
 
 
+@dataclass(eq=False, slots=True)
 class CallResult:
     """One of the results of a call: its number, and its type."""
 
-    __slots__ = ("call", "number", "type")
-
-    def __init__(self, call: RecordedCall, number: int, type: Type) -> None:
-        self.call, self.number, self.type = call, number, type
-
-
-def _alias() -> CallResult:
-    leaf = input_leaf(Axes(), FLOAT32)
-    made = RecordedCall("detach", [leaf], [leaf], [None])
-    made.generic, made.again = "detach", lambda tensors, site: tensors
-    return made.results[0]
+    call: RecordedCall
+    number: int
+    type: Type
 
 
-ALIAS = _alias()  # the result that is its argument: a version of a variable, or a detached array
-serials = itertools.count()
-serial = attrgetter("serial")
+# The result that is its argument: a version of a variable, or a detached array.
+_slot = input_leaf(Axes(), FLOAT32)
+_identity = RecordedCall("detach", [_slot], [_slot], [None], "detach", lambda given, site: given)
+(ALIAS,) = _identity.results
 
 
 class MemoEntry(weakref.ref["RecordedNode"]):
@@ -212,30 +191,27 @@ class MemoEntry(weakref.ref["RecordedNode"]):
     value: Any
 
 
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class RecordedNode:
     """A value of the recorded graph: the ``result`` of a call on ``args``, or data without a call.
 
     ``value`` is its array once it is computed. ``mark`` is a ``VariableState`` for a version of a
-    variable, or the reason why derivatives end here. ``depth`` counts calls from the data.
-    ``shown`` is a reference to the array that has the node. ``memo`` has the calls whose
-    first argument it is, by the rest of the call; ``entry`` is that of the node.
+    variable, or the reason why derivatives end here. ``depth`` counts calls from the data. ``memo``
+    has the calls whose first argument it is, by the rest of the call; ``entry`` is that of the
+    node. ``shown`` is a reference to the array that has the node.
     """
 
-    __slots__ = (
-        "__weakref__", "args", "depth", "entry", "mark", "memo", "result", "serial", "shown",
-        "site", "type", "value",
-    )  # fmt: skip
-
-    entry: MemoEntry | None
-    memo: dict[Any, MemoEntry] | None
-    shown: weakref.ref[EagerArray] | None
-
-    def __init__(
-        self, result: Any, args: Args, type: Type, site: Site, value: Any, depth: int, mark: Any
-    ) -> None:
-        self.result, self.args, self.type, self.site, self.value = result, args, type, site, value
-        self.depth, self.mark, self.entry, self.memo, self.shown = depth, mark, None, None, None
-        self.serial = next(serials)
+    result: Any
+    args: Args
+    type: Type
+    site: Site
+    value: Any
+    depth: int
+    mark: Any
+    entry: MemoEntry | None = None
+    memo: dict[Any, MemoEntry] | None = None
+    shown: weakref.ref[EagerArray] | None = None
+    serial: int = field(default_factory=itertools.count().__next__)
 
     def variable(self) -> Leaf | None:
         """Return the variable of which it is the newest version; None if there is none."""
@@ -247,6 +223,7 @@ class RecordedNode:
 
 
 Args = tuple[RecordedNode, ...]
+serial = attrgetter("serial")
 
 
 def has_array(node: RecordedNode) -> bool:

@@ -17,26 +17,24 @@ from ..errors import DerivativeError, GeonError
 from ..op_graph.axes.axes import Axes
 from ..op_graph.building.constants import constant_value
 from ..op_graph.building.elementwise_build import Elementwise
-from ..op_graph.building.rebuild import rebuild
 from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import user_call, user_site
-from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, make, post_order, storage_leaves
+from ..op_graph.core.traversal import until_dropped
+from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, storage_leaves
+from ..op_graph.random.graph_draws import has_draws, number_draws
 from ..op_graph.rows.leaves import input_leaf
-from ..op_graph.values.tree import mapped
+from ..op_graph.values.tree import Place, filled, mapped
 from .arrays import EagerArray, array, computed, data_array, handle
 from .building import NUMBERS, Arguments, arrays_in, bound, build, is_ours, name_of
 from .nodes import (
-    Place,
     Recent,
     RecordedCall,
     RecordedNode,
     Type,
-    filled,
     local,
     symbolic,
     type_of,
-    until_dropped,
 )
 from .tape import Tape, built, tape_of
 from .variables import VariableState, leaf_of, parameter, state_of
@@ -184,7 +182,7 @@ def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int
     They are draws, and operands of the shape of an array beside them, whose axes they take.
     """
     kinds = [node.type for node in found.numbers]
-    replaced = {id(op): lifted(op, kinds) for op in found.held if is_drawn(op)}
+    replaced = {id(op): lifted(op, kinds) for op in found.held if draws_of(op) is not None}
     near = next((kind for kind in kinds if len(kind.axes)), None)
     if found.data and near is not None and isinstance(function, Elementwise):
         for value in [v for v in found.data if v.shape == near.axes.lengths]:
@@ -212,20 +210,18 @@ def finish(call: RecordedCall, given: Sequence[RecordedNode], name: str | None =
 # Symbolic tensors ------------------------------------------------------------------------------
 
 
-# By the id of a tensor: whether it is drawn, and its array for each tensor without open lengths.
-_drawn: dict[int, bool] = {}
-_lifted: dict[int, dict[int, tuple[Op | None, EagerArray]]] = {}
+# By the id of a tensor: its arrays if it depends on a random draw, by the id of the tensor without
+# open lengths, which is kept unless it is the same; otherwise None.
+_draws: dict[int, dict[int, tuple[Op | None, EagerArray]] | None] = {}
 
 
-def is_drawn(op: Any) -> bool:
-    """Return True for a symbolic tensor that depends on a random draw."""
+def draws_of(op: Any) -> dict[int, tuple[Op | None, EagerArray]] | None:
+    """Return the arrays of a symbolic tensor that depends on a random draw; None for others."""
     if not isinstance(op, Tensor) or not op.args:
-        return False
-    found = _drawn.get(id(op))
-    if found is None:
-        found = any(below.primitive.name == "random_bits" for below in post_order([op]))
-        until_dropped(_drawn, op, found)
-    return found
+        return None
+    if id(op) not in _draws:
+        until_dropped(_draws, op, {} if has_draws([op]) else None)
+    return _draws[id(op)]
 
 
 def lifted(op: Op, kinds: Sequence[Type] = ()) -> EagerArray:
@@ -239,12 +235,12 @@ def lifted(op: Op, kinds: Sequence[Type] = ()) -> EagerArray:
         return op
     if isinstance(op, Leaf) and op.info.stored:
         return parameter(op)
-    if not is_drawn(op):
+    draws = draws_of(op)
+    if draws is None:
         return _recorded(op, op.primitive)
     (fixed,) = bound([op], kinds, op.primitive.name)
-    draws = _lifted.get(id(op)) or until_dropped(_lifted, op, {})
     if id(fixed) not in draws:
-        (made,) = rebuild([fixed], _numbered())
+        made = number_draws(fixed)
         draws[id(fixed)] = None if fixed is op else fixed, _recorded(made, made.primitive)
     return draws[id(fixed)][1]
 
@@ -268,20 +264,6 @@ def _recorded(result: Any, function: Any) -> Any:
 def run(effect: VoidOp) -> None:
     """Run an effect of symbolic tensors, such as ``geon.assign(w, 0.9 * w)``, on the variables."""
     _recorded(effect, effect.primitive)
-
-
-def _numbered() -> Callable[[Op, tuple[Op, ...]], Op | None]:
-    """Return a replacement that numbers the draws of each stream from 0, for ``rebuild``."""
-    counts: dict[int, int] = {}
-
-    def number(op: Op, args: tuple[Op, ...]) -> Op | None:
-        if op.primitive.name != "random_bits":
-            return None
-        count = counts[op.attrs.seed] = counts.get(op.attrs.seed, -1) + 1
-        made: Op = make(PRIMITIVES["random_bits"], args, tuple(op.attrs._replace(draw=count)))
-        return made
-
-    return number
 
 
 # Numbers -----------------------------------------------------------------------------------------

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..op_graph.axes.axes import Axes
+from ..op_graph.core.traversal import until_dropped
 from ..op_graph.nodes import slot_setter
 from ..op_graph.op_graph import Leaf, Op, Tensor, put_notes, storage_leaves
 from ..op_graph.rows.effects import assign
 from ..op_graph.rows.leaves import variable as make_variable
 from ..transformers.base import make_transformer
 from .arrays import EagerArray, array, data_array, same
-from .nodes import RecordedNode, lock, type_of, until_dropped
+from .nodes import RecordedNode, lock, type_of
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site

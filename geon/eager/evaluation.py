@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
-from weakref import ref
 
-from ..errors import FeedError, GeonError, GuardError, UnavailableError
+from ..errors import FeedError, GeonError, GuardError
 from ..op_graph.core.source_info import describe, user_site
+from ..op_graph.values.byte_budget import ByteBudget
 from ..transformers.base import Transformer, make_transformer
 from . import nodes
 from .nodes import (
@@ -37,8 +37,8 @@ structures: Recent[Any] = Recent()
 class use:
     """Compute with another transformer from now on, or within ``with geon.eager.use(...)``.
 
-    It is a name or a transformer. Without it, arrays are computed by native code if there is a
-    compiler, otherwise by NumPy. Values that are computed already stay.
+    It is a name or a transformer. Without it, arrays are computed by ``geon.make_transformer()``:
+    native code if there is a compiler, otherwise NumPy. Values that are computed already stay.
     """
 
     chosen: Transformer | None = None  # None before the first value is read
@@ -58,10 +58,7 @@ class use:
 def transformer() -> Transformer:
     """Return the transformer that computes."""
     if use.chosen is None:
-        try:
-            use.chosen = make_transformer("native")
-        except UnavailableError:
-            use.chosen = make_transformer("numpy")
+        use.chosen = make_transformer()
     return use.chosen
 
 
@@ -225,46 +222,27 @@ def _with_lines(chosen: Transformer, error: GeonError, tape: Tape) -> GeonError:
 # Kept values -------------------------------------------------------------------------------------
 
 
-class KeptValues:
-    """The values that are counted, those not used for longest first, with their bytes.
-
-    They lie beside the first argument of their call and die with it.
-    """
-
-    most, taken = MAX_BYTES, 0
-    sizes: OrderedDict[ref[MemoEntry], int] = OrderedDict()
-
-
 def keep(entry: MemoEntry, value: Any) -> None:
     """Keep the value of a call to be found again, as the one that was used last."""
-    if not KeptValues.most:
-        return
-    entry.value = value
+    entry.value = value if kept.most else None
     if value.nbytes >= LARGE_BYTES:
-        with lock:
-            known = ref(entry, _forget)
-            _forget(known)
-            KeptValues.sizes[known] = value.nbytes
-            KeptValues.taken += value.nbytes
-            _drop(KeptValues.most)
+        kept.count(entry, value.nbytes)
 
 
-def _forget(known: ref[MemoEntry]) -> None:
-    """Count the value of an entry no longer."""
+def _drop(entry: MemoEntry) -> None:
+    """Drop a kept value, also that of its node once no array has it."""
     with lock:
-        KeptValues.taken -= KeptValues.sizes.pop(known, 0)
+        entry.value, node = None, entry()
+        if node is None or node.result is None:
+            return
+        array = None if node.shown is None else node.shown()
+        if array is None:
+            node.value = None
+        else:
+            node.shown = weakref.ref(array, lambda _: _drop(entry))
 
 
-def _drop(most: int) -> None:
-    """Drop values until they take ``most`` bytes, also from nodes that no array shows."""
-    while KeptValues.taken > most and KeptValues.sizes:
-        known = next(iter(KeptValues.sizes))
-        _forget(known)
-        entry = known()
-        if entry is not None:
-            entry.value, node = None, entry()
-            if node is not None and node.result is not None and not has_array(node):
-                node.value = None
+kept = ByteBudget(MAX_BYTES, _drop, lock)
 
 
 def kept_bytes(most: int | None = None) -> int:
@@ -273,9 +251,7 @@ def kept_bytes(most: int | None = None) -> int:
     A value that was computed is found again by the same function of the same arrays. 0 keeps none
     from now on; without an argument the limit stays. Values of arrays in use stay in any case.
     """
-    before = KeptValues.most
+    before = kept.most
     if most is not None:
-        with lock:
-            KeptValues.most = most
-            _drop(most)
+        kept.limit(most)
     return before

@@ -215,6 +215,24 @@ def test_large_values_are_dropped_that_were_not_used_for_longest():
         eager.kept_bytes(before)
 
 
+@pytest.mark.parametrize("most", [0, 1000])
+def test_values_beyond_the_limit_are_dropped_with_their_arrays(most):
+    before, x = eager.kept_bytes(most), x_of(1000)
+    try:
+        first = x = geon.tanh(x)
+        np.asarray(first)
+        for _ in range(3):
+            x = x * 0.5
+            np.asarray(x)
+        node = first._node
+        assert node.value is not None
+        del first
+        assert node.value is None
+        np.testing.assert_allclose(x, np.tanh(data(1000, 3)) / 8, rtol=1e-6)
+    finally:
+        eager.kept_bytes(before)
+
+
 @pytest.mark.parametrize("f", [
     lambda x: geon.scan(lambda c, _: (c + x, c), geon.broadcast(0.0, [C]), over=H)[0],
     lambda x: geon.while_loop(lambda c: geon.all(c < 9.0), lambda c: c + abs(x), x * 0.0 + 1.0),

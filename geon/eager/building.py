@@ -20,15 +20,13 @@ from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, post_order
 from ..op_graph.rows.effects import doall, storage_of
 from ..op_graph.transforms.clone import fix_lengths
 from ..op_graph.transforms.functionalize import functional, substitute
+from ..op_graph.values.structural_key import NUMBERS, PLAIN, add_parts
 from ..op_graph.values.tree import Place, mapped
 from .arrays import EagerArray
 from .nodes import Recent, RecordedCall, RecordedNode, Type, symbolic, type_of
-from .variables import EagerVariable, state_of
+from .variables import EagerVariable, leaf_of, state_of
 
-PLAIN = frozenset((str, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
-NUMBERS = frozenset((float, int))
 Make = Callable[[Sequence[Any], bool], tuple[Any, Sequence[Op]]]
-MAX_ITEMS = 64  # items of a list of numbers from which on it is not searched for arrays
 interned: Recent[RecordedCall] = Recent()
 
 
@@ -57,63 +55,37 @@ class Arguments:
         self.held: list[Any] = []
         self.data: list[Any] = []
         self.known, self.stored, self.calls = True, False, False
-        self.add(args)
+        add_parts(self.key, args, self._part)
         if keywords:
             self.key.append((Mapping, *keywords))
-            self.add(keywords.values())
+            add_parts(self.key, keywords.values(), self._part)
 
-    def add(self, values: Iterable[Any]) -> None:
-        """Add arguments."""
-        key, numbers = self.key, self.numbers
-        for value in values:
-            kind = value.__class__
-            if kind is EagerArray:
-                node = value._node
-                if node in numbers:
-                    key.append(numbers[node])
-                else:
-                    numbers[node] = len(numbers)
-                    key.append(node.type)
-            elif kind in PLAIN:
-                key.append(value)
-            elif kind in NUMBERS or kind is bool:  # 0.0 and -0.0 differ
-                key.append((kind, value or str(value)))
-            elif isinstance(value, Op):
-                leaf = value
-                if isinstance(value, EagerVariable):
-                    self.stored, leaf = True, value.leaf
-                self.held.append(leaf)
-                key.append(id(leaf))
-            elif kind is list or isinstance(value, tuple):
-                key.append((kind, len(value)))
-                if len(value) > MAX_ITEMS and value[0].__class__ in NUMBERS:
-                    self.known = False
-                else:
-                    self.add(value)
-            elif kind is dict:
-                key.append((kind, len(value)))
-                self.add(value)
-                self.add(value.values())
-            elif kind is slice:
-                key.append(slice)
-                self.add((value.start, value.stop, value.step))
-            elif isinstance(value, np.generic):
-                key.append((value.dtype, value.tobytes()))
-            elif kind is np.ndarray:
-                self.data.append(value)
-                self.known = False
-            elif hasattr(kind.__call__, "differentiates"):  # an optimiser, by its settings
-                settings = [
-                    v for v in vars(value).items() if v[1].__class__ in (*PLAIN, bool, *NUMBERS)
-                ]
-                self.held.append(value)
-                key.append((id(value), str(settings)))
-            elif callable(value) and not isinstance(value, Primitive):
-                self.known, self.calls = False, True  # a function may read anything
-            elif kind.__hash__ is None:
-                self.known = False
-            else:
-                key.append(value)
+    def _part(self, value: Any) -> Any:
+        """Note a value that is no structure or number, and return its part of the key."""
+        kind = value.__class__
+        if kind is EagerArray:
+            node = value._node
+            if node in self.numbers:
+                return self.numbers[node]
+            self.numbers[node] = len(self.numbers)
+            return node.type
+        if isinstance(value, Op):
+            self.stored = self.stored or isinstance(value, EagerVariable)
+            self.held.append(leaf_of(value))
+            return id(self.held[-1])
+        if hasattr(kind.__call__, "differentiates"):  # an optimiser, by its settings
+            plain = PLAIN | NUMBERS | {Axis, Axes}
+            settings = [v for v in vars(value).items() if v[1].__class__ in plain]
+            self.held.append(value)
+            return id(value), str(settings)
+        if kind is np.ndarray:
+            self.data.append(value)
+        elif callable(value) and not isinstance(value, Primitive):
+            self.calls = True  # a function may read anything
+        elif kind.__hash__ is not None and kind is not tuple:
+            return value
+        self.known = False
+        return None
 
     @property
     def generic(self) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ from ..op_graph.random.graph_draws import has_draws, number_draws
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.tree import Place, filled, mapped
 from .arrays import EagerArray, array, computed, data_array, handle
-from .building import NUMBERS, Arguments, arrays_in, bound, build, is_ours, name_of
+from .building import Arguments, arrays_in, bound, build, is_ours, name_of
 from .nodes import (
     Recent,
     RecordedCall,
@@ -39,6 +39,7 @@ from .nodes import (
 from .tape import Tape, built, tape_of
 from .variables import VariableState, leaf_of, parameter, state_of
 
+NUMBERS = frozenset((float, int))
 LEAVES = input_leaf.__module__
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
 calls: Recent[RecordedCall] = Recent()

@@ -174,6 +174,7 @@ def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
 
 
 def _tape(order: Sequence[RecordedNode], numbers: Mapping[RecordedNode, int]) -> Tape:
+    order = sorted(order, key=nodes.serial)
     return Tape(order, [node for node, number in numbers.items() if number < 0])
 
 

@@ -215,7 +215,8 @@ class RecordedNode:
 
     def variable(self) -> Leaf | None:
         """Return the variable of which it is the newest version; None if there is none."""
-        return None if self.mark is None or isinstance(self.mark, str) else self.mark.current(self)
+        mark = self.mark
+        return None if mark is None or mark.__class__ is str else mark.current(self)
 
     def forget(self, mark: Any) -> None:
         """Drop the graph of a computed value."""

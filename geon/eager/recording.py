@@ -68,6 +68,8 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
         call = None if keywords else calls.get(tuple(key))
         if call is not None:
             return finish(call, given)
+    if not is_ours(function) and not hasattr(function, "differentiates"):
+        return NotImplemented
     try:
         found = Arguments(args, keywords)
     except RecursionError:
@@ -80,14 +82,12 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     if function.__module__ == LEAVES:  # a variable, with a first value of arrays
         with symbolic():
             return function(*args, **keywords)
-    if not is_ours(function) and not hasattr(function, "differentiates"):
-        return NotImplemented
     return record(function, args, keywords, found)
 
 
 def _capturing(function: Any, args: Any, keywords: Any, found: Arguments) -> Any:
     """Return the result of a function whose functions may read arrays, as a loop's body does."""
-    if not (found.calls and is_ours(function)):
+    if not found.calls:
         return NotImplemented
     with symbolic():
         result = function(*args, **keywords)

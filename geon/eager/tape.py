@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DerivativeError
 from ..op_graph.core.source_info import describe, user_call
 from ..op_graph.op_graph import Leaf
 from ..op_graph.rows.leaves import input_leaf
 from .nodes import GONE, CallResult, RecordedNode, serial
+
+if TYPE_CHECKING:
+    from ..op_graph.core.source_info import Site
 
 Step = tuple[CallResult, tuple[int, ...]]  # a result of a call, and the numbers of its arguments
 
@@ -24,23 +27,30 @@ class Tape:
 
     def __init__(
         self,
-        order: Iterable[RecordedNode],
+        order: Sequence[RecordedNode],
         inputs: Iterable[RecordedNode],
         cut: Sequence[RecordedNode] | None = None,
     ) -> None:
-        self.order, self.inputs = sorted(order, key=serial), [*inputs]
-        self.numbers = {node: k for k, node in enumerate((*self.inputs, *self.order))}
+        self.order, self.inputs = order, [*inputs]
+        self.numbers = numbers = {node: k for k, node in enumerate((*self.inputs, *order))}
         self.steps: list[Step] = [
-            (node.result, tuple([self.numbers[arg] for arg in node.args])) for node in self.order
+            (node.result, tuple(map(numbers.__getitem__, node.args))) for node in order
         ]
-        self.sites = [node.site for node in self.order]
-        self.leaves: list[Leaf | None] = [
-            None if cut is None or node in cut else node.variable() for node in self.inputs
-        ]
+        self.leaves: list[Leaf | None] = [None] * len(self.inputs)
+        if cut is not None:
+            self.leaves = [None if node in cut else node.variable() for node in self.inputs]
         every = zip(self.inputs, self.leaves, strict=True)
         self.free = [node for node, leaf in every if leaf is None]
-        # Whether all calls can be made again with tensors of other lengths.
-        self.opens = all(result.call.again is not None for result, _ in self.steps)
+
+    @property
+    def sites(self) -> list[Site]:
+        """The lines of the steps."""
+        return [node.site for node in self.order]
+
+    @property
+    def opens(self) -> bool:
+        """True if all calls can be made again with tensors of other lengths."""
+        return all(result.call.again is not None for result, _ in self.steps)
 
     def generic(self) -> tuple[Any, ...]:
         """Return a key that is equal for tapes that differ in lengths alone."""

@@ -19,7 +19,6 @@ from .nodes import (
     MemoEntry,
     Recent,
     RecordedNode,
-    has_array,
     local,
     lock,
 )
@@ -66,7 +65,7 @@ def read(node: RecordedNode) -> Any:
     """Return the value of a node; it is computed with all that is pending in this thread."""
     with lock:
         if node.value is None:
-            roots = _pending()
+            roots = local.pending.take()
             if node not in roots:
                 roots.append(node)
             try:
@@ -82,43 +81,37 @@ def read(node: RecordedNode) -> Any:
 def sync() -> None:
     """Compute all arrays of this thread that are pending."""
     with lock:
-        evaluate(_pending())
+        evaluate(local.pending.take())
 
 
 def limit(args: Sequence[RecordedNode]) -> None:
     """Compute what is pending, and forget the graph of nodes with too many calls behind them."""
     with lock:
-        evaluate([node for node in dict.fromkeys([*_pending(), *args]) if node.value is None])
+        evaluate(
+            [node for node in dict.fromkeys([*local.pending.take(), *args]) if node.value is None]
+        )
         for node in args:
             if node.depth >= MAX_DEPTH:
                 node.forget(node.mark or FORGOTTEN)
 
 
-def _pending() -> list[RecordedNode]:
-    """Return the nodes of pending arrays of this thread, which are then no longer pending."""
-    pending = local.pending
-    found = pending.nodes()
-    pending.clear()
-    return found
-
-
 def evaluate(roots: Sequence[RecordedNode]) -> None:
     """Compute the values of these nodes, which have none, by one program."""
-    wanted = roots
-    if ALIAS in [node.result for node in roots]:
+    aliases, wanted = [node for node in roots if node.result is ALIAS], roots
+    if aliases:
         wanted = [node for node in dict.fromkeys(map(_source, roots)) if node.value is None]
-    for k, value in enumerate(_computed(wanted)) if wanted else ():
-        _store(wanted[k], value)
-    if wanted is not roots:
-        for node in [node for node in roots if node.result is ALIAS]:
-            _store(node, _source(node).value)
+    if wanted:
+        for node, value in zip(wanted, _computed(wanted), strict=True):
+            value.setflags(write=False)
+            _store(node, value)
+    for node in aliases:
+        _store(node, _source(node).value)
 
 
 def _store(node: RecordedNode, value: Any) -> None:
     """Give a node its value."""
-    value.setflags(write=False)
     node.value, entry = value, node.entry
-    if entry is not None and has_array(node):
+    if entry is not None and node.shown is not None and node.shown() is not None:
         keep(entry, value)
     if node.mark is not None:
         node.forget(node.mark)
@@ -137,12 +130,9 @@ def _computed(wanted: Sequence[RecordedNode]) -> Sequence[Any]:
     The key of their program has the results of calls, from the ``wanted`` on, each with the numbers
     of its arguments in order of discovery; those of computed ones are negative.
     """
-    order, values = [*wanted], []
-    numbers: dict[RecordedNode, int] = {}
-    chosen = transformer()
+    order, values, chosen = [*wanted], [], use.chosen or transformer()
     key: list[Any] = [chosen, len(order)]
-    for node in order:
-        numbers[node] = len(numbers)
+    numbers = {node: k for k, node in enumerate(order)}
     for node in order:  # it grows
         key.append(node.result)
         for arg in node.args:

@@ -40,17 +40,19 @@ class PendingArrays(list["weakref.ref[EagerArray]"]):
 
     limit = MIN_PENDING
 
-    def nodes(self) -> list[RecordedNode]:
-        """Return the nodes of the arrays that were neither dropped nor computed."""
-        return [
+    def take(self) -> list[RecordedNode]:
+        """Remove all, and return the nodes of those that were neither dropped nor computed."""
+        found = [
             node
             for known in self
             if (array := known()) is not None and (node := array._node).value is None
         ]
+        self.clear()
+        return found
 
     def remove_dropped(self) -> None:
         """Remove references to other arrays, and raise the length from which on this is done."""
-        self[:] = [node.shown for node in self.nodes() if node.shown is not None]
+        self += [node.shown for node in self.take() if node.shown is not None]
         self.limit = max(MIN_PENDING, 2 * len(self))
 
 
@@ -225,8 +227,3 @@ class RecordedNode:
 
 Args = tuple[RecordedNode, ...]
 serial = attrgetter("serial")
-
-
-def has_array(node: RecordedNode) -> bool:
-    """Return True if the user has an array of the node."""
-    return node.shown is not None and node.shown() is not None

@@ -21,7 +21,7 @@ from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import user_call, user_site
 from ..op_graph.core.traversal import until_dropped
-from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, storage_leaves
+from ..op_graph.op_graph import Leaf, Op, Tensor, Variable, VoidOp, storage_leaves
 from ..op_graph.random.graph_draws import has_draws, number_draws
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.tree import Place, filled, mapped
@@ -60,7 +60,7 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
             key.append(value._node.type)
         elif kind is float and value:
             key.append((float, value))
-        elif kind is Leaf:
+        elif kind is Variable:
             key.append(id(value))
         else:
             break

@@ -69,7 +69,10 @@ def read(node: RecordedNode) -> Any:
             if node not in roots:
                 roots.append(node)
             try:
-                evaluate(roots)
+                if len(roots) == 1 and node.result is not ALIAS:
+                    _store(node, _computed(roots)[0])
+                else:
+                    evaluate(roots)
             except GeonError:
                 # An array that cannot be computed must not stop others: it raises if it is read.
                 if len(roots) == 1:
@@ -102,7 +105,6 @@ def evaluate(roots: Sequence[RecordedNode]) -> None:
         wanted = [node for node in dict.fromkeys(map(_source, roots)) if node.value is None]
     if wanted:
         for node, value in zip(wanted, _computed(wanted), strict=True):
-            value.setflags(write=False)
             _store(node, value)
     for node in aliases:
         _store(node, _source(node).value)
@@ -110,6 +112,7 @@ def evaluate(roots: Sequence[RecordedNode]) -> None:
 
 def _store(node: RecordedNode, value: Any) -> None:
     """Give a node its value."""
+    value.setflags(write=False)
     node.value, entry = value, node.entry
     if entry is not None and node.shown is not None and node.shown() is not None:
         keep(entry, value)

@@ -7,6 +7,7 @@ arguments. Further calls of the kind find it in a table.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -19,7 +20,7 @@ from ..op_graph.building.constants import constant_value
 from ..op_graph.building.elementwise_build import Elementwise
 from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES
-from ..op_graph.core.source_info import user_call, user_site
+from ..op_graph.core.source_info import ROOT, user_call, user_site
 from ..op_graph.core.traversal import until_dropped
 from ..op_graph.op_graph import Leaf, Op, Tensor, Variable, VoidOp, storage_leaves
 from ..op_graph.random.graph_draws import has_draws, number_draws
@@ -39,6 +40,7 @@ from .nodes import (
 from .tape import Tape, built, tape_of
 from .variables import VariableState, leaf_of, parameter, state_of
 
+_getframe = sys._getframe
 NUMBERS = frozenset((float, int))
 LEAVES = input_leaf.__module__
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
@@ -349,7 +351,9 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
             call = None
         if call is None or local.recording:
             return row(x, y)
-        site = user_site(2)
+        frame = _getframe(1)
+        code = frame.f_code
+        site = user_site(2) if code.co_filename.startswith(ROOT) else (code, frame.f_lasti, "")
         return handle(computed(call.results[0], args, site), site)
 
     return method

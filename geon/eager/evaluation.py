@@ -12,16 +12,7 @@ from ..op_graph.core.source_info import describe, user_site
 from ..op_graph.values.byte_budget import ByteBudget
 from ..transformers.base import Transformer, make_transformer
 from . import nodes
-from .nodes import (
-    ALIAS,
-    FORGOTTEN,
-    MAX_DEPTH,
-    MemoEntry,
-    Recent,
-    RecordedNode,
-    local,
-    lock,
-)
+from .nodes import ALIAS, FORGOTTEN, MAX_DEPTH, MemoEntry, Recent, RecordedNode, local, lock
 from .tape import Tape, built
 
 MAX_PROGRAMS = 512  # maximum compiled programs

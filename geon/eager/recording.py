@@ -28,15 +28,7 @@ from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.tree import Place, filled, mapped
 from .arrays import EagerArray, array, computed, data_array, handle
 from .building import Arguments, arrays_in, bound, build, is_ours, name_of
-from .nodes import (
-    Recent,
-    RecordedCall,
-    RecordedNode,
-    Type,
-    local,
-    symbolic,
-    type_of,
-)
+from .nodes import Recent, RecordedCall, RecordedNode, Type, local, symbolic, type_of
 from .tape import Tape, built, tape_of
 from .variables import VariableState, leaf_of, parameter, state_of
 

@@ -264,6 +264,14 @@ def test_draws_differ_from_draw_to_draw_but_one_tensor_is_one_draw():
     assert len({value.tobytes() for value in drawn}) == 5
 
 
+def test_a_draw_in_the_body_of_a_loop_is_drawn_once():
+    stream, x = geon.Random(5), x_of()
+    start, steps = geon.constant(0.0), geon.constant([1.0, 2.0, 3.0], [C])
+    noise = geon.scan(lambda c, v: (c, v * stream.normal()), start, steps, over=C)[1]
+    np.testing.assert_allclose((x + noise) + (x - noise), 2 * data(2, 3), atol=1e-5)
+    assert not np.allclose(x + noise, x)
+
+
 def test_symbolic_tensors_and_variables_meet_arrays_at_their_newest_values():
     w = geon.Variable([C], initial_value=[1.0, 2.0, 3.0])
     x = x_of()

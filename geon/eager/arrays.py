@@ -61,19 +61,17 @@ def _converter(what: str, cure: str, convert: Callable[[Any], Any]) -> Any:
     return method
 
 
-def _or_on_values(build: Callable[[], Any], on_values: Callable[[], Any]) -> Any:
-    """Return what ``build`` does; where geon has no such function, what ``on_values`` does."""
+def _or_on_values(build: Callable[[], Any], function: Any, args: Any, keywords: Any) -> Any:
+    """Return what ``build`` does; where geon has no such function, that of NumPy on the values."""
     try:
         return build()
     except SymbolicError:
         if local.recording:
             raise
-        return on_values()
-
-
-def _values(value: Any) -> Any:
-    """Return arguments of a NumPy function with values in the place of arrays."""
-    return mapped(value, lambda v: np.asarray(v) if isinstance(v, EagerArray) else v)
+        args, keywords = mapped(
+            (args, keywords), lambda v: np.asarray(v) if isinstance(v, EagerArray) else v
+        )
+        return function(*args, **keywords)
 
 
 class EagerArray(Leaf):
@@ -100,7 +98,10 @@ class EagerArray(Leaf):
         """Return the value as a NumPy array, which cannot be written."""
         node = self._node
         if local.recording:
-            refuse_reading(self)
+            raise SymbolicError(
+                f"the value of {self._label()} (made at {self.line_info}) was read at "
+                f"{describe(user_site())} while a function was recorded"
+            )
         return read(node) if node.value is None else node.value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # type: ignore[override]  # tensors refuse
@@ -155,13 +156,13 @@ class EagerArray(Leaf):
         def build() -> Any:
             return super(EagerArray, self).__array_function__(function, types, args, keywords)
 
-        return _or_on_values(build, lambda: function(*_values(args), **_values(keywords)))
+        return _or_on_values(build, function, args, keywords)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         def build() -> Any:
             return super(EagerArray, self).__array_ufunc__(ufunc, method, *inputs, **options)
 
-        return _or_on_values(build, lambda: getattr(ufunc, method)(*_values(inputs), **options))
+        return _or_on_values(build, getattr(ufunc, method), inputs, options)
 
     def detach(self) -> EagerArray:
         """Return the same values without their graph: derivatives take them as constants."""
@@ -313,14 +314,6 @@ def data_array(value: Any, kind: Type, given: Any = None) -> EagerArray:
     value.setflags(write=False)
     site = user_site(3)
     return handle(RecordedNode(None, (), kind, site, value, 0, None), site)
-
-
-def refuse_reading(x: EagerArray) -> NoReturn:
-    """Raise ``SymbolicError`` for a value that is read while a function is recorded."""
-    raise SymbolicError(
-        f"the value of {x._label()} (made at {x.line_info}) was read at {describe(user_site())} "
-        "while a function was recorded"
-    )
 
 
 def check_array(x: Any, what: str) -> EagerArray:

@@ -216,15 +216,13 @@ def keep(entry: MemoEntry, value: Any) -> None:
 
 def _drop(entry: MemoEntry) -> None:
     """Drop a kept value, also that of its node once no array has it."""
-    with lock:
-        entry.value, node = None, entry()
-        if node is None or node.result is None:
-            return
+    entry.value, node = None, entry()
+    if node is not None and node.result is not None:
         array = None if node.shown is None else node.shown()
         if array is None:
             node.value = None
         else:
-            node.shown = weakref.ref(array, lambda _: _drop(entry))
+            node.shown = weakref.ref(array, lambda _: kept.drop_later(entry))
 
 
 kept = ByteBudget(MAX_BYTES, _drop, lock)

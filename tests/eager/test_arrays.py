@@ -227,6 +227,7 @@ def test_values_beyond_the_limit_are_dropped_with_their_arrays(most):
         node = first._node
         assert node.value is not None
         del first
+        np.asarray(x * 2.0)
         assert node.value is None
         np.testing.assert_allclose(x, np.tanh(data(1000, 3)) / 8, rtol=1e-6)
     finally:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from ..op_graph import Leaf, Op, Tensor
 
 
+Value = TypeVar("Value")
+
+
 def same_ops(left: Sequence[object], right: Sequence[object]) -> bool:
     """Return True if both hold the same ops in the same order."""
     return left is right or (len(left) == len(right) and all(map(operator.is_, left, right)))
-
-
-Value = TypeVar("Value")
 
 
 def among(op: Op, ops: Iterable[Op]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
@@ -15,7 +15,8 @@ class ByteBudget(Generic[Holder]):
     """Limits the bytes of values, each of which has a holder, to ``most``.
 
     ``drop(holder)`` drops a value. Holders are referred to weakly: a value whose holder dies counts
-    no longer. ``lock`` is reentrant; it is held while values are counted and dropped.
+    no longer. ``lock`` is reentrant; it is held while values are counted and dropped, but not when
+    a holder dies or ``drop_later`` is called, which may be at any time.
     """
 
     def __init__(
@@ -23,24 +24,30 @@ class ByteBudget(Generic[Holder]):
     ) -> None:
         self.most, self.taken, self._drop, self._lock = most, 0, drop, lock
         self._sizes: OrderedDict[ref[Holder], int] = OrderedDict()  # least recently used first
+        self._dead: deque[ref[Holder]] = deque()
+        self._later: deque[Holder] = deque()
+        self.drop_later = self._later.append  # drop the value of a holder at the next count
 
     def count(self, holder: Holder, size: int) -> None:
         """Count a value of ``size`` bytes as the one that was used last; drop others if needed."""
         with self._lock:
-            known = ref(holder, self._forget)
+            known = ref(holder, self._dead.append)
             self._forget(known)
             self._sizes[known] = size
             self.taken += size
             self.limit(self.most)
 
     def _forget(self, known: ref[Holder]) -> None:
-        with self._lock:
-            self.taken -= self._sizes.pop(known, 0)
+        self.taken -= self._sizes.pop(known, 0)
 
     def limit(self, most: int) -> None:
         """Set the limit, and drop values until they take no more bytes."""
         with self._lock:
             self.most = most
+            while self._dead:
+                self._forget(self._dead.popleft())
+            while self._later:
+                self._drop(self._later.popleft())
             while self.taken > most and self._sizes:
                 known: Any = next(iter(self._sizes))
                 self._forget(known)

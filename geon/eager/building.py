@@ -40,11 +40,10 @@ def arrays_in(value: Any) -> list[EagerArray]:
 class Arguments:
     """The arguments of a call: the nodes of its arrays, and a key of everything else about it.
 
-    ``numbers`` has the number of each node. ``key`` has the type of
-    each at its first place and its number at others. ``known`` is False if the call must be built
-    each time. ``held`` are objects that the key has the id of, ``data`` are NumPy arrays.
-    ``stored`` is true if there are arrays of variables among the arguments, and ``calls`` if there
-    are functions.
+    ``numbers`` has the number of each node. ``key`` has the type of each at its first place and its
+    number at others. ``known`` is False if the call must be built each time. ``held`` are objects
+    that the key has the id of, ``data`` are NumPy arrays. ``stored`` is true if there are arrays of
+    variables among the arguments, and ``calls`` if there are functions.
     """
 
     __slots__ = ("calls", "data", "held", "key", "known", "numbers", "stored")

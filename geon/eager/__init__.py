@@ -5,8 +5,7 @@
 
 from .arrays import EagerArray, array
 from .derivatives import function, grad, graph
-from .evaluation import sync, use
-from .memo import kept_bytes
+from .evaluation import kept_bytes, sync, use
 from .nodes import no_grad
 from .recording import install, run
 from .variables import EagerVariable, variable

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
@@ -20,25 +19,25 @@ from ..op_graph.nodes import Node, slot_setter
 from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes
 from ..op_graph.values.labels import by_name, dim_names
 from ..op_graph.values.tree import mapped
-from .evaluation import limit, read
-from .memo import find, put
+from .evaluation import keep, limit, read
 from .nodes import (
     ALIAS,
     DETACHED,
     MAX_DEPTH,
     Args,
     CallResult,
+    MemoEntry,
     Recent,
     RecordedNode,
     Type,
     local,
-    pending,
     type_of,
 )
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
 
+MAX_USES = 64  # maximum calls of one first argument that are found again
 _new = object.__new__
 
 
@@ -62,19 +61,17 @@ def _converter(what: str, cure: str, convert: Callable[[Any], Any]) -> Any:
     return method
 
 
-def _or_on_values(build: Callable[[], Any], on_values: Callable[[], Any]) -> Any:
-    """Return what ``build`` does; where geon has no such function, what ``on_values`` does."""
+def _or_on_values(build: Callable[[], Any], function: Any, args: Any, keywords: Any) -> Any:
+    """Return what ``build`` does; where geon has no such function, that of NumPy on the values."""
     try:
         return build()
     except SymbolicError:
         if local.recording:
             raise
-        return on_values()
-
-
-def _values(value: Any) -> Any:
-    """Return arguments of a NumPy function with values in the place of arrays."""
-    return mapped(value, lambda v: np.asarray(v) if isinstance(v, EagerArray) else v)
+        args, keywords = mapped(
+            (args, keywords), lambda v: np.asarray(v) if isinstance(v, EagerArray) else v
+        )
+        return function(*args, **keywords)
 
 
 class EagerArray(Leaf):
@@ -97,17 +94,14 @@ class EagerArray(Leaf):
         axes = property(lambda self: self._node.type.axes, doc="Its axes, with their lengths.")
         dtype = property(lambda self: self._node.type.dtype, doc="The dtype of its elements.")
 
-    def __del__(self, pending: dict[RecordedNode, int] = pending) -> None:
-        node = self._node
-        node.shown -= 1
-        if node.value is None and not node.shown:
-            pending.pop(node, None)
-
     def numpy(self) -> Any:
         """Return the value as a NumPy array, which cannot be written."""
         node = self._node
         if local.recording:
-            refuse_reading(self)
+            raise SymbolicError(
+                f"the value of {self._label()} (made at {self.line_info}) was read at "
+                f"{describe(user_site())} while a function was recorded"
+            )
         return read(node) if node.value is None else node.value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # type: ignore[override]  # tensors refuse
@@ -162,17 +156,17 @@ class EagerArray(Leaf):
         def build() -> Any:
             return super(EagerArray, self).__array_function__(function, types, args, keywords)
 
-        return _or_on_values(build, lambda: function(*_values(args), **_values(keywords)))
+        return _or_on_values(build, function, args, keywords)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         def build() -> Any:
             return super(EagerArray, self).__array_ufunc__(ufunc, method, *inputs, **options)
 
-        return _or_on_values(build, lambda: getattr(ufunc, method)(*_values(inputs), **options))
+        return _or_on_values(build, getattr(ufunc, method), inputs, options)
 
     def detach(self) -> EagerArray:
         """Return the same values without their graph: derivatives take them as constants."""
-        return same(self, DETACHED)
+        return same(self._node, DETACHED, user_site())
 
     def backward(self, seed: Any = None, *, retain_graph: bool = False) -> None:
         """Add its derivative to ``grad`` of every trainable variable that it depends on.
@@ -211,14 +205,20 @@ _put_node, _put_site = slot_setter(EagerArray, "_node"), slot_setter(Node, "_sit
 
 
 def handle(node: RecordedNode, site: Site) -> EagerArray:
-    """Return an array of a node, made at a line; the next read of a value computes it."""
+    """Return the array of a node, made at a line; the next read of a value computes it."""
+    known = None if node.shown is None else node.shown()
+    if known is not None:
+        return known  # that of an equal call
     made: EagerArray = _new(EagerArray)
     _put_node(made, node)
     _put_site(made, site)
     put_notes(made, None)
-    node.shown += 1
+    node.shown = shown = ref(made)
     if node.value is None:
-        pending[node] = get_ident()
+        pending = local.pending
+        pending.append(shown)
+        if len(pending) > pending.limit:
+            pending.remove_dropped()
     return made
 
 
@@ -227,34 +227,37 @@ def computed(result: CallResult, args: Args, site: Site) -> RecordedNode:
     mark = None if local.grad else DETACHED
     if not args:
         return RecordedNode(result, args, result.type, site, None, 1, mark)
-    first, depth = args[0], 0
+    depth = 0
     for arg in args:
         if arg.depth > depth:
             depth = arg.depth
     if depth >= MAX_DEPTH:
         limit(args)
         depth = max([arg.depth for arg in args])
-    count = len(args)
+    first, count, value = args[0], len(args), None
     if count < 3:
         key: Any = result if count == 1 else (result, args[1].serial)
     else:
         key = (result, *[arg.serial for arg in args[1:]])
-    value = None
-    if first.uses is not None:
-        found = find(first, key)
-        if found is not None:
-            node, value = found[1](), found[2]
-            if node is not None and node.mark is mark is None:
-                return node
+    memo = first.memo
+    known = None if memo is None else memo.get(key)
+    if known is not None:
+        equal, value = known(), known.value
+        if equal is not None and equal.mark is mark is None:
+            return equal
     node = RecordedNode(result, args, result.type, site, value, depth + 1, mark)
     if mark is None:
-        put(first, (key, ref(node), value))
+        if memo is None or len(memo) >= MAX_USES:
+            memo = first.memo = {}
+        memo[key] = node.entry = known = MemoEntry(node)
+        known.value = None
+        if value is not None:
+            keep(known, value)
     return node
 
 
-def same(x: EagerArray, mark: Any) -> EagerArray:
+def same(node: RecordedNode, mark: Any, site: Site) -> EagerArray:
     """Return an array of the same value, which derivatives take as data."""
-    node, site = x._node, user_site(2)
     made = RecordedNode(ALIAS, (node,), node.type, site, node.value, node.depth + 1, mark)
     if node.value is not None:
         made.forget(mark)
@@ -311,14 +314,6 @@ def data_array(value: Any, kind: Type, given: Any = None) -> EagerArray:
     value.setflags(write=False)
     site = user_site(3)
     return handle(RecordedNode(None, (), kind, site, value, 0, None), site)
-
-
-def refuse_reading(x: EagerArray) -> NoReturn:
-    """Raise ``SymbolicError`` for a value that is read while a function is recorded."""
-    raise SymbolicError(
-        f"the value of {x._label()} (made at {x.line_info}) was read at {describe(user_site())} "
-        "while a function was recorded"
-    )
 
 
 def check_array(x: Any, what: str) -> EagerArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -16,18 +16,17 @@ from ..op_graph.axes.length_defaults import default_lengths
 from ..op_graph.building.unused_effects import take
 from ..op_graph.core.primitive import Primitive
 from ..op_graph.core.source_info import building, current, user_call
-from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, post_order, storage_leaves
+from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, post_order
 from ..op_graph.rows.effects import doall, storage_of
-from ..op_graph.transforms.clone import adopt, notes_of
+from ..op_graph.transforms.clone import fix_lengths
 from ..op_graph.transforms.functionalize import functional, substitute
-from ..op_graph.values.tree import mapped
+from ..op_graph.values.structural_key import NUMBERS, PLAIN, add_parts
+from ..op_graph.values.tree import Place, mapped
 from .arrays import EagerArray
-from .nodes import Place, Recent, RecordedCall, RecordedNode, Type, filled, symbolic, type_of
-from .variables import EagerVariable, state_of
+from .nodes import Recent, RecordedCall, RecordedNode, Type, symbolic, type_of
+from .variables import EagerVariable, leaf_of, state_of
 
-PLAIN = frozenset((str, type(None), Axis, Axes, np.dtype, type, type(Ellipsis)))
-NUMBERS = frozenset((float, int))
-MAX_ITEMS = 64  # items of a list of numbers from which on it is not searched for arrays
+Make = Callable[[Sequence[Any], bool], tuple[Any, Sequence[Op]]]
 interned: Recent[RecordedCall] = Recent()
 
 
@@ -41,83 +40,56 @@ def arrays_in(value: Any) -> list[EagerArray]:
 class Arguments:
     """The arguments of a call: the nodes of its arrays, and a key of everything else about it.
 
-    ``arrays`` has one for each node, ``numbers`` the number of each node. ``key`` has the type of
-    each at its first place and its number at others. ``known`` is False if the call must be built
-    each time. ``held`` are objects that the key has the id of, ``data`` are NumPy arrays.
-    ``stored`` is true if there are arrays of variables among the arguments, and ``calls`` if there
-    are functions.
+    ``numbers`` has the number of each node. ``key`` has the type of each at its first place and its
+    number at others. ``known`` is False if the call must be built each time. ``held`` are objects
+    that the key has the id of, ``data`` are NumPy arrays. ``stored`` is true if there are arrays of
+    variables among the arguments, and ``calls`` if there are functions.
     """
 
-    __slots__ = ("arrays", "calls", "data", "held", "key", "known", "numbers", "stored")
+    __slots__ = ("calls", "data", "held", "key", "known", "numbers", "stored")
 
-    def __init__(self, args: Any, keywords: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, args: Iterable[Any], keywords: Mapping[str, Any] | None = None) -> None:
         self.numbers: dict[RecordedNode, int] = {}
-        self.arrays: list[EagerArray] = []
         self.key: list[Any] = []
         self.held: list[Any] = []
         self.data: list[Any] = []
         self.known, self.stored, self.calls = True, False, False
-        self.visit(args)
+        add_parts(self.key, args, self._part)
         if keywords:
-            self.visit(keywords)
+            self.key.append((Mapping, *keywords))
+            add_parts(self.key, keywords.values(), self._part)
 
-    def visit(self, value: Any) -> None:
-        """Add an argument."""
-        kind, key = value.__class__, self.key
+    def _part(self, value: Any) -> Any:
+        """Note a value that is no structure or number, and return its part of the key."""
+        kind = value.__class__
         if kind is EagerArray:
             node = value._node
             if node in self.numbers:
-                key.append(self.numbers[node])
-            else:
-                self.numbers[node] = len(self.numbers)
-                self.arrays.append(value)
-                key.append(node.type)
-        elif kind is list or isinstance(value, tuple):
-            key.append((kind, len(value)))
-            if len(value) > MAX_ITEMS and value[0].__class__ in NUMBERS:
-                self.known = False
-            else:
-                for item in value:
-                    if item.__class__ in PLAIN:
-                        key.append(item)
-                    else:
-                        self.visit(item)
-        elif kind in PLAIN:
-            key.append(value)
-        elif kind in NUMBERS or kind is bool:  # 0.0 and -0.0 differ
-            key.append((kind, value or str(value)))
-        elif isinstance(value, Op):
-            leaf = value
-            if isinstance(value, EagerVariable):
-                self.stored, leaf = True, value.leaf
-            self.held.append(leaf)
-            key.append(id(leaf))
-        elif kind is dict:
-            self.visit([*value, *value.values()])
-        elif kind is slice:
-            self.visit((slice, value.start, value.stop, value.step))
-        elif isinstance(value, np.generic):
-            key.append((value.dtype, value.tobytes()))
-        elif kind is np.ndarray:
-            self.data.append(value)
-            self.known = False
-        elif hasattr(kind.__call__, "differentiates"):  # an optimiser, by its settings
-            settings = [
-                v for v in vars(value).items() if v[1].__class__ in (*PLAIN, bool, *NUMBERS)
-            ]
+                return self.numbers[node]
+            self.numbers[node] = len(self.numbers)
+            return node.type
+        if isinstance(value, Op):
+            self.stored = self.stored or isinstance(value, EagerVariable)
+            self.held.append(leaf_of(value))
+            return id(self.held[-1])
+        if hasattr(kind.__call__, "differentiates"):  # an optimiser, by its settings
+            plain = PLAIN | NUMBERS | {Axis, Axes}
+            settings = [v for v in vars(value).items() if v[1].__class__ in plain]
             self.held.append(value)
-            key.append((id(value), str(settings)))
+            return id(value), str(settings)
+        if kind is np.ndarray:
+            self.data.append(value)
         elif callable(value) and not isinstance(value, Primitive):
-            self.known, self.calls = False, True  # a function may read anything
-        elif kind.__hash__ is None:
-            self.known = False
-        else:
-            key.append(value)
+            self.calls = True  # a function may read anything
+        elif kind.__hash__ is not None and kind is not tuple:
+            return value
+        self.known = False
+        return None
 
-    def first(self, value: Any) -> Any:
-        """Return the first array of the same node; a value that is no array unchanged."""
-        is_array = isinstance(value, EagerArray) and value._node in self.numbers
-        return self.arrays[self.numbers[value._node]] if is_array else value
+    @property
+    def generic(self) -> tuple[Any, ...]:
+        """The key without the types of arrays."""
+        return tuple([EagerArray if part.__class__ is Type else part for part in self.key])
 
 
 def is_ours(function: Any) -> bool:
@@ -162,76 +134,80 @@ def _pure(result: Any) -> tuple[Any, list[Op], dict[Leaf, Tensor]] | None:
 
 def build(
     function: Any,
-    args: Any,
-    keywords: Any,
-    found: Arguments,
-    inputs: dict[Leaf, Type] | None = None,
+    make: Make,
+    inputs: Mapping[Tensor, RecordedNode],
+    held: Sequence[Any],
+    generic: Any,
+    rebuilt: bool,
+    between: Sequence[RecordedNode] = (),
 ) -> tuple[Any, list[RecordedNode]]:
-    """Return the call of a function with these arguments, and the nodes that it captured.
+    """Return the call whose results ``make`` gives for ``inputs``, and the nodes of its arguments.
 
-    ``inputs`` stand for its arrays; by default they are the arrays themselves. A result that is no
-    structure of ops is returned in the place of the call.
+    ``make`` takes tensors for the inputs, and whether their lengths are open. It returns a result
+    of ``function``, and the tensors of the nodes ``between`` the inputs and the result, which
+    become arguments where the result depends on them: if they have a value, it is not computed
+    again. If ``rebuilt``, it can be called again with other tensors. A result that is no structure
+    of ops is returned in the place of the call.
     """
-    stable = inputs is None and found.known  # one key has one call, whose other lengths agree
-    if inputs is None:
-        inputs = {array: array._node.type for array in found.arrays}
-        args, keywords = mapped((args, keywords), found.first)
     name = name_of(function)
     with symbolic():
-        result = function(*args, **keywords)
-        made = _pure(result)
-        if made is None or any(op.weak for op in made[1]):
+        result, tensors = make([*inputs], False)
+        pure = _pure(result)
+        if pure is None or any(op.weak for op in pure[1]):
             return result, []
-        structure, outputs, updates = made
+        structure, outputs, updates = pure
         roots: list[Op] = [*outputs, *updates.values()]
-        leaves = storage_leaves(*roots)
+        inner = {op: k for k, op in enumerate(tensors) if op.args}
+        order = post_order(roots, inner)
+        reached = dict.fromkeys([*roots, *(arg for op in order for arg in op.args)])
+        taken = [inner[op] for op in reached if op in inner]
+        leaves = [op for op in order if isinstance(op, Leaf)]
         read = [leaf for leaf in leaves if leaf.info.stored]
         captured = [leaf for leaf in leaves if not leaf.info.stored and leaf not in inputs]
-        nodes = [_captured(leaf, name) for leaf in captured]
-        kinds = [*inputs.values(), *[node.type for node in nodes]]
+        nodes = [*inputs.values(), *[between[k] for k in taken]]
+        nodes += [_captured(leaf, name) for leaf in captured]
+        kinds = [node.type for node in nodes]
         slots = [kind.slot(k) for k, kind in enumerate(kinds)]
-        known: dict[Op, Op] = dict(zip([*inputs, *captured], slots, strict=True))
+        replaced = [*inputs, *[tensors[k] for k in taken], *captured]
+        known: dict[Op, Op] = dict(zip(replaced, slots, strict=True))
         kinds += [state_of(leaf).array._node.type for leaf in read]
         roots = bound([substitute(op, known) for op in roots], kinds, name)
     shape = repr(mapped(structure, lambda v: v if isinstance(v, Place) else type(v)))
-    parts = [EagerArray if part.__class__ is Type else part for part in found.key]
-    generic = (function, *parts)
     ids = tuple(map(id, (*roots, *slots, *read, *updates)))
-    key = (ids, name, shape, generic if stable else None)
+    # Calls with one key are one, whose other lengths agree.
+    key = (ids, *taken, name, shape, generic if rebuilt else None)
     call = interned.get(key)
     if call is None:
-        types = [result_type(op, kinds) for op in roots]
-        call = interned.put(key, RecordedCall(name, roots, (*slots, *read), types))
-        call.variables, call.updated = tuple(read), tuple(updates)
-        call.shown, call.structure = len(outputs), structure
-        call.generic = generic
-        if found.known and not captured:
-            places = {id(leaf): Place(k) for k, leaf in enumerate(inputs)}
-            given, words = mapped((args, keywords), lambda v: places.get(id(v), v))
-            call.again = again(
-                lambda t: function(*filled(given, t), **filled(words, t)), read, is_ours(function)
-            )
-    call.held.update({id(op): op for op in found.held})
+        anew = again(make, len(inputs), taken, read, is_ours(function))
+        call = RecordedCall(
+            name, roots, (*slots, *read), [result_type(op, kinds) for op in roots], generic,
+            anew if rebuilt and not captured else None, read, [*updates], taken, len(outputs),
+            structure,
+        )  # fmt: skip
+        interned.put(key, call)
+    call.held.update({id(op): op for op in held})
     return call, nodes
 
 
 def again(
-    function: Callable[[Sequence[Any]], Any], read: Sequence[Leaf], ours: bool
+    make: Make, count: int, taken: Sequence[int], read: Sequence[Leaf], ours: bool
 ) -> Callable[[Sequence[Any], Any], Sequence[Any]]:
     """Return a function that builds the results of a call from other tensors.
 
-    ``function`` takes the tensors; the last ones are the values of the variables ``read``. Its ops
-    have the given line if it is one of ours; a function of the user's has lines of its own.
+    The tensors are those of ``count`` inputs, of the nodes ``taken`` between these and the results,
+    and of the variables ``read``. Ops have the given line if the function is one of ours; a
+    function of the user's has lines of its own.
     """
 
-    def results(tensors: Sequence[Any], site: Any) -> Sequence[Any]:
+    def results(given: Sequence[Any], site: Any) -> Sequence[Any]:
         with symbolic(), building():
             current.site = site if ours else None
-            made = _pure(function(tensors))
-            assert made is not None
-            values = tensors[len(tensors) - len(read) :]
-            known: dict[Op, Op] = dict(zip(read, values, strict=True))
-            return [substitute(op, known) for op in (*made[1], *made[2].values())]
+            result, tensors = make(given[:count], True)
+            pure = _pure(result)
+            assert pure is not None
+            replaced = [*[tensors[k] for k in taken], *read]
+            known: dict[Op, Op] = dict(zip(replaced, given[count:], strict=True))
+            return [substitute(op, known) for op in (*pure[1], *pure[2].values())]
 
     return results
 
@@ -273,20 +249,14 @@ def bound(roots: list[Op], kinds: Sequence[Type], name: str) -> list[Op]:
     """Return results with open lengths replaced by those of the arguments."""
     given = {str(axis.open_name): fixed.expression for fixed, axis in open_axes(kinds)}
     lengths: dict[str, Any] = {**default_lengths(), **given}
-    order = post_order(roots)
-    for op in order:
-        for guard in op.guards:
-            guard.refuse_broken(lengths, ", ".join(f"{n} = {v}" for n, v in lengths.items()))
-    if any(not isinstance(n, int) for op in order for n in op.axes.lengths):
-        made = adopt(roots, notes_of(roots), None, lengths)
-        roots = [made[op] for op in roots]
-        for axis in [axis for op in roots for axis in op.axes]:
-            if not isinstance(axis.expression, int):
-                raise AxisError(
-                    f"{user_call(name)}: no array gives the length of the open axis {axis} of the "
-                    f"result; give it one: geon.Axis({axis.name!r}, length)"
-                )
-    return roots
+    fixed = fix_lengths(roots, lengths)
+    for axis in [axis for op in fixed for axis in op.axes]:
+        if not isinstance(axis.expression, int):
+            raise AxisError(
+                f"{user_call(name)}: no array gives the length of the open axis {axis} of the "
+                f"result; give it one: geon.Axis({axis.name!r}, length)"
+            )
+    return fixed
 
 
 def result_type(op: Op, kinds: Sequence[Type]) -> Type:

@@ -3,130 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
+
+import numpy as np
 
 from ..errors import ArgumentError, DerivativeError, GeonError, SymbolicError
 from ..op_graph.autodiff.deriv import deriv
 from ..op_graph.core.argument_hints import public
-from ..op_graph.core.source_info import describe, user_call
+from ..op_graph.core.source_info import user_call
 from ..op_graph.op_graph import Leaf, Tensor
-from ..op_graph.rows.leaves import input_leaf
-from ..op_graph.values.tree import mapped
-from . import nodes, recording
-from .arrays import EagerArray, check_array, same
-from .building import Arguments, again, arrays_in, build, name_of
-from .nodes import DETACHED, FORGOTTEN, FREED, Place, RecordedCall, RecordedNode, Tape, built, local
+from . import recording
+from .arrays import EagerArray, array, check_array
+from .building import Arguments, arrays_in
+from .nodes import FREED, local, serial, symbolic
+from .tape import built, tape_of
 from .variables import VariableState
 
 F = TypeVar("F", bound=Callable[..., Any])
-GONE = {
-    FREED: "which backward() freed; give retain_graph=True to the first backward()",
-    FORGOTTEN: "which had more calls behind it than are remembered; detach() it if it is data, or "
-    "write the loop with geon.scan",
-}
 WHY = (
     "whose graph must not depend on data: geon.where, geon.cond and geon.while_loop choose by "
     "values within a graph; or leave geon.eager.function out"
 )
-
-
-def tape_of(roots: Sequence[RecordedNode], cut: Sequence[RecordedNode] = ()) -> Tape:
-    """Return the graph behind nodes as a tape, with inputs in order of use.
-
-    It ends at ``cut``, at data, and at versions of variables. Raises ``DerivativeError`` where it
-    was freed or forgotten.
-    """
-    starts, seen, stack, order = {*cut}, set(), [*roots], []
-    while stack:
-        node = stack.pop()
-        if node in seen or node in starts:
-            continue
-        seen.add(node)
-        if node.mark in GONE:
-            raise DerivativeError(
-                f"{user_call('the derivative')} needs the graph of the array made at "
-                f"{describe(node.site)}, {GONE[node.mark]}"
-            )
-        if node.mark is not None or node.result is None:
-            starts.add(node)
-        else:
-            order.append(node)
-            stack += node.args
-    order.sort(key=nodes.serial)
-    used = [*(arg for node in order for arg in node.args), *roots]
-    return Tape(order, dict.fromkeys([*(node for node in used if node in starts), *cut]))
-
-
-def leaves_of(
-    tape: Tape, cut: Sequence[RecordedNode] = ()
-) -> tuple[list[Leaf | None], list[RecordedNode]]:
-    """Return the variable of each input that is a newest version of one, and the other inputs."""
-    leaves = [
-        n.mark.current(n) if isinstance(n.mark, VariableState) and n not in cut else None
-        for n in tape.inputs
-    ]
-    return leaves, [n for n, leaf in zip(tape.inputs, leaves, strict=True) if leaf is None]
-
-
-def filled_in(leaves: Sequence[Leaf | None], given: Iterable[Any]) -> list[Any]:
-    """Return the tensors of the inputs of a tape: its variables, and those ``given`` elsewhere."""
-    rest = iter(given)
-    return [next(rest) if leaf is None else leaf for leaf in leaves]
-
-
-def through(function: Any, args: Any, keywords: Mapping[str, Any], found: Arguments) -> Any:
-    """Record a function that takes the graph of an argument, such as ``deriv``."""
-    place, word = function.differentiates
-    derived = args[place] if place < len(args) else keywords[word]
-    roots = [*dict.fromkeys(array._node for array in arrays_in(derived))]
-    cut = [node for node in found.numbers if node not in roots]
-    tape = tape_of(roots, cut)
-    leaves, free = leaves_of(tape, cut)
-    _refuse_old(free, function, found)
-    numbers = [tape.numbers[node] for node in found.numbers]
-    kinds = [node.type for node in tape.inputs]
-    key = (function, *found.key, *numbers, *kinds, *map(id, leaves), *tape.steps)
-    call = recording.calls.get(key)
-    if call is None:
-        arrays = arrays_in((args, keywords))
-        names = {array._node: array.name for array in arrays}
-        inputs: dict[Leaf, nodes.Type] = {
-            input_leaf(n.type.axes, n.type.dtype, names.get(n), n.site): n.type for n in free
-        }
-        places = {id(array): Place(tape.numbers[array._node]) for array in arrays}
-        # The function must not hold the arrays, which it is called again without.
-        skeleton = mapped((args, keywords), lambda v: places.get(id(v), v))
-        steps = tape.steps
-
-        def run(tensors: Iterable[Any], open: bool) -> Any:
-            given, words = nodes.filled(skeleton, built(steps, filled_in(leaves, tensors), open))
-            return function(*given, **words)
-
-        first = functools.partial(run, list(inputs), False)
-        first.name = name_of(function)  # type: ignore[attr-defined]  # for messages
-        call, _ = build(first, (), {}, found, inputs)
-        if not isinstance(call, RecordedCall):
-            return call
-        call.held.update({id(leaf): leaf for leaf in leaves})
-        call.generic = (function, call.generic, *numbers, *map(id, leaves), *tape.generic())
-        call.again = again(lambda tensors: run(tensors, True), call.variables, True)
-        recording.calls.put(key, call)
-    return recording.finish(call, free, keywords.get("name"))
-
-
-def _refuse_old(free: Sequence[RecordedNode], function: Any, found: Arguments) -> None:
-    """Raise ``DerivativeError`` for a variable that was assigned since the graph was recorded."""
-    wanted = {id(op) for op in found.held}
-    for node in [node for node in free if isinstance(node.mark, VariableState)]:
-        known = node.mark.variable()
-        if known is not None and id(known) in wanted:
-            raise DerivativeError(
-                f"{user_call(name_of(function))}: {known} (made at {known.line_info}) "
-                "was assigned after the array that is derived was computed from it; derive it "
-                "before the assignment, or compute it again"
-            )
 
 
 # Gradients ---------------------------------------------------------------------------------------
@@ -139,12 +38,18 @@ def grad(y: EagerArray, x: Any, *, seed: Any = None, unreached: str = "raise") -
     ``x`` is an array or a variable, or a list of these. Raises what ``geon.deriv`` raises, and
     ``DerivativeError`` for a variable that was assigned since ``y`` was computed from it.
     """
-    return deriv(check_array(y, "grad"), x, seed=seed, unreached=unreached)
+    check_array(y, "grad")
+    return deriv(y, x, seed=_seed_array(y, seed), unreached=unreached)
+
+
+def _seed_array(y: EagerArray, seed: Any) -> Any:
+    """Return a seed, as an array if it is one of NumPy, so that others of its axes share a call."""
+    return array(seed, y.axes) if isinstance(seed, np.ndarray) and seed.shape == y.shape else seed
 
 
 def states_of(y: EagerArray) -> dict[Leaf, VariableState]:
     """Return the trainable variables behind an array, in order of first use, with their states."""
-    marks = [node.mark for node in sorted(tape_of([y._node]).inputs, key=nodes.serial)]
+    marks = [node.mark for node in sorted(tape_of([y._node]).inputs, key=serial)]
     found = [(m.variable(), m) for m in marks if isinstance(m, VariableState)]
     return {leaf: mark for leaf, mark in found if leaf is not None and leaf.trainable}
 
@@ -158,10 +63,11 @@ def backward(y: EagerArray, seed: Any, retain_graph: bool) -> None:
             "trainable variable; geon.eager.variable makes one, and geon.eager.grad(y, x) derives "
             "with respect to any array"
         )
-    made: Any = deriv(y, [*states], seed=seed)
+    made: Any = deriv(y, [*states], seed=_seed_array(y, seed))
     for state, gradient in zip(states.values(), made, strict=True):
         before = state.gradient
-        state.gradient = same(gradient if before is None else before + gradient, DETACHED)
+        total = gradient if before is None else before + gradient
+        state.gradient = total.detach()
     if not retain_graph:
         y._node.mark = FREED
         if y._node.value is not None:
@@ -210,13 +116,13 @@ def graph(x: EagerArray) -> Tensor:
     graph states a length.
     """
     tape = tape_of([check_array(x, "graph")._node])
-    leaves, free = leaves_of(tape)
 
     def tensor(open: bool) -> Tensor:
-        with nodes.symbolic():
-            given = filled_in(leaves, nodes.leaves_for(free, open))
-            made: Tensor = built(tape.steps, given, open, tape.sites)[tape.numbers[x._node]]
-        return made
+        with symbolic():
+            given = tape.placeholders(open)
+            made = built(tape.steps, tape.leaves, given, open, tape.sites)
+        result: Tensor = made[tape.numbers[x._node]]
+        return result
 
     if tape.opens:
         with suppress(GeonError):  # a length is part of the graph, as that of a flattened axis

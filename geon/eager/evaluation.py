@@ -1,20 +1,23 @@
-"""Evaluation: compiled programs that compute pending arrays."""
+"""Evaluation: compiled programs that compute pending arrays, and values that are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from threading import get_ident
 from typing import Any
 
-from ..errors import FeedError, GeonError, GuardError, UnavailableError
+from ..errors import FeedError, GeonError, GuardError
 from ..op_graph.core.source_info import describe, user_site
+from ..op_graph.values.byte_budget import ByteBudget
 from ..transformers.base import Transformer, make_transformer
 from . import nodes
-from .memo import keep
-from .nodes import ALIAS, FORGOTTEN, FREED, MAX_DEPTH, Recent, RecordedNode, Tape, lock, pending
+from .nodes import ALIAS, FORGOTTEN, MAX_DEPTH, MemoEntry, Recent, RecordedNode, local, lock
+from .tape import Tape, built
 
 MAX_PROGRAMS = 512  # maximum compiled programs
+MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
+LARGE_BYTES = 4096  # least bytes of a value that are counted
 
 programs: Recent[Any] = Recent()  # by structure and lengths
 # By structure: the program for all lengths; None before the second ones, False if it states one.
@@ -24,8 +27,8 @@ structures: Recent[Any] = Recent()
 class use:
     """Compute with another transformer from now on, or within ``with geon.eager.use(...)``.
 
-    It is a name or a transformer. Without it, arrays are computed by native code if there is a
-    compiler, otherwise by NumPy. Values that are computed already stay.
+    It is a name or a transformer. Without it, arrays are computed by ``geon.make_transformer()``:
+    native code if there is a compiler, otherwise NumPy. Values that are computed already stay.
     """
 
     chosen: Transformer | None = None  # None before the first value is read
@@ -45,88 +48,76 @@ class use:
 def transformer() -> Transformer:
     """Return the transformer that computes."""
     if use.chosen is None:
-        try:
-            use.chosen = make_transformer("native")
-        except UnavailableError:
-            use.chosen = make_transformer("numpy")
+        use.chosen = make_transformer()
     return use.chosen
 
 
 def read(node: RecordedNode) -> Any:
     """Return the value of a node; it is computed with all that is pending in this thread."""
     with lock:
-        if node.value is not None:
-            return node.value
-        if len(pending) == 1 and node in pending and node.result is not ALIAS:
-            _store(node, _computed((node,))[0])
-            del pending[node]
-            return node.value
-        mine = _pending()
-        try:
-            evaluate(mine if node in mine else [node])
-        except GeonError:
-            # An array that cannot be computed must not stop others: it raises if it is read.
-            for other in mine:
-                pending.pop(other, None)
-            if len(mine) == 1:
-                raise
-            evaluate([node])
+        if node.value is None:
+            roots = local.pending.take()
+            if node not in roots:
+                roots.append(node)
+            try:
+                if len(roots) == 1 and node.result is not ALIAS:
+                    _store(node, _computed(roots)[0])
+                else:
+                    evaluate(roots)
+            except GeonError:
+                # An array that cannot be computed must not stop others: it raises if it is read.
+                if len(roots) == 1:
+                    raise
+                evaluate([node])
         return node.value
 
 
 def sync() -> None:
     """Compute all arrays of this thread that are pending."""
     with lock:
-        evaluate(_pending())
+        evaluate(local.pending.take())
 
 
 def limit(args: Sequence[RecordedNode]) -> None:
     """Compute what is pending, and forget the graph of nodes with too many calls behind them."""
     with lock:
-        evaluate([*dict.fromkeys([*_pending(), *args])])
+        evaluate(
+            [node for node in dict.fromkeys([*local.pending.take(), *args]) if node.value is None]
+        )
         for node in args:
-            if node.value is not None and node.depth >= MAX_DEPTH:
+            if node.depth >= MAX_DEPTH:
                 node.forget(node.mark or FORGOTTEN)
-
-
-def _pending() -> list[RecordedNode]:
-    """Return the nodes of live arrays of this thread without a value."""
-    me = get_ident()
-    return [node for node, thread in pending.copy().items() if thread == me]
 
 
 def prepare() -> None:
     """Compile the program that computes the pending arrays of this thread, without running it."""
     with lock:
-        sources = dict.fromkeys(map(_source, _pending()))
+        sources = dict.fromkeys(map(_source, local.pending.nodes()))
         wanted = [node for node in sources if node.value is None]
         if wanted:
             _computed(wanted, run=False)
 
 
 def evaluate(roots: Sequence[RecordedNode]) -> None:
-    """Compute the values of these nodes by one program."""
-    sources = [_source(node) for node in roots]
-    wanted = [node for node in dict.fromkeys(sources) if node.value is None]
+    """Compute the values of these nodes, which have none, by one program."""
+    aliases, wanted = [node for node in roots if node.result is ALIAS], roots
+    if aliases:
+        wanted = [node for node in dict.fromkeys(map(_source, roots)) if node.value is None]
     if wanted:
         for node, value in zip(wanted, _computed(wanted), strict=True):
             _store(node, value)
-    for node, source in zip(roots, sources, strict=True):
-        pending.pop(node, None)
-        if node is not source:
-            node.value = source.value
-            if node.mark is not None:
-                node.forget(node.mark)
+    for node in aliases:
+        _store(node, _source(node).value)
 
 
 def _store(node: RecordedNode, value: Any) -> None:
     """Give a node its value."""
     value.setflags(write=False)
-    node.value, mark = value, node.mark
-    if node.shown and (mark is None or mark is FREED):
-        keep(node)
-    if mark is not None:
-        node.forget(mark)
+    node.value, entry = value, node.entry
+    if entry is not None and node.shown is not None and node.shown() is not None:
+        keep(entry, value)
+    if node.mark is not None:
+        node.forget(node.mark)
 
 
 def _source(node: RecordedNode) -> RecordedNode:
@@ -142,12 +133,9 @@ def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[A
     The key of their program has the results of calls, from the ``wanted`` on, each with the numbers
     of its arguments in order of discovery; those of computed ones are negative.
     """
-    order, values = [*wanted], []
-    numbers: dict[RecordedNode, int] = {}
-    chosen = use.chosen or transformer()
+    order, values, chosen = [*wanted], [], use.chosen or transformer()
     key: list[Any] = [chosen, len(order)]
-    for node in order:
-        numbers[node] = len(numbers)
+    numbers = {node: k for k, node in enumerate(order)}
     for node in order:  # it grows
         key.append(node.result)
         for arg in node.args:
@@ -162,25 +150,28 @@ def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[A
                 numbers[arg] = number
             key.append(number)
     exact = tuple(key)
-
-    def tape() -> Tape:
-        return Tape(order, [node for node, number in numbers.items() if number < 0])
-
     program = programs.get(exact)
     if program is None:
-        program = programs.put(exact, _program(chosen, tape(), wanted), MAX_PROGRAMS)
+        made = _program(chosen, _tape(order, numbers), wanted)
+        program = programs.put(exact, made, MAX_PROGRAMS)
     if not run:
         _ = program.stages().compiled
         return ()
     try:
         made = program(*values)
     except GeonError as error:
+        tape = _tape(order, numbers)
         if not isinstance(error, (FeedError, GuardError)):
-            raise _with_lines(chosen, error, tape()) from None
+            raise _with_lines(chosen, error, tape) from None
         # The program for all lengths states one.
-        programs[exact] = _compiled(chosen, tape(), wanted, False, False)
+        programs[exact] = _compiled(chosen, tape, wanted, False, False)
         made = programs[exact](*values)
     return [made] if len(wanted) == 1 else made
+
+
+def _tape(order: Sequence[RecordedNode], numbers: Mapping[RecordedNode, int]) -> Tape:
+    order = sorted(order, key=nodes.serial)
+    return Tape(order, [node for node, number in numbers.items() if number < 0])
 
 
 def _program(chosen: Transformer, tape: Tape, wanted: Sequence[RecordedNode]) -> Any:
@@ -201,8 +192,8 @@ def _compiled(
 ) -> Any:
     """Return the computation of nodes from the values of the inputs of a tape."""
     with nodes.symbolic():
-        leaves = nodes.leaves_for(tape.inputs, open)
-        tensors = nodes.built(tape.steps, leaves, again, tape.sites)
+        leaves = tape.placeholders(open)
+        tensors = built(tape.steps, tape.leaves, leaves, again, tape.sites)
         results = [tensors[tape.numbers[node]] for node in wanted]
         return chosen.computation(results if len(results) > 1 else results[0], *leaves)
 
@@ -223,3 +214,39 @@ def _with_lines(chosen: Transformer, error: GeonError, tape: Tape) -> GeonError:
             what = f"the value of {node.result.call.name} at {describe(node.site)}"
             return type(own)(f"{own}\n{what} was asked for at {asked}")
     return type(error)(f"{error}\nits value was asked for at {asked}")
+
+
+# Kept values -------------------------------------------------------------------------------------
+
+
+def keep(entry: MemoEntry, value: Any) -> None:
+    """Keep the value of a call to be found again, as the one that was used last."""
+    entry.value = value if kept.most else None
+    if value.nbytes >= LARGE_BYTES:
+        kept.count(entry, value.nbytes)
+
+
+def _drop(entry: MemoEntry) -> None:
+    """Drop a kept value, also that of its node once no array has it."""
+    entry.value, node = None, entry()
+    if node is not None and node.result is not None:
+        array = None if node.shown is None else node.shown()
+        if array is None:
+            node.value = None
+        else:
+            node.shown = weakref.ref(array, lambda _: kept.drop_later(entry))
+
+
+kept = ByteBudget(MAX_BYTES, _drop, lock)
+
+
+def kept_bytes(most: int | None = None) -> int:
+    """Set the bytes of values that are kept to be found again; return the limit before.
+
+    A value that was computed is found again by the same function of the same arrays. 0 keeps none
+    from now on; without an argument the limit stays. Values of arrays in use stay in any case.
+    """
+    before = kept.most
+    if most is not None:
+        kept.limit(most)
+    return before

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -15,15 +17,47 @@ from ..op_graph.op_graph import Leaf, Op
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.transforms.functionalize import substitute
 from ..op_graph.values.dtypes import FLOAT32, DType
-from ..op_graph.values.tree import mapped
+from ..op_graph.values.tree import Place
 
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
+    from .arrays import EagerArray
 
 Value = TypeVar("Value")
 MAX_ENTRIES = 8192  # maximum calls, types and numbers that a table keeps
+MIN_PENDING = 1024  # references to pending arrays from which on those of dropped ones are removed
 MAX_DEPTH = 5000  # maximum calls behind an array: of a program, and of what is remembered
 DETACHED, FREED, FORGOTTEN = "detached", "freed", "forgotten"  # marks where derivatives end
+GONE = {
+    FREED: "which backward() freed; give retain_graph=True to the first backward()",
+    FORGOTTEN: "which had more calls behind it than are remembered; detach() it if it is data, or "
+    "write the loop with geon.scan",
+}
+
+
+class PendingArrays(list["weakref.ref[EagerArray]"]):
+    """References to arrays of a thread that were made without a value since its last read."""
+
+    limit = MIN_PENDING
+
+    def nodes(self) -> list[RecordedNode]:
+        """Return the nodes of those that were neither dropped nor computed."""
+        return [
+            node
+            for known in self
+            if (array := known()) is not None and (node := array._node).value is None
+        ]
+
+    def take(self) -> list[RecordedNode]:
+        """Remove all, and return the nodes of those that were neither dropped nor computed."""
+        found = self.nodes()
+        self.clear()
+        return found
+
+    def remove_dropped(self) -> None:
+        """Remove references to other arrays, and raise the length from which on this is done."""
+        self += [node.shown for node in self.take() if node.shown is not None]
+        self.limit = max(MIN_PENDING, 2 * len(self))
 
 
 class Local(threading.local):
@@ -34,6 +68,9 @@ class Local(threading.local):
     """
 
     recording, grad = False, True
+
+    def __init__(self) -> None:
+        self.pending = PendingArrays()
 
 
 local = Local()
@@ -72,21 +109,7 @@ class Recent(dict[Any, Value], Generic[Value]):
         return value
 
 
-def until_dropped(table: dict[int, Value], op: Op, value: Value) -> Value:
-    """Store and return the value of an op under its id, until the op dies."""
-    weakref.finalize(op, table.pop, id(op), None)
-    return table.setdefault(id(op), value)
-
-
-class Place(int):
-    """The number of a tensor in a structure of arguments or results."""
-
-
-def filled(structure: Any, values: Sequence[Any]) -> Any:
-    """Return a structure with the value of its number in each place."""
-    return mapped(structure, lambda v: values[v] if v.__class__ is Place else v)
-
-
+@dataclass(eq=False, slots=True)
 class Type:
     """Axes, with their lengths, and dtype of arrays; equal types are one object.
 
@@ -94,11 +117,10 @@ class Type:
     ``slots`` are placeholders that stand for arguments of the type in the graphs of calls.
     """
 
-    __slots__ = ("axes", "declared", "dtype", "slots")
-
-    def __init__(self, axes: Axes, declared: Axes, dtype: DType) -> None:
-        self.axes, self.declared, self.dtype = axes, declared, dtype
-        self.slots: list[Leaf] = []
+    axes: Axes
+    declared: Axes
+    dtype: DType
+    slots: list[Leaf] = field(default_factory=list)
 
     def slot(self, number: int) -> Leaf:
         """Return the placeholder for the argument at this position."""
@@ -107,40 +129,41 @@ class Type:
         return self.slots[number]
 
 
-types: Recent[Type] = Recent()
-
-
+@lru_cache(MAX_ENTRIES)
 def type_of(axes: Axes, declared: Axes, dtype: DType) -> Type:
     """Return the type of these axes and this dtype."""
-    key = (axes, declared, dtype)
-    return types.get(key) or types.put(key, Type(*key))
+    return Type(axes, declared, dtype)
 
 
+@dataclass(eq=False)
 class RecordedCall:
     """A function applied to arguments of given types.
 
     ``templates`` are the pure ops of its results over ``leaves``: the slots of its arguments, then
-    the ``variables`` that it reads. The first ``shown`` of its ``results`` are the user's, in
-    ``structure``; the others are the new values of the variables ``updated``. ``generic`` is equal
-    for calls that differ in lengths alone; ``again`` builds the results from tensors of other or
-    open lengths, and is None if the function cannot be called again. ``held`` keeps alive what keys
-    of tables have the id of, by the id.
+    the ``variables`` that it reads. The first ``shown`` of its ``results``, which have ``types``,
+    are the user's, in ``structure``; the others are the new values of the variables ``updated``.
+    ``taken`` are the arguments that are nodes of a derived tape. ``generic`` is equal for calls
+    that differ in lengths alone; ``again`` builds the results from tensors of other or open
+    lengths, and is None if the function cannot be called again. ``held`` keeps alive what keys of
+    tables have the id of, by the id.
     """
 
-    variables: tuple[Leaf, ...] = ()
-    updated: tuple[Leaf, ...] = ()
-    shown = 1
+    name: str
+    templates: Sequence[Op]
+    leaves: Sequence[Leaf]
+    types: Sequence[Any]
+    generic: Any
+    again: Callable[[Sequence[Any], Any], Sequence[Any]] | None
+    variables: Sequence[Leaf] = ()
+    updated: Sequence[Leaf] = ()
+    taken: Sequence[int] = ()
+    shown: int = 1
     structure: Any = Place(0)
-    generic: Any = None
-    again: Callable[[Sequence[Any], Any], Sequence[Any]] | None = None
+    held: dict[int, Any] = field(default_factory=dict)
 
-    def __init__(
-        self, name: str, templates: Sequence[Op], leaves: Sequence[Leaf], kinds: Sequence[Any]
-    ) -> None:
-        self.name, self.templates, self.leaves = name, tuple(templates), tuple(leaves)
-        self.results = [CallResult(self, k, kind) for k, kind in enumerate(kinds)]
-        self.types = [*kinds]
-        self.held: dict[int, Any] = {}
+    def __post_init__(self) -> None:
+        self.results = [CallResult(self, k, kind) for k, kind in enumerate(self.types)]
+        self.single = not self.updated and self.structure.__class__ is Place
 
     def build(self, tensors: Sequence[Any], open: bool, site: Site | None) -> Sequence[Any]:
         """Return the results for these tensors; if ``open``, built again, at the line ``site``."""
@@ -151,98 +174,60 @@ class RecordedCall:
         return [substitute(op, known) for op in self.templates]
 
 
+@dataclass(eq=False, slots=True)
 class CallResult:
     """One of the results of a call: its number, and its type."""
 
-    __slots__ = ("call", "number", "type")
-
-    def __init__(self, call: RecordedCall, number: int, type: Type) -> None:
-        self.call, self.number, self.type = call, number, type
-
-
-def _alias() -> CallResult:
-    leaf = input_leaf(Axes(), FLOAT32)
-    made = RecordedCall("detach", [leaf], [leaf], [None])
-    made.generic, made.again = "detach", lambda tensors, site: tensors
-    return made.results[0]
+    call: RecordedCall
+    number: int
+    type: Type
 
 
-ALIAS = _alias()  # the result that is its argument: a version of a variable, or a detached array
-serials = itertools.count()
-serial = attrgetter("serial")
+# The result that is its argument: a version of a variable, or a detached array.
+_slot = input_leaf(Axes(), FLOAT32)
+_identity = RecordedCall("detach", [_slot], [_slot], [None], "detach", lambda given, site: given)
+(ALIAS,) = _identity.results
 
 
+class MemoEntry(weakref.ref["RecordedNode"]):
+    """A reference to the node of a call, which is found again by it, with a kept ``value``."""
+
+    __slots__ = ("__weakref__", "value")
+
+    value: Any
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class RecordedNode:
     """A value of the recorded graph: the ``result`` of a call on ``args``, or data without a call.
 
     ``value`` is its array once it is computed. ``mark`` is a ``VariableState`` for a version of a
-    variable, or the reason why derivatives end here. ``depth`` counts calls from the data.
-    ``shown`` is the number of arrays that have the node. ``uses`` has the nodes whose first
-    argument it is: their key, which is the rest of the call, a reference, and a kept value. Several
-    are in a dictionary by the key.
+    variable, or the reason why derivatives end here. ``depth`` counts calls from the data. ``memo``
+    has the calls whose first argument it is, by the rest of the call; ``entry`` is that of the
+    node. ``shown`` is a reference to the array that has the node.
     """
 
-    __slots__ = (
-        "__weakref__", "args", "depth", "mark", "result", "serial", "shown", "site", "type", "uses",
-        "value",
-    )  # fmt: skip
+    result: Any
+    args: Args
+    type: Type
+    site: Site
+    value: Any
+    depth: int
+    mark: Any
+    entry: MemoEntry | None = None
+    memo: dict[Any, MemoEntry] | None = None
+    shown: weakref.ref[EagerArray] | None = None
+    serial: int = field(default_factory=itertools.count().__next__)
 
-    uses: Any
-
-    def __init__(
-        self, result: Any, args: Args, type: Type, site: Site, value: Any, depth: int, mark: Any
-    ) -> None:
-        self.result, self.args, self.type, self.site, self.value = result, args, type, site, value
-        self.depth, self.mark, self.uses, self.shown = depth, mark, None, 0
-        self.serial = next(serials)
+    def variable(self) -> Leaf | None:
+        """Return the variable of which it is the newest version; None if there is none."""
+        mark = self.mark
+        return None if mark is None or mark.__class__ is str else mark.current(self)
 
     def forget(self, mark: Any) -> None:
         """Drop the graph of a computed value."""
-        self.result, self.args, self.depth, self.mark = None, (), 0, mark
+        self.result, self.args, self.depth, self.mark, self.entry = None, (), 0, mark, None
 
 
 Args = tuple[RecordedNode, ...]
-# Nodes whose arrays are alive and not computed, with the thread that made them.
-pending: dict[RecordedNode, int] = {}
-Step = tuple[CallResult, tuple[int, ...]]  # a result of a call, and the numbers of its arguments
-
-
-class Tape:
-    """The graph behind nodes as data: ``steps`` in order, after the ``inputs`` it starts from.
-
-    ``numbers`` has the number of each input and step.
-    """
-
-    def __init__(self, order: Iterable[RecordedNode], inputs: Iterable[RecordedNode]) -> None:
-        self.order, self.inputs = sorted(order, key=serial), [*inputs]
-        self.numbers = {node: k for k, node in enumerate((*self.inputs, *self.order))}
-        self.steps: list[Step] = [
-            (node.result, tuple([self.numbers[arg] for arg in node.args])) for node in self.order
-        ]
-        self.sites = [node.site for node in self.order]
-        # Whether all calls can be made again with tensors of other lengths.
-        self.opens = all(result.call.again is not None for result, _ in self.steps)
-
-    def generic(self) -> tuple[Any, ...]:
-        """Return a key that is equal for plans that differ in lengths alone."""
-        kinds = [(node.type.declared, node.type.dtype) for node in self.inputs]
-        steps = [(result.call.generic, result.number, at) for result, at in self.steps]
-        return (tuple(kinds), tuple(steps))
-
-
-def leaves_for(nodes: Iterable[RecordedNode], open: bool) -> list[Leaf]:
-    """Return placeholders for the values of nodes, with their lines."""
-    kinds = [(node.type, node.site) for node in nodes]
-    return [input_leaf(t.declared if open else t.axes, t.dtype, site=s) for t, s in kinds]
-
-
-def built(
-    steps: Iterable[Step], given: Iterable[Any], open: bool, sites: Sequence[Any] = ()
-) -> list[Any]:
-    """Return the tensors of a tape: those ``given``, then that of each step."""
-    made, calls = [*given], dict[Any, Any]()
-    for (result, at), site in itertools.zip_longest(steps, sites):
-        if (result.call, at) not in calls:
-            calls[result.call, at] = result.call.build([made[k] for k in at], open, site)
-        made.append(calls[result.call, at][result.number])
-    return made
+serial = attrgetter("serial")

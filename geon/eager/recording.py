@@ -14,24 +14,26 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import GeonError
+from ..errors import DerivativeError, GeonError
 from ..op_graph.axes.axes import Axes
 from ..op_graph.building.constants import constant_value
 from ..op_graph.building.elementwise_build import Elementwise
-from ..op_graph.building.rebuild import rebuild
 from ..op_graph.core.argument_hints import Dispatch
 from ..op_graph.core.primitive import PRIMITIVES
-from ..op_graph.core.source_info import ROOT, user_site
-from ..op_graph.op_graph import Leaf, Op, Tensor, VoidOp, make, post_order, storage_leaves
+from ..op_graph.core.source_info import ROOT, user_call, user_site
+from ..op_graph.core.traversal import until_dropped
+from ..op_graph.op_graph import Leaf, Op, Tensor, Variable, VoidOp, storage_leaves
+from ..op_graph.random.graph_draws import has_draws, number_draws
 from ..op_graph.rows.leaves import input_leaf
-from ..op_graph.values.tree import mapped
-from . import nodes
+from ..op_graph.values.tree import Place, filled, mapped
 from .arrays import EagerArray, array, computed, data_array, handle
-from .building import NUMBERS, Arguments, bound, build, is_ours, name_of
-from .nodes import CallResult, Place, Recent, RecordedCall, RecordedNode, Type, local, type_of
-from .variables import leaf_of, parameter, state_of
+from .building import Arguments, arrays_in, bound, build, is_ours, name_of
+from .nodes import Recent, RecordedCall, RecordedNode, Type, local, symbolic, type_of
+from .tape import Tape, built, tape_of
+from .variables import VariableState, leaf_of, parameter, state_of
 
 _getframe = sys._getframe
+NUMBERS = frozenset((float, int))
 LEAVES = input_leaf.__module__
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
 calls: Recent[RecordedCall] = Recent()
@@ -44,6 +46,24 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     """
     if local.recording:
         return NotImplemented
+    key, given = [function], list[RecordedNode]()
+    for value in args:
+        kind = value.__class__
+        if kind is EagerArray and value._node not in given:
+            given.append(value._node)
+            key.append(value._node.type)
+        elif kind is float and value:
+            key.append((float, value))
+        elif kind is Variable:
+            key.append(id(value))
+        else:
+            break
+    else:
+        call = None if keywords else calls.get(tuple(key))
+        if call is not None:
+            return finish(call, given)
+    if not is_ours(function) and not hasattr(function, "differentiates"):
+        return NotImplemented
     try:
         found = Arguments(args, keywords)
     except RecursionError:
@@ -54,23 +74,21 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     if call is not None:
         return finish(call, [*found.numbers], keywords.get("name"))
     if function.__module__ == LEAVES:  # a variable, with a first value of arrays
-        with nodes.symbolic():
+        with symbolic():
             return function(*args, **keywords)
-    if not is_ours(function) and not hasattr(function, "differentiates"):
-        return NotImplemented
     return record(function, args, keywords, found)
 
 
 def _capturing(function: Any, args: Any, keywords: Any, found: Arguments) -> Any:
     """Return the result of a function whose functions may read arrays, as a loop's body does."""
-    if not (found.calls and is_ours(function)):
+    if not found.calls:
         return NotImplemented
-    with nodes.symbolic():
+    with symbolic():
         result = function(*args, **keywords)
     ops: list[Op] = []
     mapped(result, lambda v: ops.append(v) if isinstance(v, Op) else None)
     captures = any(isinstance(leaf, EagerArray) for leaf in storage_leaves(*ops))
-    return _recorded(result, name_of(function)) if captures else result
+    return _recorded(result, function) if captures else result
 
 
 def record(
@@ -81,23 +99,76 @@ def record(
     if replaced or found.stored:
         args, keywords = mapped((args, keywords), lambda v: replaced.get(id(v), leaf_of(v)))
         found = Arguments(args, keywords)
+    key, given, tape = (function, *found.key), [*found.numbers], None
     if hasattr(function, "differentiates"):
-        from .derivatives import through
-
-        return through(function, args, keywords, found)
-    key, captured = (function, *found.key), list[RecordedNode]()
+        tape = _derived_tape(function, args, keywords, found)
+        numbers = [tape.numbers[node] for node in given]
+        kinds = [node.type for node in tape.inputs]
+        key, given = (*key, *numbers, *kinds, *map(id, tape.leaves), *tape.steps), tape.free
     call: Any = calls.get(key) if found.known else None
+    if call is not None and tape is not None:
+        given = [*given, *[tape.order[k] for k in call.taken]]
     if call is None:
-        if found.known and is_ours(function):
+        if found.known and tape is None and is_ours(function):
             varied = varied_numbers(function, args, keywords, found)
             if varied is not None:
                 return record(function, varied[0], varied[1], Arguments(*varied))
-        call, captured = build(function, args, keywords, found)
+        count = len(given)
+        call, given = call_of(function, args, keywords, found, tape)
         if not isinstance(call, RecordedCall):
             return call
-        if found.known and not captured:
+        if found.known and len(given) == count + len(call.taken):
             calls.put(key, call)
-    return finish(call, [*found.numbers, *captured], keywords.get("name"))
+    return finish(call, given, keywords.get("name"))
+
+
+def _derived_tape(function: Any, args: Any, keywords: Any, found: Arguments) -> Tape:
+    """Return the graph of the argument that a function such as ``deriv`` takes the graph of.
+
+    It ends at the other arguments. Raises ``DerivativeError`` for a variable that was assigned
+    since the graph was recorded.
+    """
+    place, word = function.differentiates
+    roots = [x._node for x in arrays_in(args[place] if place < len(args) else keywords[word])]
+    tape = tape_of(dict.fromkeys(roots), [node for node in found.numbers if node not in roots])
+    wanted = {id(op) for op in found.held}
+    for node in [node for node in tape.free if isinstance(node.mark, VariableState)]:
+        known = node.mark.variable()
+        if known is not None and id(known) in wanted:
+            raise DerivativeError(
+                f"{user_call(name_of(function))}: {known} (made at {known.line_info}) "
+                "was assigned after the array that is derived was computed from it; derive it "
+                "before the assignment, or compute it again"
+            )
+    return tape
+
+
+def call_of(
+    function: Any, args: Any, keywords: Any, found: Arguments, derived: Tape | None = None
+) -> tuple[Any, list[RecordedNode]]:
+    """Return the call of a function, or a result that is none, and the nodes of its arguments.
+
+    ``derived`` is the graph that it derives; other functions take their arguments alone.
+    """
+    tape = derived or Tape((), found.numbers)
+    # The call must not hold arrays, without which it is made again.
+    numbers, steps, leaves = tape.numbers, tape.steps, tape.leaves
+    skeleton = mapped(
+        (args, keywords), lambda v: Place(numbers[v._node]) if isinstance(v, EagerArray) else v
+    )
+
+    def make(tensors: Sequence[Any], open: bool) -> tuple[Any, Sequence[Op]]:
+        made = built(steps, leaves, tensors, open)
+        given, words = filled(skeleton, made)
+        return function(*given, **words), made[len(leaves) :]
+
+    inputs: dict[Tensor, RecordedNode] = {handle(node, node.site): node for node in tape.free}
+    held = [*found.held, *[leaf for leaf in leaves if leaf is not None]]
+    generic = (function, *found.generic)
+    if derived is not None:
+        generic += (*[numbers[node] for node in found.numbers], *tape.generic())
+    known = found.known and tape.opens
+    return build(function, make, inputs, held, generic, known, tape.order)
 
 
 def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int, EagerArray]:
@@ -106,7 +177,7 @@ def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int
     They are draws, and operands of the shape of an array beside them, whose axes they take.
     """
     kinds = [node.type for node in found.numbers]
-    replaced = {id(op): lifted(op, kinds) for op in found.held if is_drawn(op)}
+    replaced = {id(op): lifted(op, kinds) for op in found.held if draws_of(op) is not None}
     near = next((kind for kind in kinds if len(kind.axes)), None)
     if found.data and near is not None and isinstance(function, Elementwise):
         for value in [v for v in found.data if v.shape == near.axes.lengths]:
@@ -117,35 +188,35 @@ def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int
 
 def finish(call: RecordedCall, given: Sequence[RecordedNode], name: str | None = None) -> Any:
     """Return the results of a call on these nodes, and give variables their new versions."""
-    site = user_site(2)
-    args = (*given, *[state_of(leaf).array._node for leaf in call.variables])
+    site, args = user_site(2), tuple(given)
+    if call.variables:
+        args += tuple([state_of(leaf).array._node for leaf in call.variables])
+    if call.single:
+        made = handle(computed(call.results[0], args, site), site)
+        if name is not None:
+            made._set_name(name)
+        return made
     arrays = [handle(computed(result, args, site), site) for result in call.results]
     for leaf, new in zip(call.updated, arrays[call.shown :], strict=True):
-        state_of(leaf).put(new)
-    if call.structure.__class__ is not Place:
-        return nodes.filled(call.structure, arrays)
-    if name is not None:
-        arrays[0]._set_name(name)
-    return arrays[0]
+        state_of(leaf).put(new, site)
+    return filled(call.structure, arrays)
 
 
 # Symbolic tensors ------------------------------------------------------------------------------
 
 
-# By the id of a tensor: whether it is drawn, and its array for each tensor without open lengths.
-_drawn: dict[int, bool] = {}
-_lifted: dict[int, dict[int, tuple[Op | None, EagerArray]]] = {}
+# By the id of a tensor: its arrays if it depends on a random draw, by the id of the tensor without
+# open lengths, which is kept unless it is the same; otherwise None.
+_draws: dict[int, dict[int, tuple[Op | None, EagerArray]] | None] = {}
 
 
-def is_drawn(op: Any) -> bool:
-    """Return True for a symbolic tensor that depends on a random draw."""
+def draws_of(op: Any) -> dict[int, tuple[Op | None, EagerArray]] | None:
+    """Return the arrays of a symbolic tensor that depends on a random draw; None for others."""
     if not isinstance(op, Tensor) or not op.args:
-        return False
-    found = _drawn.get(id(op))
-    if found is None:
-        found = any(below.primitive.name == "random_bits" for below in post_order([op]))
-        nodes.until_dropped(_drawn, op, found)
-    return found
+        return None
+    if id(op) not in _draws:
+        until_dropped(_draws, op, {} if has_draws([op]) else None)
+    return _draws[id(op)]
 
 
 def lifted(op: Op, kinds: Sequence[Type] = ()) -> EagerArray:
@@ -159,27 +230,27 @@ def lifted(op: Op, kinds: Sequence[Type] = ()) -> EagerArray:
         return op
     if isinstance(op, Leaf) and op.info.stored:
         return parameter(op)
-    if not is_drawn(op):
-        return _recorded(op, op.primitive.name)
+    draws = draws_of(op)
+    if draws is None:
+        return _recorded(op, op.primitive)
     (fixed,) = bound([op], kinds, op.primitive.name)
-    draws = _lifted.get(id(op)) or nodes.until_dropped(_lifted, op, {})
     if id(fixed) not in draws:
-        (made,) = rebuild([fixed], _numbered())
-        draws[id(fixed)] = None if fixed is op else fixed, _recorded(made, made.primitive.name)
+        made = number_draws(fixed)
+        draws[id(fixed)] = None if fixed is op else fixed, _recorded(made, made.primitive)
     return draws[id(fixed)][1]
 
 
-def _recorded(result: Any, name: str) -> Any:
+def _recorded(result: Any, function: Any) -> Any:
     """Return the results of symbolic tensors or effects at the newest versions of variables."""
     key = ("symbolic", id(result))
     call: Any = calls.get(key)
     captured: list[RecordedNode] = []
     if call is None:
-        found = Arguments(result)
-        call, captured = build(lambda: result, (), {}, found, {})
+        call, captured = build(
+            function, lambda *_: (result, ()), {}, Arguments([result]).held, key, False
+        )
         if not isinstance(call, RecordedCall):
             return array(constant_value(result))  # numbers whose dtype is not fixed
-        call.name, call.generic = name, key
         if not captured:
             calls.put(key, call)
     return finish(call, captured)
@@ -187,21 +258,7 @@ def _recorded(result: Any, name: str) -> Any:
 
 def run(effect: VoidOp) -> None:
     """Run an effect of symbolic tensors, such as ``geon.assign(w, 0.9 * w)``, on the variables."""
-    _recorded(effect, effect.primitive.name)
-
-
-def _numbered() -> Callable[[Op, tuple[Op, ...]], Op | None]:
-    """Return a replacement that numbers the draws of each stream from 0, for ``rebuild``."""
-    counts: dict[int, int] = {}
-
-    def number(op: Op, args: tuple[Op, ...]) -> Op | None:
-        if op.primitive.name != "random_bits":
-            return None
-        count = counts[op.attrs.seed] = counts.get(op.attrs.seed, -1) + 1
-        made: Op = make(PRIMITIVES["random_bits"], args, tuple(op.attrs._replace(draw=count)))
-        return made
-
-    return number
+    _recorded(effect, effect.primitive)
 
 
 # Numbers -----------------------------------------------------------------------------------------
@@ -246,11 +303,11 @@ def varied_numbers(function: Any, args: Any, keywords: Any, found: Arguments) ->
     others = mapped((args, keywords), lambda v: next(rest) if v.__class__ in NUMBERS else v)
     if takes_arrays == [True] and int not in map(type, itertools.compress(given, varied)):
         return others
-    constant, _ = build(function, args, keywords, found)
+    constant, _ = call_of(function, args, keywords, found)
     if takes_arrays == [None]:
         takes_arrays[0] = False
         with suppress(GeonError, TypeError, ValueError):
-            call, _ = build(function, others[0], others[1], Arguments(*others))
+            call, _ = call_of(function, others[0], others[1], Arguments(*others))
             if constant.__class__ is call.__class__ is RecordedCall:
                 takes_arrays[0] = [r.type for r in constant.results] == [
                     r.type for r in call.results
@@ -273,37 +330,25 @@ def _number_array(value: Any, dtype: Any) -> EagerArray | None:
 def _binary(name: str) -> Callable[[Any, Any], Any]:
     """Return the method of an operator of arrays, which finds a known call with one look-up."""
     row: Any = PRIMITIVES[name]
-    known: Recent[CallResult] = Recent()
 
     def method(x: EagerArray, y: Any) -> Any:
         node, kind = x._node, y.__class__
         if kind is float:
-            args: Any = (node,)
-            key: Any = (node.type, y)
+            call = calls.get((row, node.type, (float, y))) if y else None
+            args: tuple[RecordedNode, ...] = (node,)
         elif kind is EagerArray and y._node is not node:
+            call = calls.get((row, node.type, y._node.type))
             args = (node, y._node)
-            key = (node.type, y._node.type)
         else:
+            call = None
+        if call is None or local.recording:
             return row(x, y)
-        result = known.get(key)
-        if result is None or local.recording:
-            made = row(x, y)
-            # A number that became an array is an argument; 0.0 and -0.0 are one key, but differ.
-            if kind is EagerArray or y:
-                _learn(known, key, x, args, made)
-            return made
         frame = _getframe(1)
         code = frame.f_code
         site = user_site(2) if code.co_filename.startswith(ROOT) else (code, frame.f_lasti, "")
-        return handle(computed(result, args, site), site)
+        return handle(computed(call.results[0], args, site), site)
 
     return method
-
-
-def _learn(known: Recent[CallResult], key: Any, x: Any, args: Any, made: Any) -> None:
-    """Note the result of a call on these nodes alone, for operators with the same types."""
-    if x.__class__ is made.__class__ is EagerArray and made._node.args == args:
-        known.put(key, made._node.result)
 
 
 METHODS = {

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..op_graph.axes.axes import Axes
+from ..op_graph.core.traversal import until_dropped
 from ..op_graph.nodes import slot_setter
 from ..op_graph.op_graph import Leaf, Op, Tensor, put_notes, storage_leaves
 from ..op_graph.rows.effects import assign
 from ..op_graph.rows.leaves import variable as make_variable
 from ..transformers.base import make_transformer
 from .arrays import EagerArray, array, data_array, same
-from .nodes import RecordedNode, lock, type_of, until_dropped
+from .nodes import RecordedNode, lock, type_of
+
+if TYPE_CHECKING:
+    from ..op_graph.core.source_info import Site
 
 
 class VariableState:
@@ -33,19 +37,21 @@ class VariableState:
         given = leaf.initial_value
         inputs = storage_leaves(given) if isinstance(given, Tensor) else []
         if any(isinstance(each, EagerArray) for each in inputs):
-            self.put(array(given).detach())
+            self.put(array(given).detach(), leaf._site)
         else:
             value = make_transformer("numpy").get(leaf)  # an initial value of any other kind
             axes = [axis.with_length(n) for axis, n in zip(leaf.axes, value.shape, strict=True)]
-            self.put(data_array(value, type_of(Axes(*axes), leaf.axes, leaf.dtype), value))
+            self.put(
+                data_array(value, type_of(Axes(*axes), leaf.axes, leaf.dtype), value), leaf._site
+            )
 
     def current(self, node: RecordedNode) -> Leaf | None:
         """Return the variable if ``node`` is its newest version; otherwise None."""
         return self.variable() if self.array._node is node else None
 
-    def put(self, value: EagerArray) -> None:
-        """Make ``value`` the newest version."""
-        self.array = same(value, self)
+    def put(self, value: EagerArray, site: Site) -> None:
+        """Make ``value`` the newest version, assigned at a line."""
+        self.array = same(value._node, self, site)
 
 
 _states: dict[int, VariableState] = {}  # by the id of the variable
@@ -91,9 +97,6 @@ class EagerVariable(EagerArray):
             self._state.gradient = value
         else:
             super().__setattr__(attribute, value)
-
-    def __del__(self, *_: Any) -> None:
-        """Leave the version pending: the variable still has it."""
 
     def assign(self, value: Any) -> None:
         """Assign a value: an array, a number, or data over the variable's axes."""

@@ -172,7 +172,7 @@ def test_pending_arrays_are_computed_together_and_dropped_ones_not():
     gone = geon.exp(x)
     del gone
     float(y.sum())
-    assert z._node.value is not None and not nodes.pending
+    assert z._node.value is not None and not nodes.local.pending
     eager.sync()
 
 
@@ -215,6 +215,25 @@ def test_large_values_are_dropped_that_were_not_used_for_longest():
         eager.kept_bytes(before)
 
 
+@pytest.mark.parametrize("most", [0, 1000])
+def test_values_beyond_the_limit_are_dropped_with_their_arrays(most):
+    before, x = eager.kept_bytes(most), x_of(1000)
+    try:
+        first = x = geon.tanh(x)
+        np.asarray(first)
+        for _ in range(3):
+            x = x * 0.5
+            np.asarray(x)
+        node = first._node
+        assert node.value is not None
+        del first
+        np.asarray(x * 2.0)
+        assert node.value is None
+        np.testing.assert_allclose(x, np.tanh(data(1000, 3)) / 8, rtol=1e-6)
+    finally:
+        eager.kept_bytes(before)
+
+
 @pytest.mark.parametrize("f", [
     lambda x: geon.scan(lambda c, _: (c + x, c), geon.broadcast(0.0, [C]), over=H)[0],
     lambda x: geon.while_loop(lambda c: geon.all(c < 9.0), lambda c: c + abs(x), x * 0.0 + 1.0),
@@ -244,6 +263,14 @@ def test_draws_differ_from_draw_to_draw_but_one_tensor_is_one_draw():
     drawn = [np.asarray(x + stream.normal([N, C])) for _ in range(5)]
     assert len(evaluation.programs) - made <= 1
     assert len({value.tobytes() for value in drawn}) == 5
+
+
+def test_a_draw_in_the_body_of_a_loop_is_drawn_once():
+    stream, x = geon.Random(5), x_of()
+    start, steps = geon.constant(0.0), geon.constant([1.0, 2.0, 3.0], [C])
+    noise = geon.scan(lambda c, v: (c, v * stream.normal()), start, steps, over=C)[1]
+    np.testing.assert_allclose((x + noise) + (x - noise), 2 * data(2, 3), atol=1e-5)
+    assert not np.allclose(x + noise, x)
 
 
 def test_symbolic_tensors_and_variables_meet_arrays_at_their_newest_values():

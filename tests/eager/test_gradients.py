@@ -9,7 +9,9 @@ import pytest
 
 import geon
 from geon import eager
+from geon.eager import evaluation
 from geon.frontends import neon
+from geon.op_graph.op_graph import post_order
 
 N, C, H = geon.Axis("N"), geon.Axis("C", 3), geon.Axis("H", 2)
 
@@ -46,6 +48,55 @@ def test_a_gradient_with_respect_to_an_array_in_the_middle_and_to_itself():
     y = geon.sum(middle * middle)
     np.testing.assert_allclose(eager.grad(y, middle), 2 * np.sin(data(2, 3)), rtol=1e-5)
     np.testing.assert_array_equal(eager.grad(y, y), 1)
+
+
+def ops_computed_by(read):
+    """Return the names of the ops of the program that is compiled for a read."""
+    before = len(evaluation.programs)
+    read()
+    (program,) = list(evaluation.programs.values())[before:]
+    return [op.primitive.name for op in post_order(program.pure.roots)]
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_gradient_takes_values_in_memory_and_computes_others_again(held):
+    w, x = eager.variable([C, H], initial_value=data(3, 2)), x_of(4)
+    hidden = geon.tanh(geon.dot(x, w))
+    loss = geon.sum(geon.exp(hidden))
+    if not held:
+        del hidden
+    float(loss)
+    names = ops_computed_by(lambda: np.asarray(eager.grad(loss, w)))
+    assert names.count("tanh") == (not held) and names.count("dot") == 2 - held
+    want = np.tanh(data(4, 3) @ data(3, 2))
+    loss.backward()
+    np.testing.assert_allclose(w.grad, data(4, 3).T @ (np.exp(want) * (1 - want**2)), rtol=1e-4)
+
+
+def test_gradients_of_values_in_memory_derive_again_and_share_a_program_of_all_lengths():
+    programs = []
+    for n in (2, 3, 4):
+        x = x_of(n)
+        hidden = geon.tanh(x)
+        print(hidden)
+        made = len(evaluation.programs)
+        first = eager.grad(geon.sum(hidden * hidden), x)
+        t = np.tanh(data(n, 3))
+        np.testing.assert_allclose(first, 2 * t * (1 - t * t), rtol=1e-5, atol=1e-6)
+        second = eager.grad(first.sum(), x)
+        want = 2 * (1 - t * t) * (1 - 3 * t * t)
+        np.testing.assert_allclose(second, want, rtol=1e-4, atol=1e-5)
+        programs.append(list(evaluation.programs.values())[made:])
+    assert programs[1] == programs[2] and len(programs[1]) == 2  # from the second length on
+
+
+def test_seeds_are_never_stale():
+    x = x_of()
+    y = x * x
+    for factor in (1.0, 2.0, 3.0):
+        seed = np.full((2, 3), factor, np.float32)
+        for derive in (eager.grad, geon.deriv):
+            np.testing.assert_allclose(derive(y, x, seed=seed), 2 * factor * data(2, 3), rtol=1e-6)
 
 
 def test_backward_accumulates_and_frees():

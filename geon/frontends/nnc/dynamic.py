@@ -15,8 +15,7 @@ import numpy as np
 import geon
 from geon import eager
 
-from ...eager.derivatives import tape_of
-from ...eager.nodes import Tape
+from ...eager.tape import Tape, tape_of
 from ...errors import ArgumentError, DerivativeError
 from ...op_graph.core.source_info import user_call
 from ..positional.values import PositionalArray, Value, as_array

@@ -8,8 +8,8 @@ from typing import Any
 import geon
 
 from ...errors import DerivativeError
-from ...op_graph.core.traversal import deep_order
 from ...op_graph.op_graph import Op, Tensor
+from ...op_graph.random.graph_draws import has_draws
 from ...op_graph.regions.parameters import substitute_ops
 from ...op_graph.values.dtypes import is_continuous
 from .evaluation import Values, by_slot, compute, inference, single
@@ -152,5 +152,4 @@ def _outputs(forward: OpInfo, given: Values, computed: Values, known: dict[Op, O
 
 
 def _has_draws(values: Sequence[ProgramValue | None]) -> bool:
-    order = deep_order([part.tensor for part in _parts(values)])
-    return any(op.primitive.name == "random_bits" for op in order)
+    return has_draws([part.tensor for part in _parts(values)])

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+from weakref import finalize
 
 from .argument_hints import public
 
 if TYPE_CHECKING:
     from ..op_graph import Leaf, Op, Tensor
+
+
+Value = TypeVar("Value")
 
 
 def same_ops(left: Sequence[object], right: Sequence[object]) -> bool:
@@ -20,6 +24,13 @@ def same_ops(left: Sequence[object], right: Sequence[object]) -> bool:
 def among(op: Op, ops: Iterable[Op]) -> bool:
     """Return True if ``op`` itself is one of ``ops``; ``in`` would compare them by ``==``."""
     return any(other is op for other in ops)
+
+
+def until_dropped(table: dict[int, Value], op: Op, value: Value) -> Value:
+    """Store a value under the id of an op until the op dies; return the one that is stored."""
+    if id(op) not in table:
+        finalize(op, table.pop, id(op), None).atexit = False
+    return table.setdefault(id(op), value)
 
 
 class Same:

@@ -5,7 +5,7 @@ The copies are in the computation's own intern table, so a computation never cha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..axes.lengths import substitute_names
@@ -48,6 +48,17 @@ def adopt(
             current.site = op._site
             made[op] = _adopted(op, tuple([made[arg] for arg in op.args]), notes.get(op), lengths)
     return made
+
+
+def fix_lengths(roots: Sequence[Op], lengths: Mapping[str, int]) -> list[Op]:
+    """Return the roots with these open lengths replaced; raise ``GuardError`` for broken guards."""
+    order = post_order(roots)
+    for guard in [guard for op in order for guard in op.guards]:
+        guard.refuse_broken(lengths, ", ".join(f"{n} = {v}" for n, v in lengths.items()))
+    if all(isinstance(n, int) for op in order for n in op.axes.lengths):
+        return [*roots]
+    made = adopt(roots, notes_of(roots), None, lengths)
+    return [made[op] for op in roots]
 
 
 def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping[str, int]) -> Op:

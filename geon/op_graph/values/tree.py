@@ -35,6 +35,15 @@ def mapped(value: Any, of: Callable[[Any], Any]) -> Any:
     return of(value)
 
 
+class Place(int):
+    """The position of a value in a list, in the place of the value."""
+
+
+def filled(structure: Any, values: Sequence[Any]) -> Any:
+    """Return nested containers with each ``Place`` replaced by the value at its position."""
+    return mapped(structure, lambda v: values[v] if v.__class__ is Place else v)
+
+
 def _made(structure: Part, found: list[Any]) -> Any:
     return structure.made(found)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from weakref import finalize
 
+from ....op_graph.core.traversal import until_dropped
 from ....op_graph.op_graph import NO_AXES, Op, among, post_order
 from ....op_graph.regions.parameters import results_of
 from ..nests.inlining import OperandInliner
@@ -50,9 +50,7 @@ def _way(region: Op, bounds: TurnBounds) -> Make | None:
         return None
     if any(op.axes.size == 0 for op in region.bodies[-1].results):
         return None
-    if id(region) not in _WAYS:
-        finalize(region, _WAYS.pop, id(region), None).atexit = False
-    known = _WAYS.setdefault(id(region), {})
+    known = until_dropped(_WAYS, region, {})
     if bounds not in known:
 
         def apart(

@@ -150,6 +150,7 @@ class Scope:
         self._inner: list[Scope] = []
         self._lock = threading.RLock()
         self._is_deleted = False
+        self.home: Any = None  # of an executor: where values are kept, and what was compiled
 
     def find_var(self, name: str) -> Variable | None:
         """Return the variable of a name here or in the nearest scope around, or None."""
@@ -166,7 +167,9 @@ class Scope:
         """Return the variable of a name of this scope, made if it is new."""
         with self._lock:
             self._check(f"var({name!r})")
-            return self._variables.setdefault(name, Variable())
+            if name not in self._variables:
+                self._variables[name] = Variable()
+            return self._variables[name]
 
     create_var = var
 

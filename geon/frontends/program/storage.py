@@ -72,14 +72,11 @@ class Home:
         self.transformers.clear()
 
 
-_homes: weakref.WeakKeyDictionary[Scope, Home] = weakref.WeakKeyDictionary()
-
-
 def home_of(scope: Scope) -> Home:
     """Return the home of the variables of a scope."""
-    found = _homes.get(scope)
-    if found is None:
-        found = _homes[scope] = Home()
+    if scope.home is None:
+        scope.home = Home()
+    found: Home = scope.home
     return found
 
 

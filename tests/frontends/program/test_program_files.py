@@ -155,6 +155,9 @@ assert executor.run(program, {{"x": np.ones((2, 4))}}, targets)[0].shape == (2, 
 package = "geon.frontends.program."
 training = ["backward", "gradients", "optimizers", "layers", "creators"]
 assert not [name for name in training if package + name in sys.modules]
+core = "geon.op_graph.autodiff."
+derivatives = ["deriv", "remat", "jacobians", "gradient_check"]
+assert not [name for name in derivatives if core + name in sys.modules]
 assert "geon.frontends.neon" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(geon.__file__).parent.parent)

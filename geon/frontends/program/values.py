@@ -18,8 +18,9 @@ from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Tensor
 from ...op_graph.values.dtypes import ALL_DTYPES
 from ..positional.elementwise import chain, expand
+from ..positional.indexing import gather
 from ..positional.movement import concat
-from ..positional.picking import scatter_at
+from ..positional.picking import numbers, scatter_at
 from ..positional.regions import ordered
 from ..positional.values import (
     PositionalArray,
@@ -71,6 +72,14 @@ class SelectedRows(_Composite):
     def added_to(self, table: Value) -> PositionalArray:
         """Return ``table`` with the rows added; a target updates the selected rows in place."""
         return scatter_at(table, {0: self.rows}, self.values, "add")
+
+    def totals(self) -> Value:
+        """Return for each of ``rows`` the sum of the values of all its occurrences."""
+        count = numbers(self.values.shape[0])
+        last = scatter_at(constant(0, (self.height,), "int64"), {0: self.rows}, count, "set")
+        at = gather(last, self.rows, 0)  # one occurrence of each row, which has the sum
+        sums = scatter_at(constant(0, self.values.shape, self.dtype), {0: at}, self.values, "add")
+        return gather(sums, at, 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -298,6 +298,12 @@ def gru(x: Array, h: Array, w: Array) -> Array:
     return u * np.tanh(c + (r * h) @ w[:, 6:]) + (1 - u) * h
 
 
+def channel_squares(x: Array, alpha: float) -> Array:
+    """2 plus alpha times the sum of squares of the two channels on both sides and the own one."""
+    padded = np.pad(x**2, ((0, 0), (2, 2), (0, 0), (0, 0)))
+    return 2 + alpha * sum(padded[:, k : k + x.shape[1]] for k in range(5))
+
+
 def lstm() -> dict[str, Array]:
     i, f, o, g = np.split(GATES, 4, 1)
     c = sp.expit(f + 1) * H + sp.expit(i) * np.tanh(g)
@@ -366,6 +372,10 @@ NETWORKS: dict[str, Case] = {
         {"mode": "channel"},
         {"Out": np.where(IMAGES > 0, IMAGES, by_channel(SCALE) * IMAGES)},
     ),
+    "lrn": Case(
+        {"X": IMAGES}, {"alpha": 0.5}, {"Out": IMAGES * channel_squares(IMAGES, 0.5) ** -0.75}
+    ),
+    "maxout": of(lambda x: x.reshape(2, 2, 2, 3, 2).max(2), numbers(2, 4, 3, 2), groups=2),
     "lstm_unit": Case({"X": GATES, "C_prev": H}, {"forget_bias": 1.0}, lstm()),
     "gru_unit": Case(
         {"Input": GATES[:, :9], "HiddenPrev": H, "Weight": RECURRENT},
@@ -584,6 +594,36 @@ AROUND = np.concatenate(
         for p in PIECES
     ]
 )
+STEPS = {"Offsets": OFFSETS, "Positions": np.arange(3)}
+SUMS = {"Input": numbers(6, 8), "Weight": numbers(2, 8, seed=4), **STEPS}
+H0, C0 = numbers(3, 2, seed=5), numbers(3, 2, seed=6)
+
+
+def whole_lstm(x: Array, h0: Array, c0: Array) -> list[Array]:
+    """The outputs and states of an LSTM with peepholes, by a loop over rows."""
+    w, bias = SUMS["Weight"], numbers(1, 14)[0]
+    wi, wf, wo = bias[8:].reshape(3, 2)
+    found = []
+    for begin, end, h, c in zip(OFFSETS[:-1], OFFSETS[1:], h0, c0, strict=True):
+        for row in x[begin:end]:
+            g, i, f, o = (row + h @ w + bias[:8]).reshape(4, 2)
+            c = sp.expit(f + wf * c) * c + sp.expit(i + wi * c) * np.tanh(g)
+            h = sp.expit(o + wo * c) * np.tanh(c)
+            found.append((h, c))
+    return [np.stack(each) for each in zip(*found, strict=True)]
+
+
+def reversed_gru(x: Array) -> Array:
+    """The states of a GRU that reads each sequence from its end, by a loop over rows."""
+    w, found = SUMS["Weight"], np.zeros((6, 2))
+    for begin, end in zip(OFFSETS[:-1], OFFSETS[1:], strict=True):
+        h = np.zeros(2)
+        for k in range(begin, end)[::-1]:
+            u, r = sp.expit(x[k, :4] + h @ w[:, :4]).reshape(2, 2)
+            h = found[k] = u * np.tanh(x[k, 4:] + (r * h) @ w[:, 4:6]) + (1 - u) * h
+    return found
+
+
 SEQUENCES: dict[str, Case] = {
     "sequence_pool": Case(
         LINE, {"pooltype": "SQRT"}, {"Out": np.stack([p.sum(0) / len(p) ** 0.5 for p in PIECES])}
@@ -615,6 +655,28 @@ SEQUENCES: dict[str, Case] = {
         {},
         {"Out": np.concatenate([numbers(3, 3, 2)[k, : len(p)] for k, p in enumerate(PIECES)])},
         ("X",),
+    ),
+    "row_conv": Case(
+        {**LINE, "Filter": numbers(2, 2)},
+        {},
+        {
+            "Out": np.concatenate(
+                [
+                    p * numbers(2, 2)[0] + np.pad(p, ((0, 1), (0, 0)))[1:] * numbers(2, 2)[1]
+                    for p in PIECES
+                ]
+            )
+        },
+    ),
+    "lstm": Case(
+        {**SUMS, "H0": H0, "C0": C0, "Bias": numbers(1, 14)},
+        {},
+        dict(zip(("Hidden", "Cell"), whole_lstm(SUMS["Input"], H0, C0), strict=True)),
+    ),
+    "gru": Case(
+        {**SUMS, "Input": SUMS["Input"][:, :6], "Weight": SUMS["Weight"][:, :6]},
+        {"is_reverse": True},
+        {"Hidden": reversed_gru(SUMS["Input"][:, :6])},
     ),
     "sequence_lengths": Case({"Offsets": OFFSETS}, {}, {"Out": np.diff(OFFSETS)}),
     "sequence_offsets": Case({"X": np.diff(OFFSETS)}, {}, {"Offsets": OFFSETS}),

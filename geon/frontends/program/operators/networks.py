@@ -11,15 +11,13 @@ from ....errors import ArgumentError
 from ....op_graph.axes.lengths import product
 from ...positional.elementwise import elementwise, expand
 from ...positional.indexing import gather
-from ...positional.movement import split
-from ...positional.products import matmul
 from ...positional.programs import cast
 from ...positional.reductions import reduce
 from ...positional.reshaping import reshape, unsqueeze
 from ...positional.sliding import Slide, convolve, pooled
 from ...positional.values import Value, position
 from ..values import SelectedRows
-from .rows import Function, Row
+from .rows import INT, Function, Row
 
 
 def spread(numbers: Sequence[int], rank: int) -> list[int]:
@@ -162,27 +160,25 @@ def prelu(x: Value, alpha: Value, *, mode: str = "all") -> Value:
     return elementwise(lambda t, s: geon.where(t > 0, t, s * t), x, slope)
 
 
-def lstm_unit(x: Value, previous: Value, *, forget_bias: float = 0.0) -> tuple[Value, Value]:
-    """Return the state and output of an LSTM cell; X has the gates i, f, o and the candidate."""
-    i, f, o, g = split(x, 1, [previous.shape[1]] * 4)
-    s, t = geon.sigmoid, geon.tanh
-    cell = elementwise(lambda i, f, g, c: s(f + forget_bias) * c + s(i) * t(g), i, f, g, previous)
-    return cell, elementwise(lambda o, c: s(o) * t(c), o, cell)
+def lrn(
+    x: Value, *, n: int = 5, k: float = 2.0, alpha: float = 1e-4, beta: float = 0.75
+) -> tuple[Value, Value]:
+    """Return images (N, C, ...) divided by s**beta, and s = k + alpha * (a sum of squares).
 
-
-def gru_unit(x: Value, h: Value, weight: Value, bias: Value | None) -> tuple[Value, Value, Value]:
-    """Return the gates, the reset state and the new state of a GRU cell.
-
-    Input has the sums for update, reset and candidate; Weight (D, 3 D) the recurrent weights.
+    The squares are those of the n channels around each one (Krizhevsky et al., 2012).
     """
-    width = h.shape[1]
-    x = x if bias is None else elementwise(geon.add, x, bias)
-    (u, r, c), (wu, wr, wc) = split(x, 1, [width] * 3), split(weight, 1, [width] * 3)
-    s, t = geon.sigmoid, geon.tanh
-    update = elementwise(lambda a, b: s(a + b), u, matmul(h, wu))
-    reset = elementwise(lambda a, b, h: s(a + b) * h, r, matmul(h, wr), h)
-    gate = elementwise(lambda a, b: t(a + b), c, matmul(reset, wc))
-    return gate, reset, elementwise(lambda u, c, h: u * c + (1 - u) * h, update, gate, h)
+    window = {1: Slide(n, 1, 1, ((n - 1) // 2, n // 2))}
+    means = pooled(
+        lambda t, w: geon.average_pool(t, w, count_pad=True), elementwise(geon.square, x), window
+    )
+    scale = elementwise(lambda m: k + alpha * n * m, means)
+    return elementwise(lambda t, s: t * geon.power(s, -beta), x, scale), scale
+
+
+def maxout(x: Value, *, groups: int = INT) -> Value:
+    """Return the largest of each ``groups`` channels of (N, C, ...): (N, C / groups, ...)."""
+    n, c, *rest = x.shape
+    return reduce(geon.max, reshape(x, [n, c // groups, groups, *rest]), [2], False)
 
 
 ROWS = [
@@ -203,7 +199,7 @@ ROWS = [
     Row("layer_norm", layer_norm, "", "X Scale? Bias?", "Y Mean~ Variance~"),
     Row("group_norm", group_norm, "", "X Scale? Bias?", "Y"),
     Row("prelu", prelu, "", "X Alpha"),
-    Row("lstm_unit", lstm_unit, "", "X C_prev", "C H"),
-    Row("gru_unit", gru_unit, "", "Input HiddenPrev Weight Bias?", "Gate~ ResetHiddenPrev~ Hidden"),
+    Row("lrn", lrn, "", "X", "Out MidOut~"),
+    Row("maxout", maxout),
     Row("lookup_table", lookup_table, "", "W Ids", gradient=lookup_gradient),
 ]  # fmt: skip

@@ -12,8 +12,8 @@ import numpy as np
 
 import geon
 
-from ...positional.elementwise import elementwise
-from ...positional.indexing import gather
+from ...positional.elementwise import chain, elementwise
+from ...positional.indexing import gather, select
 from ...positional.movement import Part, concat, slices, with_axis
 from ...positional.picking import gather_at, numbers
 from ...positional.products import matmul
@@ -91,17 +91,31 @@ def sequence_softmax(x: Value, offsets: Value) -> Value:
     return elementwise(geon.divide, powers, total)
 
 
+def around(x: Value, offsets: Value, begin: int, count: int) -> list[Value]:
+    """Return for each k of ``count`` the rows that are begin + k after each row, 0 outside."""
+    row, low, high = row_numbers(x, offsets)
+    parts = []
+    for k in range(begin, begin + count):
+        at = elementwise(lambda r, k=k: r + k, row)
+        inside = elementwise(lambda r, a, b: geon.logical_and(a <= r, r < b), at, low, high)
+        parts.append(masked(inside, gather(x, masked(inside, at), 0)))
+    return parts
+
+
 def sequence_conv(
     x: Value, weight: Value, offsets: Value, *, contextLength: int = 3, contextStart: int = -1
 ) -> Value:
     """Return the product of the rows around each row with Filter (contextLength * D, M)."""
-    row, low, high = row_numbers(x, offsets)
-    parts = []
-    for k in range(contextStart, contextStart + contextLength):
-        at = elementwise(lambda r, k=k: r + k, row)
-        inside = elementwise(lambda r, a, b: geon.logical_and(a <= r, r < b), at, low, high)
-        parts.append(masked(inside, gather(x, masked(inside, at), 0)))
-    return matmul(concat(parts, 1), weight)
+    return matmul(concat(around(x, offsets, contextStart, contextLength), 1), weight)
+
+
+def row_conv(x: Value, weight: Value, offsets: Value) -> Value:
+    """Return the sums of each row and those after it times the rows of Filter (context, D)."""
+    count = int(weight.shape[0])
+    return chain(geon.add, [
+        elementwise(geon.multiply, rows, select(weight, 0, k))
+        for k, rows in enumerate(around(x, offsets, 0, count))
+    ])  # fmt: skip
 
 
 def before(lengths: Value, count: int) -> Value:
@@ -148,6 +162,7 @@ ROWS = [
         x, elementwise(lambda r, a, b: a + b - 1 - r, *row_numbers(x, offsets)), 0),
         "Return the rows of each sequence in reverse order.", "X Offsets", "Y"),
     Row("sequence_conv", sequence_conv, "", "X Filter Offsets"),
+    Row("row_conv", row_conv, "", "X Filter Offsets"),
     Row("sequence_mask", lambda x, *, maxlen=INT, dtype="int64": cast(before(x, maxlen), dtype),
         "Return 1 at the positions before each length, along a new last position, else 0.",
         "X", "Y", gradient=False),

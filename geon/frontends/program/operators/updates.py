@@ -1,8 +1,10 @@
 """Operators of optimisers: the rules of geon, learning-rate schedules, decay and clipping.
 
 An update takes Param, Grad, LearningRate and its states, and returns their new values, such as
-ParamOut and MomentOut, which a program writes under the same names. A gradient of selected rows is
-added up to a whole one, except by ``sgd``. Halves are updated in float32.
+ParamOut and MomentOut, which a program writes under the same names. By a gradient of selected rows
+``sgd`` and ``adagrad`` change these rows alone, which is the same as by the whole gradient, and so
+do the others with ``lazy_mode``; without it they add the rows up to a whole gradient. Halves are
+updated in float32.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import geon
 
 from ....op_graph.values.dtypes import accumulator
 from ...positional.elementwise import aligned, dims_of, elementwise
+from ...positional.indexing import gather
+from ...positional.picking import scatter_at
 from ...positional.programs import cast
 from ...positional.reshaping import reshape
 from ...positional.values import Value, array, as_array
@@ -57,10 +61,15 @@ def updater(
     ``states`` are the rule's by slot, ``fields`` its fields by attribute, with defaults.
     """
 
-    def build(param: Value, grad: Any, rate: Value, *old: Value, **given: Any) -> Any:
+    def build(
+        param: Value, grad: Any, rate: Value, *old: Value, lazy_mode: bool = False, **given: Any
+    ) -> Any:
         from ...neon import optimisers  # with derivative code, which inference does not need
 
-        arrays = aligned([param, dense(grad), *old[: len(states)]])
+        is_lazy = lazy_mode and isinstance(grad, SelectedRows)
+        tables = [param, *old[: len(states)]]
+        taken = [gather(table, grad.rows, 0) for table in tables] if is_lazy else tables
+        arrays = aligned([taken[0], grad.totals() if is_lazy else dense(grad), *taken[1:]])
         wide = accumulator(param.dtype)
         p, g, *rest = [geon.cast(each.tensor, wide) for each in arrays]
         by, *count = [
@@ -73,16 +82,18 @@ def updater(
         new = getattr(optimisers, rule)(0.0, **settings).moved(p, p, g, step)
         moved = [new - by * decay * p if decay else new, *[step.new.get(id(s), s) for s in rest]]
         dims = dims_of(arrays)
-        found = [
-            array(geon.cast(t, v.dtype), dims) for t, v in zip(moved, [param, *old], strict=False)
-        ]
+        found = [array(geon.cast(t, v.dtype), dims) for t, v in zip(moved, tables, strict=True)]
+        if is_lazy:
+            pairs = zip(tables, found, strict=True)
+            found = [scatter_at(table, {0: grad.rows}, new, "set") for table, new in pairs]
         found += [
             array(geon.cast(t, v.dtype), (None,)) for t, v in zip(counted, old[-1:], strict=False)
         ]
         return tuple(found) if old else found[0]
 
     kinds = inspect.Parameter
-    parameters = [kinds(n, kinds.KEYWORD_ONLY, default=v) for n, (_, v) in fields.items()]
+    defaults = {n: value for n, (_, value) in fields.items()} | {"lazy_mode": rule == "Adagrad"}
+    parameters = [kinds(n, kinds.KEYWORD_ONLY, default=v) for n, v in defaults.items()]
     build.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by rows
     return build
 

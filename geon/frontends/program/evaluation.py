@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import geon
@@ -15,10 +15,10 @@ from ...op_graph.values.dtypes import is_continuous
 from ..positional.regions import fitted, ordered
 from ..positional.values import PositionalArray, array
 from .registry import GRAD_OP, OperatorError, OpInfo, Slot
-from .values import ProgramValue, SelectedRows, as_value, by_dimension
+from .values import ProgramValue, SelectedRows, added, as_value, by_dimension
 
 if TYPE_CHECKING:
-    from .program import Operator, Program
+    from .program import Block, Operator, Program
 
 Values = dict[str, Any]  # by slot: a list of values, None for a slot that was left out
 EMPTY = -1  # the id that stands for no variable in a list of a duplicable slot
@@ -44,16 +44,19 @@ def infer(program: Program, op: Operator) -> Values:
 
 def evaluate(
     program: Program, index: int, values: dict[int, ProgramValue],
-    ops: Sequence[Operator] | None = None,
+    ops: Sequence[Operator] | None = None, terms: Mapping[int, ProgramValue] | None = None,
 ) -> dict[int, ProgramValue]:  # fmt: skip
     """Add to ``values`` those that the operators of a block write, in order; return ``values``.
 
     ``values`` begins with those of the parameters of the block; ``ops`` are all by default.
+    ``terms`` are added to the values of their ids.
     """
     for op in program.blocks[index].ops if ops is None else ops:
         found = apply(program, op, values, index > 0)
         for slot, ids in op.outputs.items():
             values.update(zip(ids or (), found[slot] if ids else (), strict=True))
+        for k in (terms or {}).keys() & set(op.writes):
+            values[k] = added([values[k], terms[k]])  # type: ignore[index]  # there are terms
     values.pop(EMPTY, None)
     return values
 
@@ -72,7 +75,7 @@ def apply(
     attributes = dict(op.attributes)
     for each in op.info.proto.attributes:
         if each.type == "block":  # a function from the values of its parameters to its results
-            attributes[each.name] = partial(run_block, program, attributes[each.name])
+            attributes[each.name] = BlockFunction(program, attributes[each.name])
     with building() as current:
         current.site = op.site
         try:
@@ -92,14 +95,28 @@ def apply(
             raise failure from error.__cause__ if is_own else error
 
 
-def run_block(
-    program: Program, index: int, arguments: Sequence[ProgramValue]
-) -> list[ProgramValue]:
-    """Return the results of a block for the values of its parameters, in order."""
-    block = program.blocks[index]
-    given = dict(zip(block.parameters.values(), arguments, strict=True))
-    values = evaluate(program, index, given)
-    return [values[number] for number in block.results]
+@dataclass(frozen=True, eq=False)
+class BlockFunction:
+    """The function of a block, from the values of its parameters to its results, in order."""
+
+    program: Program
+    index: int
+
+    @property
+    def block(self) -> Block:
+        """The block."""
+        return self.program.blocks[self.index]
+
+    def __call__(self, arguments: Sequence[ProgramValue]) -> list[ProgramValue]:
+        values = self.evaluated(arguments)
+        return [values[number] for number in self.block.results]
+
+    def evaluated(
+        self, arguments: Sequence[ProgramValue], terms: Mapping[int, ProgramValue] | None = None
+    ) -> dict[int, ProgramValue]:
+        """Return all values of the block by id; ``terms`` are added to those that they name."""
+        given = dict(zip(self.block.parameters.values(), arguments, strict=True))
+        return evaluate(self.program, self.index, given, terms=terms)
 
 
 def compute(info: OpInfo, given: Mapping[str, Any], attributes: Mapping[str, Any]) -> Values:

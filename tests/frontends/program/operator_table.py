@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.integrate
 import scipy.linalg
 import scipy.signal
 import scipy.special as sp
@@ -485,6 +486,7 @@ LOSSES: dict[str, Case] = {
 SQUARE = numbers(2, 3, 3) + 3 * np.eye(3)
 DEFINITE = SQUARE @ SQUARE.transpose(0, 2, 1)
 CUT = numbers(3, 4, 2)
+FLAT = numbers(6, 2)
 PARTS: dict[str, Case] = {
     "pow": of(lambda x: x**1.5, POSITIVE, factor=1.5),
     "polygamma": of(lambda x: sp.polygamma(1, x), POSITIVE, n=1),
@@ -570,6 +572,64 @@ PARTS: dict[str, Case] = {
     "inverse": of(np.linalg.inv, SQUARE),
     "determinant": of(np.linalg.det, SQUARE),
     "solve": of(np.linalg.solve, SQUARE, numbers(2, 3, 2)),
+    "kron": of(np.kron, X, Y[:2]),
+    "cross": of(np.cross, X[:, :3], Y[:, :3]),
+    "pinverse": of(np.linalg.pinv, SQUARE[:, :2]),
+    "matrix_exp": of(scipy.linalg.expm, SQUARE),
+    "matrix_power": of(lambda x: x @ x @ x, SQUARE, n=3),
+    "matrix_norm": of(lambda x: np.linalg.norm(x, axis=(1, 2)), SQUARE),
+    "matrix_rank": of(np.linalg.matrix_rank, np.stack([np.eye(3), np.ones((3, 3))])),
+    "trace": of(lambda x: np.trace(x, axis1=1, axis2=2), SQUARE),
+    "slogdet": Case(
+        {"X": SQUARE},
+        {},
+        dict(zip(("Sign", "Out"), np.linalg.slogdet(SQUARE), strict=True)),
+    ),
+    "lstsq": of(
+        lambda a, b: np.stack([np.linalg.lstsq(m, v, None)[0] for m, v in zip(a, b, strict=True)]),
+        SQUARE[:, :, :2],
+        numbers(2, 3, 2),
+    ),
+    "cholesky_solve": of(
+        lambda f, b: np.linalg.solve(f @ f.swapaxes(1, 2), b),
+        np.tril(SQUARE) + 3 * np.eye(3),
+        numbers(2, 3, 2),
+    ),
+    "triangular_solve": of(
+        lambda a, b: np.linalg.solve(np.triu(a), b),
+        SQUARE + 3 * np.eye(3),
+        numbers(2, 3, 2),
+        lower=False,
+    ),
+    "repeat_interleave": of(lambda x: np.repeat(x, 3, 1), X, repeats=3, axis=1),
+    "take_along_axis": Case(
+        {"X": X, "Index": np.argsort(Y, 1)},
+        {"axis": 1},
+        {"Out": np.take_along_axis(X, np.argsort(Y, 1), 1)},
+    ),
+    "isclose": of(np.isclose, X, X * [1, 1 + 1e-7, 1.1, 1]),
+    "ldexp": Case({"X": X, "N": np.array([0, 1, -2, 3])}, {}, {"Out": np.ldexp(X, [0, 1, -2, 3])}),
+    "reduce_nanmedian": of(lambda x: np.nanmedian(x, 1), np.where(X > 1.5, np.nan, X), dim=[1]),
+    "reduce_quantile": of(lambda x: np.quantile(x, 0.3, (0, 1)), X, q=0.3, dim=[0, 1]),
+    "kthvalue": Case(
+        {"X": X},
+        {"k": 2, "axis": 0, "keep_dim": True},
+        {"Out": np.sort(X, 0)[1:2], "Indices": np.argsort(X, 0)[1:2]},
+    ),
+    "mode": Case(
+        {"X": np.array([[2.0, 1.0, 2.0], [3.0, 1.0, 1.0]])}, {}, {"Out": np.array([2.0, 1.0])}, ()
+    ),
+    "argcummax": of(lambda x: np.array([np.argmax(x[: k + 1], 0) for k in range(3)]), X, axis=0),
+    "argcummin": of(lambda x: np.array([np.argmin(x[: k + 1], 0) for k in range(3)]), X, axis=0),
+    "diff": of(lambda x: np.diff(x, 2), X, n=2),
+    "cumulative_trapezoid": of(
+        lambda x: scipy.integrate.cumulative_trapezoid(x, dx=0.5), X, dx=0.5
+    ),
+    "segment_pool": Case(
+        {"X": FLAT, "SegmentIds": np.array([0, 0, 2, 2, 2, 1])},
+        {"num_segments": 3, "pooltype": "AVERAGE"},
+        {"Out": np.stack([FLAT[:2].mean(0), FLAT[5], FLAT[2:5].mean(0)])},
+    ),
     "assign_value": Case(
         {}, {"shape": [2, 2], "values": [1.0, 2, 3, 4]}, {"Out": np.array([[1, 2], [3, 4]])}
     ),
@@ -585,7 +645,7 @@ PARTS: dict[str, Case] = {
 
 # Sequences ----------------------------------------------------------------------------------------
 
-FLAT, OFFSETS = numbers(6, 2), np.array([0, 2, 3, 6])
+OFFSETS = np.array([0, 2, 3, 6])
 PIECES = np.split(FLAT, OFFSETS[1:-1])
 LINE = {"X": FLAT, "Offsets": OFFSETS}
 AROUND = np.concatenate(

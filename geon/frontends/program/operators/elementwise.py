@@ -9,9 +9,10 @@ import geon
 
 from ....op_graph.building.elementwise_build import Elementwise
 from ...positional.elementwise import elementwise
+from ...positional.programs import cast
 from ...positional.reshaping import unsqueeze
 from ...positional.values import Value, position
-from .rows import FLOAT, Function, Row
+from .rows import FLOAT, Function, Row, with_attributes
 
 # Names of the source system for functions of geon; the others keep geon's.
 NAMES = {
@@ -74,8 +75,7 @@ def of_elements(f: Function) -> Function:
 
         return elementwise(apply, *values)
 
-    build.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]  # read by rows
-    return build
+    return with_attributes(build, f)
 
 
 where, clipped = geon.where, geon.clip
@@ -122,4 +122,9 @@ ROWS = [
     *own_rows(),
     *[Row(n, of_elements(f), f"Return {text}.") for n, (f, text) in ACTIVATIONS.items()],
     Row("minus", by_arity(geon.subtract, 2), "Return X - Y.", "X Y"),
-]
+    Row("isclose", of_elements(lambda x, y, *, rtol=1e-5, atol=1e-8, equal_nan=False: geon.isclose(
+        x, y, rtol, atol, equal_nan=equal_nan)),
+        "Return True where |X - Y| is at most atol + rtol * |Y|.", "X Y", gradient=False),
+    Row("ldexp", lambda x, n: elementwise(geon.ldexp, x, cast(n, "int32")), "Return X times 2**N.",
+        "X N"),
+]  # fmt: skip

@@ -8,11 +8,13 @@ import geon
 
 from ....op_graph.axes.lengths import product
 from ...positional.elementwise import elementwise, expand
+from ...positional.functions import take_along
 from ...positional.indexing import gather as gather_along
 from ...positional.indexing import gather_tuples, scatter_tuples, select
 from ...positional.movement import Part, concat, flip, pad, slices, split, tile
 from ...positional.picking import gather_at, numbers
 from ...positional.programs import cast
+from ...positional.reductions import along_axis
 from ...positional.reshaping import reshape, squeeze, transpose, unsqueeze
 from ...positional.values import Value, array, as_array, host, position
 from .reductions import positions
@@ -136,6 +138,13 @@ ROWS = [
     Row("reverse", lambda x, *, axis=INTS: flip(x, positions(axis, len(x.shape))),
         "Return x in reverse order along some positions."),
     Row("roll", roll),
+    Row("repeat_interleave", lambda x, *, repeats=INT, axis=0: along_axis(
+        lambda t, a: geon.repeat(t, {a: repeats}), x, position(axis, len(x.shape))),
+        "Return x with each index along a position repeated."),
+    Row("take_along_axis", lambda x, index, *, axis=0: take_along(
+        x, cast(index, "int64"), position(axis, len(x.shape))),
+        "Return the elements at Index, which has as many positions as x, along a position.",
+        "X Index"),
     Row("gather", lambda x, index, *, axis=0: gather_along(
         x, flat(index), position(axis, len(x.shape))),
         "Return the elements at Index along a position.", "X Index"),

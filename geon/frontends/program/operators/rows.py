@@ -1,13 +1,14 @@
 """``Row``: an operator as one row of a table, from which its prototype is made.
 
 A row states the slots. Attributes are the keyword-only parameters of its function: a default, or a
-type such as ``INTS`` for one that is required. ``ATTRIBUTES`` has their comments and checks.
+type such as ``INTS`` for one that is required. A function made of others by ``with_attributes`` has
+theirs. ``ATTRIBUTES`` has their comments and checks.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -60,6 +61,16 @@ ATTRIBUTES: dict[str, tuple[str, Check | None]] = {
         ("groups group", "number of groups of channels", at_least(1)),
         ("depth num num_rows", "a count", at_least(0)),
         ("k", "a count, or what is added to sums of squares", at_least(0)),
+        ("repeats num_segments", "a count", at_least(0)),
+        ("n", "an order, or a number of channels", None),
+        ("correction", "number by which the count of elements is less in a variance", None),
+        ("q", "share of the elements below", SHARE),
+        ("method", "interpolation of elements, such as linear, lower or nearest", None),
+        ("order", "name of the norm", None),
+        ("lower", "True for the lower triangle", None),
+        ("unit", "True to take the diagonal to be 1", None),
+        ("dx", "distance of neighbouring elements", None),
+        ("rtol atol", "largest difference, relative or absolute", at_least(0)),
         ("momentum mu beta1 beta2 rho", "smoothing factor", SHARE),
         ("pooling_type", "reduction of a window", one_of("max", "avg")),
         ("pooltype", "reduction of a sequence",
@@ -113,18 +124,35 @@ def register(rows: Iterable[Row]) -> None:
         )
 
 
+def defaults_of(f: Function) -> dict[str, Any]:
+    """Return the defaults of the attributes that a function has, by name."""
+    own: dict[str, Any] | None = getattr(f, "attributes", None)
+    kinds = inspect.Parameter
+    listed = inspect.signature(f).parameters.values() if own is None else ()
+    return own or {p.name: p.default for p in listed if p.kind is kinds.KEYWORD_ONLY}
+
+
+def settings_of(f: Function) -> dict[str, Any]:
+    """Return the parameters of a function of geon that are numbers, flags or texts by default."""
+    listed = inspect.signature(f).parameters.values()
+    return {p.name: p.default for p in listed if type(p.default) in TYPES}
+
+
+def with_attributes(build: Function, *sources: Function | Mapping[str, Any]) -> Function:
+    """Return ``build``, whose attributes are those of functions, and defaults by name."""
+    given = [defaults_of(each) if callable(each) else each for each in sources]
+    build.attributes = {k: v for each in given for k, v in each.items()}  # type: ignore[attr-defined]  # of defaults_of
+    return build
+
+
 def attributes(f: Function) -> list[Attribute]:
-    """Return the attributes of an operator from the keyword-only parameters of its function."""
+    """Return the attributes of an operator from the defaults that its function has for them."""
     found = []
-    for each in inspect.signature(f).parameters.values():
-        if each.kind is each.KEYWORD_ONLY:
-            value = each.default
-            comment, check = ATTRIBUTES.get(each.name, ("as in the formula", None))
-            if isinstance(value, Needed):
-                kind, value = value.type, REQUIRED
-            elif isinstance(value, tuple):
-                kind = "ints"
-            else:
-                kind = TYPES[type(value)]
-            found.append(Attribute(each.name, kind, value, comment, check))
+    for name, value in defaults_of(f).items():
+        comment, check = ATTRIBUTES.get(name, ("as in the formula", None))
+        if isinstance(value, Needed):
+            kind, value = value.type, REQUIRED
+        else:
+            kind = "ints" if isinstance(value, tuple) else TYPES[type(value)]
+        found.append(Attribute(name, kind, value, comment, check))
     return found

@@ -12,6 +12,7 @@ import numpy as np
 
 import geon
 
+from ....errors import ArgumentError
 from ...positional.elementwise import chain, elementwise
 from ...positional.indexing import gather, select
 from ...positional.movement import Part, concat, slices, with_axis
@@ -53,14 +54,33 @@ def row_numbers(x: Value, offsets: Value) -> list[Value]:
     return [numbers(x.shape[0]), gather(begins(bounds), at, 0), gather(ends(bounds), at, 0)]
 
 
-def segmented(f: Function, x: Value, offsets: Value) -> Value:
-    """Return ``f``, such as ``geon.segment_sum``, of the rows of each sequence."""
+def segmented(f: Function, x: Value, segments: Value, count: Size) -> Value:
+    """Return ``f``, such as ``geon.segment_sum``, of the rows of each of ``count`` segments."""
     given = with_axis(as_array(x), 0)
     names: list[Any] = [d and d.name for d in given.dims]
-    at = renamed(with_axis(as_array(sequence_numbers(x, offsets)), 0), names[:1]).tensor
+    at = renamed(with_axis(as_array(segments), 0), names[:1]).tensor
     name = fresh("sequence", given.tensor.axes.names)
-    count: Size = as_array(offsets).shape[0] - 1
     return array(f(given.tensor, at, geon.Axis(name, count), names[0]), [name, *names[1:]])
+
+
+def of_sequences(f: Function, x: Value, offsets: Value) -> Value:
+    """Return ``f``, such as ``geon.segment_sum``, of the rows of each sequence."""
+    return segmented(f, x, sequence_numbers(x, offsets), as_array(offsets).shape[0] - 1)
+
+
+FOLDS: dict[str, Function] = {
+    "SUM": geon.segment_sum, "MAX": geon.segment_max, "MIN": geon.segment_min,
+    "AVERAGE": geon.segment_mean,
+}  # fmt: skip
+
+
+def segment_pool(
+    x: Value, segments: Value, *, num_segments: int = INT, pooltype: str = "SUM"
+) -> Value:
+    """Return a sum, mean or extreme of the rows of each segment; SegmentIds has their numbers."""
+    if pooltype not in FOLDS:
+        raise ArgumentError(f"pooltype={pooltype!r} of segment_pool is none of {', '.join(FOLDS)}")
+    return segmented(FOLDS[pooltype], x, cast(segments, "int64"), num_segments)
 
 
 def masked(mask: Value, x: Value, other: float = 0) -> Value:
@@ -74,8 +94,7 @@ def sequence_pool(x: Value, offsets: Value, *, pooltype: str = "AVERAGE") -> Val
     if pooltype in ("FIRST", "LAST"):
         at = begins(offsets) if pooltype == "FIRST" else elementwise(lambda t: t - 1, ends(offsets))
         return gather(x, at, 0)
-    folds = {"MAX": geon.segment_max, "MIN": geon.segment_min, "AVERAGE": geon.segment_mean}
-    found = segmented(folds.get(pooltype, geon.segment_sum), x, offsets)
+    found = of_sequences(FOLDS.get(pooltype, geon.segment_sum), x, offsets)
     if pooltype != "SQRT":
         return found
     count = unsqueeze(cast(lengths_of(offsets), x.dtype), range(1, len(x.shape)))
@@ -85,9 +104,9 @@ def sequence_pool(x: Value, offsets: Value, *, pooltype: str = "AVERAGE") -> Val
 def sequence_softmax(x: Value, offsets: Value) -> Value:
     """Return the softmax over the rows of each sequence."""
     at = sequence_numbers(x, offsets)
-    high = gather(segmented(geon.segment_max, x, offsets), at, 0)
+    high = gather(of_sequences(geon.segment_max, x, offsets), at, 0)
     powers = elementwise(lambda t, m: geon.exp(t - geon.stop_gradient(m)), x, high)
-    total = gather(segmented(geon.segment_sum, powers, offsets), at, 0)
+    total = gather(of_sequences(geon.segment_sum, powers, offsets), at, 0)
     return elementwise(geon.divide, powers, total)
 
 
@@ -154,6 +173,7 @@ def offsets_of(x: Value) -> Value:
 
 ROWS = [
     Row("sequence_pool", sequence_pool, "", "X Offsets"),
+    Row("segment_pool", segment_pool, "", "X SegmentIds"),
     Row("sequence_softmax", sequence_softmax, "", "X Offsets"),
     Row("sequence_expand", lambda x, y, offsets: gather(x, sequence_numbers(y, offsets), 0),
         "Return row i of X for each row of sequence i of Y, which has the offsets.",

@@ -6,7 +6,6 @@ that each operator of a program has its own stream.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -20,7 +19,7 @@ from ...positional.picking import numbers
 from ...positional.programs import cast
 from ...positional.values import Size, Value, array, as_array, host, new_axis
 from ..values import added
-from .rows import FLOAT, FLOATS, INT, INTS, Function, Row
+from .rows import FLOAT, FLOATS, INT, INTS, Function, Row, with_attributes
 
 streams: ContextVar[Callable[[int], Any]] = ContextVar("streams", default=geon.Random)
 
@@ -39,15 +38,7 @@ def batch_size_like(f: Function) -> Function:
         found: Value = f(shape=shape, **options)
         return found
 
-    def integer(name: str) -> inspect.Parameter:
-        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=0)
-
-    own = inspect.signature(f)
-    first = inspect.Parameter("like", inspect.Parameter.POSITIONAL_ONLY)
-    added = [integer("input_dim_idx"), integer("output_dim_idx")]
-    parameters = [first, *own.parameters.values(), *added]
-    build.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]  # read by rows
-    return build
+    return with_attributes(build, f, {"input_dim_idx": 0, "output_dim_idx": 0})
 
 
 def fill(*, shape: Any = INTS, value: float = 0.0, dtype: str = "float32") -> Value:

@@ -9,7 +9,6 @@ updated in float32.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from ...positional.programs import cast
 from ...positional.reshaping import reshape
 from ...positional.values import Value, array, as_array
 from ..values import SelectedRows
-from .rows import FLOAT, FLOATS, INT, Function, Row
+from .rows import FLOAT, FLOATS, INT, Function, Row, with_attributes
 
 Tensor = geon.Tensor
 
@@ -91,11 +90,8 @@ def updater(
         ]
         return tuple(found) if old else found[0]
 
-    kinds = inspect.Parameter
-    defaults = {n: value for n, (_, value) in fields.items()} | {"lazy_mode": rule == "Adagrad"}
-    parameters = [kinds(n, kinds.KEYWORD_ONLY, default=v) for n, v in defaults.items()]
-    build.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by rows
-    return build
+    defaults = {name: value for name, (_, value) in fields.items()}
+    return with_attributes(build, defaults, {"lazy_mode": rule == "Adagrad"})
 
 
 def sgd(param: Value, grad: Any, rate: Value) -> Any:
@@ -158,8 +154,7 @@ def scheduled(f: Function) -> Function:
         rate = elementwise(lambda t: f(t, **attributes), cast(step, "float32"))
         return reshape(rate, [1]), elementwise(lambda t: t + 1, step)
 
-    build.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]  # read by rows
-    return build
+    return with_attributes(build, f)
 
 
 def piecewise(t: Tensor, *, boundaries: Any = FLOATS, values: Any = FLOATS) -> Tensor:

@@ -107,10 +107,9 @@ FIELDS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "line": lambda var: resolve(var.site)[1],
     },
     Operator: {
-        **{
-            name: lambda op, name=name: getattr(op, name).items()
-            for name in ("inputs", "outputs", "attributes")
-        },
+        "inputs": lambda op: op.inputs.items(),
+        "outputs": lambda op: op.outputs.items(),
+        "attributes": lambda op: op.attributes.items(),
         "file": lambda op: resolve(op.site)[0],
         "line": lambda op: resolve(op.site)[1],
     },

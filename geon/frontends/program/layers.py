@@ -311,8 +311,14 @@ def dynamic_lstm(
     ``input`` (rows, size) has the sums of the gates, such as those of ``fc``. ``options`` are
     attributes of the operator ``lstm``.
     """
-    offsets, positions = input.block.program.sequence_of(input, user_call("dynamic_lstm"))
+    what = user_call("dynamic_lstm")
+    offsets, positions = input.block.program.sequence_of(input, what)
     width = size // 4
+    if 4 * width != size or input.shape[1:] != (size,):
+        raise ArgumentError(
+            f"{what}: size={size} for {input}; give the width of the input, 4 times the width of "
+            "the states"
+        )
     found = op.lstm(
         input, h_0, c_0, _recurrent_weight(input, width, 4, param_attr, "lstm"),
         _row_bias(input, width * (7 if use_peepholes else 4), bias_attr, "lstm"),
@@ -330,7 +336,12 @@ def dynamic_gru(
     ``input`` (rows, 3 size) has the sums of the gates and the candidate, such as those of ``fc``.
     ``options`` are attributes of the operator ``gru``.
     """
-    offsets, positions = input.block.program.sequence_of(input, user_call("dynamic_gru"))
+    what = user_call("dynamic_gru")
+    offsets, positions = input.block.program.sequence_of(input, what)
+    if input.shape[1:] != (3 * size,):
+        raise ArgumentError(
+            f"{what}: size={size} for {input}; the input needs 3 times the width of the states"
+        )
     weight = _recurrent_weight(input, size, 3, param_attr, "gru")
     bias = _row_bias(input, 3 * size, bias_attr, "gru")
     made: Var = op.gru(input, h_0, weight, bias, offsets, positions, **options)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import geon
 from geon.frontends.program import layers
 from geon.frontends.program.backward import append_backward, calc_gradient
 from geon.frontends.program.model_files import deserialize, serialize
@@ -118,3 +119,16 @@ def test_recurrent_layers_need_rows_of_sequences():
         x = layers.data("x", [8])
         with pytest.raises(ProgramError, match="dynamic_lstm.*has no rows of sequences"):
             layers.dynamic_lstm(x, size=8)
+        rows = layers.data("rows", [8], lod_level=1)
+        with pytest.raises(geon.ArgumentError, match="size=2 for rows.*4 times the width"):
+            layers.dynamic_lstm(rows, size=2)
+        with pytest.raises(geon.ArgumentError, match="size=2 for rows.*3 times the width"):
+            layers.dynamic_gru(rows, size=2)
+
+
+def test_channels_divide_into_groups():
+    with new_program():
+        x = layers.data("x", [8, 2, 2])
+        for f in (layers.maxout, layers.group_norm):
+            with pytest.raises(geon.ArgumentError, match="8 channels of .* multiple of 3 groups"):
+                f(x, groups=3)

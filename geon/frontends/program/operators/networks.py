@@ -112,12 +112,19 @@ def layer_norm(
     return (normal(x, found, epsilon, *parts), *flat)
 
 
+def grouped(x: Value, count: int) -> list[Any]:
+    """Return the shape of x (N, C, ...) with its channels as ``count`` groups."""
+    n, channels, *rest = x.shape
+    if channels % count:
+        raise ArgumentError(f"{channels} channels of {x} are no multiple of {count} groups")
+    return [n, count, channels // count, *rest]
+
+
 def group_norm(
     x: Value, scale: Value | None, bias: Value | None, *, groups: int = 1, epsilon: float = 1e-5
 ) -> Value:
     """Return groups of channels with mean 0 and variance 1, scaled by channel."""
-    n, c, *rest = x.shape
-    shape = [n, groups, c // groups, *rest]
+    shape = grouped(x, groups)
     found = [expand(v, shape) for v in moments(reshape(x, shape), range(2, len(shape)))]
     parts = [v if v is None else by_channel(v, len(x.shape)) for v in (scale, bias)]
     return normal(x, [reshape(v, x.shape) for v in found], epsilon, *parts)
@@ -177,8 +184,8 @@ def lrn(
 
 def maxout(x: Value, *, groups: int = INT) -> Value:
     """Return the largest of each ``groups`` channels of (N, C, ...): (N, C / groups, ...)."""
-    n, c, *rest = x.shape
-    return reduce(geon.max, reshape(x, [n, c // groups, groups, *rest]), [2], False)
+    n, count, width, *rest = grouped(x, groups)
+    return reduce(geon.max, reshape(x, [n, width, count, *rest]), [2], False)
 
 
 ROWS = [

@@ -108,8 +108,10 @@ def kron(x: Value, y: Value) -> Value:
 def cross(x: Value, y: Value, *, axis: int = -1) -> Value:
     """Return the cross products of vectors of 3 elements along a position."""
     at = position(axis, len(x.shape))
-    left, right = aligned([x, y])
-    return array(geon.cross(left.tensor, right.tensor, left.dims[at]), dims_of([left, right]))
+    left, right = (with_axis(each, at) for each in aligned([x, y]))
+    axis = left.dims[at]
+    assert axis is not None  # with_axis gave it one
+    return array(geon.cross(left.tensor, right.tensor, axis), dims_of([left, right]))
 
 
 linalg = geon.linalg

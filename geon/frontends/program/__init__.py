@@ -7,7 +7,7 @@
 - ``operators``: the tables of operators
 - ``program``: ``Program``, ``Block``, ``Operator``, ``Var``, ``Parameter`` and the guards
 - ``creators``, ``layers``, ``control_flow``: what adds operators to a program
-- ``backward``, ``gradients``, ``optimizers``: gradient operators and updates
+- ``backward``, ``gradients``, ``row_reads``, ``optimizers``: gradient operators and updates
 - ``scope``, ``storage``: scopes and variables, places, and where values are kept
 - ``values``, ``evaluation``: values of variables, and operators evaluated on geon tensors
 - ``executor``, ``segments``: runs, compiled or operator by operator

@@ -109,9 +109,9 @@ def cross(x: Value, y: Value, *, axis: int = -1) -> Value:
     """Return the cross products of vectors of 3 elements along a position."""
     at = position(axis, len(x.shape))
     left, right = (with_axis(each, at) for each in aligned([x, y]))
-    axis = left.dims[at]
-    assert axis is not None  # with_axis gave it one
-    return array(geon.cross(left.tensor, right.tensor, axis), dims_of([left, right]))
+    line = left.dims[at]
+    assert line is not None  # with_axis gave it one
+    return array(geon.cross(left.tensor, right.tensor, line), dims_of([left, right]))
 
 
 linalg = geon.linalg

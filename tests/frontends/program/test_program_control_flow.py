@@ -450,3 +450,33 @@ def test_a_recurrence_with_dropout_has_the_gradient_of_its_draws(has_memory):
     kept, found = run({"x": np.ones((3, 4, 2))}, [y, gradient])
     np.testing.assert_array_equal(found, kept)
     assert 0 < kept.mean() < 1
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("options", [{}, {"is_reverse": True}])
+def test_sparse_rows_of_a_recurrence_are_those_of_the_whole_gradient(order, options):
+    """Compiled and interpreted, where operators have lengths that their own inputs lack."""
+    found = []
+    for is_sparse in (True, False):
+        with new_program() as run:
+            words = layers.data("words", [1], dtype="int64", lod_level=1)
+            rnn = layers.DynamicRNN(**options)
+            with rnn.block():
+                word, old = rnn.step_input(words), rnn.memory(shape=[2])
+                size = [5, 2]
+                rows = layers.embedding(word, size, is_sparse=is_sparse, param_attr="table")
+                rnn.update_memory(old, layers.tanh(layers.elementwise_add(rows, old)))
+                rnn.output(layers.elementwise_mul(rows, old))
+            loss = layers.elementwise_add(*[total(layers.square(v)) for v in (rnn(), rnn.last[0])])
+            ((table, gradient),) = append_backward(loss)
+            zeros = layers.fill_constant(shape=size)
+            for _ in range(order - 1):
+                whole = layers.sum([gradient, zeros])
+                (gradient,) = calc_gradient(total(layers.square(whole)), table)
+            whole = layers.sum([gradient, zeros])
+        run.start(table=TABLE)
+        sequences = [np.array([[1], [4], [1]]), np.zeros((0, 1), int), np.array([[2]])]
+        feed = layers.sequence_feed("words", sequences)
+        found += [run(feed, [whole], interpret=interpret)[0] for interpret in (False, True)]
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=1e-4, atol=1e-5)

@@ -15,7 +15,7 @@ from ...op_graph.values.dtypes import is_continuous
 from ..positional.regions import fitted, ordered
 from ..positional.values import PositionalArray, array
 from .registry import GRAD_OP, OperatorError, OpInfo, Slot
-from .values import ProgramValue, SelectedRows, added, as_value, by_dimension
+from .values import ProgramValue, added, as_value, by_dimension, whole
 
 if TYPE_CHECKING:
     from .program import Block, Operator, Program
@@ -121,6 +121,8 @@ class BlockFunction:
 
 def compute(info: OpInfo, given: Mapping[str, Any], attributes: Mapping[str, Any]) -> Values:
     """Return the outputs by slot that the function of an operator computes."""
+    if not info.takes_rows:
+        given = {name: vs and [whole(v) for v in vs] for name, vs in given.items()}
     args = [single(slot, given[slot.name], info.positional) for slot in info.proto.inputs]
     result = info.function(*args, **attributes)
     slots = info.proto.outputs
@@ -164,8 +166,7 @@ def with_rule(info: OpInfo, given: Values, found: Values, attributes: Mapping[st
             gradients = by_rule(info, now, attributes)
             parts = [gradients[name][k] if name in gradients else None for name, k in places]
             what = f"a gradient of {info.type}"
-            parts = [each.dense() if isinstance(each, SelectedRows) else each for each in parts]
-            pairs = zip(parts, held.values(), strict=True)
+            pairs = zip(map(whole, parts), held.values(), strict=True)
             return [part and fitted(part, like, what) for part, like in pairs]
 
         made = geon.custom_deriv(rule)(lambda *_: value.tensor)(*[v.tensor for v in held.values()])

@@ -46,7 +46,7 @@ def gradient_info(forward: OpInfo) -> OpInfo:
         listed = [single(slot, gradients.get(slot.name)) for slot in proto.inputs]
         return listed[0] if len(listed) == 1 else tuple(listed)
 
-    return OpInfo(made, function, positional=True, gradient_of=forward)
+    return OpInfo(made, function, positional=True, gradient_of=forward, takes_rows=True)
 
 
 def by_rule(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Values:

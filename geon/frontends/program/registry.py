@@ -210,7 +210,8 @@ class OpInfo:
     ``gradient`` takes by keyword what it names: inputs, outputs, the gradients of outputs such as
     ``Out_grad``, attributes; it returns a dictionary from input slots to gradients. None derives
     it. ``differentiable`` is False for an operator without gradient. ``takes`` are the parameters
-    of ``gradient``, and ``gradient_of`` is the operator that a gradient operator belongs to.
+    of ``gradient``, and ``gradient_of`` is the operator that a gradient operator belongs to. The
+    function gets selected rows as they are if it ``takes_rows``, else as whole tables.
     """
 
     proto: OpProto
@@ -220,6 +221,7 @@ class OpInfo:
     positional: bool = False
     gradient_of: OpInfo | None = None
     takes: frozenset[str] = frozenset()
+    takes_rows: bool = False
 
     @property
     def type(self) -> str:
@@ -234,7 +236,7 @@ def register_operator(
     type: str, function: Callable[..., Any], inputs: Iterable[str | Slot] = ("X",),
     outputs: Iterable[str | Slot] = ("Out",), attributes: Iterable[Attribute] = (), *,
     gradient: Callable[..., Mapping[str, Any]] | None = None, differentiable: bool = True,
-    positional: bool = False, comment: str = "", replace: bool = False,
+    positional: bool = False, takes_rows: bool = False, comment: str = "", replace: bool = False,
 ) -> OpInfo:  # fmt: skip
     """Register an operator and return its ``OpInfo``; see there for ``function``.
 
@@ -264,7 +266,7 @@ def register_operator(
             f"{what}: its gradient takes {min(unknown)!r}, which is no slot, attribute, or "
             "gradient of an output such as Out_grad"
         )
-    info = OpInfo(proto, function, gradient, differentiable, positional, None, takes)
+    info = OpInfo(proto, function, gradient, differentiable, positional, None, takes, takes_rows)
     _REGISTRY[type] = info
     return info
 

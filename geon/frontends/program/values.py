@@ -5,7 +5,7 @@ This module alone turns shapes, with -1 for an open length, into named axes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,12 @@ from ...errors import ArgumentError, AxisError
 from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Tensor
 from ...op_graph.values.dtypes import ALL_DTYPES
-from ..positional.elementwise import chain, expand
+from ..positional.elementwise import chain, elementwise, expand
 from ..positional.indexing import gather
 from ..positional.movement import concat
 from ..positional.picking import numbers, scatter_at
 from ..positional.regions import ordered
+from ..positional.reshaping import unsqueeze
 from ..positional.values import (
     PositionalArray,
     Size,
@@ -73,13 +74,30 @@ class SelectedRows(_Composite):
         """Return ``table`` with the rows added; a target updates the selected rows in place."""
         return scatter_at(table, {0: self.rows}, self.values, "add")
 
-    def totals(self) -> Value:
-        """Return for each of ``rows`` the sum of the values of all its occurrences."""
+    def summed(self) -> tuple[Value, Value]:
+        """Return for each of ``rows`` one of its occurrences, and values that are the sums there.
+
+        The other values are 0.
+        """
         count = numbers(self.values.shape[0])
         last = scatter_at(constant(0, (self.height,), "int64"), {0: self.rows}, count, "set")
-        at = gather(last, self.rows, 0)  # one occurrence of each row, which has the sum
+        at = gather(last, self.rows, 0)
         sums = scatter_at(constant(0, self.values.shape, self.dtype), {0: at}, self.values, "add")
+        return at, sums
+
+    def totals(self) -> Value:
+        """Return for each of ``rows`` the sum of the values of all its occurrences."""
+        at, sums = self.summed()
         return gather(sums, at, 0)
+
+    def mapped(self, f: Callable[..., Tensor], *tables: Value) -> SelectedRows:
+        """Return ``f`` of the sums of rows, and of the same rows of tables, as selected rows."""
+        at, sums = self.summed()
+        is_one = elementwise(geon.equal, at, numbers(self.values.shape[0]))
+        mask = unsqueeze(is_one, range(1, len(self.values.shape)))
+        own = [gather(table, self.rows, 0) for table in tables]
+        values = elementwise(lambda m, t, *rows: geon.where(m, f(t, *rows), 0), mask, sums, *own)
+        return replace(self, values=values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +173,11 @@ def declared(name: str, shape: Sequence[Any], dtype: Any, what: str) -> Spec:
             f"{what}: {name!r} has the dtype {found}, which geon has not; give another one"
         )
     return Spec(tuple(lengths), found)
+
+
+def whole(value: Any) -> Any:
+    """Return selected rows as a whole table, and any other value as it is."""
+    return value.dense() if isinstance(value, SelectedRows) else value
 
 
 def spec_of(value: ProgramValue) -> Spec:
@@ -244,7 +267,7 @@ def as_value(result: Any) -> ProgramValue:
 
 def by_dimension(value: Value) -> Tensor:
     """Return a tensor with the axes d0, d1, ... for its dimensions, also for those of length 1."""
-    whole = full_tensor(value)
-    names: dict[Any, Any] = {old: f"d{k}" for k, old in enumerate(whole.axes.names)}
+    full = full_tensor(value)
+    names: dict[Any, Any] = {old: f"d{k}" for k, old in enumerate(full.axes.names)}
     changed = {old: new for old, new in names.items() if old != new}
-    return whole.rename(changed) if changed else whole
+    return full.rename(changed) if changed else full

@@ -363,3 +363,48 @@ def test_a_lazy_update_changes_the_rows_of_its_gradient_alone(transformer_name):
     np.testing.assert_allclose(lazy["table"], table, rtol=1e-5)
     np.testing.assert_allclose(lazy["table.adam.Moment1"], m, rtol=1e-5, atol=1e-7)
     assert abs(dense["table"] - table).max() > 1e-2  # in the other rows moments move on
+
+
+CLIPS = [
+    optimizers.GradientClipByValue(0.4),
+    optimizers.GradientClipByValue(0.4, 0.1),
+    optimizers.GradientClipByNorm(2.0),
+    optimizers.GradientClipByGlobalNorm(2.0),
+]
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+def test_clipping_of_selected_rows(clip, transformer_name):
+    """By norm as of the whole gradient; by value as of the sums of the rows that there are."""
+    sparse, dense = sparse_and_dense(lambda: optimizers.SGD(0.1, grad_clip=clip), transformer_name)
+    expected = dense["table"]
+    if clip == CLIPS[1]:  # rows that a step lacks have no gradient, which would be clipped to 0.1
+        lacking = np.array([3, 1, 2, 3, 1, 3])[:, None]
+        expected = expected + 0.1 * 0.1 * lacking
+    np.testing.assert_allclose(sparse["table"], expected, rtol=1e-5)
+
+
+def test_decay_of_selected_rows_is_that_of_these_rows(transformer_name):
+    decay = optimizers.L2Decay(0.5)
+    sparse, dense = sparse_and_dense(
+        lambda: optimizers.SGD(0.1, regularization=decay), transformer_name
+    )
+    start = np.arange(12).reshape(6, 2) - 5.5
+    np.testing.assert_array_equal(sparse["table"][[0, 3, 5]], start[[0, 3, 5]])
+    np.testing.assert_allclose(dense["table"][[0, 3, 5]], start[[0, 3, 5]] * 0.95**3, rtol=1e-6)
+    # Row 4 is in two steps, twice in the first one; each decays it once.
+    factors = 1 - 0.1 * (0.5 + 2 * (0.5**2 + 2.5**2)), 1 - 0.1 * (0.5 + 2 * 2.5**2)
+    np.testing.assert_allclose(sparse["table"][4], start[4] * np.prod(factors), rtol=1e-5)
+
+
+def test_operators_take_selected_rows_as_a_table_unless_they_know_them():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        ids = layers.data("ids", [1], "int64")
+        found = layers.embedding(ids, [3, 2], is_sparse=True, param_attr="table")
+        ((_, gradient),) = fluid.append_backward(layers.reduce_sum(found, reduce_all=True))
+        doubled, same = layers.scale(gradient, scale=2.0), layers.assign(gradient)
+    assert (doubled.spec.kind, same.spec.kind) == ("tensor", "selected_rows")
+    executor, scope = started(startup)
+    (whole,) = executor.run(main, {"ids": [[2], [0], [2]]}, [doubled], scope)
+    np.testing.assert_array_equal(whole, [[2, 2], [0, 0], [4, 4]])

@@ -201,8 +201,8 @@ def array_length(X: TensorArray) -> Value:
 
 
 ROWS = [
-    Row("while", while_, "", "X*", "Out*"),
-    Row("conditional_block", conditional, "", "Cond X*", "Out*"),
+    Row("while", while_, "", "X*", "Out*", takes_rows=True),
+    Row("conditional_block", conditional, "", "Cond X*", "Out*", takes_rows=True),
     Row("if_else", if_else, "", "Cond X* Y*", "Out*"),
     Row("recurrent", recurrent, "", "Steps* Boot* X* Offsets? Positions?", "Out* Last*"),
     Row("write_to_array", write_to_array, "", "X Index Array?"),

@@ -12,7 +12,7 @@ from ...positional.elementwise import elementwise
 from ...positional.programs import cast
 from ...positional.reshaping import unsqueeze
 from ...positional.values import Value, position
-from .rows import FLOAT, Function, Row, with_attributes
+from .rows import Function, Row, with_attributes
 
 # Names of the source system for functions of geon; the others keep geon's.
 NAMES = {
@@ -104,7 +104,6 @@ ACTIVATIONS: dict[str, tuple[Function, str]] = {
     "relu6": (lambda x, *, threshold=6.0: clipped(x, 0, threshold), "x clipped to 0 and threshold"),
     "brelu": (lambda x, *, t_min=0.0, t_max=24.0: clipped(x, t_min, t_max),
         "x clipped to t_min and t_max"),
-    "clip": (lambda x, *, min=FLOAT, max=FLOAT: clipped(x, min, max), "x clipped to min and max"),
     "softsign": (lambda x: x / (1 + abs(x)), "x / (1 + |x|)"),
     "logsigmoid": (lambda x: -geon.softplus(-x), "log(sigmoid(x))"),
     "tanh_shrink": (lambda x: x - geon.tanh(x), "x - tanh(x)"),

@@ -105,12 +105,6 @@ def l2_normalize(x: Value, *, axis: int = -1, epsilon: float = 1e-10) -> tuple[V
     return elementwise(geon.divide, x, norm), norm
 
 
-def clip_by_norm(x: Value, *, max_norm: float = FLOAT) -> Value:
-    """Return x scaled so that its norm is at most max_norm."""
-    norm = reshape(whole(geon.L2_norm, x), [])
-    return elementwise(lambda t, n: t * (max_norm / geon.maximum(n, max_norm)), x, norm)
-
-
 def in_rows(x: Value) -> Value:
     """Return sums over all positions but the first, (N, 1)."""
     return reduce(geon.sum, flatten_to(x, 1, len(x.shape)), [1])
@@ -170,7 +164,6 @@ ROWS = [
     Row("norm", l2_normalize, "", "X", "Out Norm"),
     Row("squared_l2_norm", lambda x: whole(geon.squared_L2, x), "Return the sum of squares, (1,)."),
     Row("l1_norm", lambda x: whole(geon.sum, elementwise(abs, x)), "Return the sum of |x|, (1,)."),
-    Row("clip_by_norm", clip_by_norm),
     Row("cos_sim", cos_sim, "", "X Y", "Out XNorm YNorm"),
     Row("squared_l2_distance", squared_l2_distance, "", "X Y", "sub_result Out"),
 ]  # fmt: skip

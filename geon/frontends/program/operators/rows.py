@@ -97,7 +97,7 @@ class Row:
     """An operator: its type, its function, its slots as in ``register_operator``, and a comment.
 
     ``gradient`` is True to derive one, False for none, or a function. The default of ``comment`` is
-    the docstring of ``f``.
+    the docstring of ``f``. ``takes_rows`` is as in ``OpInfo``.
     """
 
     type: str
@@ -106,6 +106,7 @@ class Row:
     inputs: str = "X"
     outputs: str = "Out"
     gradient: bool | Function = True
+    takes_rows: bool = False
 
 
 def register(rows: Iterable[Row]) -> None:
@@ -120,6 +121,7 @@ def register(rows: Iterable[Row]) -> None:
             gradient=row.gradient if callable(row.gradient) else None,
             differentiable=row.gradient is not False,
             positional=True,
+            takes_rows=row.takes_rows,
             comment=row.comment or inspect.getdoc(row.f) or "",
         )
 

@@ -115,8 +115,9 @@ def eye(*, num_rows: int = INT, num_columns: int = -1, dtype: str = "float32") -
 DRAWS = (uniform_random, gaussian_random, truncated_gaussian_random)
 LIKE = "Return it in a shape, of which one length is that of Input: "
 ROWS = [
-    Row("sum", added, "Return the sum of X; that of selected rows alone stays selected.", "X*"),
-    Row("assign", lambda x: x, "Return X."),
+    Row("sum", added, "Return the sum of X; that of selected rows alone stays selected.", "X*",
+        takes_rows=True),
+    Row("assign", lambda x: x, "Return X.", takes_rows=True),
     Row("cast", lambda x, *, dtype="float32": cast(x, dtype), "Return X in another dtype."),
     Row("fill_constant", fill, "", "", gradient=False),
     Row("fill_any_like", lambda x, *, value=0.0: full(x.shape, value, x.dtype),

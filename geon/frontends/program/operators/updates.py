@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import geon
@@ -23,7 +23,7 @@ from ...positional.picking import scatter_at
 from ...positional.programs import cast
 from ...positional.reshaping import reshape
 from ...positional.values import Value, array, as_array
-from ..values import SelectedRows
+from ..values import SelectedRows, whole
 from .rows import FLOAT, FLOATS, INT, Function, Row, with_attributes
 
 Tensor = geon.Tensor
@@ -47,11 +47,6 @@ class RuleStep:
         self.new[id(state)] = value
 
 
-def dense(gradient: Any) -> Value:
-    """Return a gradient whose selected rows are added up."""
-    return gradient.dense() if isinstance(gradient, SelectedRows) else gradient
-
-
 def updater(
     rule: str, states: Mapping[str, str], fields: Mapping[str, tuple[str, Any]]
 ) -> Function:
@@ -68,7 +63,7 @@ def updater(
         is_lazy = lazy_mode and isinstance(grad, SelectedRows)
         tables = [param, *old[: len(states)]]
         taken = [gather(table, grad.rows, 0) for table in tables] if is_lazy else tables
-        arrays = aligned([taken[0], grad.totals() if is_lazy else dense(grad), *taken[1:]])
+        arrays = aligned([taken[0], grad.totals() if is_lazy else whole(grad), *taken[1:]])
         wide = accumulator(param.dtype)
         p, g, *rest = [geon.cast(each.tensor, wide) for each in arrays]
         by, *count = [
@@ -103,17 +98,45 @@ def sgd(param: Value, grad: Any, rate: Value) -> Any:
     return elementwise(lambda p, g, r: p - r * g, param, grad, by)
 
 
-def weight_decay(param: Value, grad: Any, *, l1: float = 0.0, l2: float = 0.0) -> Value:
-    """Return the gradient of a cost with l1 |Param| + l2 Param² / 2 added."""
-    return elementwise(lambda p, g: g + l2 * p + l1 * geon.sign(p), param, dense(grad))
+def weight_decay(param: Value, grad: Any, *, l1: float = 0.0, l2: float = 0.0) -> Any:
+    """Return the gradient of a cost with l1 |Param| + l2 Param² / 2 added.
+
+    To a gradient of selected rows that of the cost of these rows is added.
+    """
+
+    def total(g: Tensor, p: Tensor) -> Tensor:
+        return g + l2 * p + l1 * geon.sign(p)
+
+    is_sparse = isinstance(grad, SelectedRows)
+    return grad.mapped(total, param) if is_sparse else elementwise(total, grad, param)
 
 
-def clip_by_global_norm(x: list[Any], *, max_norm: float = FLOAT) -> list[Value]:
+def clip(x: Any, *, min: float = FLOAT, max: float = FLOAT) -> Any:
+    """Return x clipped to min and max."""
+
+    def clipped(t: Tensor) -> Tensor:
+        return geon.clip(t, min, max)
+
+    return x.mapped(clipped) if isinstance(x, SelectedRows) else elementwise(clipped, x)
+
+
+def clip_by_global_norm(x: list[Any], *, max_norm: float = FLOAT) -> list[Any]:
     """Return gradients times one factor, so that their common norm is at most max_norm."""
-    given = [as_array(dense(each)) for each in x]
+    given = [as_array(v.summed()[1] if isinstance(v, SelectedRows) else v) for v in x]
     total = sum([geon.squared_L2(each.tensor, out_axes=[]) for each in given])
     factor = array(max_norm / geon.maximum(geon.sqrt(total), max_norm), [])
-    return [elementwise(geon.multiply, g, cast(factor, g.dtype)) for g in given]
+
+    def scaled(value: Any) -> Any:
+        if isinstance(value, SelectedRows):
+            return replace(value, values=scaled(value.values))
+        return elementwise(geon.multiply, value, cast(factor, value.dtype))
+
+    return list(map(scaled, x))
+
+
+def clip_by_norm(x: Any, *, max_norm: float = FLOAT) -> Any:
+    """Return x scaled so that its norm is at most max_norm."""
+    return clip_by_global_norm([x], max_norm=max_norm)[0]
 
 
 # Update: rule, its states by slot, its fields by attribute with defaults; Step counts updates.
@@ -194,11 +217,14 @@ SCHEDULES: dict[str, tuple[Function, str]] = {
     "piecewise_decay": (piecewise, "values[i] between boundaries i - 1 and i"),
 }  # fmt: skip
 ROWS = [
-    Row("sgd", sgd, "", *_slots("sgd"), gradient=False),
+    Row("sgd", sgd, "", *_slots("sgd"), gradient=False, takes_rows=True),
     *[Row(name, updater(*row), f"Return Param and states after a step of {row[0]}.", *_slots(name),
-          gradient=False) for name, row in UPDATES.items()],
+          gradient=False, takes_rows=True) for name, row in UPDATES.items()],
     *[Row(name, scheduled(f), f"Return {text}, (1,), for the step t from 0, and t + 1.", "Step",
           "Out StepOut", gradient=False) for name, (f, text) in SCHEDULES.items()],
-    Row("weight_decay", weight_decay, "", "Param Grad", "Out", gradient=False),
-    Row("clip_by_global_norm", clip_by_global_norm, "", "X*", "Out*", gradient=False),
+    Row("weight_decay", weight_decay, "", "Param Grad", gradient=False, takes_rows=True),
+    Row("clip", clip, takes_rows=True),
+    Row("clip_by_norm", clip_by_norm, takes_rows=True),
+    Row("clip_by_global_norm", clip_by_global_norm, "", "X*", "Out*", gradient=False,
+        takes_rows=True),
 ]  # fmt: skip

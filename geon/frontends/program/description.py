@@ -84,6 +84,10 @@ def mapped(
 
 # Writing ------------------------------------------------------------------------------------------
 
+PLACE: dict[str, Callable[[Any], Any]] = {
+    "file": lambda made: resolve(made.site)[0],
+    "line": lambda made: resolve(made.site)[1],
+}
 # The fields of messages that are no attributes of the objects that they describe.
 FIELDS: dict[type, dict[str, Callable[[Any], Any]]] = {
     Program: {
@@ -103,15 +107,13 @@ FIELDS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "is_parameter": lambda var: isinstance(var, Parameter),
         "trainable": lambda var: isinstance(var, Parameter) and var.trainable,
         "learning_rate": lambda var: getattr(var, "learning_rate", 1.0),
-        "file": lambda var: resolve(var.site)[0],
-        "line": lambda var: resolve(var.site)[1],
+        **PLACE,
     },
     Operator: {
         "inputs": lambda op: op.inputs.items(),
         "outputs": lambda op: op.outputs.items(),
         "attributes": lambda op: op.attributes.items(),
-        "file": lambda op: resolve(op.site)[0],
-        "line": lambda op: resolve(op.site)[1],
+        **PLACE,
     },
     # A name or a slot with what belongs to it.
     tuple: {

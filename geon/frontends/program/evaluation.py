@@ -82,12 +82,17 @@ def apply(
             found = compute(op.info, given, attributes)
             is_ruled = is_inner and op.info.gradient is not None
             return with_rule(op.info, given, found, attributes) if is_ruled else found
-        except (GeonError, ValueError, TypeError, ArithmeticError, LookupError) as error:
+        except Exception as error:
             if hasattr(error, "operator"):  # that of a block, which is explained
                 raise
             is_own = isinstance(error, GeonError)
-            text = str(error) if is_own else f"{type(error).__name__}: {error}"
-            lines = [f"{op}: {text}"]
+            lines = [f"{op}: {error}"]
+            if not is_own:
+                settings = ", ".join([f"{k}={v!r}" for k, v in op.attributes.items()])
+                lines = [
+                    f"{op}: its function raised {type(error).__name__}: {error}; check the shapes "
+                    f"and dtypes of its inputs and the attributes {settings or '(none)'}"
+                ]
             for slot, ids in op.inputs.items():
                 lines += [f"  {slot} is {program.values[k]}" for k in ids or () if k != EMPTY]
             failure: Any = error if is_own else OperatorError()
@@ -123,6 +128,10 @@ def compute(info: OpInfo, given: Mapping[str, Any], attributes: Mapping[str, Any
     """Return the outputs by slot that the function of an operator computes."""
     if not info.takes_rows:
         given = {name: vs and [whole(v) for v in vs] for name, vs in given.items()}
+    for slot in info.proto.inputs:
+        for value in given[slot.name] or ():
+            if value is not None:
+                slot.check_rank(len(value.shape))
     args = [single(slot, given[slot.name], info.positional) for slot in info.proto.inputs]
     result = info.function(*args, **attributes)
     slots = info.proto.outputs

@@ -15,13 +15,13 @@ from ...errors import ArgumentError, FeedError
 from ...op_graph.core.source_info import user_call
 from ...op_graph.op_graph import Leaf, Op
 from ...op_graph.regions.parameters import substitute_ops
-from ..positional.values import full_tensor, input_array
+from ..positional.values import axes_for, full_tensor, input_array
 from . import evaluation
 from .operators.sources import streams
 from .program import Operator, Program, ProgramError, Var, default_main_program
 from .scope import Scope, ScopeTensor, current_scope
 from .storage import CPUPlace, Home, Place, Storage, home_of, stored
-from .values import PositionalArray, ProgramValue, SelectedRows, axes_for, parts, rebuilt
+from .values import PositionalArray, ProgramValue, SelectedRows, parts, rebuilt
 
 CALLS = "@RANDOM_CALLS@"  # the variable of a scope that counts runs with random draws
 Array = np.ndarray[Any, Any]

@@ -311,20 +311,12 @@ def dynamic_lstm(
     ``input`` (rows, size) has the sums of the gates, such as those of ``fc``. ``options`` are
     attributes of the operator ``lstm``.
     """
-    what = user_call("dynamic_lstm")
-    offsets, positions = input.block.program.sequence_of(input, what)
-    width = size // 4
-    if 4 * width != size or input.shape[1:] != (size,):
-        raise ArgumentError(
-            f"{what}: size={size} for {input}; give the width of the input, 4 times the width of "
-            "the states"
-        )
-    found = op.lstm(
-        input, h_0, c_0, _recurrent_weight(input, width, 4, param_attr, "lstm"),
-        _row_bias(input, width * (7 if use_peepholes else 4), bias_attr, "lstm"),
-        offsets, positions, use_peepholes=use_peepholes and bias_attr is not False, **options,
+    elements, peepholes = 7 if use_peepholes else 4, use_peepholes and bias_attr is not False
+    found: tuple[Var, Var] = _over_rows(
+        "lstm", input, size / 4, (4, elements), (param_attr, bias_attr), (h_0, c_0),
+        use_peepholes=peepholes, **options,
     )  # fmt: skip
-    return found[0], found[1]
+    return found
 
 
 def dynamic_gru(
@@ -336,26 +328,33 @@ def dynamic_gru(
     ``input`` (rows, 3 size) has the sums of the gates and the candidate, such as those of ``fc``.
     ``options`` are attributes of the operator ``gru``.
     """
-    what = user_call("dynamic_gru")
-    offsets, positions = input.block.program.sequence_of(input, what)
-    if input.shape[1:] != (3 * size,):
-        raise ArgumentError(
-            f"{what}: size={size} for {input}; the input needs 3 times the width of the states"
-        )
-    weight = _recurrent_weight(input, size, 3, param_attr, "gru")
-    bias = _row_bias(input, 3 * size, bias_attr, "gru")
-    made: Var = op.gru(input, h_0, weight, bias, offsets, positions, **options)
+    attrs = param_attr, bias_attr
+    made: Var = _over_rows("gru", input, size, (3, 3), attrs, (h_0,), **options)
     return made
 
 
-def _recurrent_weight(input: Var, width: int, gates: int, attr: Attr, name: str) -> Parameter:
-    return create_parameter([width, gates * width], input.dtype, attr, name=f"{name}.w")
+def _over_rows(
+    type: str, input: Var, width: float, counts: tuple[int, int], attrs: tuple[Attr, Attr],
+    states: Sequence[Var | None], **options: Any,
+) -> Any:  # fmt: skip
+    """Add a recurrent operator over the rows of sequences, with states of a width.
 
-
-def _row_bias(input: Var, width: int, attr: Attr, name: str) -> Parameter | None:
-    if attr is False:
-        return None
-    return create_parameter([1, width], input.dtype, attr, Constant(0.0), f"{name}.b")
+    ``counts`` are the numbers of widths that a row of the input and the bias have.
+    """
+    what, (gates, elements) = user_call(f"dynamic_{type}"), counts
+    offsets, positions = input.block.program.sequence_of(input, what)
+    size = int(width)
+    if size != width or input.shape[1:] != (gates * size,):
+        raise ArgumentError(
+            f"{what}: states of the width {width:g} need an input of {gates} times the width, and "
+            f"it is {input}; change size"
+        )
+    w = create_parameter([size, gates * size], input.dtype, attrs[0], name=f"{type}.w")
+    bias = None
+    if attrs[1] is not False:
+        shape = [1, elements * size]
+        bias = create_parameter(shape, input.dtype, attrs[1], Constant(0.0), f"{type}.b")
+    return getattr(op, type)(input, *states, w, bias, offsets, positions, **options)
 
 
 def row_conv(

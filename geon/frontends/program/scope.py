@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import ArgumentError, ClosedError, DTypeError, FeedError
 from ...op_graph.core.source_info import user_call
+from ...op_graph.values.dtypes import named_dtype
 from .program import Operator
 
 
@@ -23,7 +24,8 @@ class ScopeTensor:
     """
 
     def __init__(self, shape: Sequence[int] = (), dtype: Any = "float32") -> None:
-        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        self.shape = tuple(shape)
+        self.dtype = named_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
         self.storage: Any = None
         self._array: np.ndarray[Any, Any] | None = None
 

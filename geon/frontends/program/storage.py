@@ -12,8 +12,9 @@ import geon
 
 from ...op_graph.names import DEFAULT_NAME
 from ...op_graph.op_graph import Leaf
+from ..positional.values import axes_for
 from .scope import Scope, ScopeTensor
-from .values import Spec, axes_for
+from .values import Spec
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import geon
 from ...errors import ArgumentError, AxisError
 from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Tensor
-from ...op_graph.values.dtypes import ALL_DTYPES
+from ...op_graph.values.dtypes import ALL_DTYPES, named_dtype
 from ..positional.elementwise import chain, elementwise, expand
 from ..positional.indexing import gather
 from ..positional.movement import concat
@@ -29,10 +29,10 @@ from ..positional.values import (
     Value,
     array,
     as_array,
+    axes_for,
     full_tensor,
     host,
     input_array,
-    new_axis,
 )
 
 Shape = tuple[Size, ...]
@@ -94,9 +94,8 @@ class SelectedRows(_Composite):
         """Return ``f`` of the sums of rows, and of the same rows of tables, as selected rows."""
         at, sums = self.summed()
         is_one = elementwise(geon.equal, at, numbers(self.values.shape[0]))
-        mask = unsqueeze(is_one, range(1, len(self.values.shape)))
         own = [gather(table, self.rows, 0) for table in tables]
-        values = elementwise(lambda m, t, *rows: geon.where(m, f(t, *rows), 0), mask, sums, *own)
+        values = chosen(is_one, elementwise(f, sums, *own), 0)
         return replace(self, values=values)
 
 
@@ -167,7 +166,7 @@ def declared(name: str, shape: Sequence[Any], dtype: Any, what: str) -> Spec:
             )
         own = n if isinstance(n, str) else f"{name}_{k}"
         lengths.append(geon.Axis(own).expression if is_open else int(n))
-    found = "bfloat16" if str(dtype) == "bfloat16" else np.dtype(dtype).name
+    found = str(dtype) if str(dtype) in ALL_DTYPES else np.dtype(dtype).name
     if found not in ALL_DTYPES:
         raise ArgumentError(
             f"{what}: {name!r} has the dtype {found}, which geon has not; give another one"
@@ -220,17 +219,16 @@ def leaf_like(value: ProgramValue) -> ProgramValue:
     return rebuilt(value, [geon.placeholder(p.tensor.axes, p.dtype) for p in parts(value)])
 
 
-def axes_for(shape: Shape) -> list[geon.Axis]:
-    """Return an axis for each dimension, named by its open length or by its position."""
-    axes: list[geon.Axis] = []
-    for k, length in enumerate(shape):
-        axes.append(new_axis(length, f"d{k}", [axis.name for axis in axes]))
-    return axes
-
-
 def constant(number: float, shape: Shape, dtype: Any) -> PositionalArray:
     """Return a value of equal elements, also of an open shape."""
-    return expand(host(np.asarray(number, dtype)), shape)
+    return expand(host(np.asarray(number, named_dtype(str(dtype)))), shape)
+
+
+def chosen(condition: Value, x: Value, other: Any) -> Value:
+    """Return x where a condition on its first dimensions is true, else a value or a number."""
+    mask = unsqueeze(condition, range(len(condition.shape), len(x.shape)))
+    y = host(np.asarray(other, x.dtype)) if np.isscalar(other) else other
+    return elementwise(geon.where, mask, x, y)
 
 
 def zeros_like(value: ProgramValue) -> ProgramValue:

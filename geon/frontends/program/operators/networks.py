@@ -16,8 +16,8 @@ from ...positional.reductions import reduce
 from ...positional.reshaping import reshape, unsqueeze
 from ...positional.sliding import Slide, convolve, pooled
 from ...positional.values import Value, position
-from ..values import SelectedRows
-from .rows import INT, Function, Row
+from ..values import SelectedRows, chosen
+from .rows import INT, Function, Row, matched
 
 
 def spread(numbers: Sequence[int], rank: int) -> list[int]:
@@ -37,7 +37,8 @@ def convolution(rank: int, is_transposed: bool = False, is_depthwise: bool = Fal
         x: Value, w: Value, bias: Value | None, *,
         strides: Any = (1,), paddings: Any = (0,), dilations: Any = (1,), groups: int = 1,
     ) -> Value:  # fmt: skip
-        options = zip(*[spread(each, rank) for each in (strides, dilations, paddings)], strict=True)
+        options = matched(rank, strides=spread(strides, rank), dilations=spread(dilations, rank),
+                          paddings=spread(paddings, rank))  # fmt: skip
         lengths = [int(n) for n in w.shape[2:]]
         slides = [Slide(n, s, d, (p, p)) for n, (s, d, p) in zip(lengths, options, strict=True)]
         wide = [
@@ -62,7 +63,8 @@ def pool(rank: int) -> Function:
         is_max = pooling_type == "max"
         if global_pooling:
             return reduce(geon.max if is_max else geon.mean, x, range(2, rank + 2))
-        options = zip(*[spread(each, rank) for each in (ksize, strides, paddings)], strict=True)
+        options = matched(rank, ksize=spread(ksize, rank), strides=spread(strides, rank),
+                          paddings=spread(paddings, rank))  # fmt: skip
         slides = {k: Slide(n, s, 1, (p, p), ceil_mode) for k, (n, s, p) in enumerate(options, 2)}
         if is_max:
             return pooled(geon.max_pool, x, slides)
@@ -132,10 +134,8 @@ def group_norm(
 
 def unpadded(rows: Value, index: Value, padding_idx: int) -> Value:
     """Return rows, with zeros where the index is ``padding_idx``."""
-    if padding_idx < 0:
-        return rows
-    at = unsqueeze(index, [len(index.shape)])
-    return elementwise(lambda r, i: geon.where(geon.equal(i, padding_idx), 0, r), rows, at)
+    is_word = elementwise(lambda i: geon.not_equal(i, padding_idx), index)
+    return rows if padding_idx < 0 else chosen(is_word, rows, 0)
 
 
 def lookup_table(w: Value, ids: Value, *, padding_idx: int = -1, is_sparse: bool = False) -> Value:
@@ -191,22 +191,24 @@ def maxout(x: Value, *, groups: int = INT) -> Value:
 ROWS = [
     *[
         Row(name, f, f"Return images (N, C, ...) {text} by filters, plus a bias by channel.",
-            "Input Filter Bias?", "Output")
-        for name, f, text in [
-            ("conv2d", convolution(2), "convolved"),
-            ("conv3d", convolution(3), "convolved"),
-            ("depthwise_conv2d", convolution(2, is_depthwise=True), "convolved channel by channel"),
-            ("conv2d_transpose", convolution(2, is_transposed=True), "spread"),
-            ("conv3d_transpose", convolution(3, is_transposed=True), "spread"),
+            f"Input@{rank} Filter@{rank} Bias?@1", "Output")
+        for rank, name, f, text in [
+            (4, "conv2d", convolution(2), "convolved"),
+            (5, "conv3d", convolution(3), "convolved"),
+            (4, "depthwise_conv2d", convolution(2, is_depthwise=True),
+             "convolved channel by channel"),
+            (4, "conv2d_transpose", convolution(2, is_transposed=True), "spread"),
+            (5, "conv3d_transpose", convolution(3, is_transposed=True), "spread"),
         ]
     ],
-    *[Row(f"pool{n}d", pool(n), "Return the largest or mean elements of windows.") for n in (2, 3)],
-    Row("batch_norm", batch_norm, "", "X Scale Bias Mean Variance",
+    *[Row(f"pool{n}d", pool(n), "Return the largest or mean elements of windows.", f"X@{n + 2}")
+        for n in (2, 3)],
+    Row("batch_norm", batch_norm, "", "X@2+ Scale@1 Bias@1 Mean@1 Variance@1",
         "Y MeanOut VarianceOut SavedMean~ SavedVariance~"),
-    Row("layer_norm", layer_norm, "", "X Scale? Bias?", "Y Mean~ Variance~"),
-    Row("group_norm", group_norm, "", "X Scale? Bias?", "Y"),
-    Row("prelu", prelu, "", "X Alpha"),
-    Row("lrn", lrn, "", "X", "Out MidOut~"),
-    Row("maxout", maxout),
-    Row("lookup_table", lookup_table, "", "W Ids", gradient=lookup_gradient),
+    Row("layer_norm", layer_norm, "", "X@1+ Scale? Bias?", "Y Mean~ Variance~"),
+    Row("group_norm", group_norm, "", "X@2+ Scale?@1 Bias?@1", "Y"),
+    Row("prelu", prelu, "", "X@2+ Alpha"),
+    Row("lrn", lrn, "", "X@2+", "Out MidOut~"),
+    Row("maxout", maxout, "", "X@2+"),
+    Row("lookup_table", lookup_table, "", "W@2 Ids", gradient=lookup_gradient),
 ]  # fmt: skip

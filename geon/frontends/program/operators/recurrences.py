@@ -126,10 +126,16 @@ def gru(
     return over_rows(step, x, weight, [h], offsets, positions, is_reverse)[0]
 
 
-SEQUENCES = "Weight Bias? Offsets Positions"
+SEQUENCES = "Weight@2 Bias?@2 Offsets@1 Positions@1"
 ROWS = [
-    Row("lstm_unit", lstm_unit, "", "X C_prev", "C H"),
-    Row("gru_unit", gru_unit, "", "Input HiddenPrev Weight Bias?", "Gate~ ResetHiddenPrev~ Hidden"),
-    Row("lstm", lstm, "", f"Input H0? C0? {SEQUENCES}", "Hidden Cell"),
-    Row("gru", gru, "", f"Input H0? {SEQUENCES}", "Hidden"),
+    Row("lstm_unit", lstm_unit, "", "X@2 C_prev@2", "C H"),
+    Row(
+        "gru_unit",
+        gru_unit,
+        "",
+        "Input@2 HiddenPrev@2 Weight@2 Bias?",
+        "Gate~ ResetHiddenPrev~ Hidden",
+    ),
+    Row("lstm", lstm, "", f"Input@2 H0?@2 C0?@2 {SEQUENCES}", "Hidden Cell"),
+    Row("gru", gru, "", f"Input@2 H0?@2 {SEQUENCES}", "Hidden"),
 ]

@@ -8,10 +8,13 @@ theirs. ``ATTRIBUTES`` has their comments and checks.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ....errors import ArgumentError
+from ....op_graph.values.dtypes import ALL_DTYPES
+from ...positional.values import Size
 from ..registry import REQUIRED, Attribute, Check, at_least, in_range, one_of, register_operator
 
 Function: TypeAlias = Callable[..., Any]
@@ -48,7 +51,8 @@ ATTRIBUTES: dict[str, tuple[str, Check | None]] = {
         ("carried true_rows false_rows", "positions of inputs: what a block writes, or rows", None),
         ("max_steps capacity", "largest number of steps, or of tensors", None),
         ("shape", "lengths; -1 is derived from the data", at_least(-1)),
-        ("dtype out_dtype", "name of the dtype of the result", None),
+        ("dtype out_dtype", "name of the dtype of the result",
+         Check(lambda v: v in ALL_DTYPES, "a dtype of geon, such as 'float32'")),
         ("value pad_value", "number of the new elements", None),
         ("seed", "of the draws; 0 takes one of the program", at_least(0)),
         ("epsilon eps", "number added against division by 0, or limit", at_least(0)),
@@ -62,6 +66,7 @@ ATTRIBUTES: dict[str, tuple[str, Check | None]] = {
         ("depth num num_rows", "a count", at_least(0)),
         ("k", "a count, or what is added to sums of squares", at_least(0)),
         ("repeats num_segments", "a count", at_least(0)),
+        ("decay_steps warmup_steps d_model", "number of steps, or width of a model", at_least(1)),
         ("n", "an order, or a number of channels", None),
         ("correction", "number by which the count of elements is less in a variance", None),
         ("q", "share of the elements below", SHARE),
@@ -107,6 +112,18 @@ class Row:
     outputs: str = "Out"
     gradient: bool | Function = True
     takes_rows: bool = False
+
+
+def matched(count: Size, **lists: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Return the tuples of numbers of attributes, which have ``count`` each.
+
+    Raises ``ArgumentError`` that names another one.
+    """
+    for name, values in lists.items():
+        if len(values) != count:
+            given = ", ".join(map(str, values))
+            raise ArgumentError(f"{name}=[{given}] has {len(values)} numbers; give {count}")
+    return zip(*lists.values(), strict=True)
 
 
 def register(rows: Iterable[Row]) -> None:

@@ -21,6 +21,7 @@ from ...positional.products import matmul
 from ...positional.programs import cast
 from ...positional.reshaping import unsqueeze
 from ...positional.values import Size, Value, array, as_array, fresh, host, renamed
+from ..values import chosen
 from .rows import INT, Function, Row
 
 
@@ -83,12 +84,6 @@ def segment_pool(
     return segmented(FOLDS[pooltype], x, cast(segments, "int64"), num_segments)
 
 
-def masked(mask: Value, x: Value, other: float = 0) -> Value:
-    """Return the rows of x where a mask over their first positions is true, else a number."""
-    wide = unsqueeze(mask, range(len(mask.shape), len(x.shape)))
-    return elementwise(lambda m, t: geon.where(m, t, geon.cast(other, t.dtype)), wide, x)
-
-
 def sequence_pool(x: Value, offsets: Value, *, pooltype: str = "AVERAGE") -> Value:
     """Return one row for each sequence: a sum, mean, extreme, the first or the last row."""
     if pooltype in ("FIRST", "LAST"):
@@ -117,7 +112,7 @@ def around(x: Value, offsets: Value, begin: int, count: int) -> list[Value]:
     for k in range(begin, begin + count):
         at = elementwise(lambda r, k=k: r + k, row)
         inside = elementwise(lambda r, a, b: geon.logical_and(a <= r, r < b), at, low, high)
-        parts.append(masked(inside, gather(x, masked(inside, at), 0)))
+        parts.append(chosen(inside, gather(x, chosen(inside, at, 0), 0), 0))
     return parts
 
 
@@ -153,8 +148,8 @@ def sequence_pad(
     """
     count = cast(lengths_of(offsets), "int64")
     inside, first = before(count, padded_length), unsqueeze(cast(begins(offsets), "int64"), [1])
-    at = masked(inside, elementwise(geon.add, first, numbers(padded_length, 2, 1)))
-    return masked(inside, gather(x, at, 0), pad_value), count
+    at = chosen(inside, elementwise(geon.add, first, numbers(padded_length, 2, 1)), 0)
+    return chosen(inside, gather(x, at, 0), pad_value), count
 
 
 def sequence_unpad(x: Value, y: Value, offsets: Value) -> Value:
@@ -172,22 +167,22 @@ def offsets_of(x: Value) -> Value:
 
 
 ROWS = [
-    Row("sequence_pool", sequence_pool, "", "X Offsets"),
-    Row("segment_pool", segment_pool, "", "X SegmentIds"),
-    Row("sequence_softmax", sequence_softmax, "", "X Offsets"),
+    Row("sequence_pool", sequence_pool, "", "X@1+ Offsets@1"),
+    Row("segment_pool", segment_pool, "", "X@1+ SegmentIds@1"),
+    Row("sequence_softmax", sequence_softmax, "", "X@1+ Offsets@1"),
     Row("sequence_expand", lambda x, y, offsets: gather(x, sequence_numbers(y, offsets), 0),
         "Return row i of X for each row of sequence i of Y, which has the offsets.",
-        "X Y Offsets"),
+        "X@1+ Y@1+ Offsets@1"),
     Row("sequence_reverse", lambda x, offsets: gather(
         x, elementwise(lambda r, a, b: a + b - 1 - r, *row_numbers(x, offsets)), 0),
-        "Return the rows of each sequence in reverse order.", "X Offsets", "Y"),
-    Row("sequence_conv", sequence_conv, "", "X Filter Offsets"),
-    Row("row_conv", row_conv, "", "X Filter Offsets"),
+        "Return the rows of each sequence in reverse order.", "X@1+ Offsets@1", "Y"),
+    Row("sequence_conv", sequence_conv, "", "X@2 Filter@2 Offsets@1"),
+    Row("row_conv", row_conv, "", "X@2 Filter@2 Offsets@1"),
     Row("sequence_mask", lambda x, *, maxlen=INT, dtype="int64": cast(before(x, maxlen), dtype),
         "Return 1 at the positions before each length, along a new last position, else 0.",
         "X", "Y", gradient=False),
-    Row("sequence_pad", sequence_pad, "", "X Offsets", "Out Length"),
-    Row("sequence_unpad", sequence_unpad, "", "X Y Offsets"),
-    Row("sequence_lengths", lengths_of, "", "Offsets", gradient=False),
-    Row("sequence_offsets", offsets_of, "", "X", "Offsets", gradient=False),
+    Row("sequence_pad", sequence_pad, "", "X@1+ Offsets@1", "Out Length"),
+    Row("sequence_unpad", sequence_unpad, "", "X@2+ Y@1+ Offsets@1"),
+    Row("sequence_lengths", lengths_of, "", "Offsets@1", gradient=False),
+    Row("sequence_offsets", offsets_of, "", "X@1", "Offsets", gradient=False),
 ]  # fmt: skip

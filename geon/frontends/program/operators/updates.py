@@ -24,7 +24,7 @@ from ...positional.programs import cast
 from ...positional.reshaping import reshape
 from ...positional.values import Value, array, as_array
 from ..values import SelectedRows, whole
-from .rows import FLOAT, FLOATS, INT, Function, Row, with_attributes
+from .rows import FLOAT, FLOATS, INT, Function, Row, matched, with_attributes
 
 Tensor = geon.Tensor
 
@@ -182,8 +182,8 @@ def scheduled(f: Function) -> Function:
 
 def piecewise(t: Tensor, *, boundaries: Any = FLOATS, values: Any = FLOATS) -> Tensor:
     """Return values[i] between boundaries i - 1 and i."""
-    rate: Any = values[0]
-    for bound, value in zip(boundaries, values[1:], strict=True):
+    rate, *rest = [value for (value,) in matched(len(boundaries) + 1, values=values)]
+    for bound, value in zip(boundaries, rest, strict=True):
         rate = geon.where(t >= bound, value, rate)
     return rate + 0 * t
 

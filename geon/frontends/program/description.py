@@ -64,7 +64,7 @@ def need(holds: object, text: str) -> None:
         raise ProgramFileError(f"this is no program: {text}; save it again")
 
 
-def mapped(
+def converted(
     message: str, value: Any, get: Callable[[Any, str], Any], plain: Callable[[Any, str], Any]
 ) -> Desc:
     """Return a message as a dictionary: ``get(value, field)`` of each field, and inside of them.
@@ -75,7 +75,7 @@ def mapped(
     for name, type in MESSAGES[message].items():
         kind, held = type.rstrip("*"), get(value, name)
         parts = [
-            mapped(kind, each, get, plain) if kind in MESSAGES else plain(each, kind)
+            converted(kind, each, get, plain) if kind in MESSAGES else plain(each, kind)
             for each in (held if type != kind else [held])
         ]
         found[name] = parts if type != kind else parts[0]
@@ -142,7 +142,7 @@ def describe_program(program: Program) -> Desc:
             return float(value)
         return list(value) if isinstance(value, tuple) else value
 
-    return mapped("ProgramDesc", program, field, plain)
+    return converted("ProgramDesc", program, field, plain)
 
 
 def block_attributes(desc: Desc) -> list[Desc]:

@@ -15,7 +15,7 @@ from ...op_graph.values.dtypes import is_continuous
 from ..positional.regions import fitted, ordered
 from ..positional.values import PositionalArray, array
 from .registry import GRAD_OP, OperatorError, OpInfo, Slot
-from .values import ProgramValue, added, as_value, by_dimension, whole
+from .values import ProgramValue, added, as_table, as_value, by_dimension
 
 if TYPE_CHECKING:
     from .program import Block, Operator, Program
@@ -127,7 +127,7 @@ class BlockFunction:
 def compute(info: OpInfo, given: Mapping[str, Any], attributes: Mapping[str, Any]) -> Values:
     """Return the outputs by slot that the function of an operator computes."""
     if not info.takes_rows:
-        given = {name: vs and [whole(v) for v in vs] for name, vs in given.items()}
+        given = {name: vs and [as_table(v) for v in vs] for name, vs in given.items()}
     for slot in info.proto.inputs:
         for value in given[slot.name] or ():
             if value is not None:
@@ -175,7 +175,7 @@ def with_rule(info: OpInfo, given: Values, found: Values, attributes: Mapping[st
             gradients = by_rule(info, now, attributes)
             parts = [gradients[name][k] if name in gradients else None for name, k in places]
             what = f"a gradient of {info.type}"
-            pairs = zip(map(whole, parts), held.values(), strict=True)
+            pairs = zip(map(as_table, parts), held.values(), strict=True)
             return [part and fitted(part, like, what) for part, like in pairs]
 
         made = geon.custom_deriv(rule)(lambda *_: value.tensor)(*[v.tensor for v in held.values()])

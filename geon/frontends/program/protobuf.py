@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from ...errors import UnavailableError
-from .description import MESSAGES, Desc, ProgramFileError, mapped
+from .description import MESSAGES, Desc, ProgramFileError, converted
 
 PACKAGE = "geon.program"
 SCALARS = {"int": "int64", "float": "double", "bool": "bool", "string": "string", "json": "string"}
@@ -59,7 +59,7 @@ def message_class() -> Any:
 
 def to_bytes(desc: Desc) -> bytes:
     """Return a description as a serialised message."""
-    plain = mapped(
+    plain = converted(
         "ProgramDesc", desc, dict.__getitem__, lambda v, t: json.dumps(v) if t == "json" else v
     )
     data: bytes = message_class()(**plain).SerializeToString(deterministic=True)
@@ -73,7 +73,7 @@ def from_bytes(data: bytes) -> Desc:
     message = message_class()()
     try:
         message.ParseFromString(data)
-        return mapped(
+        return converted(
             "ProgramDesc", message, getattr, lambda v, t: json.loads(v) if t == "json" else v
         )
     except (DecodeError, RecursionError, ValueError) as error:

@@ -60,7 +60,7 @@ class Slot:
         least = int(self.rank.rstrip("+") or 0)
         if rank < least or (rank > least and self.rank.isdigit()):
             wanted = f"at least {least}" if self.rank.endswith("+") else self.rank
-            raise AxisError(f"{self.name} has {rank} dimensions; give it {wanted}")
+            raise AxisError(f"{self.name} has the rank {rank}; give it {wanted} dimensions")
 
 
 @dataclass(frozen=True, slots=True)

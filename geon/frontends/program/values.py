@@ -174,7 +174,7 @@ def declared(name: str, shape: Sequence[Any], dtype: Any, what: str) -> Spec:
     return Spec(tuple(lengths), found)
 
 
-def whole(value: Any) -> Any:
+def as_table(value: Any) -> Any:
     """Return selected rows as a whole table, and any other value as it is."""
     return value.dense() if isinstance(value, SelectedRows) else value
 

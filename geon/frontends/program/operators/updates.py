@@ -23,7 +23,7 @@ from ...positional.picking import scatter_at
 from ...positional.programs import cast
 from ...positional.reshaping import reshape
 from ...positional.values import Value, array, as_array
-from ..values import SelectedRows, whole
+from ..values import SelectedRows, as_table
 from .rows import FLOAT, FLOATS, INT, Function, Row, matched, with_attributes
 
 Tensor = geon.Tensor
@@ -63,7 +63,7 @@ def updater(
         is_lazy = lazy_mode and isinstance(grad, SelectedRows)
         tables = [param, *old[: len(states)]]
         taken = [gather(table, grad.rows, 0) for table in tables] if is_lazy else tables
-        arrays = aligned([taken[0], grad.totals() if is_lazy else whole(grad), *taken[1:]])
+        arrays = aligned([taken[0], grad.totals() if is_lazy else as_table(grad), *taken[1:]])
         wide = accumulator(param.dtype)
         p, g, *rest = [geon.cast(each.tensor, wide) for each in arrays]
         by, *count = [

@@ -86,13 +86,14 @@ def apply(
             if hasattr(error, "operator"):  # that of a block, which is explained
                 raise
             is_own = isinstance(error, GeonError)
-            lines = [f"{op}: {error}"]
+            text = str(error)
             if not is_own:
                 settings = ", ".join([f"{k}={v!r}" for k, v in op.attributes.items()])
-                lines = [
-                    f"{op}: its function raised {type(error).__name__}: {error}; check the shapes "
-                    f"and dtypes of its inputs and the attributes {settings or '(none)'}"
-                ]
+                text = (
+                    f"its function raised {type(error).__name__}: {error}; check the shapes and "
+                    f"dtypes of its inputs and the attributes {settings or '(none)'}"
+                )
+            lines = [f"{op}: {text}"]
             for slot, ids in op.inputs.items():
                 lines += [f"  {slot} is {program.values[k]}" for k in ids or () if k != EMPTY]
             failure: Any = error if is_own else OperatorError()

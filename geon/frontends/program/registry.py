@@ -55,6 +55,12 @@ class Slot:
     not_in_gradient: bool = False
     rank: str = ""
 
+    def __post_init__(self) -> None:
+        if self.rank and not self.rank.removesuffix("+").isdigit():
+            raise ArgumentError(
+                f"slot {self.name!r} has the rank {self.rank!r}; write '2', or '2+' for at least 2"
+            )
+
     def check_rank(self, rank: int) -> None:
         """Raise ``AxisError`` for a value with another number of dimensions."""
         least = int(self.rank.rstrip("+") or 0)

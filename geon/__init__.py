@@ -59,9 +59,6 @@ from .errors import (
     SymbolicError,
     UnavailableError,
 )
-from .op_graph.autodiff.custom_deriv import custom_deriv
-from .op_graph.autodiff.deriv import deriv, hvp, jvp, vjp
-from .op_graph.autodiff.remat import checkpoint, remat
 from .op_graph.axes.axes import Axes, Axis
 from .op_graph.axes.length_defaults import lengths
 from .op_graph.building.constants import constant
@@ -257,8 +254,11 @@ if _TYPE_CHECKING:
     from . import distributions
     from .frontends.sympy.reader import from_sympy
     from .frontends.sympy.writer import to_sympy
+    from .op_graph.autodiff.custom_deriv import custom_deriv
+    from .op_graph.autodiff.deriv import deriv, hvp, jvp, vjp
     from .op_graph.autodiff.gradient_check import check_gradients
     from .op_graph.autodiff.jacobians import hessian, jacobian
+    from .op_graph.autodiff.remat import checkpoint, remat
     from .op_graph.draws.stream import Random
     from .op_graph.functions.construction import (
         cross,
@@ -375,8 +375,8 @@ def _is_function(name: str, value: _Any) -> bool:
 def _later(module: str, function: str) -> _Any:
     """A function whose module is imported when it is first called."""
 
-    def call(*args: _Any) -> _Any:
-        return getattr(_importlib.import_module(module, __name__), function)(*args)
+    def call(*args: _Any, **named: _Any) -> _Any:
+        return getattr(_importlib.import_module(module, __name__), function)(*args, **named)
 
     return call
 
@@ -387,8 +387,15 @@ _LATER = {
     "dumps": "op_graph.text.dumps",
     "loads": "op_graph.text.dumps",
     "check_gradients": "op_graph.autodiff.gradient_check",
+    "checkpoint": "op_graph.autodiff.remat",
+    "custom_deriv": "op_graph.autodiff.custom_deriv",
+    "deriv": "op_graph.autodiff.deriv",
     "hessian": "op_graph.autodiff.jacobians",
+    "hvp": "op_graph.autodiff.deriv",
     "jacobian": "op_graph.autodiff.jacobians",
+    "jvp": "op_graph.autodiff.deriv",
+    "remat": "op_graph.autodiff.remat",
+    "vjp": "op_graph.autodiff.deriv",
     "cross": "op_graph.functions.construction",
     "diag_embed": "op_graph.functions.construction",
     "eye": "op_graph.functions.construction",
@@ -451,7 +458,7 @@ _LATE_BOUND.update(
     broadcast=broadcast,
     cast=cast,
     conj=conj,
-    deriv=deriv,
+    deriv=_later(".op_graph.autodiff.deriv", "deriv"),
     dot=dot,
     follows=_after,
     linear_recurrence=_linear_recurrence,
@@ -474,9 +481,10 @@ _LATE_BOUND.update(
 )
 # IPython asks errors for it. Not in errors.py, which is part of written modules.
 GeonError._render_traceback_ = _later(".op_graph.core.notebook_errors", "render_error")  # type: ignore[attr-defined]  # see above
+_METHODS = ("op_graph.functions", "op_graph.autodiff")  # of ops in other libraries
 for _cls in (Tensor, VoidOp):
     _name_missing(_cls, [name for name, value in globals().items() if _is_function(name, value)])
-    _name_missing(_cls, [name for name in _LATER if _LATER[name].startswith("op_graph.functions")])
+    _name_missing(_cls, [name for name, path in _LATER.items() if path.startswith(_METHODS)])
 
 
 def __getattr__(name: str) -> _Any:

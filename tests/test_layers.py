@@ -122,6 +122,8 @@ ALLOWED = {
         "geon.errors",
         "geon.op_graph*",
         "geon.transformers.base",
+        "geon.transformers.runtime.checkpoint_file",
+        "geon.transformers.runtime.files",
         "geon.frontends.neon*",
         "geon.frontends.positional*",
     ],

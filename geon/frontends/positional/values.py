@@ -283,6 +283,14 @@ def new_axis(length: Size, base: str, taken: Iterable[str]) -> geon.Axis:
     return axis.named(fresh(axis.open_name or base, taken))
 
 
+def axes_for(shape: Iterable[Size]) -> list[geon.Axis]:
+    """Return an axis for each dimension, named by its open length or by its position."""
+    axes: list[geon.Axis] = []
+    for k, length in enumerate(shape):
+        axes.append(new_axis(length, f"d{k}", [axis.name for axis in axes]))
+    return axes
+
+
 def renamed(value: PositionalArray, names: Sequence[str | None]) -> PositionalArray:
     """Return the array with these names of axes, by position; None where the length is 1."""
     pairs = [(d.name, n) for d, n in zip(value.dims, names, strict=True) if d is not None]

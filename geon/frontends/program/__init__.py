@@ -1,13 +1,13 @@
 """Networks as programs: operators read and write variables in scopes.
 
 ``from geon.frontends import program as fluid``: names below, and the modules ``layers`` and
-``optimizers``. Modules are imported when they are needed, those of gradients for training only.
+``optimizers``. Modules of gradients are imported for training only.
 
 - ``registry``: prototypes of operators, ``register_operator``
 - ``operators``: the tables of operators
 - ``program``: ``Program``, ``Block``, ``Operator``, ``Var``, ``Parameter`` and the guards
 - ``creators``, ``layers``, ``control_flow``: what adds operators to a program
-- ``backward``, ``gradients``, ``optimizers``: gradient operators and updates
+- ``backward``, ``gradients``, ``row_reads``, ``optimizers``: gradient operators and updates
 - ``scope``, ``storage``: scopes and variables, places, and where values are kept
 - ``values``, ``evaluation``: values of variables, and operators evaluated on geon tensors
 - ``executor``, ``segments``: runs, compiled or operator by operator
@@ -19,57 +19,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import operators
+from .description import ProgramFileError
+from .executor import Executor
+from .model_files import (
+    clone,
+    deserialize,
+    load_inference_model,
+    load_persistables,
+    load_program,
+    merge,
+    prune,
+    save_inference_model,
+    save_persistables,
+    save_program,
+    serialize,
+)
+from .program import (
+    Block,
+    Operator,
+    Parameter,
+    Program,
+    Var,
+    default_main_program,
+    default_startup_program,
+    program_guard,
+)
+from .registry import Attribute, ProgramError, Slot, operator_types, register_operator
+from .scope import Scope, Variable, current_scope, global_scope, scope_guard
+from .segments import place_guard
+from .storage import CPUPlace, CUDAPlace
 
 if TYPE_CHECKING:
     from .backward import append_backward, calc_gradient
     from .creators import op
-    from .description import ProgramFileError
-    from .executor import Executor
-    from .model_files import (
-        clone,
-        deserialize,
-        load_inference_model,
-        load_persistables,
-        load_program,
-        merge,
-        prune,
-        save_inference_model,
-        save_persistables,
-        save_program,
-        serialize,
-    )
     from .operator_checks import check_gradient, check_output
-    from .program import (
-        Block,
-        Operator,
-        Parameter,
-        Program,
-        Var,
-        default_main_program,
-        default_startup_program,
-        program_guard,
-    )
-    from .registry import Attribute, ProgramError, Slot, operator_types, register_operator
-    from .scope import Scope, Variable, current_scope, global_scope, scope_guard
-    from .segments import place_guard
-    from .storage import CPUPlace, CUDAPlace
 
-_MODULES = {
-    "backward": "append_backward calc_gradient",
-    "creators": "op",
-    "description": "ProgramFileError",
-    "executor": "Executor",
-    "model_files": "clone deserialize load_inference_model load_persistables load_program merge"
-    " prune save_inference_model save_persistables save_program serialize",
-    "operator_checks": "check_gradient check_output",
-    "program": "Block Operator Parameter Program Var default_main_program"
-    " default_startup_program program_guard",
-    "registry": "Attribute ProgramError Slot operator_types register_operator",
-    "scope": "Scope Variable current_scope global_scope scope_guard",
-    "segments": "place_guard",
-    "storage": "CPUPlace CUDAPlace",
+# What builds and trains programs, for which inference has no need.
+_LATER = {
+    "append_backward": "backward",
+    "calc_gradient": "backward",
+    "check_gradient": "operator_checks",
+    "check_output": "operator_checks",
+    "op": "creators",
 }
-_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = [
     "Attribute", "Block", "CPUPlace", "CUDAPlace", "Executor", "Operator", "Parameter", "Program",
     "ProgramError", "ProgramFileError", "Scope", "Slot", "Var", "Variable", "append_backward",
@@ -82,6 +74,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__} has no {name!r}; it has {', '.join(_PLACES)}")
-    return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__} has no {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(f".{_LATER[name]}", __name__), name)

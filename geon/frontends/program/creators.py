@@ -92,6 +92,7 @@ def document(proto: OpProto) -> str:
         lines += [f"{title}:"] if slots else []
         for slot in slots:
             flags = [f for f in ("duplicable", "dispensable", "intermediate") if getattr(slot, f)]
+            flags += [f"{slot.rank} dimensions"] if slot.rank else []
             noted = f" ({', '.join(flags)})" if flags else ""
             lines.append(f"    {slot.name}{noted}: {slot.comment}".rstrip(": "))
     lines += ["Attributes:"] if proto.attributes else []

@@ -8,7 +8,7 @@ executed and no operator is evaluated.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...errors import GeonError
@@ -64,84 +64,85 @@ def need(holds: object, text: str) -> None:
         raise ProgramFileError(f"this is no program: {text}; save it again")
 
 
+def converted(
+    message: str, value: Any, get: Callable[[Any, str], Any], plain: Callable[[Any, str], Any]
+) -> Desc:
+    """Return a message as a dictionary: ``get(value, field)`` of each field, and inside of them.
+
+    ``plain(value, type)`` is applied to what is no message. Each format of files is one such walk.
+    """
+    found: Desc = {}
+    for name, type in MESSAGES[message].items():
+        kind, held = type.rstrip("*"), get(value, name)
+        parts = [
+            converted(kind, each, get, plain) if kind in MESSAGES else plain(each, kind)
+            for each in (held if type != kind else [held])
+        ]
+        found[name] = parts if type != kind else parts[0]
+    return found
+
+
 # Writing ------------------------------------------------------------------------------------------
+
+PLACE: dict[str, Callable[[Any], Any]] = {
+    "file": lambda made: resolve(made.site)[0],
+    "line": lambda made: resolve(made.site)[1],
+}
+# The fields of messages that are no attributes of the objects that they describe.
+FIELDS: dict[type, dict[str, Callable[[Any], Any]]] = {
+    Program: {
+        "sequences": lambda program: program.sequences.items(),
+        **dict.fromkeys(("feeds", "fetches"), lambda program: []),
+        "digest": lambda program: "",
+    },
+    Spec: {"rows": lambda spec: [] if spec.rows is None else [spec.rows]},
+    Block: {
+        "parent": lambda block: block.parent_index,
+        "variables": lambda block: block.variables.values(),
+        "names": lambda block: block.names.items(),
+        "parameters": lambda block: block.parameters.items(),
+    },
+    Var: {
+        "declared": lambda var: [] if var.declared is None else [var.declared],
+        "is_parameter": lambda var: isinstance(var, Parameter),
+        "trainable": lambda var: isinstance(var, Parameter) and var.trainable,
+        "learning_rate": lambda var: getattr(var, "learning_rate", 1.0),
+        **PLACE,
+    },
+    Operator: {
+        "inputs": lambda op: op.inputs.items(),
+        "outputs": lambda op: op.outputs.items(),
+        "attributes": lambda op: op.attributes.items(),
+        **PLACE,
+    },
+    # A name or a slot with what belongs to it.
+    tuple: {
+        **dict.fromkeys(("name", "slot", "rows"), lambda pair: pair[0]),
+        "value": lambda pair: pair[1],
+        "values": lambda pair: pair[1] or (),
+        "is_given": lambda pair: pair[1] is not None,
+        "offsets": lambda pair: pair[1][0],
+        "positions": lambda pair: pair[1][1],
+    },
+}
+FIELDS[Parameter] = FIELDS[Var]
 
 
 def describe_program(program: Program) -> Desc:
     """Return a program as a dictionary by ``MESSAGES``, without a digest."""
-    return {
-        "version": program.version,
-        "random_seed": program.random_seed,
-        "values": [
-            {"name": v.name, "spec": _spec(v.spec), "writer": v.writer} for v in program.values
-        ],
-        "blocks": [_block(block) for block in program.blocks],
-        "sequences": [
-            {"rows": rows, "offsets": pair[0], "positions": pair[1]}
-            for rows, pair in program.sequences.items()
-        ],
-        "feeds": [],
-        "fetches": [],
-        "digest": "",
-    }
 
+    def field(value: Any, name: str) -> Any:
+        own = FIELDS.get(type(value), {}).get(name)
+        return getattr(value, name) if own is None else own(value)
 
-def _spec(spec: Spec) -> Desc:
-    rows = [] if spec.rows is None else [write_length(spec.rows)]
-    shape = [write_length(n) for n in spec.shape]
-    return {"shape": shape, "dtype": spec.dtype, "kind": spec.kind, "rows": rows}
+    def plain(value: Any, type: str) -> Any:
+        if isinstance(value, Length):
+            return write_length(value)
+        if type == "float":
+            return float(value)
+        return list(value) if isinstance(value, tuple) else value
 
-
-def _block(block: Block) -> Desc:
-    return {
-        "parent": block.parent_index,
-        "variables": [_var(var) for var in block.variables.values()],
-        "names": _names(block.names),
-        "parameters": _names(block.parameters),
-        "ops": [_op(op) for op in block.ops],
-        "results": list(block.results),
-    }
-
-
-def _names(names: Mapping[str, int]) -> list[Desc]:
-    return [{"name": name, "value": k} for name, k in names.items()]
-
-
-def _var(var: Var) -> Desc:
-    is_parameter = isinstance(var, Parameter)
-    file, line = resolve(var.site)
-    return {
-        "name": var.name,
-        "declared": [] if var.declared is None else [_spec(var.declared)],
-        **{name: getattr(var, name) for name in ("persistable", "stop_gradient", "is_data")},
-        "is_parameter": is_parameter,
-        "trainable": isinstance(var, Parameter) and var.trainable,
-        "learning_rate": float(var.learning_rate) if isinstance(var, Parameter) else 1.0,
-        "file": file,
-        "line": line,
-    }
-
-
-def _op(op: Operator) -> Desc:
-    file, line = resolve(op.site)
-    return {
-        "type": op.type,
-        "inputs": _slots(op.inputs),
-        "outputs": _slots(op.outputs),
-        "attributes": [
-            {"name": name, "value": list(v) if isinstance(v, tuple) else v}
-            for name, v in op.attributes.items()
-        ],
-        "file": file,
-        "line": line,
-    }
-
-
-def _slots(slots: Mapping[str, Any]) -> list[Desc]:
-    return [
-        {"slot": name, "values": list(ids or ()), "is_given": ids is not None}
-        for name, ids in slots.items()
-    ]
+    return converted("ProgramDesc", program, field, plain)
 
 
 def block_attributes(desc: Desc) -> list[Desc]:

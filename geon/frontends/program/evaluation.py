@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import geon
@@ -15,10 +15,10 @@ from ...op_graph.values.dtypes import is_continuous
 from ..positional.regions import fitted, ordered
 from ..positional.values import PositionalArray, array
 from .registry import GRAD_OP, OperatorError, OpInfo, Slot
-from .values import ProgramValue, SelectedRows, as_value, by_dimension
+from .values import ProgramValue, added, as_table, as_value, by_dimension
 
 if TYPE_CHECKING:
-    from .program import Operator, Program
+    from .program import Block, Operator, Program
 
 Values = dict[str, Any]  # by slot: a list of values, None for a slot that was left out
 EMPTY = -1  # the id that stands for no variable in a list of a duplicable slot
@@ -44,16 +44,19 @@ def infer(program: Program, op: Operator) -> Values:
 
 def evaluate(
     program: Program, index: int, values: dict[int, ProgramValue],
-    ops: Sequence[Operator] | None = None,
+    ops: Sequence[Operator] | None = None, terms: Mapping[int, ProgramValue] | None = None,
 ) -> dict[int, ProgramValue]:  # fmt: skip
     """Add to ``values`` those that the operators of a block write, in order; return ``values``.
 
     ``values`` begins with those of the parameters of the block; ``ops`` are all by default.
+    ``terms`` are added to the values of their ids.
     """
     for op in program.blocks[index].ops if ops is None else ops:
         found = apply(program, op, values, index > 0)
         for slot, ids in op.outputs.items():
             values.update(zip(ids or (), found[slot] if ids else (), strict=True))
+        for k in (terms or {}).keys() & set(op.writes):
+            values[k] = added([values[k], terms[k]])  # type: ignore[index]  # there are terms
     values.pop(EMPTY, None)
     return values
 
@@ -72,18 +75,24 @@ def apply(
     attributes = dict(op.attributes)
     for each in op.info.proto.attributes:
         if each.type == "block":  # a function from the values of its parameters to its results
-            attributes[each.name] = partial(run_block, program, attributes[each.name])
+            attributes[each.name] = BlockFunction(program, attributes[each.name])
     with building() as current:
         current.site = op.site
         try:
             found = compute(op.info, given, attributes)
             is_ruled = is_inner and op.info.gradient is not None
             return with_rule(op.info, given, found, attributes) if is_ruled else found
-        except (GeonError, ValueError, TypeError, ArithmeticError, LookupError) as error:
+        except Exception as error:
             if hasattr(error, "operator"):  # that of a block, which is explained
                 raise
             is_own = isinstance(error, GeonError)
-            text = str(error) if is_own else f"{type(error).__name__}: {error}"
+            text = str(error)
+            if not is_own:
+                settings = ", ".join([f"{k}={v!r}" for k, v in op.attributes.items()])
+                text = (
+                    f"its function raised {type(error).__name__}: {error}; check the shapes and "
+                    f"dtypes of its inputs and the attributes {settings or '(none)'}"
+                )
             lines = [f"{op}: {text}"]
             for slot, ids in op.inputs.items():
                 lines += [f"  {slot} is {program.values[k]}" for k in ids or () if k != EMPTY]
@@ -92,18 +101,38 @@ def apply(
             raise failure from error.__cause__ if is_own else error
 
 
-def run_block(
-    program: Program, index: int, arguments: Sequence[ProgramValue]
-) -> list[ProgramValue]:
-    """Return the results of a block for the values of its parameters, in order."""
-    block = program.blocks[index]
-    given = dict(zip(block.parameters.values(), arguments, strict=True))
-    values = evaluate(program, index, given)
-    return [values[number] for number in block.results]
+@dataclass(frozen=True, eq=False)
+class BlockFunction:
+    """The function of a block, from the values of its parameters to its results, in order."""
+
+    program: Program
+    index: int
+
+    @property
+    def block(self) -> Block:
+        """The block."""
+        return self.program.blocks[self.index]
+
+    def __call__(self, arguments: Sequence[ProgramValue]) -> list[ProgramValue]:
+        values = self.evaluated(arguments)
+        return [values[number] for number in self.block.results]
+
+    def evaluated(
+        self, arguments: Sequence[ProgramValue], terms: Mapping[int, ProgramValue] | None = None
+    ) -> dict[int, ProgramValue]:
+        """Return all values of the block by id; ``terms`` are added to those that they name."""
+        given = dict(zip(self.block.parameters.values(), arguments, strict=True))
+        return evaluate(self.program, self.index, given, terms=terms)
 
 
 def compute(info: OpInfo, given: Mapping[str, Any], attributes: Mapping[str, Any]) -> Values:
     """Return the outputs by slot that the function of an operator computes."""
+    if not info.takes_rows:
+        given = {name: vs and [as_table(v) for v in vs] for name, vs in given.items()}
+    for slot in info.proto.inputs:
+        for value in given[slot.name] or ():
+            if value is not None:
+                slot.check_rank(len(value.shape))
     args = [single(slot, given[slot.name], info.positional) for slot in info.proto.inputs]
     result = info.function(*args, **attributes)
     slots = info.proto.outputs
@@ -147,8 +176,7 @@ def with_rule(info: OpInfo, given: Values, found: Values, attributes: Mapping[st
             gradients = by_rule(info, now, attributes)
             parts = [gradients[name][k] if name in gradients else None for name, k in places]
             what = f"a gradient of {info.type}"
-            parts = [each.dense() if isinstance(each, SelectedRows) else each for each in parts]
-            pairs = zip(parts, held.values(), strict=True)
+            pairs = zip(map(as_table, parts), held.values(), strict=True)
             return [part and fitted(part, like, what) for part, like in pairs]
 
         made = geon.custom_deriv(rule)(lambda *_: value.tensor)(*[v.tensor for v in held.values()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,13 @@ from ...errors import ArgumentError, FeedError
 from ...op_graph.core.source_info import user_call
 from ...op_graph.op_graph import Leaf, Op
 from ...op_graph.regions.parameters import substitute_ops
-from ..positional.values import full_tensor, input_array
+from ..positional.values import axes_for, full_tensor, input_array
 from . import evaluation
 from .operators.sources import streams
 from .program import Operator, Program, ProgramError, Var, default_main_program
 from .scope import Scope, ScopeTensor, current_scope
 from .storage import CPUPlace, Home, Place, Storage, home_of, stored
-from .values import PositionalArray, ProgramValue, SelectedRows, axes_for, parts, rebuilt
+from .values import PositionalArray, ProgramValue, SelectedRows, parts, rebuilt
 
 CALLS = "@RANDOM_CALLS@"  # the variable of a scope that counts runs with random draws
 Array = np.ndarray[Any, Any]
@@ -33,7 +33,8 @@ class Lowered:
 
     ``feeds`` are the placeholders by name, ``kept`` the storages of persistable variables by name,
     with the tensors of the scope, and ``assigned`` the ids of their new values. ``calls`` is the
-    placeholder for the number of the run, if there are random draws.
+    placeholder for the number of the run, and ``counter`` the variable of the scope that has it, if
+    there are random draws. ``call`` maps arrays of the placeholders to those fetched.
     """
 
     program: Program
@@ -45,6 +46,8 @@ class Lowered:
     assigned: dict[str, int]
     home: Home
     calls: Leaf | None = None
+    counter: Array | None = None
+    call: Callable[..., list[Any]] = field(init=False)
     released: int = -1  # of the home when the variables were last seen to be there
 
     @property
@@ -75,6 +78,7 @@ class Executor:
                 f"{user_call('Executor')}: {place!r} is no place; give CPUPlace() or CUDAPlace(0)"
             )
         self.memory_reuse = memory_reuse
+        self._options = repr((self.place, memory_reuse))  # a key whose hash is computed once
 
     def run(
         self,
@@ -97,19 +101,19 @@ class Executor:
         """
         program = default_main_program() if program is None else program
         scope = current_scope() if scope is None else scope
-        names = tuple([v if isinstance(v, str) else v.name for v in fetch_list])
-        key = (program.changes, names, self.place, self.memory_reuse, interpret)
         compiled = home_of(scope).compiled
         known = compiled.get(program)
         if known is None:
             known = compiled[program] = {}
-        lowered, call = known.get(key, (None, None))
+        names = tuple([v if isinstance(v, str) else v.name for v in fetch_list])
+        key = (program.changes, names, self._options, interpret)
+        lowered = known.get(key)
         if lowered is None or not lowered.is_current():
             lowered = self._lowered(program, names, scope)
-            call = self._compiled(lowered, interpret)
+            lowered.call = self._compiled(lowered, interpret)
             for old in [each for each in known if each[0] != program.changes]:
                 del known[old]
-            known[key] = lowered, call
+            known[key] = lowered
         given = feed or {}
         try:
             arrays = [given[name] for name in lowered.feeds]
@@ -120,11 +124,12 @@ class Executor:
             ) from None
         if len(given) > len(arrays):
             _check_names(program, given)
-        if lowered.calls is not None:
-            counter = scope.var(CALLS).get_mutable(int)
-            arrays.append(np.uint64(counter))
-            counter[...] += 1
-        found: list[Any] = call(arrays, show) if interpret else call(arrays)
+        counter = lowered.counter
+        if counter is not None:
+            number = counter.item()
+            counter.fill(number + 1)
+            arrays.append(number)
+        found: list[Any] = lowered.call(arrays, show) if interpret else lowered.call(arrays)
         return found
 
     def _compiled(self, lowered: Lowered, interpret: bool) -> Callable[..., list[Any]]:
@@ -191,6 +196,7 @@ class Executor:
             streams.reset(token)
         if counters:
             found.calls = geon.placeholder([], "uint64", name="calls")
+            found.counter = scope.var(CALLS).get_mutable(int)
             substitutes: dict[Op, Op] = dict.fromkeys(counters, found.calls)
             for k, value in found.values.items():
                 tensors = substitute_ops([part.tensor for part in parts(value)], substitutes)

@@ -14,6 +14,7 @@ from ...op_graph.regions.parameters import substitute_ops
 from ...op_graph.values.dtypes import is_continuous
 from .evaluation import Values, by_slot, compute, inference, single
 from .registry import GRAD_OP, OpInfo, OpProto, Slot
+from .row_reads import row_reads
 from .values import ProgramValue, as_value, leaf_like, parts, rebuilt, zeros_like
 
 
@@ -45,7 +46,7 @@ def gradient_info(forward: OpInfo) -> OpInfo:
         listed = [single(slot, gradients.get(slot.name)) for slot in proto.inputs]
         return listed[0] if len(listed) == 1 else tuple(listed)
 
-    return OpInfo(made, function, positional=True, gradient_of=forward)
+    return OpInfo(made, function, positional=True, gradient_of=forward, takes_rows=True)
 
 
 def by_rule(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Values:
@@ -82,6 +83,9 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
     Its inputs are replaced by leaves, so that an input computed from another one stays apart.
     """
     proto = forward.proto
+    reads = row_reads(forward, given, attributes)
+    if reads is not None:
+        given, attributes = reads.extended(given, attributes)
     inputs = {slot.name: given[slot.name] or () for slot in proto.inputs}
     leaves = {n: [v if v is None else leaf_like(v) for v in vs] for n, vs in inputs.items()}
     known: dict[Op, Op] = {
@@ -92,6 +96,10 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
     }
     asked = {name: None if given[name] is None else leaves[name] for name in inputs}
     results = _outputs(forward, given, compute(forward, asked, attributes), known)
+    indices: list[Any] = []
+    if reads is not None:
+        at = len(results["Out"]) - len(reads.ops)
+        results["Out"], indices = results["Out"][:at], results["Out"][at:]
     terms = []
     for slot in proto.outputs:
         seeds = given[slot.name + GRAD_OP] or ()
@@ -103,6 +111,7 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
         for name, values in leaves.items()
         for k, value in enumerate(values)
         if value is not None and is_continuous(value.dtype)
+        if not (reads and name == "X" and k in reads.tables)
     ]
     if not terms or not wanted:
         return {}
@@ -113,7 +122,17 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
     for (name, k, leaf), found in zip(wanted, derivatives, strict=True):
         rest = substitute_ops([part.tensor for part in parts(leaf)[1:]], known)
         gradients[name][k] = rebuilt(leaf, [found, *rest])
+    if reads is not None:
+        own = [_substituted(each, known) for each in indices]
+        tables = reads.gradients(given, gradients["Steps"][reads.steps :], own)
+        listed = gradients.get("X", [None] * len(given["X"]))
+        gradients["X"] = [tables.get(k, each) for k, each in enumerate(listed)]
+        gradients["Steps"] = gradients["Steps"][: reads.steps]
     return gradients
+
+
+def _substituted(value: ProgramValue, known: dict[Op, Op]) -> ProgramValue:
+    return rebuilt(value, substitute_ops([part.tensor for part in parts(value)], known))
 
 
 def _parts(values: Sequence[ProgramValue | None] | None) -> list[Any]:
@@ -139,15 +158,13 @@ def _outputs(forward: OpInfo, given: Values, computed: Values, known: dict[Op, O
     found: Values = {}
     for slot in forward.proto.outputs:
         values = given[slot.name]
-        if values is not None and not _has_draws(values):
+        if values is not None and _has_draws(computed[slot.name]) and not _has_draws(values):
             raise DerivativeError(
                 f"operator {forward.type} has random draws, and its result was computed apart "
                 "from its gradient; compute both in one run, or register a gradient that takes "
                 "the draws from an intermediate output"
             )
-        found[slot.name] = values and [
-            rebuilt(v, substitute_ops([p.tensor for p in parts(v)], inputs)) for v in values
-        ]
+        found[slot.name] = values and [_substituted(v, inputs) for v in values]
     return found
 
 

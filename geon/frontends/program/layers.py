@@ -23,7 +23,7 @@ __all__ = [
     "ConditionalBlock", "Constant", "DynamicRNN", "IfElse", "Initializer", "MSRA", "Normal",
     "ParamAttr", "StaticRNN", "Switch", "TruncatedNormal", "Uniform", "While", "Xavier",
     "array_write", "batch_norm", "conv2d", "create_global_var", "create_parameter", "data",
-    "embedding", "fc", "layer_norm", "sequence_feed",
+    "dynamic_gru", "dynamic_lstm", "embedding", "fc", "layer_norm", "row_conv", "sequence_feed",
 ]  # fmt: skip
 
 
@@ -96,6 +96,7 @@ class ParamAttr:
     gradient_clip: Any = None
 
 
+OUTER = "@OUTER"  # in the names of the offsets of sequences of sequences
 Attr = ParamAttr | str | bool | None  # a name stands for an attribute with it, False for none
 
 
@@ -105,33 +106,47 @@ def data(
 ) -> Var:  # fmt: skip
     """Declare a variable that a run feeds; an open length of a batch comes first by default.
 
-    With ``lod_level=1`` it has the rows of sequences of different lengths, one after another;
+    With ``lod_level=1`` it has the rows of sequences of different lengths, one after another, whose
+    offsets are ``NAME@OFFSETS``. With ``lod_level=2`` these sequences are the parts of others, such
+    as sentences of paragraphs, whose offsets count sequences: ``NAME@OUTER@OFFSETS``; and so on.
     ``sequence_feed`` makes what is fed.
     """
     block = default_main_program().global_block()
-    if lod_level not in (0, 1):
+    if lod_level < 0:
         raise ArgumentError(
-            f"{user_call('data')}: lod_level={lod_level}; 0 is for tensors, 1 for rows of sequences"
+            f"{user_call('data')}: lod_level={lod_level}; 0 is for tensors, 1 for rows of "
+            "sequences, 2 for rows of sequences of sequences"
         )
+    options: dict[str, Any] = {"is_data": True, "stop_gradient": True}
     whole = [-1, *shape] if append_batch_size else shape
-    made: Var = block.create_var(name, whole, dtype, is_data=True, stop_gradient=True)
-    if lod_level:
-        names = f"{name}@OFFSETS", f"{name}@POSITIONS"
-        for each in names:
-            block.create_var(each, [-1], "int64", is_data=True, stop_gradient=True)
-        block.program.sequences[str(made.spec.shape[0])] = names
+    made: Var = block.create_var(name, whole, dtype, **options)
+    rows = made.spec.shape[0] if lod_level else None
+    for level in range(lod_level):
+        own = name + OUTER * level
+        names = f"{own}@OFFSETS", f"{own}@POSITIONS"
+        offsets, _ = (block.create_var(each, [-1], "int64", **options) for each in names)
+        block.program.sequences[str(rows)] = names
+        rows = offsets.spec.shape[0] - 1
     return made
 
 
-def sequence_feed(name: str, sequences: Sequence[Any]) -> dict[str, np.ndarray[Any, Any]]:
+def sequence_feed(
+    name: str, sequences: Sequence[Any], lod_level: int = 1
+) -> dict[str, np.ndarray[Any, Any]]:
     """Return the feed of data with ``lod_level=1`` for a list of arrays, one of rows for each.
 
-    Besides the rows these are their offsets, and the numbers of the steps of the longest sequence.
+    For ``lod_level=2`` it is a list of such lists, and so on. Besides the rows these are for each
+    level the offsets, and the numbers of the steps of the longest sequence.
     """
-    lengths = [len(each) for each in sequences]
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    steps = np.arange(max(lengths, default=0))
-    return {name: np.concatenate(sequences), f"{name}@OFFSETS": offsets, f"{name}@POSITIONS": steps}
+    if lod_level > 1:
+        parts = [part for each in sequences for part in each]
+        found = sequence_feed(name, parts, lod_level - 1)
+    else:
+        found = {name: np.concatenate(sequences)}
+    lengths, own = [len(each) for each in sequences], name + OUTER * (lod_level - 1)
+    found[f"{own}@OFFSETS"] = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    found[f"{own}@POSITIONS"] = np.arange(max(lengths, default=0))
+    return found
 
 
 def create_parameter(
@@ -285,6 +300,71 @@ def layer_norm(
     return _layer(
         "layer_norm", input, act, begin_norm_axis=begin_norm_axis, epsilon=epsilon, **options
     )
+
+
+def dynamic_lstm(
+    input: Var, size: int, h_0: Var | None = None, c_0: Var | None = None, param_attr: Attr = None,
+    bias_attr: Attr = None, use_peepholes: bool = True, **options: Any,
+) -> tuple[Var, Var]:  # fmt: skip
+    """Return the outputs and states of an LSTM after each row of sequences, (rows, size / 4) both.
+
+    ``input`` (rows, size) has the sums of the gates, such as those of ``fc``. ``options`` are
+    attributes of the operator ``lstm``.
+    """
+    elements, peepholes = 7 if use_peepholes else 4, use_peepholes and bias_attr is not False
+    found: tuple[Var, Var] = _over_rows(
+        "lstm", input, size / 4, (4, elements), (param_attr, bias_attr), (h_0, c_0),
+        use_peepholes=peepholes, **options,
+    )  # fmt: skip
+    return found
+
+
+def dynamic_gru(
+    input: Var, size: int, h_0: Var | None = None, param_attr: Attr = None, bias_attr: Attr = None,
+    **options: Any,
+) -> Var:  # fmt: skip
+    """Return the states of a GRU after each row of sequences, (rows, size).
+
+    ``input`` (rows, 3 size) has the sums of the gates and the candidate, such as those of ``fc``.
+    ``options`` are attributes of the operator ``gru``.
+    """
+    attrs = param_attr, bias_attr
+    made: Var = _over_rows("gru", input, size, (3, 3), attrs, (h_0,), **options)
+    return made
+
+
+def _over_rows(
+    type: str, input: Var, width: float, counts: tuple[int, int], attrs: tuple[Attr, Attr],
+    states: Sequence[Var | None], **options: Any,
+) -> Any:  # fmt: skip
+    """Add a recurrent operator over the rows of sequences, with states of a width.
+
+    ``counts`` are the numbers of widths that a row of the input and the bias have.
+    """
+    what, (gates, elements) = user_call(f"dynamic_{type}"), counts
+    offsets, positions = input.block.program.sequence_of(input, what)
+    size = int(width)
+    if size != width or input.shape[1:] != (gates * size,):
+        raise ArgumentError(
+            f"{what}: states of the width {width:g} need an input of {gates} times the width, and "
+            f"it is {input}; change size"
+        )
+    w = create_parameter([size, gates * size], input.dtype, attrs[0], name=f"{type}.w")
+    bias = None
+    if attrs[1] is not False:
+        shape = [1, elements * size]
+        bias = create_parameter(shape, input.dtype, attrs[1], Constant(0.0), f"{type}.b")
+    return getattr(op, type)(input, *states, w, bias, offsets, positions, **options)
+
+
+def row_conv(
+    input: Var, future_context_size: int, param_attr: Attr = None, act: str | None = None
+) -> Var:
+    """Return sums of each row of sequences and those after it, weighted by column, activated."""
+    shape = [future_context_size + 1, input.shape[1]]
+    w = create_parameter(shape, input.dtype, param_attr, name="row_conv.w")
+    offsets, _ = input.block.program.sequence_of(input, user_call("row_conv"))
+    return _layer("row_conv", input, act, Filter=w, Offsets=offsets)
 
 
 def array_write(x: Var, i: Var, array: Var | None = None, capacity: int = 0) -> Var:

@@ -12,6 +12,8 @@ import numpy as np
 
 from ...errors import ArgumentError, CheckpointError
 from ...op_graph.core.source_info import user_call
+from ...transformers.runtime.checkpoint_file import Saved, file_pieces, with_file
+from ...transformers.runtime.files import path_text, replace, writable
 from . import protobuf
 from .description import (
     Desc,
@@ -78,7 +80,7 @@ def _from_bytes(data: bytes) -> Desc:
 def save_program(program: Program, path: Path) -> None:
     """Write a program to a file: JSON if its name ends with .json, else protobuf."""
     form = "json" if os.fspath(path).endswith(".json") else "protobuf"
-    _write(path, serialize(program, form))
+    _write("program", path, [serialize(program, form)])
 
 
 def load_program(path: Path) -> Program:
@@ -86,11 +88,10 @@ def load_program(path: Path) -> Program:
     return deserialize(_read(path))
 
 
-def _write(path: Path, data: bytes) -> None:
-    part = f"{os.fspath(path)}.part"
-    with open(part, "wb") as file:
-        file.write(data)
-    os.replace(part, path)
+def _write(what: str, path: Path, pieces: Sequence[Any]) -> None:
+    """Write a file at once; raise ``CheckpointError``, which calls it ``what``, if that fails."""
+    target, mode = writable(what, path_text(path))
+    replace(what, target, pieces, mode)
 
 
 def _read(path: Path) -> bytes:
@@ -238,18 +239,18 @@ def save_persistables(
     path: Path, program: Program | None = None, scope: Scope | None = None
 ) -> None:
     """Write the persistable variables of a program to a safetensors file, by name."""
-    from safetensors.numpy import save
-
     _, scope = _defaults(program, scope)
-    arrays = {}
+    arrays, notes = {}, {}
     for name in _persistable(program):
         variable = scope.find_var(name)
         if variable is None or not variable.is_type("tensor"):
             raise ProgramError(
                 f"{user_call('save')}: {name!r} has no value in the scope; run the start-up program"
             )
-        arrays[name] = np.ascontiguousarray(variable.get().array)
-    _write(path, save(arrays))
+        array = arrays[name] = np.ascontiguousarray(variable.get().array)
+        axes = tuple([(f"d{k}", length) for k, length in enumerate(array.shape)])
+        notes[name] = Saved(axes, array.dtype.name, automatic=False)
+    _write("parameters", path, file_pieces(arrays, notes))
 
 
 def load_persistables(
@@ -260,26 +261,20 @@ def load_persistables(
     Raises ``CheckpointError`` for a damaged file, and for arrays that are missing or do not fit;
     the scope is as it was then.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
     program, scope = _defaults(program, scope)
-    what = f"parameters {os.fspath(path)!r}"
-    try:
-        arrays = load(_read(path))
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{what} are no safetensors file, or are damaged: {error}") from None
+    what, names = f"parameters {os.fspath(path)!r}", _persistable(program)
     block = program.global_block()
-    for name in _persistable(program):
+    arrays = with_file(path, lambda file: {n: file.read(n) for n in names if n in file.saved})
+    for name in names:
         spec = block.variables[name].spec
         if name not in arrays:
             raise CheckpointError(f"{what} lack {name!r}; save them with this program")
         array = arrays[name]
-        if array.shape != spec.shape or str(array.dtype) != spec.dtype:
+        if array.shape != spec.shape or array.dtype.name != spec.dtype:
             raise CheckpointError(
                 f"{what} have {name!r} as {array.shape} {array.dtype}; the program has {spec}"
             )
-    for name in _persistable(program):
+    for name in names:
         scope.var(name).get_mutable("tensor").set(arrays[name])
 
 
@@ -317,7 +312,7 @@ def save_inference_model(
     desc = describe_program(pruned)
     desc["feeds"], desc["fetches"] = list(feeded_var_names), [_name(t) for t in target_vars]
     os.makedirs(folder, exist_ok=True)
-    _write(os.path.join(folder, PROGRAM_FILES[form]), _to_bytes(desc, form))
+    _write("program", os.path.join(folder, PROGRAM_FILES[form]), [_to_bytes(desc, form)])
     save_persistables(os.path.join(folder, PARAMETER_FILE), pruned, scope)
 
 

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from ...errors import UnavailableError
-from .description import MESSAGES, Desc, ProgramFileError
+from .description import MESSAGES, Desc, ProgramFileError, converted
 
 PACKAGE = "geon.program"
 SCALARS = {"int": "int64", "float": "double", "bool": "bool", "string": "string", "json": "string"}
@@ -59,26 +59,11 @@ def message_class() -> Any:
 
 def to_bytes(desc: Desc) -> bytes:
     """Return a description as a serialised message."""
-    message = message_class()()
-    _write(message, "ProgramDesc", desc)
-    data: bytes = message.SerializeToString(deterministic=True)
+    plain = converted(
+        "ProgramDesc", desc, dict.__getitem__, lambda v, t: json.dumps(v) if t == "json" else v
+    )
+    data: bytes = message_class()(**plain).SerializeToString(deterministic=True)
     return data
-
-
-def _write(message: Any, type: str, desc: Desc) -> None:
-    for name, field in MESSAGES[type].items():
-        kind = field.rstrip("*")
-        values = desc[name] if field != kind else [desc[name]]
-        if kind == "json":
-            values = [json.dumps(value) for value in values]
-        if kind in MESSAGES:
-            for value in values:
-                own = getattr(message, name)
-                _write(own.add() if field != kind else own, kind, value)
-        elif field != kind:
-            getattr(message, name).extend(values)
-        else:
-            setattr(message, name, values[0])
 
 
 def from_bytes(data: bytes) -> Desc:
@@ -88,22 +73,10 @@ def from_bytes(data: bytes) -> Desc:
     message = message_class()()
     try:
         message.ParseFromString(data)
-        return _read(message, "ProgramDesc")
+        return converted(
+            "ProgramDesc", message, getattr, lambda v, t: json.loads(v) if t == "json" else v
+        )
     except (DecodeError, RecursionError, ValueError) as error:
         raise ProgramFileError(
             f"these {len(data)} bytes are no program, or are damaged: {error}; save it again"
         ) from None
-
-
-def _read(message: Any, type: str) -> Desc:
-    found: Desc = {}
-    for name, field in MESSAGES[type].items():
-        kind = field.rstrip("*")
-        value = getattr(message, name)
-        values = list(value) if field != kind else [value]
-        if kind in MESSAGES:
-            values = [_read(each, kind) for each in values]
-        elif kind == "json":
-            values = [json.loads(each) for each in values]
-        found[name] = values if field != kind else values[0]
-    return found

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from ...errors import ArgumentError, GeonError
+from ...errors import ArgumentError, AxisError, GeonError
 from ...op_graph.core.source_info import user_call
 
 GRAD = "@GRAD"  # the suffix of the name of a gradient
@@ -43,7 +43,8 @@ class Slot:
 
     ``duplicable``: it holds a list of variables. ``dispensable``: it may be left out.
     ``intermediate``: an output that only the gradient reads, and that creators do not return.
-    ``not_in_gradient``: an output whose value the gradient operator does not get.
+    ``not_in_gradient``: an output whose value the gradient operator does not get. ``rank``: the
+    number of dimensions, "4" or "2+" for at least 2; "" for any.
     """
 
     name: str
@@ -52,6 +53,20 @@ class Slot:
     dispensable: bool = False
     intermediate: bool = False
     not_in_gradient: bool = False
+    rank: str = ""
+
+    def __post_init__(self) -> None:
+        if self.rank and not self.rank.removesuffix("+").isdigit():
+            raise ArgumentError(
+                f"slot {self.name!r} has the rank {self.rank!r}; write '2', or '2+' for at least 2"
+            )
+
+    def check_rank(self, rank: int) -> None:
+        """Raise ``AxisError`` for a value with another number of dimensions."""
+        least = int(self.rank.rstrip("+") or 0)
+        if rank < least or (rank > least and self.rank.isdigit()):
+            wanted = f"at least {least}" if self.rank.endswith("+") else self.rank
+            raise AxisError(f"{self.name} has the rank {rank}; give it {wanted} dimensions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +194,10 @@ class OpProto:
                 raise ArgumentError(
                     f"{what}: operator {self.type} needs the input {slot.name}; give {slot.name}="
                 )
+            if value is not None and not listed and role == "inputs" and not slot.dispensable:
+                raise ArgumentError(
+                    f"{what}: input {slot.name} of {self.type} is an empty list; give a variable"
+                )
             if len(listed) > 1 and not slot.duplicable:
                 raise ArgumentError(
                     f"{what}: {role[:-1]} {slot.name} of {self.type} holds one variable, and was "
@@ -210,7 +229,8 @@ class OpInfo:
     ``gradient`` takes by keyword what it names: inputs, outputs, the gradients of outputs such as
     ``Out_grad``, attributes; it returns a dictionary from input slots to gradients. None derives
     it. ``differentiable`` is False for an operator without gradient. ``takes`` are the parameters
-    of ``gradient``, and ``gradient_of`` is the operator that a gradient operator belongs to.
+    of ``gradient``, and ``gradient_of`` is the operator that a gradient operator belongs to. The
+    function gets selected rows as they are if it ``takes_rows``, else as whole tables.
     """
 
     proto: OpProto
@@ -220,6 +240,7 @@ class OpInfo:
     positional: bool = False
     gradient_of: OpInfo | None = None
     takes: frozenset[str] = frozenset()
+    takes_rows: bool = False
 
     @property
     def type(self) -> str:
@@ -234,12 +255,13 @@ def register_operator(
     type: str, function: Callable[..., Any], inputs: Iterable[str | Slot] = ("X",),
     outputs: Iterable[str | Slot] = ("Out",), attributes: Iterable[Attribute] = (), *,
     gradient: Callable[..., Mapping[str, Any]] | None = None, differentiable: bool = True,
-    positional: bool = False, comment: str = "", replace: bool = False,
+    positional: bool = False, takes_rows: bool = False, comment: str = "", replace: bool = False,
 ) -> OpInfo:  # fmt: skip
     """Register an operator and return its ``OpInfo``; see there for ``function``.
 
     A slot may be a string: ``"X"``, ``"X*"`` (duplicable), ``"X?"`` (dispensable), ``"Mask~"``
-    (intermediate), with a comment after a space: ``"X* the terms"``. Raises ``RegistryError`` if
+    (intermediate), then its rank ``"X@4"`` or ``"X@2+"``, and a comment after a space:
+    ``"X* the terms"``. Raises ``RegistryError`` if
     the type is registered already, unless ``replace``, such as for a cell that runs again.
     """
     what = user_call(f"register_operator({type!r})")
@@ -264,7 +286,7 @@ def register_operator(
             f"{what}: its gradient takes {min(unknown)!r}, which is no slot, attribute, or "
             "gradient of an output such as Out_grad"
         )
-    info = OpInfo(proto, function, gradient, differentiable, positional, None, takes)
+    info = OpInfo(proto, function, gradient, differentiable, positional, None, takes, takes_rows)
     _REGISTRY[type] = info
     return info
 
@@ -275,9 +297,11 @@ SUFFIXES = {"*": "duplicable", "?": "dispensable", "~": "intermediate"}
 def _slot(given: str | Slot) -> Slot:
     if isinstance(given, Slot):
         return given
-    name, _, comment = given.partition(" ")
+    text, _, comment = given.partition(" ")
+    name, _, rank = text.partition("@")
     bare = name.rstrip("*?~")
-    return Slot(bare, comment, **{SUFFIXES[mark]: True for mark in name[len(bare) :]})
+    marks: dict[str, Any] = {SUFFIXES[mark]: True for mark in name[len(bare) :]}
+    return Slot(bare, comment, rank=rank, **marks)
 
 
 def operator_info(type: str) -> OpInfo:

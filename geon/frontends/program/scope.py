@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import ArgumentError, ClosedError, DTypeError, FeedError
 from ...op_graph.core.source_info import user_call
+from ...op_graph.values.dtypes import named_dtype
 from .program import Operator
 
 
@@ -23,7 +24,8 @@ class ScopeTensor:
     """
 
     def __init__(self, shape: Sequence[int] = (), dtype: Any = "float32") -> None:
-        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        self.shape = tuple(shape)
+        self.dtype = named_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
         self.storage: Any = None
         self._array: np.ndarray[Any, Any] | None = None
 
@@ -150,6 +152,7 @@ class Scope:
         self._inner: list[Scope] = []
         self._lock = threading.RLock()
         self._is_deleted = False
+        self.home: Any = None  # of an executor: where values are kept, and what was compiled
 
     def find_var(self, name: str) -> Variable | None:
         """Return the variable of a name here or in the nearest scope around, or None."""
@@ -166,7 +169,9 @@ class Scope:
         """Return the variable of a name of this scope, made if it is new."""
         with self._lock:
             self._check(f"var({name!r})")
-            return self._variables.setdefault(name, Variable())
+            if name not in self._variables:
+                self._variables[name] = Variable()
+            return self._variables[name]
 
     create_var = var
 

@@ -13,6 +13,8 @@ import numpy as np
 import geon
 
 from ...errors import NonFiniteError
+from ...op_graph.axes.lengths import names_of
+from ...op_graph.core.traversal import deep_order
 from ...op_graph.op_graph import Op
 from ...op_graph.regions.parameters import substitute_ops
 from .program import Operator, Program
@@ -47,13 +49,15 @@ def place_of(op: Operator) -> Place | None:
 class Segment:
     """Consecutive operators at one place, with the ids of the values that they read and write.
 
-    ``call`` maps the arrays of the values read to those of the values written.
+    ``lengths`` are the numbers of data that are given for their open lengths alone. ``call`` maps
+    the arrays of the values read, and of these data, to those of the values written.
     """
 
     ops: list[Operator]
     place: Place
     reads: list[int] = field(default_factory=list)
     writes: list[int] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
     call: Callable[..., Any] | None = None
 
 
@@ -90,6 +94,7 @@ class SegmentedRun:
             if segment.call is None:
                 segment.call = self._compiled(segment)
             given = [array for k in segment.reads for array in held[k]]
+            given += [arrays[k] for k in segment.lengths]
             results = iter(segment.call(*given, *calls))
             for k in segment.writes:
                 held[k] = [np.asarray(next(results)) for _ in parts(lowered.values[k])]
@@ -124,7 +129,27 @@ class SegmentedRun:
         calls = [] if lowered.calls is None else [lowered.calls]
         transformer = lowered.home.transformer(segment.place)
         found = substitute_ops(outputs, known)
+        segment.lengths = self._witnesses(found, inputs)
+        data = list(lowered.feeds.values())
+        inputs += [data[k] for k in segment.lengths]
         return transformer.computation(found, *inputs, *calls, plan=self.plan)
+
+    def _witnesses(self, outputs: Sequence[geon.Tensor], inputs: Sequence[geon.Op]) -> list[int]:
+        """Return the numbers of data that have open lengths which outputs have and no input has."""
+        lengths: list[Any] = []
+        for op in deep_order(outputs):
+            lengths += op.axes.lengths
+            lengths += op.attrs if op.primitive.name == "length" else ()
+            lengths += [side for guard in op.guards for side in (guard.left, guard.right)]
+        missing = {name for length in lengths for name in names_of(length)}
+        missing -= {axis.open_name for leaf in inputs for axis in leaf.axes}
+        found = []
+        for k, leaf in enumerate(self.lowered.feeds.values()):
+            own = missing & {axis.open_name for axis in leaf.axes}
+            if own:
+                found.append(k)
+                missing -= own
+        return found
 
     def _full(self, number: int, held: dict[int, list[Array]]) -> list[Array]:
         """Return the arrays of the parts of a value with their lengths of 1."""

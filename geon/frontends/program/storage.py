@@ -12,8 +12,9 @@ import geon
 
 from ...op_graph.names import DEFAULT_NAME
 from ...op_graph.op_graph import Leaf
+from ..positional.values import axes_for
 from .scope import Scope, ScopeTensor
-from .values import Spec, axes_for
+from .values import Spec
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,11 @@ class Home:
         self.transformers.clear()
 
 
-_homes: weakref.WeakKeyDictionary[Scope, Home] = weakref.WeakKeyDictionary()
-
-
 def home_of(scope: Scope) -> Home:
     """Return the home of the variables of a scope."""
-    found = _homes.get(scope)
-    if found is None:
-        found = _homes[scope] = Home()
+    if scope.home is None:
+        scope.home = Home()
+    found: Home = scope.home
     return found
 
 

@@ -5,7 +5,7 @@ This module alone turns shapes, with -1 for an open length, into named axes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,21 +16,23 @@ import geon
 from ...errors import ArgumentError, AxisError
 from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Tensor
-from ...op_graph.values.dtypes import ALL_DTYPES
-from ..positional.elementwise import chain, expand
+from ...op_graph.values.dtypes import ALL_DTYPES, named_dtype
+from ..positional.elementwise import chain, elementwise, expand
+from ..positional.indexing import gather
 from ..positional.movement import concat
-from ..positional.picking import scatter_at
+from ..positional.picking import numbers, scatter_at
 from ..positional.regions import ordered
+from ..positional.reshaping import unsqueeze
 from ..positional.values import (
     PositionalArray,
     Size,
     Value,
     array,
     as_array,
+    axes_for,
     full_tensor,
     host,
     input_array,
-    new_axis,
 )
 
 Shape = tuple[Size, ...]
@@ -71,6 +73,30 @@ class SelectedRows(_Composite):
     def added_to(self, table: Value) -> PositionalArray:
         """Return ``table`` with the rows added; a target updates the selected rows in place."""
         return scatter_at(table, {0: self.rows}, self.values, "add")
+
+    def summed(self) -> tuple[Value, Value]:
+        """Return for each of ``rows`` one of its occurrences, and values that are the sums there.
+
+        The other values are 0.
+        """
+        count = numbers(self.values.shape[0])
+        last = scatter_at(constant(0, (self.height,), "int64"), {0: self.rows}, count, "set")
+        at = gather(last, self.rows, 0)
+        sums = scatter_at(constant(0, self.values.shape, self.dtype), {0: at}, self.values, "add")
+        return at, sums
+
+    def totals(self) -> Value:
+        """Return for each of ``rows`` the sum of the values of all its occurrences."""
+        at, sums = self.summed()
+        return gather(sums, at, 0)
+
+    def mapped(self, f: Callable[..., Tensor], *tables: Value) -> SelectedRows:
+        """Return ``f`` of the sums of rows, and of the same rows of tables, as selected rows."""
+        at, sums = self.summed()
+        is_one = elementwise(geon.equal, at, numbers(self.values.shape[0]))
+        own = [gather(table, self.rows, 0) for table in tables]
+        values = chosen(is_one, elementwise(f, sums, *own), 0)
+        return replace(self, values=values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,12 +166,17 @@ def declared(name: str, shape: Sequence[Any], dtype: Any, what: str) -> Spec:
             )
         own = n if isinstance(n, str) else f"{name}_{k}"
         lengths.append(geon.Axis(own).expression if is_open else int(n))
-    found = "bfloat16" if str(dtype) == "bfloat16" else np.dtype(dtype).name
+    found = str(dtype) if str(dtype) in ALL_DTYPES else np.dtype(dtype).name
     if found not in ALL_DTYPES:
         raise ArgumentError(
             f"{what}: {name!r} has the dtype {found}, which geon has not; give another one"
         )
     return Spec(tuple(lengths), found)
+
+
+def as_table(value: Any) -> Any:
+    """Return selected rows as a whole table, and any other value as it is."""
+    return value.dense() if isinstance(value, SelectedRows) else value
 
 
 def spec_of(value: ProgramValue) -> Spec:
@@ -188,17 +219,16 @@ def leaf_like(value: ProgramValue) -> ProgramValue:
     return rebuilt(value, [geon.placeholder(p.tensor.axes, p.dtype) for p in parts(value)])
 
 
-def axes_for(shape: Shape) -> list[geon.Axis]:
-    """Return an axis for each dimension, named by its open length or by its position."""
-    axes: list[geon.Axis] = []
-    for k, length in enumerate(shape):
-        axes.append(new_axis(length, f"d{k}", [axis.name for axis in axes]))
-    return axes
-
-
 def constant(number: float, shape: Shape, dtype: Any) -> PositionalArray:
     """Return a value of equal elements, also of an open shape."""
-    return expand(host(np.asarray(number, dtype)), shape)
+    return expand(host(np.asarray(number, named_dtype(str(dtype)))), shape)
+
+
+def chosen(condition: Value, x: Value, other: Any) -> Value:
+    """Return x where a condition on its first dimensions is true, else a value or a number."""
+    mask = unsqueeze(condition, range(len(condition.shape), len(x.shape)))
+    y = host(np.asarray(other, x.dtype)) if np.isscalar(other) else other
+    return elementwise(geon.where, mask, x, y)
 
 
 def zeros_like(value: ProgramValue) -> ProgramValue:
@@ -235,7 +265,7 @@ def as_value(result: Any) -> ProgramValue:
 
 def by_dimension(value: Value) -> Tensor:
     """Return a tensor with the axes d0, d1, ... for its dimensions, also for those of length 1."""
-    whole = full_tensor(value)
-    names: dict[Any, Any] = {old: f"d{k}" for k, old in enumerate(whole.axes.names)}
+    full = full_tensor(value)
+    names: dict[Any, Any] = {old: f"d{k}" for k, old in enumerate(full.axes.names)}
     changed = {old: new for old, new in names.items() if old != new}
-    return whole.rename(changed) if changed else whole
+    return full.rename(changed) if changed else full

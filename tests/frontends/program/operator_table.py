@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.integrate
 import scipy.linalg
 import scipy.signal
 import scipy.special as sp
@@ -298,6 +299,12 @@ def gru(x: Array, h: Array, w: Array) -> Array:
     return u * np.tanh(c + (r * h) @ w[:, 6:]) + (1 - u) * h
 
 
+def channel_squares(x: Array, alpha: float) -> Array:
+    """2 plus alpha times the sum of squares of the two channels on both sides and the own one."""
+    padded = np.pad(x**2, ((0, 0), (2, 2), (0, 0), (0, 0)))
+    return 2 + alpha * sum(padded[:, k : k + x.shape[1]] for k in range(5))
+
+
 def lstm() -> dict[str, Array]:
     i, f, o, g = np.split(GATES, 4, 1)
     c = sp.expit(f + 1) * H + sp.expit(i) * np.tanh(g)
@@ -366,6 +373,10 @@ NETWORKS: dict[str, Case] = {
         {"mode": "channel"},
         {"Out": np.where(IMAGES > 0, IMAGES, by_channel(SCALE) * IMAGES)},
     ),
+    "lrn": Case(
+        {"X": IMAGES}, {"alpha": 0.5}, {"Out": IMAGES * channel_squares(IMAGES, 0.5) ** -0.75}
+    ),
+    "maxout": of(lambda x: x.reshape(2, 2, 2, 3, 2).max(2), numbers(2, 4, 3, 2), groups=2),
     "lstm_unit": Case({"X": GATES, "C_prev": H}, {"forget_bias": 1.0}, lstm()),
     "gru_unit": Case(
         {"Input": GATES[:, :9], "HiddenPrev": H, "Weight": RECURRENT},
@@ -475,6 +486,7 @@ LOSSES: dict[str, Case] = {
 SQUARE = numbers(2, 3, 3) + 3 * np.eye(3)
 DEFINITE = SQUARE @ SQUARE.transpose(0, 2, 1)
 CUT = numbers(3, 4, 2)
+FLAT = numbers(6, 2)
 PARTS: dict[str, Case] = {
     "pow": of(lambda x: x**1.5, POSITIVE, factor=1.5),
     "polygamma": of(lambda x: sp.polygamma(1, x), POSITIVE, n=1),
@@ -560,6 +572,64 @@ PARTS: dict[str, Case] = {
     "inverse": of(np.linalg.inv, SQUARE),
     "determinant": of(np.linalg.det, SQUARE),
     "solve": of(np.linalg.solve, SQUARE, numbers(2, 3, 2)),
+    "kron": of(np.kron, X, Y[:2]),
+    "cross": of(np.cross, X[:, :3], Y[:, :3]),
+    "pinverse": of(np.linalg.pinv, SQUARE[:, :2]),
+    "matrix_exp": of(scipy.linalg.expm, SQUARE),
+    "matrix_power": of(lambda x: x @ x @ x, SQUARE, n=3),
+    "matrix_norm": of(lambda x: np.linalg.norm(x, axis=(1, 2)), SQUARE),
+    "matrix_rank": of(np.linalg.matrix_rank, np.stack([np.eye(3), np.ones((3, 3))])),
+    "trace": of(lambda x: np.trace(x, axis1=1, axis2=2), SQUARE),
+    "slogdet": Case(
+        {"X": SQUARE},
+        {},
+        dict(zip(("Sign", "Out"), np.linalg.slogdet(SQUARE), strict=True)),
+    ),
+    "lstsq": of(
+        lambda a, b: np.stack([np.linalg.lstsq(m, v, None)[0] for m, v in zip(a, b, strict=True)]),
+        SQUARE[:, :, :2],
+        numbers(2, 3, 2),
+    ),
+    "cholesky_solve": of(
+        lambda f, b: np.linalg.solve(f @ f.swapaxes(1, 2), b),
+        np.tril(SQUARE) + 3 * np.eye(3),
+        numbers(2, 3, 2),
+    ),
+    "triangular_solve": of(
+        lambda a, b: np.linalg.solve(np.triu(a), b),
+        SQUARE + 3 * np.eye(3),
+        numbers(2, 3, 2),
+        lower=False,
+    ),
+    "repeat_interleave": of(lambda x: np.repeat(x, 3, 1), X, repeats=3, axis=1),
+    "take_along_axis": Case(
+        {"X": X, "Index": np.argsort(Y, 1)},
+        {"axis": 1},
+        {"Out": np.take_along_axis(X, np.argsort(Y, 1), 1)},
+    ),
+    "isclose": of(np.isclose, X, X * [1, 1 + 1e-7, 1.1, 1]),
+    "ldexp": Case({"X": X, "N": np.array([0, 1, -2, 3])}, {}, {"Out": np.ldexp(X, [0, 1, -2, 3])}),
+    "reduce_nanmedian": of(lambda x: np.nanmedian(x, 1), np.where(X > 1.5, np.nan, X), dim=[1]),
+    "reduce_quantile": of(lambda x: np.quantile(x, 0.3, (0, 1)), X, q=0.3, dim=[0, 1]),
+    "kthvalue": Case(
+        {"X": X},
+        {"k": 2, "axis": 0, "keep_dim": True},
+        {"Out": np.sort(X, 0)[1:2], "Indices": np.argsort(X, 0)[1:2]},
+    ),
+    "mode": Case(
+        {"X": np.array([[2.0, 1.0, 2.0], [3.0, 1.0, 1.0]])}, {}, {"Out": np.array([2.0, 1.0])}, ()
+    ),
+    "argcummax": of(lambda x: np.array([np.argmax(x[: k + 1], 0) for k in range(3)]), X, axis=0),
+    "argcummin": of(lambda x: np.array([np.argmin(x[: k + 1], 0) for k in range(3)]), X, axis=0),
+    "diff": of(lambda x: np.diff(x, 2), X, n=2),
+    "cumulative_trapezoid": of(
+        lambda x: scipy.integrate.cumulative_trapezoid(x, dx=0.5), X, dx=0.5
+    ),
+    "segment_pool": Case(
+        {"X": FLAT, "SegmentIds": np.array([0, 0, 2, 2, 2, 1])},
+        {"num_segments": 3, "pooltype": "AVERAGE"},
+        {"Out": np.stack([FLAT[:2].mean(0), FLAT[5], FLAT[2:5].mean(0)])},
+    ),
     "assign_value": Case(
         {}, {"shape": [2, 2], "values": [1.0, 2, 3, 4]}, {"Out": np.array([[1, 2], [3, 4]])}
     ),
@@ -575,7 +645,7 @@ PARTS: dict[str, Case] = {
 
 # Sequences ----------------------------------------------------------------------------------------
 
-FLAT, OFFSETS = numbers(6, 2), np.array([0, 2, 3, 6])
+OFFSETS = np.array([0, 2, 3, 6])
 PIECES = np.split(FLAT, OFFSETS[1:-1])
 LINE = {"X": FLAT, "Offsets": OFFSETS}
 AROUND = np.concatenate(
@@ -584,6 +654,36 @@ AROUND = np.concatenate(
         for p in PIECES
     ]
 )
+STEPS = {"Offsets": OFFSETS, "Positions": np.arange(3)}
+SUMS = {"Input": numbers(6, 8), "Weight": numbers(2, 8, seed=4), **STEPS}
+H0, C0 = numbers(3, 2, seed=5), numbers(3, 2, seed=6)
+
+
+def whole_lstm(x: Array, h0: Array, c0: Array) -> list[Array]:
+    """The outputs and states of an LSTM with peepholes, by a loop over rows."""
+    w, bias = SUMS["Weight"], numbers(1, 14)[0]
+    wi, wf, wo = bias[8:].reshape(3, 2)
+    found = []
+    for begin, end, h, c in zip(OFFSETS[:-1], OFFSETS[1:], h0, c0, strict=True):
+        for row in x[begin:end]:
+            g, i, f, o = (row + h @ w + bias[:8]).reshape(4, 2)
+            c = sp.expit(f + wf * c) * c + sp.expit(i + wi * c) * np.tanh(g)
+            h = sp.expit(o + wo * c) * np.tanh(c)
+            found.append((h, c))
+    return [np.stack(each) for each in zip(*found, strict=True)]
+
+
+def reversed_gru(x: Array) -> Array:
+    """The states of a GRU that reads each sequence from its end, by a loop over rows."""
+    w, found = SUMS["Weight"], np.zeros((6, 2))
+    for begin, end in zip(OFFSETS[:-1], OFFSETS[1:], strict=True):
+        h = np.zeros(2)
+        for k in range(begin, end)[::-1]:
+            u, r = sp.expit(x[k, :4] + h @ w[:, :4]).reshape(2, 2)
+            h = found[k] = u * np.tanh(x[k, 4:] + (r * h) @ w[:, 4:6]) + (1 - u) * h
+    return found
+
+
 SEQUENCES: dict[str, Case] = {
     "sequence_pool": Case(
         LINE, {"pooltype": "SQRT"}, {"Out": np.stack([p.sum(0) / len(p) ** 0.5 for p in PIECES])}
@@ -615,6 +715,28 @@ SEQUENCES: dict[str, Case] = {
         {},
         {"Out": np.concatenate([numbers(3, 3, 2)[k, : len(p)] for k, p in enumerate(PIECES)])},
         ("X",),
+    ),
+    "row_conv": Case(
+        {**LINE, "Filter": numbers(2, 2)},
+        {},
+        {
+            "Out": np.concatenate(
+                [
+                    p * numbers(2, 2)[0] + np.pad(p, ((0, 1), (0, 0)))[1:] * numbers(2, 2)[1]
+                    for p in PIECES
+                ]
+            )
+        },
+    ),
+    "lstm": Case(
+        {**SUMS, "H0": H0, "C0": C0, "Bias": numbers(1, 14)},
+        {},
+        dict(zip(("Hidden", "Cell"), whole_lstm(SUMS["Input"], H0, C0), strict=True)),
+    ),
+    "gru": Case(
+        {**SUMS, "Input": SUMS["Input"][:, :6], "Weight": SUMS["Weight"][:, :6]},
+        {"is_reverse": True},
+        {"Hidden": reversed_gru(SUMS["Input"][:, :6])},
     ),
     "sequence_lengths": Case({"Offsets": OFFSETS}, {}, {"Out": np.diff(OFFSETS)}),
     "sequence_offsets": Case({"X": np.diff(OFFSETS)}, {}, {"Offsets": OFFSETS}),

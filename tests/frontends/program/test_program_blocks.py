@@ -76,8 +76,8 @@ def test_names_that_are_wrong_are_refused():
             layers.data("bad", [-2])
         with pytest.raises(geon.ArgumentError, match="has the dtype datetime64"):
             layers.data("bad", [2], dtype="datetime64[s]")
-        with pytest.raises(geon.ArgumentError, match="lod_level=2; 0 is for tensors"):
-            layers.data("deep", [2], lod_level=2)
+        with pytest.raises(geon.ArgumentError, match="lod_level=-1; 0 is for tensors"):
+            layers.data("deep", [2], lod_level=-1)
         with pytest.raises(geon.ArgumentError, match="0 is no variable; give a variable"):
             layers.elementwise_add(x, 0)
         with pytest.raises(ProgramError, match="global block has none around"):

@@ -312,3 +312,99 @@ def test_sparse_gradients_reach_the_optimiser_as_rows():
     np.testing.assert_allclose(values, np.full((3, 2), 1 / 6), rtol=1e-6)
     after = parameters(main, scope)[parameter.name]
     np.testing.assert_allclose((before - after)[:, 0], [0, 1 / 6, 0, 0, 1 / 3, 0], atol=1e-6)
+
+
+ROWS = np.array([4, 1, 4])
+
+
+def sparse_and_dense(create, transformer):
+    """The tables and states after three steps, from sparse gradients and from whole ones."""
+    found = []
+    for is_sparse in (True, False):
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup):
+            ids, weight = layers.data("ids", [1], "int64"), layers.data("weight", [2])
+            rows = layers.embedding(ids, [6, 2], is_sparse=is_sparse, param_attr="table")
+            squares = layers.square(layers.elementwise_mul(rows, weight))
+            loss = layers.reduce_sum(squares, reduce_all=True)
+            create().minimize(loss, startup)
+        executor, scope = fluid.Executor(fluid.CPUPlace(transformer)), fluid.Scope()
+        executor.run(startup, scope=scope)
+        scope.find_var("table").get().set(np.arange(12).reshape(6, 2) - 5.5)
+        for step, ids in enumerate((ROWS, ROWS[1:], ROWS[:1] - 2)):
+            weight = np.full((len(ids), 2), 0.5) + np.arange(len(ids))[:, None] + step
+            executor.run(main, {"ids": ids[:, None], "weight": weight}, scope=scope)
+        names = [name for name in scope.local_names() if scope.find_var(name).is_type("tensor")]
+        found.append({name: scope.find_var(name).get().array for name in sorted(names)})
+    return found
+
+
+@pytest.mark.parametrize("type", ["Momentum", "Adagrad", "Adadelta", "RMSProp", "Adam", "AdamW"])
+def test_selected_rows_give_the_update_of_the_whole_gradient(type, transformer_name):
+    sparse, dense = sparse_and_dense(lambda: getattr(optimizers, type)(0.1), transformer_name)
+    for name, value in dense.items():
+        np.testing.assert_allclose(sparse[name], value, rtol=2e-6, atol=1e-7, err_msg=name)
+
+
+def test_a_lazy_update_changes_the_rows_of_its_gradient_alone(transformer_name):
+    """Adam by hand, for which a row that a step lacks keeps its moments."""
+    lazy, dense = sparse_and_dense(lambda: optimizers.Adam(0.1, lazy_mode=True), transformer_name)
+    table = np.arange(12.0).reshape(6, 2) - 5.5
+    m, v = np.zeros((6, 2)), np.zeros((6, 2))
+    for step, ids in enumerate((ROWS, ROWS[1:], ROWS[:1] - 2)):
+        gradient = np.zeros((6, 2))
+        for k, i in enumerate(ids):
+            gradient[i] += 2 * (0.5 + k + step) ** 2 * table[i]
+        at = np.unique(ids)
+        m[at] = 0.9 * m[at] + 0.1 * gradient[at]
+        v[at] = 0.999 * v[at] + 0.001 * gradient[at] ** 2
+        rate = 0.1 / (1 - 0.9 ** (step + 1))
+        table[at] -= rate * m[at] / (np.sqrt(v[at] / (1 - 0.999 ** (step + 1))) + 1e-8)
+    np.testing.assert_allclose(lazy["table"], table, rtol=1e-5)
+    np.testing.assert_allclose(lazy["table.adam.Moment1"], m, rtol=1e-5, atol=1e-7)
+    assert abs(dense["table"] - table).max() > 1e-2  # in the other rows moments move on
+
+
+CLIPS = [
+    optimizers.GradientClipByValue(0.4),
+    optimizers.GradientClipByValue(0.4, 0.1),
+    optimizers.GradientClipByNorm(2.0),
+    optimizers.GradientClipByGlobalNorm(2.0),
+]
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+def test_clipping_of_selected_rows(clip, transformer_name):
+    """By norm as of the whole gradient; by value as of the sums of the rows that there are."""
+    sparse, dense = sparse_and_dense(lambda: optimizers.SGD(0.1, grad_clip=clip), transformer_name)
+    expected = dense["table"]
+    if clip == CLIPS[1]:  # rows that a step lacks have no gradient, which would be clipped to 0.1
+        lacking = np.array([3, 1, 2, 3, 1, 3])[:, None]
+        expected = expected + 0.1 * 0.1 * lacking
+    np.testing.assert_allclose(sparse["table"], expected, rtol=1e-5)
+
+
+def test_decay_of_selected_rows_is_that_of_these_rows(transformer_name):
+    decay = optimizers.L2Decay(0.5)
+    sparse, dense = sparse_and_dense(
+        lambda: optimizers.SGD(0.1, regularization=decay), transformer_name
+    )
+    start = np.arange(12).reshape(6, 2) - 5.5
+    np.testing.assert_array_equal(sparse["table"][[0, 3, 5]], start[[0, 3, 5]])
+    np.testing.assert_allclose(dense["table"][[0, 3, 5]], start[[0, 3, 5]] * 0.95**3, rtol=1e-6)
+    # Row 4 is in two steps, twice in the first one; each decays it once.
+    factors = 1 - 0.1 * (0.5 + 2 * (0.5**2 + 2.5**2)), 1 - 0.1 * (0.5 + 2 * 2.5**2)
+    np.testing.assert_allclose(sparse["table"][4], start[4] * np.prod(factors), rtol=1e-5)
+
+
+def test_operators_take_selected_rows_as_a_table_unless_they_know_them():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        ids = layers.data("ids", [1], "int64")
+        found = layers.embedding(ids, [3, 2], is_sparse=True, param_attr="table")
+        ((_, gradient),) = fluid.append_backward(layers.reduce_sum(found, reduce_all=True))
+        doubled, same = layers.scale(gradient, scale=2.0), layers.assign(gradient)
+    assert (doubled.spec.kind, same.spec.kind) == ("tensor", "selected_rows")
+    executor, scope = started(startup)
+    (whole,) = executor.run(main, {"ids": [[2], [0], [2]]}, [doubled], scope)
+    np.testing.assert_array_equal(whole, [[2, 2], [0, 0], [4, 4]])

@@ -155,6 +155,9 @@ assert executor.run(program, {{"x": np.ones((2, 4))}}, targets)[0].shape == (2, 
 package = "geon.frontends.program."
 training = ["backward", "gradients", "optimizers", "layers", "creators"]
 assert not [name for name in training if package + name in sys.modules]
+core = "geon.op_graph.autodiff."
+derivatives = ["deriv", "remat", "jacobians", "gradient_check"]
+assert not [name for name in derivatives if core + name in sys.modules]
 assert "geon.frontends.neon" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(geon.__file__).parent.parent)
@@ -182,8 +185,27 @@ def test_parameters_in_files(tmp_path):
     ):
         fluid.load_persistables(path, wrong, fresh)
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(geon.CheckpointError, match="are damaged"):
+    with pytest.raises(
+        geon.CheckpointError, match="is no safetensors file, or it is cut off or damaged"
+    ):
         fluid.load_persistables(path, main, fresh)
+
+
+def test_parameters_of_every_dtype(tmp_path):
+    kept, startup = fluid.Program(), fluid.Program()
+    dtypes = ("bfloat16", "float16", "complex64", "int8", "bool", "float64")
+    for dtype in dtypes:
+        for program in (kept, startup):
+            program.global_block().create_var(dtype, [2], dtype, persistable=True)
+        attributes = {"shape": [2], "value": 1.5, "dtype": dtype}
+        startup.global_block().append_op("fill_constant", {}, {"Out": dtype}, attributes)
+    scope, fresh, path = started(startup), fluid.Scope(), tmp_path / "parameters.safetensors"
+    fluid.save_persistables(path, kept, scope)
+    fluid.load_persistables(path, kept, fresh)
+    for dtype in dtypes:
+        array = fresh.find_var(dtype).get().array
+        assert array.dtype.name == dtype
+        np.testing.assert_array_equal(array, np.full(2, 1.5).astype(array.dtype))
 
 
 # Damaged and hostile files ------------------------------------------------------------------------

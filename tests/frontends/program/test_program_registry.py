@@ -122,6 +122,20 @@ def test_wrong_registrations_are_refused():
         Attribute("a", "complex")
 
 
+def test_the_rank_of_a_slot_is_stated_with_it():
+    with pytest.raises(
+        geon.ArgumentError, match="slot 'X' has the rank 'two'; write '2', or '2\\+'"
+    ):
+        register_operator("test_ranked", geon.tanh, ["X@two"])
+    register_operator("test_ranked", geon.tanh, ["X@2+ a matrix"], replace=True)
+    assert "X (2+ dimensions): a matrix" in layers.test_ranked.__doc__
+    with new_program():
+        vector = layers.data("vector", [3], append_batch_size=False)
+        with pytest.raises(geon.AxisError, match="test_ranked at .*: X has the rank 1; give it at"):
+            layers.test_ranked(vector)
+        assert layers.test_ranked(layers.data("matrix", [3])).shape == (-1, 3)
+
+
 def test_errors_of_functions_name_the_operator_its_inputs_and_lines():
     def broken(X):
         raise KeyError("lost")
@@ -130,7 +144,9 @@ def test_errors_of_functions_name_the_operator_its_inputs_and_lines():
     register_operator("test_pair", lambda X: X, outputs=["A", "B"])
     with new_program():
         x = layers.data("x", [2])
-        with pytest.raises(OperatorError, match=r"test_broken at .*registry.py:\d+: KeyError") as e:
+        with pytest.raises(
+            OperatorError, match=r"test_broken at .*registry.py:\d+: its function raised KeyError"
+        ) as e:
             op.test_broken(x)
         assert "X is x: (-1, 2) float32, data, declared at" in str(e.value)
         with pytest.raises(geon.ArgumentError, match="returns a tuple of 2 values, for A, B"):

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 import geon
 
 from ....op_graph.op_graph import Tensor
@@ -22,10 +20,10 @@ from ...positional.picking import gather_at, numbers, scatter_at
 from ...positional.programs import cast
 from ...positional.regions import Sliced, fitted, scan
 from ...positional.reshaping import reshape, unsqueeze
-from ...positional.values import Value, array, as_array, host
+from ...positional.values import Value, array, as_array
 from ..evaluation import inference
 from ..registry import ProgramError
-from ..values import ProgramValue, TensorArray, constant, parts, rebuilt
+from ..values import ProgramValue, TensorArray, chosen, constant, parts, rebuilt
 from .rows import BLOCK, INT, INTS, Row
 from .sequences import begins, lengths_of, sequence_numbers
 
@@ -56,12 +54,6 @@ def fitting(values: Sequence[ProgramValue], first: Sequence[ProgramValue]) -> li
         for value, before in zip(values, first, strict=True)
         for new, old in zip(parts(value), parts(before), strict=True)
     ]
-
-
-def chosen(condition: Value, x: Value, y: Any, after: int = 1) -> Value:
-    """Return x where a condition on its first ``after`` dimensions is true, else y."""
-    mask = unsqueeze(condition, range(after, len(x.shape)))
-    return elementwise(geon.where, mask, x, host(np.asarray(y, x.dtype)) if np.isscalar(y) else y)
 
 
 def while_(
@@ -121,7 +113,7 @@ def _of_rows(block: Block, values: Values, rows: Sequence[int], mask: Value) -> 
     given = list(values)
     for k in rows:
         found = gather(parts(given[k])[0], at, 0)
-        given[k] = as_array(chosen(array(geon.any(own), []), found, 1, 0))
+        given[k] = as_array(chosen(array(geon.any(own), []), found, 1))
         if inference.is_running:
             _refuse_mixed_rows(block, values, k)
     return block(given)
@@ -155,7 +147,7 @@ def recurrent(
         place = unsqueeze(Positions, [1])
         inside = elementwise(geon.greater, count, place)
         at = elementwise(lambda i, b, p: geon.where(i, b + p, 0), inside, first, place)
-        inputs = [chosen(inside, gather(x, at, 0), 0, 2) for x in Steps] + [Positions]
+        inputs = [chosen(inside, gather(x, at, 0), 0) for x in Steps] + [Positions]
 
     def step(old: list[Value], slices: list[Value], _: Value) -> tuple[list[Any], list[Any]]:
         found = sub_block([*slices[: len(Steps)], *old, *X])  # type: ignore[list-item]  # tensors
@@ -176,6 +168,12 @@ def recurrent(
     return results, last
 
 
+def _array(value: Any) -> TensorArray:
+    if not isinstance(value, TensorArray):
+        raise ProgramError(f"{value} is no array of tensors; make one with array_write")
+    return value
+
+
 def write_to_array(
     X: Value, Index: Value, Array: TensorArray | None, *, capacity: int = 0
 ) -> TensorArray:
@@ -186,25 +184,25 @@ def write_to_array(
         whole = constant(0, (capacity, *X.shape), X.dtype)
         Array = TensorArray(whole, constant(0, (), "int64"))
     at = cast(reshape(Index, []), "int64")
-    length = elementwise(lambda n, i: geon.maximum(n, i + 1), Array.length, at)
+    length = elementwise(lambda n, i: geon.maximum(n, i + 1), _array(Array).length, at)
     return TensorArray(scatter_at(Array.values, {0: at}, X, "set"), length)
 
 
 def read_from_array(X: TensorArray, Index: Value) -> Value:
     """Return the tensor at Index of an array."""
-    return gather(X.values, cast(reshape(Index, []), "int64"), 0)
+    return gather(_array(X).values, cast(reshape(Index, []), "int64"), 0)
 
 
 def array_length(X: TensorArray) -> Value:
     """Return the number of tensors up to the last one that was written."""
-    return reshape(X.length, [1])
+    return reshape(_array(X).length, [1])
 
 
 ROWS = [
-    Row("while", while_, "", "X*", "Out*"),
-    Row("conditional_block", conditional, "", "Cond X*", "Out*"),
-    Row("if_else", if_else, "", "Cond X* Y*", "Out*"),
-    Row("recurrent", recurrent, "", "Steps* Boot* X* Offsets? Positions?", "Out* Last*"),
+    Row("while", while_, "", "X*", "Out*", takes_rows=True),
+    Row("conditional_block", conditional, "", "Cond X*?", "Out*", takes_rows=True),
+    Row("if_else", if_else, "", "Cond X*? Y*?", "Out*"),
+    Row("recurrent", recurrent, "", "Steps* Boot*? X*? Offsets?@1 Positions?@1", "Out* Last*"),
     Row("write_to_array", write_to_array, "", "X Index Array?"),
     Row("read_from_array", read_from_array, "", "X Index"),
     Row("array_length", array_length, gradient=False),

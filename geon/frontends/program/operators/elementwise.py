@@ -9,9 +9,10 @@ import geon
 
 from ....op_graph.building.elementwise_build import Elementwise
 from ...positional.elementwise import elementwise
+from ...positional.programs import cast
 from ...positional.reshaping import unsqueeze
 from ...positional.values import Value, position
-from .rows import FLOAT, Function, Row
+from .rows import Function, Row, with_attributes
 
 # Names of the source system for functions of geon; the others keep geon's.
 NAMES = {
@@ -74,8 +75,7 @@ def of_elements(f: Function) -> Function:
 
         return elementwise(apply, *values)
 
-    build.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]  # read by rows
-    return build
+    return with_attributes(build, f)
 
 
 where, clipped = geon.where, geon.clip
@@ -104,7 +104,6 @@ ACTIVATIONS: dict[str, tuple[Function, str]] = {
     "relu6": (lambda x, *, threshold=6.0: clipped(x, 0, threshold), "x clipped to 0 and threshold"),
     "brelu": (lambda x, *, t_min=0.0, t_max=24.0: clipped(x, t_min, t_max),
         "x clipped to t_min and t_max"),
-    "clip": (lambda x, *, min=FLOAT, max=FLOAT: clipped(x, min, max), "x clipped to min and max"),
     "softsign": (lambda x: x / (1 + abs(x)), "x / (1 + |x|)"),
     "logsigmoid": (lambda x: -geon.softplus(-x), "log(sigmoid(x))"),
     "tanh_shrink": (lambda x: x - geon.tanh(x), "x - tanh(x)"),
@@ -122,4 +121,9 @@ ROWS = [
     *own_rows(),
     *[Row(n, of_elements(f), f"Return {text}.") for n, (f, text) in ACTIVATIONS.items()],
     Row("minus", by_arity(geon.subtract, 2), "Return X - Y.", "X Y"),
-]
+    Row("isclose", of_elements(lambda x, y, *, rtol=1e-5, atol=1e-8, equal_nan=False: geon.isclose(
+        x, y, rtol, atol, equal_nan=equal_nan)),
+        "Return True where |X - Y| is at most atol + rtol * |Y|.", "X Y", gradient=False),
+    Row("ldexp", lambda x, n: elementwise(geon.ldexp, x, cast(n, "int32")), "Return X times 2**N.",
+        "X N"),
+]  # fmt: skip

@@ -109,13 +109,13 @@ ELEMENTS: dict[str, tuple[Function, str, str]] = {
         "max(0, margin - label (X1 - X2))", "Label X1 X2"),
 }  # fmt: skip
 ROWS = [
-    Row("cross_entropy", cross_entropy, "", "X Label", "Y"),
-    Row("softmax_with_cross_entropy", softmax_with_cross_entropy, "", "Logits Label",
+    Row("cross_entropy", cross_entropy, "", "X@1+ Label@1+", "Y"),
+    Row("softmax_with_cross_entropy", softmax_with_cross_entropy, "", "Logits@1+ Label@1+",
         "Softmax~ Loss"),
     *[Row(name, of_elements(f), f"Return {text}.", slots, "Loss" if "Labels" in slots else "Out")
         for name, (f, text, slots) in ELEMENTS.items()],
     Row("huber_loss", huber_loss, "", "X Y", "Residual~ Out"),
     Row("smooth_l1_loss", smooth_l1_loss, "", "X Y", "Diff~ Out"),
     Row("kldiv_loss", kldiv_loss, "", "X Target", "Loss"),
-    Row("label_smooth", label_smooth, "", "X PriorDist?"),
+    Row("label_smooth", label_smooth, "", "X@1+ PriorDist?"),
 ]  # fmt: skip

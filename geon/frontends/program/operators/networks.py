@@ -11,15 +11,13 @@ from ....errors import ArgumentError
 from ....op_graph.axes.lengths import product
 from ...positional.elementwise import elementwise, expand
 from ...positional.indexing import gather
-from ...positional.movement import split
-from ...positional.products import matmul
 from ...positional.programs import cast
 from ...positional.reductions import reduce
 from ...positional.reshaping import reshape, unsqueeze
 from ...positional.sliding import Slide, convolve, pooled
 from ...positional.values import Value, position
-from ..values import SelectedRows
-from .rows import Function, Row
+from ..values import SelectedRows, chosen
+from .rows import INT, Function, Row, matched
 
 
 def spread(numbers: Sequence[int], rank: int) -> list[int]:
@@ -39,7 +37,8 @@ def convolution(rank: int, is_transposed: bool = False, is_depthwise: bool = Fal
         x: Value, w: Value, bias: Value | None, *,
         strides: Any = (1,), paddings: Any = (0,), dilations: Any = (1,), groups: int = 1,
     ) -> Value:  # fmt: skip
-        options = zip(*[spread(each, rank) for each in (strides, dilations, paddings)], strict=True)
+        options = matched(rank, strides=spread(strides, rank), dilations=spread(dilations, rank),
+                          paddings=spread(paddings, rank))  # fmt: skip
         lengths = [int(n) for n in w.shape[2:]]
         slides = [Slide(n, s, d, (p, p)) for n, (s, d, p) in zip(lengths, options, strict=True)]
         wide = [
@@ -64,7 +63,8 @@ def pool(rank: int) -> Function:
         is_max = pooling_type == "max"
         if global_pooling:
             return reduce(geon.max if is_max else geon.mean, x, range(2, rank + 2))
-        options = zip(*[spread(each, rank) for each in (ksize, strides, paddings)], strict=True)
+        options = matched(rank, ksize=spread(ksize, rank), strides=spread(strides, rank),
+                          paddings=spread(paddings, rank))  # fmt: skip
         slides = {k: Slide(n, s, 1, (p, p), ceil_mode) for k, (n, s, p) in enumerate(options, 2)}
         if is_max:
             return pooled(geon.max_pool, x, slides)
@@ -114,12 +114,19 @@ def layer_norm(
     return (normal(x, found, epsilon, *parts), *flat)
 
 
+def grouped(x: Value, count: int) -> list[Any]:
+    """Return the shape of x (N, C, ...) with its channels as ``count`` groups."""
+    n, channels, *rest = x.shape
+    if channels % count:
+        raise ArgumentError(f"{channels} channels of {x} are no multiple of {count} groups")
+    return [n, count, channels // count, *rest]
+
+
 def group_norm(
     x: Value, scale: Value | None, bias: Value | None, *, groups: int = 1, epsilon: float = 1e-5
 ) -> Value:
     """Return groups of channels with mean 0 and variance 1, scaled by channel."""
-    n, c, *rest = x.shape
-    shape = [n, groups, c // groups, *rest]
+    shape = grouped(x, groups)
     found = [expand(v, shape) for v in moments(reshape(x, shape), range(2, len(shape)))]
     parts = [v if v is None else by_channel(v, len(x.shape)) for v in (scale, bias)]
     return normal(x, [reshape(v, x.shape) for v in found], epsilon, *parts)
@@ -127,10 +134,8 @@ def group_norm(
 
 def unpadded(rows: Value, index: Value, padding_idx: int) -> Value:
     """Return rows, with zeros where the index is ``padding_idx``."""
-    if padding_idx < 0:
-        return rows
-    at = unsqueeze(index, [len(index.shape)])
-    return elementwise(lambda r, i: geon.where(geon.equal(i, padding_idx), 0, r), rows, at)
+    is_word = elementwise(lambda i: geon.not_equal(i, padding_idx), index)
+    return rows if padding_idx < 0 else chosen(is_word, rows, 0)
 
 
 def lookup_table(w: Value, ids: Value, *, padding_idx: int = -1, is_sparse: bool = False) -> Value:
@@ -162,48 +167,48 @@ def prelu(x: Value, alpha: Value, *, mode: str = "all") -> Value:
     return elementwise(lambda t, s: geon.where(t > 0, t, s * t), x, slope)
 
 
-def lstm_unit(x: Value, previous: Value, *, forget_bias: float = 0.0) -> tuple[Value, Value]:
-    """Return the state and output of an LSTM cell; X has the gates i, f, o and the candidate."""
-    i, f, o, g = split(x, 1, [previous.shape[1]] * 4)
-    s, t = geon.sigmoid, geon.tanh
-    cell = elementwise(lambda i, f, g, c: s(f + forget_bias) * c + s(i) * t(g), i, f, g, previous)
-    return cell, elementwise(lambda o, c: s(o) * t(c), o, cell)
+def lrn(
+    x: Value, *, n: int = 5, k: float = 2.0, alpha: float = 1e-4, beta: float = 0.75
+) -> tuple[Value, Value]:
+    """Return images (N, C, ...) divided by s**beta, and s = k + alpha * (a sum of squares).
 
-
-def gru_unit(x: Value, h: Value, weight: Value, bias: Value | None) -> tuple[Value, Value, Value]:
-    """Return the gates, the reset state and the new state of a GRU cell.
-
-    Input has the sums for update, reset and candidate; Weight (D, 3 D) the recurrent weights.
+    The squares are those of the n channels around each one (Krizhevsky et al., 2012).
     """
-    width = h.shape[1]
-    x = x if bias is None else elementwise(geon.add, x, bias)
-    (u, r, c), (wu, wr, wc) = split(x, 1, [width] * 3), split(weight, 1, [width] * 3)
-    s, t = geon.sigmoid, geon.tanh
-    update = elementwise(lambda a, b: s(a + b), u, matmul(h, wu))
-    reset = elementwise(lambda a, b, h: s(a + b) * h, r, matmul(h, wr), h)
-    gate = elementwise(lambda a, b: t(a + b), c, matmul(reset, wc))
-    return gate, reset, elementwise(lambda u, c, h: u * c + (1 - u) * h, update, gate, h)
+    window = {1: Slide(n, 1, 1, ((n - 1) // 2, n // 2))}
+    means = pooled(
+        lambda t, w: geon.average_pool(t, w, count_pad=True), elementwise(geon.square, x), window
+    )
+    scale = elementwise(lambda m: k + alpha * n * m, means)
+    return elementwise(lambda t, s: t * geon.power(s, -beta), x, scale), scale
+
+
+def maxout(x: Value, *, groups: int = INT) -> Value:
+    """Return the largest of each ``groups`` channels of (N, C, ...): (N, C / groups, ...)."""
+    n, count, width, *rest = grouped(x, groups)
+    return reduce(geon.max, reshape(x, [n, width, count, *rest]), [2], False)
 
 
 ROWS = [
     *[
         Row(name, f, f"Return images (N, C, ...) {text} by filters, plus a bias by channel.",
-            "Input Filter Bias?", "Output")
-        for name, f, text in [
-            ("conv2d", convolution(2), "convolved"),
-            ("conv3d", convolution(3), "convolved"),
-            ("depthwise_conv2d", convolution(2, is_depthwise=True), "convolved channel by channel"),
-            ("conv2d_transpose", convolution(2, is_transposed=True), "spread"),
-            ("conv3d_transpose", convolution(3, is_transposed=True), "spread"),
+            f"Input@{rank} Filter@{rank} Bias?@1", "Output")
+        for rank, name, f, text in [
+            (4, "conv2d", convolution(2), "convolved"),
+            (5, "conv3d", convolution(3), "convolved"),
+            (4, "depthwise_conv2d", convolution(2, is_depthwise=True),
+             "convolved channel by channel"),
+            (4, "conv2d_transpose", convolution(2, is_transposed=True), "spread"),
+            (5, "conv3d_transpose", convolution(3, is_transposed=True), "spread"),
         ]
     ],
-    *[Row(f"pool{n}d", pool(n), "Return the largest or mean elements of windows.") for n in (2, 3)],
-    Row("batch_norm", batch_norm, "", "X Scale Bias Mean Variance",
+    *[Row(f"pool{n}d", pool(n), "Return the largest or mean elements of windows.", f"X@{n + 2}")
+        for n in (2, 3)],
+    Row("batch_norm", batch_norm, "", "X@2+ Scale@1 Bias@1 Mean@1 Variance@1",
         "Y MeanOut VarianceOut SavedMean~ SavedVariance~"),
-    Row("layer_norm", layer_norm, "", "X Scale? Bias?", "Y Mean~ Variance~"),
-    Row("group_norm", group_norm, "", "X Scale? Bias?", "Y"),
-    Row("prelu", prelu, "", "X Alpha"),
-    Row("lstm_unit", lstm_unit, "", "X C_prev", "C H"),
-    Row("gru_unit", gru_unit, "", "Input HiddenPrev Weight Bias?", "Gate~ ResetHiddenPrev~ Hidden"),
-    Row("lookup_table", lookup_table, "", "W Ids", gradient=lookup_gradient),
+    Row("layer_norm", layer_norm, "", "X@1+ Scale? Bias?", "Y Mean~ Variance~"),
+    Row("group_norm", group_norm, "", "X@2+ Scale?@1 Bias?@1", "Y"),
+    Row("prelu", prelu, "", "X@2+ Alpha"),
+    Row("lrn", lrn, "", "X@2+", "Out MidOut~"),
+    Row("maxout", maxout, "", "X@2+"),
+    Row("lookup_table", lookup_table, "", "W@2 Ids", gradient=lookup_gradient),
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import geon
@@ -13,7 +14,7 @@ from ...positional.programs import cast
 from ...positional.reductions import along, along_axis, reduce
 from ...positional.reshaping import flatten_to, reshape
 from ...positional.values import Value, array, as_array, position
-from .rows import FLOAT, Function, Row
+from .rows import FLOAT, INT, Function, Row, settings_of, with_attributes
 
 
 def positions(dim: Any, rank: int) -> list[int]:
@@ -22,16 +23,18 @@ def positions(dim: Any, rank: int) -> list[int]:
 
 
 def reduction(f: Function) -> Function:
-    """Return the function of an operator that reduces some positions by ``f``."""
+    """Return the function of an operator that reduces some positions by ``f(tensor, axes)``."""
 
-    def build(
-        x: Value, *, dim: Any = (0,), keep_dim: Any = False, reduce_all: Any = False
-    ) -> Value:
+    def build(x: Value, *, dim: Any, keep_dim: bool, reduce_all: bool, **settings: Any) -> Value:
         rank = len(x.shape)
         at = list(range(rank)) if reduce_all else positions(dim, rank)
-        return (extreme if f in (geon.max, geon.min) else reduce)(f, x, at, keep_dim)
+        if f in (geon.max, geon.min):
+            return extreme(f, x, at, keep_dim)
+        return reduce(functools.partial(f, **settings), x, at, keep_dim)
 
-    return build
+    return with_attributes(
+        build, {"dim": (0,), "keep_dim": False, "reduce_all": False}, settings_of(f)
+    )
 
 
 def whole(f: Function, x: Value) -> Value:
@@ -39,14 +42,26 @@ def whole(f: Function, x: Value) -> Value:
     return reshape(reduce(f, x, range(len(x.shape)), False), [1])
 
 
-def cumulative(f: Function) -> Function:
-    """Return the function of an operator that combines the elements before each one by ``f``."""
+def along_position(f: Function) -> Function:
+    """Return the function of an operator for ``f(tensor, axis)``, which keeps the axis."""
 
-    def build(x: Value, *, axis: int = -1, exclusive: bool = False, reverse: bool = False) -> Value:
-        options = {"exclusive": True} if exclusive else {}
-        return running(f, x, position(axis, len(x.shape)), reverse=reverse, **options)
+    def build(x: Value, *, axis: int, **settings: Any) -> Value:
+        return running(f, x, position(axis, len(x.shape)), **settings)
 
-    return build
+    return with_attributes(build, {"axis": -1}, settings_of(f))
+
+
+def of_pairs(f: Function, **required: Any) -> Function:
+    """Return the function of an operator for the two results of ``f(tensor, ..., axis=axis)``."""
+
+    def build(x: Value, *, axis: int, keep_dim: bool, **settings: Any) -> Any:
+        at = position(axis, len(x.shape))
+        given = with_axis(as_array(x), at)
+        found = f(given.tensor, **settings, axis=given.dims[at])
+        rest = [None if k == at else d for k, d in enumerate(given.dims) if keep_dim or k != at]
+        return tuple([array(each, rest) for each in found])
+
+    return with_attributes(build, {**required, "axis": -1, "keep_dim": False})
 
 
 def normalised(f: Function) -> Function:
@@ -90,12 +105,6 @@ def l2_normalize(x: Value, *, axis: int = -1, epsilon: float = 1e-10) -> tuple[V
     return elementwise(geon.divide, x, norm), norm
 
 
-def clip_by_norm(x: Value, *, max_norm: float = FLOAT) -> Value:
-    """Return x scaled so that its norm is at most max_norm."""
-    norm = reshape(whole(geon.L2_norm, x), [])
-    return elementwise(lambda t, n: t * (max_norm / geon.maximum(n, max_norm)), x, norm)
-
-
 def in_rows(x: Value) -> Value:
     """Return sums over all positions but the first, (N, 1)."""
     return reduce(geon.sum, flatten_to(x, 1, len(x.shape)), [1])
@@ -121,29 +130,41 @@ REDUCTIONS: dict[str, Function] = {
     "reduce_var": geon.variance, "reduce_std": geon.std, "frobenius_norm": geon.L2_norm,
     "reduce_squared_l2": geon.squared_L2, "reduce_median": geon.median,
     "reduce_nanmean": geon.nanmean, "reduce_nansum": geon.nansum,
+    "reduce_nanmedian": geon.nanmedian,
     "reduce_all": geon.all, "reduce_any": geon.any, "count_nonzero": geon.count_nonzero,
 }  # fmt: skip
 RUNNING: dict[str, Function] = {
     "cumsum": geon.cumsum, "cumprod": geon.cumprod, "cummax": geon.cummax, "cummin": geon.cummin,
-    "logcumsumexp": geon.logcumsumexp,
+    "logcumsumexp": geon.logcumsumexp, "argcummax": geon.argcummax, "argcummin": geon.argcummin,
+    "diff": geon.diff, "cumulative_trapezoid": geon.cumulative_trapezoid,
 }  # fmt: skip
 TESTS = {"reduce_all", "reduce_any", "count_nonzero"}
 ROWS = [
     *[Row(name, reduction(f), f"Return {f.__name__} over positions.", gradient=name not in TESTS)
         for name, f in REDUCTIONS.items()],
-    *[Row(name, cumulative(f), f"Return {name} along a position.") for name, f in RUNNING.items()],
+    *[Row(name, along_position(f), f"Return {name} along a position.",
+          gradient=not name.startswith("arg")) for name, f in RUNNING.items()],
+    Row("reduce_quantile", with_attributes(reduction(
+        lambda t, axes, *, q, method: geon.quantile(t, q, axes, method=method)),
+        reduction(geon.quantile), {"q": FLOAT}),
+        "Return the quantile q over positions; method says how elements are interpolated."),
+    Row("kthvalue", of_pairs(geon.kthvalue, k=INT),
+        "Return the k-th smallest elements along a position, and their indices.", "X",
+        "Out Indices"),
+    Row("mode", of_pairs(geon.mode), "Return the most frequent elements along a position, and the "
+        "index of one of them.", "X", "Out Indices"),
     Row("softmax", normalised(geon.softmax), "Return the softmax along a position."),
     Row("log_softmax", normalised(geon.log_softmax), "Return the logarithm of the softmax."),
     *[Row(name, extreme_index(f), f"Return {f.__name__} along a position.", gradient=False)
         for name, f in {"arg_max": geon.argmax, "arg_min": geon.argmin}.items()],
     Row("mean", lambda x: whole(geon.mean, x), "Return the mean of all elements, shape (1,)."),
     Row("argsort", argsort, "", "X", "Out Indices"),
-    Row("top_k", top_k, "", "X", "Out Indices"),
-    Row("accuracy", accuracy, "", "Out Indices Label", "Accuracy Correct Total", gradient=False),
+    Row("top_k", top_k, "", "X@1+", "Out Indices"),
+    Row("accuracy", accuracy, "", "Out Indices@2 Label@2", "Accuracy Correct Total",
+        gradient=False),
     Row("norm", l2_normalize, "", "X", "Out Norm"),
     Row("squared_l2_norm", lambda x: whole(geon.squared_L2, x), "Return the sum of squares, (1,)."),
     Row("l1_norm", lambda x: whole(geon.sum, elementwise(abs, x)), "Return the sum of |x|, (1,)."),
-    Row("clip_by_norm", clip_by_norm),
-    Row("cos_sim", cos_sim, "", "X Y", "Out XNorm YNorm"),
-    Row("squared_l2_distance", squared_l2_distance, "", "X Y", "sub_result Out"),
+    Row("cos_sim", cos_sim, "", "X@1+ Y@1+", "Out XNorm YNorm"),
+    Row("squared_l2_distance", squared_l2_distance, "", "X@1+ Y@1+", "sub_result Out"),
 ]  # fmt: skip

@@ -6,7 +6,7 @@ that each operator of a program has its own stream.
 
 from __future__ import annotations
 
-import inspect
+import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -15,19 +15,14 @@ import numpy as np
 
 import geon
 
-from ...positional.elementwise import elementwise, expand
+from ...positional.elementwise import elementwise
 from ...positional.picking import numbers
 from ...positional.programs import cast
-from ...positional.values import Size, Value, array, as_array, host, new_axis
-from ..values import added
-from .rows import FLOAT, FLOATS, INT, INTS, Function, Row
+from ...positional.values import Size, Value, array, as_array, axes_for, host, position
+from ..values import added, constant
+from .rows import FLOAT, FLOATS, INT, INTS, Function, Row, matched, with_attributes
 
 streams: ContextVar[Callable[[int], Any]] = ContextVar("streams", default=geon.Random)
-
-
-def full(shape: Sequence[Size], value: Any, dtype: Any) -> Value:
-    """Return a number in a shape."""
-    return as_array(expand(host(np.asarray(value, dtype)), shape))
 
 
 def batch_size_like(f: Function) -> Function:
@@ -35,31 +30,22 @@ def batch_size_like(f: Function) -> Function:
 
     def build(like: Value, *, input_dim_idx: int, output_dim_idx: int, **options: Any) -> Value:
         shape: list[Size] = list(options.pop("shape"))
-        shape[output_dim_idx] = like.shape[input_dim_idx]
+        at = position(output_dim_idx, len(shape))
+        shape[at] = like.shape[position(input_dim_idx, len(like.shape))]
         found: Value = f(shape=shape, **options)
         return found
 
-    def integer(name: str) -> inspect.Parameter:
-        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=0)
-
-    own = inspect.signature(f)
-    first = inspect.Parameter("like", inspect.Parameter.POSITIONAL_ONLY)
-    added = [integer("input_dim_idx"), integer("output_dim_idx")]
-    parameters = [first, *own.parameters.values(), *added]
-    build.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]  # read by rows
-    return build
+    return with_attributes(build, f, {"input_dim_idx": 0, "output_dim_idx": 0})
 
 
 def fill(*, shape: Any = INTS, value: float = 0.0, dtype: str = "float32") -> Value:
     """Return a number in a shape."""
-    return full(shape, value, dtype)
+    return constant(value, shape, dtype)
 
 
 def drawn(method: str, shape: Sequence[Size], seed: int, dtype: str, *bounds: float) -> Value:
     """Return a draw of a distribution of ``geon.Random`` in a shape."""
-    axes: list[geon.Axis] = []
-    for k, length in enumerate(shape):
-        axes.append(new_axis(length, f"d{k}", [axis.name for axis in axes]))
+    axes = axes_for(shape)
     return array(getattr(streams.get()(seed), method)(axes, *bounds, dtype=dtype), axes)
 
 
@@ -101,7 +87,7 @@ def dropout(
     scaled_in_training = dropout_implementation == "upscale_in_train"
     if is_test:
         factor = 1.0 if scaled_in_training else 1 - p
-        return elementwise(lambda t: t * factor, x), full(x.shape, 1, x.dtype)
+        return elementwise(lambda t: t * factor, x), constant(1, x.shape, x.dtype)
     given = as_array(x)
     kept = streams.get()(seed).bernoulli(given.tensor.axes, p=1 - p)
     factor = 1 / (1 - p) if scaled_in_training and p < 1 else 1.0
@@ -124,25 +110,26 @@ def eye(*, num_rows: int = INT, num_columns: int = -1, dtype: str = "float32") -
 DRAWS = (uniform_random, gaussian_random, truncated_gaussian_random)
 LIKE = "Return it in a shape, of which one length is that of Input: "
 ROWS = [
-    Row("sum", added, "Return the sum of X; that of selected rows alone stays selected.", "X*"),
-    Row("assign", lambda x: x, "Return X."),
+    Row("sum", added, "Return the sum of X; that of selected rows alone stays selected.", "X*",
+        takes_rows=True),
+    Row("assign", lambda x: x, "Return X.", takes_rows=True),
     Row("cast", lambda x, *, dtype="float32": cast(x, dtype), "Return X in another dtype."),
     Row("fill_constant", fill, "", "", gradient=False),
-    Row("fill_any_like", lambda x, *, value=0.0: full(x.shape, value, x.dtype),
+    Row("fill_any_like", lambda x, *, value=0.0: constant(value, x.shape, x.dtype),
         "Return a number in the shape and dtype of X.", gradient=False),
     *[Row(f.__name__, f, "", "", gradient=False) for f in DRAWS],
     *[Row(f"{f.__name__}_batch_size_like", batch_size_like(f), f"{LIKE}{f.__name__}.", "Input",
           gradient=False) for f in DRAWS],
     Row("fill_constant_batch_size_like", batch_size_like(fill), f"{LIKE}a number.", "Input",
         gradient=False),
-    Row("fill_zeros_like", lambda x: full(x.shape, 0, x.dtype),
+    Row("fill_zeros_like", lambda x: constant(0, x.shape, x.dtype),
         "Return zeros of the shape and dtype of X.", gradient=False),
-    Row("assign_value", lambda *, shape=INTS, values=FLOATS, dtype="float32": as_array(
-        host(np.asarray(values, dtype).reshape(shape))),
+    Row("assign_value", lambda *, shape=INTS, values=FLOATS, dtype="float32": cast(host(
+        np.reshape([v for v, in matched(math.prod(shape), values=values)], shape)), dtype),
         "Return these values in a shape.", "", gradient=False),
     Row("dropout", dropout, "", "X", "Out Mask~", gradient=dropout_gradient),
     Row("range", lambda *, start=0, end=INT, step=1, dtype="int64": cast(elementwise(
-        lambda t: t * step + start, numbers(max(0, -((start - end) // step)))), dtype),
+        lambda t: t * step + start, numbers(len(range(start, end, step)))), dtype),
         "Return the numbers from start on in steps up to, without, end.", "", gradient=False),
     Row("linspace", lambda *, start=FLOAT, stop=FLOAT, num=INT, dtype="float32": elementwise(
         lambda t: t * ((stop - start) / max(num - 1, 1)) + start, cast(numbers(num), dtype)),

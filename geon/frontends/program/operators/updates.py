@@ -1,27 +1,30 @@
 """Operators of optimisers: the rules of geon, learning-rate schedules, decay and clipping.
 
 An update takes Param, Grad, LearningRate and its states, and returns their new values, such as
-ParamOut and MomentOut, which a program writes under the same names. A gradient of selected rows is
-added up to a whole one, except by ``sgd``. Halves are updated in float32.
+ParamOut and MomentOut, which a program writes under the same names. By a gradient of selected rows
+``sgd`` and ``adagrad`` change these rows alone, which is the same as by the whole gradient, and so
+do the others with ``lazy_mode``; without it they add the rows up to a whole gradient. Halves are
+updated in float32.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import geon
 
 from ....op_graph.values.dtypes import accumulator
 from ...positional.elementwise import aligned, dims_of, elementwise
+from ...positional.indexing import gather
+from ...positional.picking import scatter_at
 from ...positional.programs import cast
 from ...positional.reshaping import reshape
 from ...positional.values import Value, array, as_array
-from ..values import SelectedRows
-from .rows import FLOAT, FLOATS, INT, Function, Row
+from ..values import SelectedRows, as_table
+from .rows import FLOAT, FLOATS, INT, Function, Row, matched, with_attributes
 
 Tensor = geon.Tensor
 
@@ -44,11 +47,6 @@ class RuleStep:
         self.new[id(state)] = value
 
 
-def dense(gradient: Any) -> Value:
-    """Return a gradient whose selected rows are added up."""
-    return gradient.dense() if isinstance(gradient, SelectedRows) else gradient
-
-
 def updater(
     rule: str, states: Mapping[str, str], fields: Mapping[str, tuple[str, Any]]
 ) -> Function:
@@ -57,10 +55,15 @@ def updater(
     ``states`` are the rule's by slot, ``fields`` its fields by attribute, with defaults.
     """
 
-    def build(param: Value, grad: Any, rate: Value, *old: Value, **given: Any) -> Any:
+    def build(
+        param: Value, grad: Any, rate: Value, *old: Value, lazy_mode: bool = False, **given: Any
+    ) -> Any:
         from ...neon import optimisers  # with derivative code, which inference does not need
 
-        arrays = aligned([param, dense(grad), *old[: len(states)]])
+        is_lazy = lazy_mode and isinstance(grad, SelectedRows)
+        tables = [param, *old[: len(states)]]
+        taken = [gather(table, grad.rows, 0) for table in tables] if is_lazy else tables
+        arrays = aligned([taken[0], grad.totals() if is_lazy else as_table(grad), *taken[1:]])
         wide = accumulator(param.dtype)
         p, g, *rest = [geon.cast(each.tensor, wide) for each in arrays]
         by, *count = [
@@ -73,18 +76,17 @@ def updater(
         new = getattr(optimisers, rule)(0.0, **settings).moved(p, p, g, step)
         moved = [new - by * decay * p if decay else new, *[step.new.get(id(s), s) for s in rest]]
         dims = dims_of(arrays)
-        found = [
-            array(geon.cast(t, v.dtype), dims) for t, v in zip(moved, [param, *old], strict=False)
-        ]
+        found = [array(geon.cast(t, v.dtype), dims) for t, v in zip(moved, tables, strict=True)]
+        if is_lazy:
+            pairs = zip(tables, found, strict=True)
+            found = [scatter_at(table, {0: grad.rows}, new, "set") for table, new in pairs]
         found += [
             array(geon.cast(t, v.dtype), (None,)) for t, v in zip(counted, old[-1:], strict=False)
         ]
         return tuple(found) if old else found[0]
 
-    kinds = inspect.Parameter
-    parameters = [kinds(n, kinds.KEYWORD_ONLY, default=v) for n, (_, v) in fields.items()]
-    build.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by rows
-    return build
+    defaults = {name: value for name, (_, value) in fields.items()}
+    return with_attributes(build, defaults, {"lazy_mode": rule == "Adagrad"})
 
 
 def sgd(param: Value, grad: Any, rate: Value) -> Any:
@@ -96,17 +98,45 @@ def sgd(param: Value, grad: Any, rate: Value) -> Any:
     return elementwise(lambda p, g, r: p - r * g, param, grad, by)
 
 
-def weight_decay(param: Value, grad: Any, *, l1: float = 0.0, l2: float = 0.0) -> Value:
-    """Return the gradient of a cost with l1 |Param| + l2 Param² / 2 added."""
-    return elementwise(lambda p, g: g + l2 * p + l1 * geon.sign(p), param, dense(grad))
+def weight_decay(param: Value, grad: Any, *, l1: float = 0.0, l2: float = 0.0) -> Any:
+    """Return the gradient of a cost with l1 |Param| + l2 Param² / 2 added.
+
+    To a gradient of selected rows that of the cost of these rows is added.
+    """
+
+    def total(g: Tensor, p: Tensor) -> Tensor:
+        return g + l2 * p + l1 * geon.sign(p)
+
+    is_sparse = isinstance(grad, SelectedRows)
+    return grad.mapped(total, param) if is_sparse else elementwise(total, grad, param)
 
 
-def clip_by_global_norm(x: list[Any], *, max_norm: float = FLOAT) -> list[Value]:
+def clip(x: Any, *, min: float = FLOAT, max: float = FLOAT) -> Any:
+    """Return x clipped to min and max."""
+
+    def clipped(t: Tensor) -> Tensor:
+        return geon.clip(t, min, max)
+
+    return x.mapped(clipped) if isinstance(x, SelectedRows) else elementwise(clipped, x)
+
+
+def clip_by_global_norm(x: list[Any], *, max_norm: float = FLOAT) -> list[Any]:
     """Return gradients times one factor, so that their common norm is at most max_norm."""
-    given = [as_array(dense(each)) for each in x]
+    given = [as_array(v.summed()[1] if isinstance(v, SelectedRows) else v) for v in x]
     total = sum([geon.squared_L2(each.tensor, out_axes=[]) for each in given])
     factor = array(max_norm / geon.maximum(geon.sqrt(total), max_norm), [])
-    return [elementwise(geon.multiply, g, cast(factor, g.dtype)) for g in given]
+
+    def scaled(value: Any) -> Any:
+        if isinstance(value, SelectedRows):
+            return replace(value, values=scaled(value.values))
+        return elementwise(geon.multiply, value, cast(factor, value.dtype))
+
+    return list(map(scaled, x))
+
+
+def clip_by_norm(x: Any, *, max_norm: float = FLOAT) -> Any:
+    """Return x scaled so that its norm is at most max_norm."""
+    return clip_by_global_norm([x], max_norm=max_norm)[0]
 
 
 # Update: rule, its states by slot, its fields by attribute with defaults; Step counts updates.
@@ -147,14 +177,13 @@ def scheduled(f: Function) -> Function:
         rate = elementwise(lambda t: f(t, **attributes), cast(step, "float32"))
         return reshape(rate, [1]), elementwise(lambda t: t + 1, step)
 
-    build.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]  # read by rows
-    return build
+    return with_attributes(build, f)
 
 
 def piecewise(t: Tensor, *, boundaries: Any = FLOATS, values: Any = FLOATS) -> Tensor:
     """Return values[i] between boundaries i - 1 and i."""
-    rate: Any = values[0]
-    for bound, value in zip(boundaries, values[1:], strict=True):
+    rate, *rest = [value for (value,) in matched(len(boundaries) + 1, values=values)]
+    for bound, value in zip(boundaries, rest, strict=True):
         rate = geon.where(t >= bound, value, rate)
     return rate + 0 * t
 
@@ -188,11 +217,14 @@ SCHEDULES: dict[str, tuple[Function, str]] = {
     "piecewise_decay": (piecewise, "values[i] between boundaries i - 1 and i"),
 }  # fmt: skip
 ROWS = [
-    Row("sgd", sgd, "", *_slots("sgd"), gradient=False),
+    Row("sgd", sgd, "", *_slots("sgd"), gradient=False, takes_rows=True),
     *[Row(name, updater(*row), f"Return Param and states after a step of {row[0]}.", *_slots(name),
-          gradient=False) for name, row in UPDATES.items()],
+          gradient=False, takes_rows=True) for name, row in UPDATES.items()],
     *[Row(name, scheduled(f), f"Return {text}, (1,), for the step t from 0, and t + 1.", "Step",
           "Out StepOut", gradient=False) for name, (f, text) in SCHEDULES.items()],
-    Row("weight_decay", weight_decay, "", "Param Grad", "Out", gradient=False),
-    Row("clip_by_global_norm", clip_by_global_norm, "", "X*", "Out*", gradient=False),
+    Row("weight_decay", weight_decay, "", "Param Grad", gradient=False, takes_rows=True),
+    Row("clip", clip, takes_rows=True),
+    Row("clip_by_norm", clip_by_norm, takes_rows=True),
+    Row("clip_by_global_norm", clip_by_global_norm, "", "X*", "Out*", gradient=False,
+        takes_rows=True),
 ]  # fmt: skip

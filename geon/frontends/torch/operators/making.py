@@ -12,7 +12,7 @@ from ....op_graph.axes.lengths import Length, product
 from ...positional.elementwise import elementwise, expand
 from ...positional.picking import numbers
 from ...positional.programs import cast
-from ...positional.values import Size, Value, array, as_array, new_axis
+from ...positional.values import Size, Value, array, as_array, axes_for, new_axis
 from .common import Builder, Rows, filled, promoted, sizes, value_of
 
 STREAM_SEED = 0  # of draws that a program makes; PyTorch's own bits are not reproduced
@@ -33,9 +33,7 @@ def drawn(method: str) -> Builder:
     """Return the builder of random numbers of a distribution of ``geon.Random``."""
 
     def build(shape: Any, *, dtype: Any = None, result: Any) -> Value:
-        axes: list[geon.Axis] = []
-        for k, length in enumerate(sizes(shape.shape if hasattr(shape, "shape") else shape)):
-            axes.append(new_axis(length, f"d{k}", [axis.name for axis in axes]))
+        axes = axes_for(sizes(shape.shape if hasattr(shape, "shape") else shape))
         kind = result.dtype if result.dtype.itemsize > 2 else "float32"
         return array(getattr(geon.Random(STREAM_SEED), method)(axes, dtype=kind), axes)
 

@@ -253,9 +253,18 @@ def _update(
     return made
 
 
+def below_renames(op: Op) -> Op:
+    """Return the op that ``op`` renames the axes of, or ``op`` itself."""
+    while op.primitive.name == "rename":
+        op = op.args[0]
+    return op
+
+
 def is_updated_part(part: Op, whole: Op) -> bool:
-    """Return True if ``part`` is a slice at the positions that the update ``whole`` replaces."""
-    if part.primitive is not SLICE:
+    """Return True if ``part`` is a slice of the elements that the update ``whole`` replaces."""
+    if part.primitive is not SLICE or below_renames(part.args[0]) is not below_renames(
+        whole.args[0]
+    ):
         return False
     pairs = zip(part.args[1:], whole.args[2:], strict=False)
     return _shifted(part.attrs.items, 1) == whole.attrs.items and all(a is b for a, b in pairs)

@@ -7,6 +7,7 @@ that still holds, so there are no cycles.
 
 from __future__ import annotations
 
+from ....op_graph.axes.lengths import Length
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op, RegionOp
 from ...kernels.ir.nest import Fused
@@ -125,13 +126,15 @@ class _Fusion:
         """Pass the uses of a view on to its argument."""
         name, arg = op.primitive.name, op.args[0]
         identity = name in ("broadcast", "reorder")
-        added = [axis.expression for axis in op.axes if axis.name not in arg.axes.names]
+        added: set[int | Length] = set()
+        if name == "broadcast":
+            added = {axis.expression for axis in op.axes if axis.name not in arg.axes.names}
         names: tuple[tuple[str, str], ...] = ()
         if name == "rename":
             names = tuple(zip(arg.axes.names, op.axes.names, strict=True))
         for u in uses:
             # A part of a concatenation that is broadcast along an axis of length 1 is not repeated.
-            wider = bool(added) and (u.op.primitive.name != "concat" or set(added) != {1})
+            wider = bool(added) and (u.op.primitive.name != "concat" or added != {1})
             renamed = names if u.identity and not u.broadcasts else ()
             shown = u.shown or shows(op)
             self.state.pass_on(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op
-from ....op_graph.rows.slicing import is_updated_part
+from ....op_graph.rows.slicing import below_renames, is_updated_part
 from ...kernels.nests.inlining import element_arguments
 from .fusion_group import FusionGroup
 from .fusion_groups import same_places
@@ -87,6 +87,8 @@ class KernelReads:
             if op.primitive.acts:
                 self.needs[op] = None
             kept = [exact and self.keeps(op, k) for k in range(len(args))]
+            if op.primitive.name == "slice" and kept[0]:
+                args = (below_renames(args[0]), *args[1:])
             if not ready:
                 stack.append((op, exact, True))
                 stack += [(arg, keeps, False) for arg, keeps in zip(args, kept, strict=True)]
@@ -101,7 +103,7 @@ class KernelReads:
         if name == "update":
             return op is main and number < 2
         if name == "slice":
-            return main.primitive.name == "update" and self.updates(op, main)
+            return number == 0 and main.primitive.name == "update" and is_updated_part(op, main)
         if name == "dot":
             return False
         return (
@@ -110,11 +112,6 @@ class KernelReads:
             or op in self.reductions
             or op.primitive.acts
         )
-
-    def updates(self, part: Op, whole: Op) -> bool:
-        """Return True if a slice is the part that an update replaces, of the same memory."""
-        base = self.laid_out.base
-        return base[part.args[0]] is base[whole.args[0]] and is_updated_part(part, whole)
 
     def in_place(self, result: Op) -> tuple[Op, ...]:
         """Return the values whose memory ``result`` may overwrite: each element is read before.

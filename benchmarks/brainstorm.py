@@ -126,7 +126,7 @@ def best(steps: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
 def main() -> None:
     """Print the table."""
     print(f"{'network':12}{'neon ms':>9}" + "".join(f"{way:>14}{'limit':>7}" for way in LIMITS))
-    for name, make, rounds in (("perceptron", perceptron, 200), ("images", images, 20)):
+    for name, make, rounds in (("perceptron", perceptron, 600), ("images", images, 60)):
         neon_way, ways = make()
         times = best({"neon": neon_way, **ways}, rounds)
         row = f"{name:12}{times['neon'] * 1e3:9.2f}"

@@ -224,6 +224,19 @@ def test_gradient_modifiers_are_compiled():
     both(STEPPERS["sgd"], make)
 
 
+def test_the_step_that_ran_last_says_what_is_kept():
+    net = network()
+    paths = "Norm.internals.x_hat", "Hidden.internals.H"
+    steps = {path: net.compile(keep=path) for path in paths}
+    for _ in range(2):
+        for path, step in steps.items():
+            step()
+            assert net.get(path).size
+            (other,) = set(steps) - {path}
+            with pytest.raises(ValidationError, match=other):
+                net.get(other)
+
+
 def test_two_steps_of_one_network():
     net, other = network(), network()
     steps = [net.compile(SgdStepper(0.1)), net.compile(MomentumStepper(0.1, 0.5))]

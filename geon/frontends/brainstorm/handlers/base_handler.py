@@ -218,7 +218,7 @@ class Handler(Describable):
         """Convolve images with filters (number, height, width, channels), and add the bias."""
         function = convolve(params.shape[1:3], padding, stride)
         key = "conv", params.shape[1:3], padding, tuple(stride)
-        arrays = [(inputs, "nhwc"), (params, _filters(params)), (bias.reshape(-1), "k")]
+        arrays = [(inputs, "nhwi"), (params, _filters(params)), (bias.reshape(-1), "c")]
         self._run(key, function, arrays, outputs)
 
     def conv2d_backward_batch(
@@ -236,7 +236,7 @@ class Handler(Describable):
         function = deriv_of(convolve(params.shape[1:3], padding, stride), 3)
         key = "conv_deriv", params.shape[1:3], padding, tuple(stride)
         bias = np.zeros(params.shape[0], self.dtype)
-        arrays = [(inputs, "nhwc"), (params, _filters(params)), (bias, "k"), (out_deltas, "nxyk")]
+        arrays = [(inputs, "nhwi"), (params, _filters(params)), (bias, "c"), (out_deltas, "nxyc")]
         found = [np.empty_like(array) for array in (inputs, params, bias)]
         self._run(key, function, arrays, found)
         for target, value in zip((in_deltas, params_deltas, bias_deltas), found, strict=True):
@@ -367,7 +367,7 @@ def _float_dtype(dtype: Any, what: str) -> str:
 
 def _filters(params: Any) -> list[Any]:
     """Return the axes of filters (number, height, width, channels)."""
-    return ["k", geon.Axis("r", params.shape[1]), geon.Axis("s", params.shape[2]), "c"]
+    return ["c", geon.Axis("r", params.shape[1]), geon.Axis("s", params.shape[2]), "i"]
 
 
 def _linear_deriv(handler: Handler) -> Callable[..., None]:

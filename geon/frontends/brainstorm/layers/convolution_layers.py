@@ -99,11 +99,11 @@ class _WindowLayer(Layer):
         return pair[0], pair[1]
 
 
-def as_images(x: Any) -> Any:
-    """Return a tensor over (T, B, height, width, channels) with features h, w and c."""
-    _, _, *features = x.axes
-    named = [geon.Axis(name, axis.length) for name, axis in zip("hwc", features, strict=True)]
-    return geon.cast_axes(x, [*list(x.axes)[:2], *named])
+def as_images(x: Any, features: str = "hwc") -> Any:
+    """Return a tensor over (T, B, height, width, channels) with features of these names."""
+    t, b, *lengths = x.axes
+    named = [geon.Axis(n, axis.length) for n, axis in zip(features, lengths, strict=True)]
+    return geon.cast_axes(x, [t, b, *named])
 
 
 class Convolution2DLayerImpl(_WindowLayer):
@@ -130,11 +130,11 @@ class Convolution2DLayerImpl(_WindowLayer):
         """Return the activation of the convolution plus the bias."""
         w, bias = buffers.parameters.values()
         w = geon.cast_axes(
-            w, [geon.Axis(name, axis.length) for name, axis in zip("krsc", w.axes, strict=True)]
+            w, [geon.Axis(name, axis.length) for name, axis in zip("crsi", w.axes, strict=True)]
         )
-        bias = geon.cast_axes(bias, [geon.Axis("k", bias.axes[0].length)])
+        bias = geon.cast_axes(bias, [geon.Axis("c", bias.axes[0].length)])
         convolution = convolve(self.kernel_size, self.padding, self.stride)
-        h = convolution(as_images(buffers.inputs.default), w, bias)
+        h = convolution(as_images(buffers.inputs.default, "hwi"), w, bias)
         return {"default": self.activation(h)}, {"H": h}
 
 

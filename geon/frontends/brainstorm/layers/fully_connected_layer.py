@@ -16,6 +16,8 @@ from ..utils import product
 from .base_layer import Layer, is_length
 from .symbols import Symbols, feature_axes
 
+IN = "in"  # the axis of all features of an input
+
 
 def FullyConnected(
     size: int | tuple[int, ...] | None = None, activation: str = "rel", name: str | None = None
@@ -73,15 +75,14 @@ class FullyConnectedLayerImpl(Layer):
     def forward(self, buffers: Symbols) -> Any:
         """Return the activation of the product plus the bias."""
         (x,), (w, bias) = buffers.inputs.values(), buffers.parameters.values()
-        inputs = [axis.prime for axis in feature_axes(x)]
-        x = geon.cast_axes(x, [*x.axes[:2], *inputs])
-        w = geon.cast_axes(w, [self.axis, geon.Axis("W", w.axes[1].length)])
-        w = (
-            geon.unflatten(w, "W", inputs)
-            if len(inputs) != 1
-            else geon.rename(w, {"W": inputs[0].name})
-        )
-        h = geon.dot(x, w, over=inputs) + bias
+        h = affine(x, w, bias, self.axis)
         if len(self.size) > 1:
             h = geon.unflatten(h, "F0", [geon.Axis(f"F{k}", n) for k, n in enumerate(self.size)])
         return {"default": self.activation(h)}, {"H": h}
+
+
+def affine(x: Any, weights: Any, bias: Any, units: geon.Axis) -> Any:
+    """Return x over (T, B, features) times weights over (units, inputs), plus the bias."""
+    first, *others = feature_axes(x)
+    x = geon.flatten(x, [first, *others], geon.Axis(IN)) if others else geon.rename(x, {first: IN})
+    return geon.dot(x, geon.cast_axes(weights, [units, x.axes[IN]]), over=[IN]) + bias

@@ -148,8 +148,8 @@ class LayerProgram:
         computation, read, written = self._forward
         if written:
             computation(
-                *[array_of(buffers, place) for place in read],
-                out=[array_of(buffers, place) for place in written],
+                *[buffers._place(*place) for place in read],
+                out=[buffers._place(*place) for place in written],
             )
 
     def run_backward(self, buffers: Any, fresh: Sequence[Place] = ()) -> None:
@@ -159,10 +159,10 @@ class LayerProgram:
         computation, read, written = self._backward
         if not written:
             return
-        targets = [array_of(buffers, place) for place in written]
+        targets = [buffers._place(*place) for place in written]
         direct = [place in fresh or place[0] == "internals" for place in written]
         values = computation(
-            *[array_of(buffers, place) for place in read],
+            *[buffers._place(*place) for place in read],
             out=[target if set_ else None for target, set_ in zip(targets, direct, strict=True)],
         )
         for target, value, set_ in zip(targets, values, direct, strict=True):
@@ -244,18 +244,3 @@ def without_names(tensor: Any) -> Any:
             names = [old[name] for name in names]
         tensor = inner
     return geon.reorder(tensor, names)
-
-
-def array_of(buffers: Any, place: Place) -> Any:
-    """Return the array of a buffer: its steps without the context, or the context alone."""
-    view, name = place
-    if view == "before":
-        outputs = buffers._array("outputs")
-        owner = outputs if name in outputs.keys() else buffers._array("internals")
-        size = owner._contexts[name]
-        array = owner._array(name)
-        return array[-1] if size == 1 else array[-size:]
-    owner = buffers._array(view)
-    size = owner._contexts.get(name)
-    array = owner._array(name)
-    return array[:-size] if size else array

@@ -14,8 +14,8 @@ import geon
 from ..structure.buffer_structure import BufferStructure
 from ..structure.construction import ConstructionWrapper
 from .base_layer import Layer, checked_size
-from .fully_connected_layer import activation_of
-from .symbols import Symbols, T, feature_axes
+from .fully_connected_layer import activation_of, affine
+from .symbols import Symbols, T
 
 OLD = "old"  # the axis of the units one step before
 GATES = "zifo"  # block input, input gate, forget gate, output gate
@@ -74,17 +74,11 @@ class _RecurrentLayer(Layer):
 
     def products(self, buffers: Symbols, names: Mapping[str, str]) -> dict[str, Any]:
         """Return the products of the input with each of these weights, plus their biases."""
-        x = buffers.inputs.default
-        inputs = [axis.prime for axis in feature_axes(x)]
-        x = geon.cast_axes(x, [*list(x.axes)[:2], *inputs])
-        if len(inputs) != 1:
-            x, inputs = geon.flatten(x, inputs, geon.Axis("in")), [geon.Axis("in")]
-        found = {}
-        for weights, bias in names.items():
-            w = buffers.parameters[weights]
-            w = geon.cast_axes(w, [self.units, geon.Axis(inputs[0].name, w.axes[1].length)])
-            found[weights] = geon.dot(x, w, over=[inputs[0].name]) + buffers.parameters[bias]
-        return found
+        p = buffers.parameters
+        return {
+            weights: affine(buffers.inputs.default, p[weights], p[bias], self.units)
+            for weights, bias in names.items()
+        }
 
     def recurrent(self, y: Any, weights: Any) -> Any:
         """Return the product of the units one step before with recurrent weights."""

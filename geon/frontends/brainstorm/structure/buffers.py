@@ -23,12 +23,13 @@ class BufferManager:
 
     def __init__(self, handler: Any, hubs: Sequence[Hub], layout: Layout) -> None:
         self.handler, self.hubs, self.layout = handler, list(hubs), layout
+        self.remembering = [number for number, hub in enumerate(self.hubs) if hub.context_size]
         self.time_size = self.batch_size = 0
         self.size = 0
         self.full_buffer: Any = None
         self.forward_size = 0
         self.buffers: list[Any] = []
-        self.hidden = False
+        self.shown: set[str] | None = None  # paths of the buffers that can be read, None for all
         self.unclear = True  # deltas and gradients were not cleared since the last resize
         self.views = BufferView([], [])
         self.resize(1, 1)
@@ -55,22 +56,20 @@ class BufferManager:
         """Return the vector of all parameters, which is the first hub."""
         return self.buffers[0]
 
-    def hide(self, shown: Iterable[str]) -> None:
+    def hide(self, shown: set[str]) -> None:
         """Refuse to show buffers but those of these paths, until ``show``."""
-        if self.hidden:
-            return
-        shown = set(shown)
+        self.show()
         _hide(self.views, self.layout, shown, "")
-        self.hidden = True
+        self.shown = shown
 
     def show(self) -> None:
         """Show all buffers."""
-        if self.hidden:
+        if self.shown is not None:
             self._show()
 
     def _show(self) -> None:
         create_buffer_views_from_layout(self.layout, self.buffers, self.hubs, self.views)
-        self.hidden = False
+        self.shown = None
 
     def _lay_out(self) -> None:
         """Allocate what is missing, slice it into hubs, and adjust the views."""
@@ -142,9 +141,9 @@ class BufferManager:
 
     def clear_context(self) -> None:
         """Set the steps before the first one to zero."""
-        for hub, array in zip(self.hubs, self.buffers, strict=True):
-            if hub.context_size:
-                self.handler.fill(array[-hub.context_size :], 0.0)
+        for number in self.remembering:
+            array, size = self.buffers[number], self.hubs[number].context_size
+            self.handler.fill(array[-size:], 0.0)
 
 
 def _hide(view: BufferView, layout: Layout, shown: set[str], path: str) -> None:

@@ -13,7 +13,7 @@ import geon
 
 from ....op_graph.transforms.functionalize import substitute
 from ..errors import NetworkValidationError
-from ..layers.layer_program import LayerGraph, array_of, context_of, without_names
+from ..layers.layer_program import LayerGraph, context_of, without_names
 from ..layers.symbols import T, axes_of
 from ..value_modifiers import GradientModifier
 from .buffer_structure import BufferStructure
@@ -69,7 +69,7 @@ class CompiledStep:
         self.known: dict[Any, Any] = {}
         self.stored: list[tuple[Any, Any]] = []  # variables, each with a function to its array
         self.shared: list[Any] = []
-        self.first: list[tuple[Any, Any]] = []  # the first variable and its array
+        self.bound: Any = None  # the layout for which ``values`` and ``out`` are the arrays
         self.is_on_device = False
         self._build()
 
@@ -82,14 +82,16 @@ class CompiledStep:
         manager = net.begin_compiled_step(self)
         manager.clear_context() if context is None else manager.apply_context(context)
         self._upload()
-        values = [value() for _, value in self.given]
-        if self.stepper is not None:
-            values += self.stepper.begin_step()
-        out = [array() for _, array in self.results]
-        self.computation(*values, out=[*out, *[None] * self.effects])
-        for layer in net.layers.values():
-            layer.trained_last = True
-        manager.hide(self.shown)
+        if self.bound is not net.views._places:  # new with each layout
+            self.bound = net.views._places
+            self.values = [value() for _, value in self.given]
+            self.out = [*[array() for _, array in self.results], *[None] * self.effects]
+        numbers = () if self.stepper is None else self.stepper.begin_step()
+        self.computation(*self.values, *numbers, out=self.out)
+        if manager.shown is not self.shown:
+            manager.hide(self.shown)
+            for layer in net.layers.values():
+                layer.trained_last = True
 
     def _known(self, tensor: Any) -> Any:
         """Return a tensor of the variables, from one of the placeholders of parameters."""
@@ -138,7 +140,7 @@ class CompiledStep:
         return leaf
 
     def _view(self, layer: str, view: str, name: str) -> Any:
-        return lambda: array_of(self.net.views[layer], (view, name))
+        return lambda: self.net.views._array(layer)._place(view, name)
 
     def _build(self) -> None:
         net = self.net
@@ -370,15 +372,13 @@ class CompiledStep:
         now = [self.net.views.parameters]
         now += [] if self.stepper is None else self.stepper.state.values()
         same = len(now) == len(self.shared) and all(map(is_, now, self.shared))
-        # What is shared already is shared again in part, which says that it may have changed.
-        if same or not self.stored:
-            for variable, array in self.first:
-                self.transformer.share(variable, array)
+        if same and self.effects:
             return
-        arrays = [(variable, array()) for variable, array in self.stored]
-        for variable, array in arrays:
-            self.transformer.share(variable, array)
-        self.shared, self.first = now, arrays[:1]
+        # Sharing one variable again says that all may have changed. A step that writes them keeps
+        # nothing that was computed from them.
+        self.shared = now
+        for variable, array in self.stored[:1] if same else self.stored:
+            self.transformer.share(variable, array())
 
     def download(self) -> None:
         """Copy parameters and the stepper's vectors from a device, if they changed there."""

@@ -83,6 +83,7 @@ class Network(Seedable):
         for layer in layers.values():
             layer.set_handler(self.handler)
         self._step: CompiledStep | None = None
+        self._provided: tuple[dict[str, tuple[int, ...]], bool] | None = None  # checked last
         self._begin_state()
 
     @property
@@ -209,10 +210,20 @@ class Network(Seedable):
         ``NetworkValidationError`` for a name or a shape that does not fit, and, with
         ``all_inputs``, for a missing name.
         """
+        provided = {name: np.shape(array) for name, array in data.items()}, all_inputs
+        if provided != self._provided:
+            self._resize_for(*provided)
+            self._provided = provided
+        views = self.views["Input"].outputs
+        for name, array in data.items():
+            self.handler.set_from_numpy(views[name], array)
+
+    def _resize_for(self, given: Mapping[str, tuple[int, ...]], all_inputs: bool) -> None:
+        """Check the shapes of external data, and resize the buffers to them."""
         shapes = self.layers["Input"].out_shapes
-        unknown = sorted(set(data) - set(shapes))
-        missing = sorted(set(shapes) - set(data)) if all_inputs else []
-        if unknown or missing or not data:
+        unknown = sorted(set(given) - set(shapes))
+        missing = sorted(set(shapes) - set(given)) if all_inputs else []
+        if unknown or missing or not given:
             said = f"not {', '.join(map(repr, unknown))}" if unknown else "and some are missing: "
             raise NetworkValidationError(
                 f"the layer Input has the outputs {', '.join(map(repr, shapes))}, {said}"
@@ -220,32 +231,31 @@ class Network(Seedable):
                 "all_inputs=False for a part"
             )
         sizes: dict[str, tuple[int, str]] = {}
-        for name, array in data.items():
-            _check_data(name, np.shape(array), shapes[name], sizes)
+        for name, shape in given.items():
+            _check_data(name, shape, shapes[name], sizes)
         self._buffers.resize(
             sizes.get("T", (self.time_size, ""))[0], sizes.get("B", (self.batch_size, ""))[0]
         )
-        views = self.views["Input"].outputs
-        for name, array in data.items():
-            self.handler.set_from_numpy(views[name], array)
 
     def forward_pass(self, training_pass: bool = False, context: Any = None) -> None:
         """Compute all outputs and internals; begin with a context of ``get_context``, if given."""
         self._buffers.show()
         self._buffers.clear_context() if context is None else self.apply_context(context)
-        for name, layer in list(self.layers.items())[1:]:
+        views = self.buffer
+        for name, layer in self.layers.items():
             for sink, sources in self._copies.get(name, ()):
                 if ".inputs." in sink:
                     for part, source in self._parts(sink, sources):
                         self.handler.copy_to(source, part)
-            layer.forward_pass(self.buffer[name], training_pass)
+            layer.forward_pass(views[name], training_pass)
 
     def backward_pass(self) -> None:
         """Compute all deltas and gradients for the last forward pass, then modify the gradients."""
         self._buffers.show()
         self._buffers.clear_backward_buffers(self._cleared)
-        for name, layer in reversed(list(self.layers.items())[1:]):
-            view = self.buffer[name]
+        views = self.buffer
+        for name, layer in reversed(self.layers.items()):
+            view = views[name]
             if layer.is_derived:
                 layer.program(layer.trained_last).run_backward(view, self._fresh[name])
             else:

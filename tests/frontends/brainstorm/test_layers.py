@@ -27,6 +27,7 @@ TARGETS = {"default": (3,), "targets": (3,)}
 USUAL = [
     case("FullyConnected", size=3, activation="tanh"),
     case("FullyConnected", (2, 3, 2), size=2, activation="sigmoid"),
+    case("FullyConnected", ("T", "B"), size=2),
     case("Convolution2D", IMAGE, num_filters=2, kernel_size=(3, 2), activation="tanh"),
     case("Convolution2D", IMAGE, num_filters=1, kernel_size=3, stride=2, padding=1),
     case("Pooling2D", IMAGE, kernel_size=(2, 2), stride=(2, 2)),

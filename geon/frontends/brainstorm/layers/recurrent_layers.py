@@ -12,59 +12,23 @@ from typing import Any
 import geon
 
 from ..structure.buffer_structure import BufferStructure
-from ..structure.construction import ConstructionWrapper
-from .base_layer import Layer, checked_size
-from .fully_connected_layer import activation_of, affine
+from .arguments import SIZE, activation_of
+from .base_layer import Layer, constructor
+from .fully_connected_layer import affine
 from .symbols import Symbols, T
 
 OLD = "old"  # the axis of the units one step before
 GATES = "zifo"  # block input, input gate, forget gate, output gate
 
 
-def Recurrent(size: int, activation: str = "tanh", name: str | None = None) -> ConstructionWrapper:
-    """``size`` units, each connected with all features of the input and with all units before."""
-    return ConstructionWrapper.create(
-        RecurrentLayerImpl, name=name, size=size, activation=activation
-    )
-
-
-def Lstm(size: int, activation: str = "tanh", name: str | None = None) -> ConstructionWrapper:
-    """``size`` long short-term memory cells with peepholes.
-
-    S. Hochreiter and J. Schmidhuber, "Long short-term memory", 1997; F. Gers and J. Schmidhuber,
-    "Recurrent nets that time and count", 2000.
-    """
-    return ConstructionWrapper.create(LstmLayerImpl, name=name, size=size, activation=activation)
-
-
-def Clockwork(size: int, activation: str = "tanh", name: str | None = None) -> ConstructionWrapper:
-    """Recurrent units that change only in steps that are a multiple of their ``timing``.
-
-    J. Koutnik et al., "A clockwork RNN", ICML 2014.
-    """
-    return ConstructionWrapper.create(
-        ClockworkLayerImpl, name=name, size=size, activation=activation
-    )
-
-
-def ClockworkLstm(
-    size: int, activation: str = "tanh", name: str | None = None
-) -> ConstructionWrapper:
-    """Long short-term memory cells that change only in multiples of their ``timing``."""
-    return ConstructionWrapper.create(
-        ClockworkLstmLayerImpl, name=name, size=size, activation=activation
-    )
-
-
 class _RecurrentLayer(Layer):
     """Base of layers that are a loop over steps."""
 
-    expected_kwargs = {"size", "activation"}
+    size, activation = SIZE, activation_of("tanh")
     has_clock = False
 
     def begin(self, in_shapes: Any) -> tuple[int, int]:
-        """Check the arguments; return the numbers of units and of features."""
-        self.size, self.activation = checked_size(self, "size"), activation_of(self, "tanh")
+        """Return the numbers of units and of features."""
         self.units, self.old = geon.Axis("F0", self.size), geon.Axis(OLD, self.size)
         return self.size, in_shapes["default"].feature_size
 
@@ -94,7 +58,10 @@ class _RecurrentLayer(Layer):
 
 
 class RecurrentLayerImpl(_RecurrentLayer):
-    """See ``Recurrent``: the internal Ha is before the activation."""
+    """``size`` units, each connected with all features of the input and with all units before.
+
+    The internal Ha is before the activation.
+    """
 
     def setup(self, kwargs: Any, in_shapes: Any) -> Any:
         """Return the shapes of W, R, bias and internals."""
@@ -132,17 +99,21 @@ class RecurrentLayerImpl(_RecurrentLayer):
 
 
 class ClockworkLayerImpl(RecurrentLayerImpl):
-    """See ``Clockwork``: the parameter ``timing`` has no gradient."""
+    """Recurrent units that change only in steps that are a multiple of their ``timing``.
+
+    The parameter ``timing`` has no gradient. J. Koutnik et al., "A clockwork RNN", ICML 2014.
+    """
 
     has_clock = True
     computes_no_gradients_for = ("timing",)
 
 
 class LstmLayerImpl(_RecurrentLayer):
-    """See ``Lstm``.
+    """``size`` long short-term memory cells with peepholes.
 
     Z, I, F, O are the block input and the gates, with a before and b after the activation. Ca is
-    the state of the cells, Cb its activation.
+    the state of the cells, Cb its activation. S. Hochreiter and J. Schmidhuber, "Long short-term
+    memory", 1997; F. Gers and J. Schmidhuber, "Recurrent nets that time and count", 2000.
     """
 
     def setup(self, kwargs: Any, in_shapes: Any) -> Any:
@@ -211,7 +182,16 @@ LSTM_VALUES = ("Za", "Zb", "Ia", "Ib", "Fa", "Fb", "Oa", "Ob", "Ca", "Cb")
 
 
 class ClockworkLstmLayerImpl(LstmLayerImpl):
-    """See ``ClockworkLstm``: the parameter ``timing`` has no gradient."""
+    """Long short-term memory cells that change only in multiples of their ``timing``.
+
+    The parameter ``timing`` has no gradient.
+    """
 
     has_clock = True
     computes_no_gradients_for = ("timing",)
+
+
+Recurrent = constructor(RecurrentLayerImpl)
+Lstm = constructor(LstmLayerImpl)
+Clockwork = constructor(ClockworkLayerImpl)
+ClockworkLstm = constructor(ClockworkLstmLayerImpl)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -213,6 +213,7 @@ class LayerProgram:
                 kept = from_buffer(self._leaf(view, name, shapes[name]), value)
                 if kept is not None:
                     known[value] = kept
+        known |= stored_steps(found, known, graph.probes.values())
         known |= graph.zeros_for_probes()
         results = {}
         for (place, op), value in zip(by.items(), found, strict=True):
@@ -222,6 +223,75 @@ class LayerProgram:
                 value = as_buffer(value, layer.internal_shapes[name], f"{layer.described}: {name}")
             results[place] = geon.reorder(value, op.axes) if view != "internals" else value
         return results
+
+
+def stored_steps(
+    values: Sequence[Any], stored: Mapping[Op, Any], probes: Iterable[Op]
+) -> dict[Op, Op]:
+    """Return the results of loops that ``values`` read, in terms of stored results of these loops.
+
+    The derivative of a loop runs it again with more results: values of its steps, and carries
+    before each step. Most of them follow from what is stored.
+    """
+    zeros = set(probes)
+    loops: dict[tuple[int, ...], dict[int, Any]] = {}  # numbers of stored results, by arguments
+    for op, kept in stored.items():
+        if op.primitive.name == "region_result":
+            loops.setdefault(tuple(map(id, op.args[0].args)), {})[op.attrs.number] = kept
+    found: dict[Op, Op] = {}
+    for op in post_order(values):
+        if op.primitive.name == "region_result" and op.args[0].primitive.name == "scan":
+            loop = op.args[0]
+            kept = loops.get(tuple(map(id, loop.args)), {})
+            if kept and not loop.attrs.reverse:
+                value = _Steps(loop, kept, zeros).all_of(loop.attrs.body.results[op.attrs.number])
+                if value is not None:
+                    found[op] = geon.reorder(value, op.axes)
+    return found
+
+
+class _Steps:
+    """Values of the body of a loop in all of its steps, from stored results by their number."""
+
+    def __init__(self, loop: Op, stored: Mapping[int, Any], zeros: set[Op]) -> None:
+        self.loop, self.stored, self.axis = loop, stored, loop.attrs.axis
+        self.results, self.parameters = loop.attrs.body.results, loop.attrs.body.parameters
+        pairs = zip(self.parameters, loop.args, strict=False)
+        self.zeros = {parameter for parameter, arg in pairs if arg in zeros}
+        self.known: dict[Op, Any] = {}
+
+    def all_of(self, value: Op) -> Any:
+        """Return a value in all steps; None if it does not follow from what is stored."""
+        if value not in self.known:
+            self.known[value] = self._made(value)
+        return self.known[value]
+
+    def _result(self, value: Op) -> Any:
+        """Return the stored result that is a value, or a value plus a probe, which is zero."""
+        for number, kept in self.stored.items():
+            result = self.results[number]
+            is_sum = result.primitive.name == "add" and result.args[1] in self.zeros
+            if result is value or (is_sum and result.args[0] is value):
+                return kept
+        return None
+
+    def _made(self, value: Op) -> Any:
+        found = self._result(value)
+        if found is not None or value.primitive.name == "constant":
+            return value if found is None else found
+        for number in range(self.loop.attrs.carries):
+            later = self._result(self.results[number])
+            if self.parameters[number] is value and later is not None:
+                first = geon.expand(self.loop.args[number], geon.Axis(self.axis.name, 1))
+                return geon.concat([first, later[{self.axis: slice(None, -1)}]], self.axis.name)
+        args = [self.all_of(arg) for arg in value.args]
+        if not args or any(arg is None for arg in args):
+            return None
+        if value.primitive.name == "rename":
+            names = zip(value.args[0].axes.names, value.axes.names, strict=True)
+            return geon.rename(args[0], dict(names))
+        is_plain = value.primitive.kind == "elementwise" and not value.attrs
+        return value.primitive.apply(*args) if is_plain else None
 
 
 def context_of(structure: BufferStructure) -> list[geon.Axis]:

@@ -56,6 +56,10 @@ class _RecurrentLayer(Layer):
         steps = geon.broadcast(step, [T, self.units])
         return geon.equal(geon.mod(steps, geon.broadcast(timing, [T, self.units])), 0)
 
+    def held(self, active: Any, new: Any, old: Any) -> Any:
+        """Return new values of the units that are active in a step, old ones of the others."""
+        return geon.reorder(geon.where(active, new, old), old.axes) if self.has_clock else new
+
 
 class RecurrentLayerImpl(_RecurrentLayer):
     """``size`` units, each connected with all features of the input and with all units before.
@@ -82,16 +86,12 @@ class RecurrentLayerImpl(_RecurrentLayer):
         """Return the units of all steps."""
         x = self.products(buffers, {"W": "bias"})["W"]
         xs = [x, buffers.probe("Ha"), buffers.probe("Hb")]
-        if self.has_clock:
-            xs.append(self.is_active(buffers))
+        xs.append(self.is_active(buffers) if self.has_clock else None)
         weights = buffers.parameters.R
 
         def step(y: Any, xs: Any) -> Any:
             h = xs[0] + self.recurrent(y, weights) + xs[1]
-            new = self.activation(h)
-            if self.has_clock:
-                new = geon.where(xs[3], new, y)
-            new = new + xs[2]
+            new = self.held(xs[3], self.activation(h), y) + xs[2]
             return new, {"y": new, "Ha": h}
 
         _, values = geon.scan(step, buffers.before.default, xs, over=T, name=self.name)
@@ -142,9 +142,8 @@ class LstmLayerImpl(_RecurrentLayer):
         xs = {
             "x": self.products(buffers, {f"W{gate}": f"b{gate}" for gate in GATES}),
             "probe": {name: buffers.probe(name) for name in LSTM_VALUES},
+            "active": self.is_active(buffers) if self.has_clock else None,
         }
-        if self.has_clock:
-            xs["active"] = self.is_active(buffers)
 
         def step(carry: Any, xs: Any) -> Any:
             y, cell = carry
@@ -163,14 +162,9 @@ class LstmLayerImpl(_RecurrentLayer):
                 return keep(f"{name.upper()}b", function(before))
 
             z, i, f = gate("z"), gate("i", cell), gate("f", cell)
-            new_cell = i * z + f * cell
-            if self.has_clock:
-                new_cell = geon.where(xs["active"], new_cell, cell)
-            new_cell = keep("Ca", new_cell)
+            new_cell = keep("Ca", self.held(xs["active"], i * z + f * cell, cell))
             o = gate("o", new_cell)
-            new = o * keep("Cb", self.activation(new_cell))
-            if self.has_clock:
-                new = geon.where(xs["active"], new, y)
+            new = self.held(xs["active"], o * keep("Cb", self.activation(new_cell)), y)
             return (new, new_cell), {"y": new, **values}
 
         before = buffers.before

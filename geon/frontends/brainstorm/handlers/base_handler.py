@@ -19,6 +19,7 @@ from ....errors import ArgumentError
 from ..describable import Describable
 from ..errors import ValidationError
 from ..randomness import RandomState
+from .device_copies import DeviceCopies
 from .operations import ACTIVATIONS, ELEMENTWISE, NUMBERS, convolve, deriv_of, pool
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"  # names of axes, in order
@@ -28,10 +29,11 @@ class Handler(Describable):
     """Arrays and operations of a transformer; the arrays are NumPy's, of one dtype.
 
     ``rnd`` is the source of random numbers, also of the seeds of layers. ``transformer`` compiles
-    operations and passes, each when it is first used; give one to choose its options.
+    operations and passes, each when it is first used; give one to choose its options. If that
+    computes on a device, ``on_device`` has the values that passes of layers left there.
     """
 
-    __undescribed__ = {"context": 0, "rnd": None, "array_type": np.ndarray, "_made": {}}
+    __undescribed__ = {"context": 0, "rnd": None, "array_type": np.ndarray}
     __default_values__ = {"dtype": "float32"}
     transformer_name: ClassVar[str] = "numpy"
     add_tt: Callable[..., None]  # one of the methods that the rows of ELEMENTWISE become
@@ -49,6 +51,7 @@ class Handler(Describable):
         self.rnd = RandomState()
         self._made: dict[Any, Any] = {}
         self._transformer = None
+        self.on_device = DeviceCopies(self)
         act, deriv = {"linear": self.copy_to}, {"linear": _linear_deriv(self)}
         for name in ACTIVATIONS:
             act[name], deriv[name] = getattr(self, name), getattr(self, f"{name}_deriv")

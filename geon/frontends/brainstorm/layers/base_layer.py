@@ -120,10 +120,12 @@ class Layer:
         """Compute outputs and internals from inputs and parameters, in their buffers."""
         self.trained_last = bool(training_pass)
         self.program(self.trained_last).run_forward(buffers)
+        self.handler.on_device.release_all()
 
     def backward_pass(self, buffers: Any) -> None:
         """Add to input deltas and gradients what follows from the output deltas."""
         self.program(self.trained_last).run_backward(buffers)
+        self.handler.on_device.release_all()
 
     def program(self, training: bool) -> LayerProgram:
         """Return the compiled passes, with the handler's transformer."""

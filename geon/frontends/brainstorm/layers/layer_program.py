@@ -111,7 +111,7 @@ class LayerProgram:
             lambda: geon.Random(handler.rnd.generate_seed()),
         )
         self._forward: tuple[Any, list[Place], list[Place]] | None = None
-        self._backward: tuple[Any, list[Place], list[Place]] | None = None
+        self._backward: dict[Any, tuple[Any, list[Place], list[Place]]] = {}  # by what is set
 
     def _placeholders(self, view: str, shapes: Mapping[str, BufferStructure]) -> dict[str, Leaf]:
         return {name: self._leaf(view, name, structure) for name, structure in shapes.items()}
@@ -132,8 +132,16 @@ class LayerProgram:
                 read[place] = leaf
                 known |= {axis.name for axis in leaf.axes}
         values = [without_names(value) for value in results.values()]
-        made = self.handler.transformer.computation(values, *read.values())
+        made = self.handler.transformer.computation(values, *read.values(), on_device=True)
         return made, list(read), list(results)
+
+    def _run(self, made: Any, buffers: Any) -> None:
+        computation, *places = made
+        read, written = ([buffers._place(*place) for place in each] for each in places)
+        if written and self.handler.transformer.memory.on_host:
+            computation(*read, out=written)
+        elif written:
+            self.handler.on_device.run(computation, read, written)
 
     def run_forward(self, buffers: Any) -> None:
         """Compute the outputs and internals."""
@@ -145,29 +153,23 @@ class LayerProgram:
             self._forward = self._compile(
                 {place: substitute(value, known) for place, value in results.items()}
             )
-        computation, read, written = self._forward
-        if written:
-            computation(
-                *[buffers._place(*place) for place in read],
-                out=[buffers._place(*place) for place in written],
-            )
+        self._run(self._forward, buffers)
 
     def run_backward(self, buffers: Any, fresh: Sequence[Place] = ()) -> None:
         """Add to input deltas and gradients, or set those in ``fresh``, and set deltas inside."""
-        if self._backward is None:
-            self._backward = self._compile(self._derivatives())
-        computation, read, written = self._backward
-        if not written:
-            return
-        targets = [buffers._place(*place) for place in written]
-        direct = [place in fresh or place[0] == "internals" for place in written]
-        values = computation(
-            *[buffers._place(*place) for place in read],
-            out=[target if set_ else None for target, set_ in zip(targets, direct, strict=True)],
-        )
-        for target, value, set_ in zip(targets, values, direct, strict=True):
-            if not set_:
-                np.add(target, value, out=target)
+        key = tuple(fresh)
+        if key not in self._backward:
+            results = self._derivatives()
+            for place, value in results.items():
+                if place not in fresh and place[0] != "internals":
+                    results[place] = value + self._leaf(*place, self._structure(place))
+            self._backward[key] = self._compile(results)
+        self._run(self._backward[key], buffers)
+
+    def _structure(self, place: Place) -> BufferStructure:
+        view, name = place
+        shapes = self.layer.in_shapes if view == "input_deltas" else self.layer.parameter_shapes
+        return shapes[name]
 
     def _derivatives(self) -> dict[Place, Any]:
         """Return the derivatives of the outputs, with the deltas of outputs as seeds."""
@@ -253,7 +255,7 @@ def stored_steps(
 class _Steps:
     """Values of the body of a loop in all of its steps, from stored results by their number."""
 
-    def __init__(self, loop: Op, stored: Mapping[int, Any], zeros: set[Op]) -> None:
+    def __init__(self, loop: Any, stored: Mapping[int, Any], zeros: set[Op]) -> None:
         self.loop, self.stored, self.axis = loop, stored, loop.attrs.axis
         self.results, self.parameters = loop.attrs.body.results, loop.attrs.body.parameters
         pairs = zip(self.parameters, loop.args, strict=False)
@@ -275,7 +277,7 @@ class _Steps:
                 return kept
         return None
 
-    def _made(self, value: Op) -> Any:
+    def _made(self, value: Any) -> Any:
         found = self._result(value)
         if found is not None or value.primitive.name == "constant":
             return value if found is None else found

@@ -43,6 +43,7 @@ class BufferManager:
 
     def set_handler(self, handler: Any) -> BufferView:
         """Move the buffers to another handler."""
+        self.handler.on_device.release_all()
         old, self.handler = self.buffers, handler
         self.size, self.full_buffer = 0, None
         kept = [np.array(array) for array in old]
@@ -73,6 +74,7 @@ class BufferManager:
 
     def _lay_out(self) -> None:
         """Allocate what is missing, slice it into hubs, and adjust the views."""
+        self.handler.on_device.release_all()
         step = ALIGNMENT // np.dtype(self.handler.dtype).itemsize
         offsets, end, self.forward_size = [], 0, 0
         for hub in self.hubs:
@@ -112,6 +114,8 @@ class BufferManager:
         if hubs is None or self.unclear:
             hubs = [number for number, hub in enumerate(self.hubs) if hub.is_backward_only]
         self.unclear = False
+        hubs = list(hubs)
+        self.handler.on_device.release([self.buffers[number] for number in hubs])
         for number in hubs:
             self.handler.fill(self.buffers[number], 0.0)
 
@@ -126,6 +130,7 @@ class BufferManager:
         found: list[Any] = []
         for hub, array in zip(self.hubs, self.buffers, strict=True):
             if hub.context_size and not hub.is_backward_only:
+                self.handler.on_device.write_back([array])
                 whole = np.array(array)
                 steps = np.concatenate([whole[self.time_size :], whole[: self.time_size]])
                 found.append(steps[-hub.context_size :])
@@ -137,13 +142,15 @@ class BufferManager:
         """Set the steps before the first one to those of ``get_context``."""
         for hub, array, value in zip(self.hubs, self.buffers, context, strict=True):
             if value is not None:
+                self.handler.on_device.release([array[-hub.context_size :]])
                 self.handler.set_from_numpy(array[-hub.context_size :], value)
 
     def clear_context(self) -> None:
         """Set the steps before the first one to zero."""
         for number in self.remembering:
-            array, size = self.buffers[number], self.hubs[number].context_size
-            self.handler.fill(array[-size:], 0.0)
+            context = self.buffers[number][-self.hubs[number].context_size :]
+            self.handler.on_device.release([context])
+            self.handler.fill(context, 0.0)
 
 
 def _hide(view: BufferView, layout: Layout, shown: set[str], path: str) -> None:

@@ -101,8 +101,8 @@ class Network(Seedable):
     @property
     def buffer(self) -> BufferView:
         """Return the live views of the memory."""
-        if self._step is not None:
-            self._step.download()
+        self._download()
+        self.handler.on_device.release_all()
         return self.views
 
     @property
@@ -125,12 +125,14 @@ class Network(Seedable):
 
         Raises ``PathError``, a ``KeyError``, if there is none, or if it is a view of several.
         """
-        found = self.buffer[buffer_path]
+        self._download()
+        found = self.views[buffer_path]
         if isinstance(found, BufferView):
             raise PathError(
                 f"{buffer_path!r} is a view of several buffers; name one: "
                 f"{', '.join(found.keys()) or 'it is empty'}"
             )
+        self.handler.on_device.write_back([found])
         return self.handler.get_numpy_copy(found)
 
     def get_input(self, input_name: str) -> Any:
@@ -157,24 +159,25 @@ class Network(Seedable):
             found.setdefault(sink.split(".")[0], []).append((sink, sources))
         return found
 
-    def _fresh_places(self) -> dict[str, list[Place]]:
+    def _fresh_places(self) -> dict[str, tuple[Place, ...]]:
         """Return the deltas and gradients of each layer that nothing wrote before in a pass.
 
         The layer sets these in its backward pass instead of adding to them.
         """
         written: dict[int, list[tuple[int, int]]] = {}
-        fresh: dict[str, list[Place]] = {}
+        fresh: dict[str, tuple[Place, ...]] = {}
         for name, layer in reversed(self.layers.items()):
             entries = self.layout[name]
-            fresh[name] = [("gradients", each) for each in layer.parameter_shapes]
+            own = [("gradients", each) for each in layer.parameter_shapes]
             for entry, described in entries["input_deltas"].items():
                 if entry[0] == "@":
                     continue
                 start, stop = described["@slice"]
                 before = written.setdefault(described["@hub"], [])
                 if all(stop <= low or high <= start for low, high in before):
-                    fresh[name].append(("input_deltas", entry))
+                    own.append(("input_deltas", entry))
                 before.append((start, stop))
+            fresh[name] = tuple(own)
             for sink, sources in self._copies.get(name, ()):
                 for path in sources if ".input_deltas." in sink else ():
                     described = layout_entry(self.layout, path)
@@ -215,6 +218,7 @@ class Network(Seedable):
             self._resize_for(*provided)
             self._provided = provided
         views = self.views["Input"].outputs
+        self.handler.on_device.release([views[name] for name in data])
         for name, array in data.items():
             self.handler.set_from_numpy(views[name], array)
 
@@ -239,26 +243,42 @@ class Network(Seedable):
 
     def forward_pass(self, training_pass: bool = False, context: Any = None) -> None:
         """Compute all outputs and internals; begin with a context of ``get_context``, if given."""
-        self._buffers.show()
+        views = self._begin_pass()
         self._buffers.clear_context() if context is None else self.apply_context(context)
-        views = self.buffer
-        for name, layer in self.layers.items():
+        for name, layer in list(self.layers.items())[1:]:
             for sink, sources in self._copies.get(name, ()):
                 if ".inputs." in sink:
                     for part, source in self._parts(sink, sources):
                         self.handler.copy_to(source, part)
-            layer.forward_pass(views[name], training_pass)
+            if layer.is_derived:
+                layer.trained_last = bool(training_pass)
+                layer.program(layer.trained_last).run_forward(views[name])
+            else:
+                self.handler.on_device.release_all()
+                layer.forward_pass(views[name], training_pass)
+
+    def _download(self) -> None:
+        """Fetch what a compiled step left on a device."""
+        if self._step is not None:
+            self._step.download()
+
+    def _begin_pass(self) -> BufferView:
+        """Return the views for a pass; arrays that the host may have written count as new."""
+        self._buffers.show()
+        self._download()
+        self.handler.on_device.forget_read()
+        return self.views
 
     def backward_pass(self) -> None:
         """Compute all deltas and gradients for the last forward pass, then modify the gradients."""
-        self._buffers.show()
+        views = self._begin_pass()
         self._buffers.clear_backward_buffers(self._cleared)
-        views = self.buffer
-        for name, layer in reversed(self.layers.items()):
+        for name, layer in reversed(list(self.layers.items())[1:]):
             view = views[name]
             if layer.is_derived:
                 layer.program(layer.trained_last).run_backward(view, self._fresh[name])
             else:
+                self.handler.on_device.release_all()
                 layer.backward_pass(view)
             for sink, sources in self._copies.get(name, ()):
                 if ".input_deltas." in sink:
@@ -282,9 +302,9 @@ class Network(Seedable):
 
     def begin_compiled_step(self, step: CompiledStep) -> BufferManager:
         """Return the memory for a compiled step, which has the parameters from now on."""
+        self.handler.on_device.release_all()
         if self._step is not step:
-            if self._step is not None:
-                self._step.download()
+            self._download()
             self._step = step
         return self._buffers
 
@@ -300,11 +320,15 @@ class Network(Seedable):
 
     def get_loss_values(self) -> OrderedDict[str, float]:
         """Return ``total_loss``, and the loss of each layer Loss."""
-        losses = {
-            name: float(self.handler.get_numpy_copy(self.views[name].outputs.loss)[0])
-            for name in self.loss_layers
-        }
+        losses = {name: float(self.get(f"{name}.outputs.loss")[0]) for name in self.loss_layers}
         return OrderedDict([("total_loss", float(sum(losses.values()))), *losses.items()])
+
+    def vectors(self) -> tuple[Any, Any]:
+        """Return the live vectors of parameters and gradients, for a stepper to read and write."""
+        self._download()
+        found = self.views.parameters, self.views.gradients
+        self.handler.on_device.release(found)
+        return found
 
     def get_context(self) -> list[Any]:
         """Return the last steps of all buffers with a context, for the next ``forward_pass``."""

@@ -105,7 +105,7 @@ class TrainingStepper(Describable):
 
     def run(self) -> Any:
         """Make one step with the data that the network has."""
-        parameters, numbers, state = self.net.buffer.parameters, self.begin_step(), self.state
+        (parameters, _), numbers, state = self.net.vectors(), self.begin_step(), self.state
         ahead = self._computation("look_ahead")
         base = parameters
         if ahead is not None:
@@ -116,7 +116,8 @@ class TrainingStepper(Describable):
         if self.carry_context:
             self.context = self.net.get_context()
         self.net.backward_pass()
-        gradients, new = self.net.buffer.gradients, [self.net.buffer.parameters, *state.values()]
+        parameters, gradients = self.net.vectors()
+        new = [parameters, *state.values()]
         update = self._computation("update")
         if isinstance(update, InPlace):
             update(new, gradients, numbers)

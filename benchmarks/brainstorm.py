@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,14 @@ def brainstorm_steps(end: Callable[[Any], Any], shape: tuple[int, ...], x: Any, 
         net.initialize({"default": initializers.DenseSqrtFanIn(), "fallback": 0}, seed=0)
         stepper = SgdStepper(RATE)
         stepper.start(net)
-        run = stepper.run if way == "inspectable" else net.compile(stepper)
+        data = {"default": x[None], "targets": t[None, :, None]}
+        if way == "compiled":
+            found[way] = partial(net.compile(stepper), data=data)
+            continue
 
-        def step(net: Any = net, run: Any = run) -> None:
-            net.provide_external_data({"default": x[None], "targets": t[None, :, None]})
-            run()
+        def step(net: Any = net, stepper: Any = stepper, data: Any = data) -> None:
+            net.provide_external_data(data)
+            stepper.run()
 
         found[way] = step
     return found

@@ -50,6 +50,8 @@ class CompiledStep:
         kept = self._kept_paths([keep] if isinstance(keep, str) else keep)
         self.kept = [path for path in kept if path not in always]
         self.shown = self._shown_paths(always | set(self.kept))
+        of_input = {path for path in always if path.startswith("Input.")}
+        self.shown_without_data = self._shown_paths((always | set(self.kept)) - of_input)
         self._begin()
 
     def _begin(self) -> None:
@@ -73,9 +75,16 @@ class CompiledStep:
         self.is_on_device = False
         self._build()
 
-    def __call__(self, context: Any = None) -> None:
-        """Make a step with the network's data, from a context of ``net.get_context`` if given."""
+    def __call__(self, context: Any = None, data: Mapping[str, Any] | None = None) -> None:
+        """Make a step, from a context of ``net.get_context`` if given.
+
+        It reads the data that ``net.provide_external_data`` copied to the network; or ``data``,
+        arrays over (T, B, ...) by name, where they lie. Then the buffers of ``Input`` are not
+        stored.
+        """
         net = self.net
+        if data is not None:
+            net.prepare_for(data)
         if self.stepper is not None and self.stepper.constant_values() != self.constants:
             self.download()
             self._begin()
@@ -86,10 +95,14 @@ class CompiledStep:
             self.bound = net.views._places
             self.values = [value() for _, value in self.given]
             self.out = [*[array() for _, array in self.results], *[None] * self.effects]
+        values, shown = self.values, self.shown
+        if data is not None:
+            own = [np.asarray(data[name], self.dtype) for name in net.layers["Input"].out_shapes]
+            values, shown = [*own, *values[len(own) :]], self.shown_without_data
         numbers = () if self.stepper is None else self.stepper.begin_step()
-        self.computation(*self.values, *numbers, out=self.out)
-        if manager.shown is not self.shown:
-            manager.hide(self.shown)
+        self.computation(*values, *numbers, out=self.out)
+        if manager.shown is not shown:
+            manager.hide(shown)
             for layer in net.layers.values():
                 layer.trained_last = True
 

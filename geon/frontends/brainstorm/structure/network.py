@@ -213,14 +213,20 @@ class Network(Seedable):
         ``NetworkValidationError`` for a name or a shape that does not fit, and, with
         ``all_inputs``, for a missing name.
         """
-        provided = {name: np.shape(array) for name, array in data.items()}, all_inputs
-        if provided != self._provided:
-            self._resize_for(*provided)
-            self._provided = provided
+        self.prepare_for(data, all_inputs)
+        if self._step is not None and self._lacks_data():
+            self._buffers.hide(self._step.shown)
         views = self.views["Input"].outputs
         self.handler.on_device.release([views[name] for name in data])
         for name, array in data.items():
             self.handler.set_from_numpy(views[name], array)
+
+    def prepare_for(self, data: Mapping[str, Any], all_inputs: bool = True) -> None:
+        """Check the shapes of external data, and resize the network to their numbers."""
+        provided = {name: np.shape(array) for name, array in data.items()}, all_inputs
+        if provided != self._provided:
+            self._resize_for(*provided)
+            self._provided = provided
 
     def _resize_for(self, given: Mapping[str, tuple[int, ...]], all_inputs: bool) -> None:
         """Check the shapes of external data, and resize the buffers to them."""
@@ -262,8 +268,17 @@ class Network(Seedable):
         if self._step is not None:
             self._step.download()
 
+    def _lacks_data(self) -> bool:
+        """Return True if the last step read data that the network does not have."""
+        return self._step is not None and self._buffers.shown is self._step.shown_without_data
+
     def _begin_pass(self) -> BufferView:
         """Return the views for a pass; arrays that the host may have written count as new."""
+        if self._lacks_data():
+            raise NetworkValidationError(
+                "the last compiled step was given its data, which the network does not have; call "
+                "provide_external_data before a pass"
+            )
         self._buffers.show()
         self._download()
         self.handler.on_device.forget_read()
@@ -289,7 +304,8 @@ class Network(Seedable):
     def compile(self, stepper: Any = None, keep: Iterable[str] = ()) -> CompiledStep:
         """Return a function that makes a step of training as one compiled computation.
 
-        Call it after ``provide_external_data``, with a context of ``get_context`` if there is one.
+        Call it after ``provide_external_data``, or with the data, and with a context of
+        ``get_context`` if there is one.
         It computes the losses, and with a stepper, which ``stepper.start(net)`` prepared, the
         gradients, modified by the gradient modifiers, and the new parameters. Results equal those
         of ``forward_pass(training_pass=True)``, ``backward_pass`` and the stepper. Afterwards,

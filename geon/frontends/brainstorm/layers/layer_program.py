@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,31 +23,34 @@ Place = tuple[str, str]
 class LayerGraph:
     """A layer's forward pass as tensors, from given ones.
 
-    ``inputs``, ``parameters`` and ``state`` are tensors by name, ``before`` the values before the
-    first step. ``outputs`` and ``internals`` are the results. ``probes`` are placeholders of zeros
-    in them.
+    ``tensor(view, name, structure)`` returns those: inputs, parameters, internals that stay, and,
+    for the view ``before``, values before the first step. ``outputs`` and ``internals`` are the
+    results. ``probes`` are placeholders of zeros in them.
     """
 
     def __init__(
-        self,
-        layer: Any,
-        inputs: Mapping[str, Any],
-        parameters: Mapping[str, Any],
-        state: Mapping[str, Any],
-        before: Mapping[str, Any],
-        training: bool,
-        dtype: str,
-        random: Any,
+        self, layer: Any, handler: Any, training: bool, tensor: Callable[[str, str, Any], Any]
     ) -> None:
+        own = {**layer.out_shapes, **layer.internal_shapes}
+        views = {
+            "inputs": layer.in_shapes,
+            "parameters": layer.parameter_shapes,
+            "internals": {name: layer.internal_shapes[name] for name in layer.state},
+            "before": {n: s for n, s in own.items() if s.context_size and not s.is_backward_only},
+        }
+        inputs, parameters, state, before = (
+            Tensors({name: tensor(view, name, structure) for name, structure in shapes.items()})
+            for view, shapes in views.items()
+        )
         symbols = Symbols(
-            Tensors(inputs),
-            Tensors(parameters),
-            Tensors(state),
-            Tensors(before),
+            inputs,
+            parameters,
+            state,
+            before,
             training,
-            random,
+            lambda: geon.Random(handler.rnd.generate_seed()),
             structures=layer.internal_shapes,
-            dtype=dtype,
+            dtype=str(np.dtype(handler.dtype)),
         )
         outputs, internals = layer.forward(symbols)
         missing = sorted(set(layer.out_shapes) - set(outputs))
@@ -93,28 +96,9 @@ class LayerProgram:
         self.layer, self.handler, self.training = layer, handler, training
         self.dtype = str(np.dtype(handler.dtype))
         self.leaves: dict[Place, Leaf] = {}
-        self.graph = LayerGraph(
-            layer,
-            self._placeholders("inputs", layer.in_shapes),
-            self._placeholders("parameters", layer.parameter_shapes),
-            {
-                name: self._leaf("internals", name, layer.internal_shapes[name])
-                for name in layer.state
-            },
-            {
-                name: self._leaf("before", name, structure)
-                for name, structure in [*layer.out_shapes.items(), *layer.internal_shapes.items()]
-                if structure.context_size and not structure.is_backward_only
-            },
-            training,
-            self.dtype,
-            lambda: geon.Random(handler.rnd.generate_seed()),
-        )
+        self.graph = LayerGraph(layer, handler, training, self._leaf)
         self._forward: tuple[Any, list[Place], list[Place]] | None = None
         self._backward: dict[Any, tuple[Any, list[Place], list[Place]]] = {}  # by what is set
-
-    def _placeholders(self, view: str, shapes: Mapping[str, BufferStructure]) -> dict[str, Leaf]:
-        return {name: self._leaf(view, name, structure) for name, structure in shapes.items()}
 
     def _leaf(self, view: str, name: str, structure: BufferStructure) -> Leaf:
         if (view, name) not in self.leaves:

@@ -196,31 +196,20 @@ class CompiledStep:
                 view = self._view("Input", "outputs", output)
                 self.tensors[path] = self._leaf(axes_of(structure), view, path)
             return
-        before = {}
-        for shapes in (layer.out_shapes, layer.internal_shapes):
-            for each, structure in shapes.items():
-                if structure.context_size and not structure.is_backward_only:
-                    axes = context_of(structure)
-                    array = self._view(name, "before", each)
-                    before[each] = self._leaf(axes, array, f"{name}.before.{each}")
-        state = {
-            each: self._leaf(
-                axes_of(layer.internal_shapes[each]),
-                self._view(name, "internals", each),
-                f"{name}.internals.{each}",
-            )
-            for each in layer.state
-        }
-        graph = LayerGraph(
-            layer,
-            {each: self._input(layer, each) for each in layer.in_shapes},
-            {each: self.leaves[f"{name}.parameters.{each}"] for each in layer.parameter_shapes},
-            state,
-            before,
-            True,
-            self.dtype,
-            lambda: geon.Random(self.handler.rnd.generate_seed()),
-        )
+        before: set[str] = set()
+
+        def tensor(view: str, each: str, structure: Any) -> Any:
+            path = f"{name}.{view}.{each}"
+            if view == "inputs":
+                return self._input(layer, each)
+            if view == "parameters":
+                return self.leaves[path]
+            if view == "before":
+                before.add(each)
+            axes = context_of(structure) if view == "before" else axes_of(structure)
+            return self._leaf(axes, self._view(name, view, each), path)
+
+        graph = LayerGraph(layer, self.handler, True, tensor)
         for view, values in (("outputs", graph.outputs), ("internals", graph.internals)):
             kept = [f"{name}.{view}.{each}" for each in values]
             self.tensors |= dict(zip(kept, values.values(), strict=True))

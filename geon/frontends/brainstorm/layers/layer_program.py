@@ -85,6 +85,31 @@ class LayerGraph:
         }
 
 
+class _Pass:
+    """A computation from buffers of a layer into others, on the arrays of the present layout."""
+
+    def __init__(
+        self, handler: Any, computation: Any, read: list[Place], written: list[Place]
+    ) -> None:
+        self.handler, self.computation = handler, computation
+        self.on_host = handler.transformer.memory.on_host
+        self.places = read, written
+        self.layout: Any = None  # for which ``arrays`` are those of ``places``
+        self.arrays: tuple[list[Any], list[Any]] = ([], [])
+
+    def run(self, buffers: Any) -> None:
+        """Compute the buffers."""
+        if self.layout is not buffers._places:
+            self.layout = buffers._places
+            read, written = self.places
+            self.arrays = [buffers._place(*p) for p in read], [buffers._place(*p) for p in written]
+        given, out = self.arrays
+        if out and self.on_host:
+            self.computation(*given, out=out)
+        elif out:
+            self.handler.on_device.run(self.computation, given, out)
+
+
 class LayerProgram:
     """The forward and the backward pass of a layer as computations of a handler's transformer.
 
@@ -97,8 +122,8 @@ class LayerProgram:
         self.dtype = str(np.dtype(handler.dtype))
         self.leaves: dict[Place, Leaf] = {}
         self.graph = LayerGraph(layer, handler, training, self._leaf)
-        self._forward: tuple[Any, list[Place], list[Place]] | None = None
-        self._backward: dict[Any, tuple[Any, list[Place], list[Place]]] = {}  # by what is set
+        self._forward: _Pass | None = None
+        self._backward: dict[Any, _Pass] = {}  # by what is set
 
     def _leaf(self, view: str, name: str, structure: BufferStructure) -> Leaf:
         if (view, name) not in self.leaves:
@@ -106,8 +131,8 @@ class LayerProgram:
             self.leaves[view, name] = geon.placeholder(axes, self.dtype, name=f"{view}_{name}")
         return self.leaves[view, name]
 
-    def _compile(self, results: Mapping[Place, Any]) -> tuple[Any, list[Place], list[Place]]:
-        """Return a computation, the buffers that it reads and those that it computes."""
+    def _compile(self, results: Mapping[Place, Any]) -> _Pass:
+        """Return the computation of these buffers from those that it reads."""
         used = set(post_order(results.values()))
         read = {place: leaf for place, leaf in self.leaves.items() if leaf in used}
         known = {axis.name for leaf in read.values() for axis in leaf.axes}
@@ -117,15 +142,7 @@ class LayerProgram:
                 known |= {axis.name for axis in leaf.axes}
         values = [without_names(value) for value in results.values()]
         made = self.handler.transformer.computation(values, *read.values(), on_device=True)
-        return made, list(read), list(results)
-
-    def _run(self, made: Any, buffers: Any) -> None:
-        computation, *places = made
-        read, written = ([buffers._place(*place) for place in each] for each in places)
-        if written and self.handler.transformer.memory.on_host:
-            computation(*read, out=written)
-        elif written:
-            self.handler.on_device.run(computation, read, written)
+        return _Pass(self.handler, made, list(read), list(results))
 
     def run_forward(self, buffers: Any) -> None:
         """Compute the outputs and internals."""
@@ -137,7 +154,7 @@ class LayerProgram:
             self._forward = self._compile(
                 {place: substitute(value, known) for place, value in results.items()}
             )
-        self._run(self._forward, buffers)
+        self._forward.run(buffers)
 
     def run_backward(self, buffers: Any, fresh: Sequence[Place] = ()) -> None:
         """Add to input deltas and gradients, or set those in ``fresh``, and set deltas inside."""
@@ -148,7 +165,7 @@ class LayerProgram:
                 if place not in fresh and place[0] != "internals":
                     results[place] = value + self._leaf(*place, self._structure(place))
             self._backward[key] = self._compile(results)
-        self._run(self._backward[key], buffers)
+        self._backward[key].run(buffers)
 
     def _structure(self, place: Place) -> BufferStructure:
         view, name = place

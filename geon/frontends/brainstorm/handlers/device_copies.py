@@ -48,7 +48,8 @@ class DeviceCopies:
 
     def release_all(self) -> None:
         """Do so for all arrays."""
-        self.release([array for array, _ in self.copies.values()])
+        if self.copies:
+            self.release([array for array, _ in self.copies.values()])
 
     def forget_read(self) -> None:
         """Forget the copies of arrays that the host may have written since."""

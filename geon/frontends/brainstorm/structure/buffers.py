@@ -27,7 +27,6 @@ class BufferManager:
         self.time_size = self.batch_size = 0
         self.size = 0
         self.full_buffer: Any = None
-        self.forward_size = 0
         self.buffers: list[Any] = []
         self.shown: set[str] | None = None  # paths of the buffers that can be read, None for all
         self.unclear = True  # deltas and gradients were not cleared since the last resize
@@ -76,38 +75,21 @@ class BufferManager:
         """Allocate what is missing, slice it into hubs, and adjust the views."""
         self.handler.on_device.release_all()
         step = ALIGNMENT // np.dtype(self.handler.dtype).itemsize
-        offsets, end, self.forward_size = [], 0, 0
-        for hub in self.hubs:
-            offsets.append(end)
-            end += -(-hub.get_size(self.time_size, self.batch_size) // step) * step
-            if not hub.is_backward_only:
-                self.forward_size = end
-        if end > self.size or self.full_buffer is None:
-            kept = [
-                np.array(array)
-                for hub, array in zip(self.hubs, self.buffers, strict=False)
-                if self._stays(hub)
-            ]
+        size, slices, shapes = get_total_size_slices_and_shapes(
+            self.hubs, self.time_size, self.batch_size, step
+        )
+        if size > self.size or self.full_buffer is None:
+            fixed = [h for h in self.hubs if h.buffer_type == 0 and not h.is_backward_only]
+            end = slices[len(fixed) - 1].stop if fixed else 0  # these hubs are the first
+            kept = None if self.full_buffer is None else np.array(self.full_buffer[:end])
             self.full_buffer = None  # freed first
-            self.full_buffer = self.handler.zeros((end,))
-            self.size = end
-        else:
-            kept = []
-        self.buffers, self.unclear = [], True
-        for hub, start in zip(self.hubs, offsets, strict=True):
-            shape = hub.get_shape(self.time_size, self.batch_size)
-            size = hub.get_size(self.time_size, self.batch_size)
-            self.buffers.append(self.full_buffer[start : start + size].reshape(shape))
-        staying = [
-            array for hub, array in zip(self.hubs, self.buffers, strict=True) if self._stays(hub)
-        ]
-        for array, value in zip(staying, kept, strict=False):
-            self.handler.set_from_numpy(array, value)
+            self.full_buffer, self.size = self.handler.zeros((size,)), size
+            if kept is not None:
+                self.handler.set_from_numpy(self.full_buffer[:end], kept)
+        parts = zip(slices, shapes, strict=True)
+        self.buffers = [self.full_buffer[part].reshape(shape) for part, shape in parts]
+        self.unclear = True
         self._show()
-
-    @staticmethod
-    def _stays(hub: Hub) -> bool:
-        return hub.buffer_type == 0 and not hub.is_backward_only
 
     def clear_backward_buffers(self, hubs: Iterable[int] | None = None) -> None:
         """Set deltas and gradients to zero; those of these hubs if the rest was since a resize."""
@@ -151,6 +133,22 @@ class BufferManager:
             context = self.buffers[number][-self.hubs[number].context_size :]
             self.handler.on_device.release([context])
             self.handler.fill(context, 0.0)
+
+
+def get_total_size_slices_and_shapes(
+    hubs: Iterable[Hub], time_size: int, batch_size: int, step: int = 1
+) -> tuple[int, list[slice], list[tuple[int, ...]]]:
+    """Return the number of elements of all hubs, and the slice and the shape of each.
+
+    Each hub begins at a multiple of ``step`` elements.
+    """
+    slices, shapes, end = [], [], 0
+    for hub in hubs:
+        size = hub.get_size(time_size, batch_size)
+        slices.append(slice(end, end + size))
+        shapes.append(hub.get_shape(time_size, batch_size))
+        end += -(-size // step) * step
+    return end, slices, shapes
 
 
 def _hide(view: BufferView, layout: Layout, shown: set[str], path: str) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 from ..describable import described, hidden, option
 from ..errors import NetworkValidationError
 from ..structure.network import Network
-from ..tools import write_hdf5
-from ..utils import Array
+from ..utils import Array, open_hdf5
 from .base import CriterionHook, Hook, Logs
 
 
@@ -69,7 +68,7 @@ class SaveLogs(Hook):
 
     def __call__(self, epoch_nr: int, update_nr: int, net: Any, stepper: Any, logs: Logs) -> None:
         """Write the file anew."""
-        with write_hdf5(self.filename, "Logs file v1.0") as file:
+        with open_hdf5(self.filename, "Logs file v1.0") as file:
             self._save(file, logs)
 
     def _save(self, group: Any, logs: Logs) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import UnavailableError
 from ..describable import create_from_description, get_description
 from ..errors import InitializationError, NetworkValidationError
 from ..handlers import default_handler
@@ -19,7 +18,7 @@ from ..initializers import evaluate_initializer
 from ..layers.base_layer import Layer
 from ..layers.layer_program import Place
 from ..randomness import Seedable
-from ..utils import PathError, get_brainstorm_info
+from ..utils import PathError, open_hdf5
 from ..value_modifiers import GradientModifier
 from .architecture import generate_architecture, instantiate_layers_from_architecture
 from .buffer_views import BufferView
@@ -463,9 +462,7 @@ class Network(Seedable):
 
     def save_as_hdf5(self, filename: str | os.PathLike[str], comment: str = "") -> None:
         """Write the description, the parameters and the state of layers to an HDF5 file."""
-        with _h5py().File(filename, "w") as file:
-            file.attrs.create("info", get_brainstorm_info())
-            file.attrs.create("format", "Network file v1.0")
+        with open_hdf5(filename, "Network file v1.0") as file:
             if comment:
                 file.attrs.create("comment", comment.encode())
             file["network"] = json.dumps(get_description(self), sort_keys=True, indent=2).encode()
@@ -479,7 +476,7 @@ class Network(Seedable):
     @classmethod
     def from_hdf5(cls, filename: str | os.PathLike[str]) -> Network:
         """Return the network that ``save_as_hdf5`` wrote."""
-        with _h5py().File(filename, "r") as file:
+        with open_hdf5(filename) as file:
             net: Network = create_from_description(json.loads(file["network"][()].decode()))
             parameters = np.array(file["parameters"])
             if parameters.shape != tuple(net.buffer.parameters.shape):
@@ -494,16 +491,6 @@ class Network(Seedable):
 
     def __repr__(self) -> str:
         return f"<Network of {', '.join(self.layers)}>"
-
-
-def _h5py() -> Any:
-    try:
-        import h5py
-    except ImportError:
-        raise UnavailableError(
-            "HDF5 files need the package h5py: pip install h5py, or geon[training]"
-        ) from None
-    return h5py
 
 
 def _merged(default: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,11 +82,15 @@ class Describable:
         for member, value in description.items():
             if member != "@type":
                 members[member] = create_from_description(value)
+        instance.__complete__()
         instance.__init_from_description__(description)
         return instance
 
+    def __complete__(self) -> None:
+        """Complete and check a new object that has its members, however it was created."""
+
     def __init_from_description__(self, description: dict[str, Any]) -> None:
-        """Complete and check an object that has its members; ``described`` calls it, too."""
+        """Complete an object that has the described members; called once they are set."""
 
     @classmethod
     def __get_all_undescribed__(cls) -> dict[str, Any]:
@@ -125,7 +129,7 @@ class _Default(NamedTuple):
 def described(cls: type[Self]) -> type[Self]:
     """Give a class an ``__init__`` of its annotated members, then those of its base.
 
-    It sets the members and calls ``__init_from_description__``, as for a description.
+    It sets the members and calls ``__complete__``, which a description does, too.
     """
     empty = inspect.Parameter.empty
     own: dict[str, Any] = {}
@@ -160,7 +164,7 @@ def described(cls: type[Self]) -> type[Self]:
         bound.apply_defaults()
         vars(self).update(deepcopy(type(self).__get_all_undescribed__()))
         vars(self).update(bound.arguments)
-        self.__init_from_description__({})
+        self.__complete__()
 
     shown = [inspect.Parameter("self", kind), *signature.parameters.values()]
     __init__.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]

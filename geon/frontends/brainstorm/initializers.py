@@ -58,8 +58,8 @@ class ArrayInitializer(Initializer):
 
     array: Any
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         self.array = np.array(self.array)
 
     def __call__(self, shape: Shape) -> Array:
@@ -82,8 +82,8 @@ class _Dense(Initializer):
     scales: ClassVar[dict[str, float]]
     scale: float | str = option(default="rel")
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         self._scale()
 
     def _scale(self) -> float:
@@ -234,8 +234,8 @@ class RandomWalk(Initializer):
     act_func: str = "linear"
     scale: float | None = option(default=None)
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         if self.scale is None and self.act_func not in self.scales:
             raise InitializationError(
                 f"RandomWalk: act_func={self.act_func!r} has no scale in the paper; give scale=, "
@@ -292,8 +292,8 @@ class Uniform(Initializer):
     low: float = 0.1
     high: Any = None
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         if self.high is None:
             self.low, self.high = sorted([-self.low, self.low])
         if not self.low < self.high:

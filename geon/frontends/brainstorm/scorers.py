@@ -32,7 +32,7 @@ class Scorer(Describable):
     mask_name: str = ""
     name: str | None = None
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
+    def __complete__(self) -> None:
         self.__name__ = self.name or type(self).__name__
 
     def __call__(self, true_labels: Array, predicted: Array, mask: Array | None = None) -> float:

@@ -106,8 +106,8 @@ class ConstrainL2Norm(ValueModifier):
 
     limit: float
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         if not self.limit > 0:
             raise ArgumentError(f"ConstrainL2Norm: limit={self.limit!r}; give a number above 0")
 
@@ -130,8 +130,8 @@ class ClipValues(ValueModifier):
     low: float = -1.0
     high: float = 1.0
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         if not self.low <= self.high:
             raise ArgumentError(
                 f"ClipValues: low={self.low!r} is above high={self.high!r}; swap them"
@@ -151,8 +151,8 @@ class MaskValues(ValueModifier):
 
     mask: Array
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         self.mask = np.asarray(self.mask)
 
     @staticmethod

@@ -17,6 +17,7 @@ from geon.frontends.brainstorm.describable import (
     hidden,
     option,
 )
+from geon.frontends.brainstorm.hooks import Hook
 
 
 class Base(Describable):
@@ -101,7 +102,7 @@ class Named(Describable):
     seen: list[int] = hidden(default=[])
     kind: ClassVar[str] = "none"
 
-    def __init_from_description__(self, description):
+    def __complete__(self):
         self.label = f"<{self.name}>"
 
 
@@ -130,3 +131,20 @@ def test_wrong_arguments_name_the_right_ones():
     ):
         with pytest.raises(ArgumentError, match=rf"Sized\(size, factor=1.0, name='x'\): {message}"):
             Sized(*args, **keywords)
+
+
+class Counter(Hook):
+    def __init__(self, first=1, **common):
+        super().__init__(**common)
+        self.first = first
+
+    def __init_from_description__(self, description):
+        self.count = description["first"]
+
+
+def test_a_hook_may_override_how_it_is_created_from_a_description():
+    hook = Counter(3, name="counter", interval=2)
+    assert (hook.__name__, hook.interval, hook.priority) == ("counter", 2, 0)
+    assert not hasattr(hook, "count")
+    again = create_from_description(get_description(hook))
+    assert (again.__name__, again.interval, again.first, again.count) == ("Counter", 2, 3, 3)

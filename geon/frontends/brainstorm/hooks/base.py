@@ -29,14 +29,14 @@ class Hook(Describable):
     interval: int = option(default=1, kw_only=True)
     verbose: bool | None = option(default=None, kw_only=True)
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
+    def __complete__(self) -> None:
         if self.timescale not in ("epoch", "update") or self.interval < 1:
             raise ValidationError(
                 f"{type(self).__name__}: timescale={self.timescale!r}, interval={self.interval!r}; "
                 "give 'epoch' or 'update', and an interval of at least 1"
             )
         self.__name__ = self.name or self.default_name()
-        self.priority = description.get("priority", 0)
+        self.priority = vars(self).get("priority", 0)
         self.run_verbosity = self.verbose
 
     def default_name(self) -> str:
@@ -65,8 +65,8 @@ class CriterionHook(Hook):
     log_name: str
     criterion: str
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         if self.criterion not in ("min", "max"):
             raise ValidationError(
                 f"{type(self).__name__}: criterion={self.criterion!r}; give 'min' or 'max'"

@@ -110,8 +110,8 @@ class MonitorScores(Hook):
     scorers: Sequence[Scorer]
     iter: DataIterator | None = hidden(default=None)
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         self.scorers = list(self.scorers)
 
     def start(self, net: Any, stepper: Any, verbose: bool, named_data_iters: Iterators) -> None:

@@ -25,8 +25,8 @@ class BokehVisualizer(Hook):
     figure: Any = hidden(default=None)
     lines: dict[str, Any] = hidden(default={})
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         names = self.log_names
         self.log_names = [names] if isinstance(names, str) else list(names)
 

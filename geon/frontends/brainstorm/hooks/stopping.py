@@ -78,8 +78,8 @@ class StopOnNan(Hook):
     check_parameters: bool = True
     check_training_loss: bool = True
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         logs = self.logs_to_check
         self.logs_to_check = [logs] if isinstance(logs, str) else list(logs)
 

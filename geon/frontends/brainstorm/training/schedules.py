@@ -47,7 +47,7 @@ class Linear(Schedule):
     final_value: float
     num_changes: int
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
+    def __complete__(self) -> None:
         if self.num_changes < 1:
             raise ValidationError(f"Linear: num_changes={self.num_changes!r}; give at least 1")
 
@@ -81,7 +81,7 @@ class MultiStep(Schedule):
     steps: Sequence[int]
     values: Sequence[float]
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
+    def __complete__(self) -> None:
         self.steps, self.values = list(self.steps), list(self.values)
         if len(self.steps) != len(self.values) or self.steps != sorted(self.steps):
             raise ValidationError(

@@ -195,8 +195,8 @@ class MomentumStepper(TrainingStepper):
     momentum: float = 0.0
     scale_learning_rate: bool = option(default=True)
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         if not isinstance(self.scale_learning_rate, bool):
             raise ArgumentError(
                 f"{type(self).__name__}: scale_learning_rate={self.scale_learning_rate!r}; give "
@@ -256,8 +256,8 @@ class _RuleStepper(TrainingStepper):
     elementwise = True
     learning_rate: float
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         self.rule()
 
     def rule(self) -> Optimiser:

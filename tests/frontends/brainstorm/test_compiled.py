@@ -238,6 +238,10 @@ def test_data_that_a_step_reads_where_they_lie():
             with pytest.raises(ValidationError, match=path):
                 net.get(path)
             assert other.get(path).any()
+    keeping = net.compile(keep="Hidden.inputs.default")
+    keeping(data=data)
+    np.testing.assert_array_equal(net.get("Input.outputs.default"), data["default"])
+    steps[0](data=data)
     with pytest.raises(NetworkValidationError, match="some are missing: 'targets'"):
         steps[0](data={"default": data["default"]})
     with pytest.raises(NetworkValidationError, match="call provide_external_data before a pass"):

@@ -49,6 +49,7 @@ class CompiledStep:
         always = self._always_shown()
         kept = self._kept_paths([keep] if isinstance(keep, str) else keep)
         self.kept = [path for path in kept if path not in always]
+        self.keeps_data = any(path.startswith("Input.") for path in kept)
         self.shown = self._shown_paths(always | set(self.kept))
         of_input = {path for path in always if path.startswith("Input.")}
         self.shown_without_data = self._shown_paths((always | set(self.kept)) - of_input)
@@ -80,10 +81,13 @@ class CompiledStep:
 
         It reads the data that ``net.provide_external_data`` copied to the network; or ``data``,
         arrays over (T, B, ...) by name, where they lie. Then the buffers of ``Input`` are not
-        stored.
+        stored, unless ``keep`` names one.
         """
         net = self.net
-        if data is not None:
+        if data is not None and self.keeps_data:
+            net.provide_external_data(data)
+            data = None
+        elif data is not None:
             net.prepare_for(data)
         if self.stepper is not None and self.stepper.constant_values() != self.constants:
             self.download()

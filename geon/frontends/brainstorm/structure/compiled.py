@@ -40,6 +40,7 @@ class CompiledStep:
             )
         self.handler, self.transformer = net.handler, net.handler.transformer
         self.dtype = str(np.dtype(self.handler.dtype))
+        self.data_dtypes = [(n, np.dtype(self.dtype)) for n in net.layers["Input"].out_shapes]
         self.shapes = {
             path: BufferStructure.from_layout(entry)
             for path, entry in gather_array_nodes(net.layout)
@@ -89,7 +90,7 @@ class CompiledStep:
             data = None
         elif data is not None:
             net.prepare_for(data)
-        if self.stepper is not None and self.stepper.constant_values() != self.constants:
+        if self.constants and self.stepper.constant_values() != self.constants:
             self.download()
             self._begin()
         manager = net.begin_compiled_step(self)
@@ -101,7 +102,7 @@ class CompiledStep:
             self.out = [*[array() for _, array in self.results], *[None] * self.effects]
         values, shown = self.values, self.shown
         if data is not None:
-            own = [np.asarray(data[name], self.dtype) for name in net.layers["Input"].out_shapes]
+            own = [np.asarray(data[name], dtype) for name, dtype in self.data_dtypes]
             values, shown = [*own, *values[len(own) :]], self.shown_without_data
         numbers = () if self.stepper is None else self.stepper.begin_step()
         self.computation(*values, *numbers, out=self.out)

@@ -222,7 +222,11 @@ class Network(Seedable):
 
     def prepare_for(self, data: Mapping[str, Any], all_inputs: bool = True) -> None:
         """Check the shapes of external data, and resize the network to their numbers."""
-        provided = {name: np.shape(array) for name, array in data.items()}, all_inputs
+        shapes = {
+            name: array.shape if isinstance(array, np.ndarray) else np.shape(array)
+            for name, array in data.items()
+        }
+        provided = shapes, all_inputs
         if provided != self._provided:
             self._resize_for(*provided)
             self._provided = provided

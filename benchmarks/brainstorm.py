@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,14 @@ def brainstorm_steps(end: Callable[[Any], Any], shape: tuple[int, ...], x: Any, 
         net.initialize({"default": initializers.DenseSqrtFanIn(), "fallback": 0}, seed=0)
         stepper = SgdStepper(RATE)
         stepper.start(net)
-        run = stepper.run if way == "inspectable" else net.compile(stepper)
+        data = {"default": x[None], "targets": t[None, :, None]}
+        if way == "compiled":
+            found[way] = partial(net.compile(stepper), data=data)
+            continue
 
-        def step(net: Any = net, run: Any = run) -> None:
-            net.provide_external_data({"default": x[None], "targets": t[None, :, None]})
-            run()
+        def step(net: Any = net, stepper: Any = stepper, data: Any = data) -> None:
+            net.provide_external_data(data)
+            stepper.run()
 
         found[way] = step
     return found
@@ -126,7 +130,7 @@ def best(steps: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
 def main() -> None:
     """Print the table."""
     print(f"{'network':12}{'neon ms':>9}" + "".join(f"{way:>14}{'limit':>7}" for way in LIMITS))
-    for name, make, rounds in (("perceptron", perceptron, 200), ("images", images, 20)):
+    for name, make, rounds in (("perceptron", perceptron, 600), ("images", images, 60)):
         neon_way, ways = make()
         times = best({"neon": neon_way, **ways}, rounds)
         row = f"{name:12}{times['neon'] * 1e3:9.2f}"

@@ -7,6 +7,7 @@ compiled as a whole has them in its graph; others run them here on arrays.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -66,6 +67,7 @@ class InPlace:
         self, handler: Any, function: Callable[..., Any], dtype: Any, vectors: int, numbers: int
     ) -> None:
         self.transformer = handler.transformer
+        self.shared: list[Any] = []
         self.variables = [geon.temporary_tensor(AXES[:1], dtype) for _ in range(vectors - 1)]
         given = geon.placeholder(AXES[:1], dtype)
         scalars = [geon.placeholder([], dtype) for _ in range(numbers)]
@@ -79,6 +81,8 @@ class InPlace:
 
     def __call__(self, arrays: Sequence[Any], given: Any, numbers: Sequence[float]) -> None:
         """Replace the arrays, the vectors but the second, which is ``given``."""
-        for variable, array in zip(self.variables, arrays, strict=True):
-            self.transformer.share(variable, array)
+        if not all(map(is_, arrays, self.shared)) or not self.shared:
+            for variable, array in zip(self.variables, arrays, strict=True):
+                self.transformer.share(variable, array)
+            self.shared = list(arrays)
         self.computation(given, *numbers)

@@ -7,13 +7,23 @@ is as if freshly made: a description holds no dynamic state.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+    get_origin,
+)
 
 import numpy as np
 
-from ...errors import GeonError
+from ...errors import ArgumentError, GeonError
 
 Self = TypeVar("Self", bound="Describable")
 Members: TypeAlias = set[str] | dict[str, Any]
@@ -43,6 +53,7 @@ class Describable:
 
     __undescribed__: ClassVar[Members] = {}
     __default_values__: ClassVar[dict[str, Any]] = {}
+    __members__: ClassVar[dict[str, Any]] = {}  # arguments of ``described`` classes, with defaults
 
     def __describe__(self) -> Any:
         """Return the description; override it for members that have none."""
@@ -71,8 +82,12 @@ class Describable:
         for member, value in description.items():
             if member != "@type":
                 members[member] = create_from_description(value)
+        instance.__complete__()
         instance.__init_from_description__(description)
         return instance
+
+    def __complete__(self) -> None:
+        """Complete and check a new object that has its members, however it was created."""
 
     def __init_from_description__(self, description: dict[str, Any]) -> None:
         """Complete an object that has the described members; called once they are set."""
@@ -90,6 +105,71 @@ class Describable:
         for values in _of_ancestors(cls, "__default_values__"):
             found |= values
         return found
+
+
+def option(default: Any, kw_only: bool = False) -> Any:
+    """Return a default with which ``described`` leaves a member out of descriptions.
+
+    ``kw_only`` says to type checkers that the argument stands behind those of derived classes.
+    """
+    return _Default(default, True)
+
+
+def hidden(default: Any, init: Literal[False] = False) -> Any:
+    """Return the first value of a member of ``described`` that is no argument, nor described."""
+    return _Default(default, False)
+
+
+class _Default(NamedTuple):
+    value: Any
+    is_argument: bool
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(option, hidden))
+def described(cls: type[Self]) -> type[Self]:
+    """Give a class an ``__init__`` of its annotated members, then those of its base.
+
+    It sets the members and calls ``__complete__``, which a description does, too.
+    """
+    empty = inspect.Parameter.empty
+    own: dict[str, Any] = {}
+    undescribed = vars(cls).get("__undescribed__", {})
+    undescribed = dict(undescribed if isinstance(undescribed, dict) else dict.fromkeys(undescribed))
+    defaults = dict(vars(cls).get("__default_values__", {}))
+    for name, annotation in vars(cls).get("__annotations__", {}).items():
+        value = vars(cls).get(name, empty)
+        if get_origin(annotation) is ClassVar or str(annotation).startswith("ClassVar"):
+            continue
+        if isinstance(value, _Default) and not value.is_argument:
+            undescribed[name] = value.value
+            delattr(cls, name)
+            continue
+        if isinstance(value, _Default):
+            value = defaults[name] = value.value
+            setattr(cls, name, value)
+        own[name] = value
+    inherited = {n: v for n, v in cls.__members__.items() if n not in {*own, *undescribed}}
+    members = {**own, **inherited}
+    cls.__members__, cls.__default_values__, cls.__undescribed__ = members, defaults, undescribed
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature(
+        [inspect.Parameter(n, kind, default=value) for n, value in members.items()]
+    )
+
+    def __init__(self: Self, *args: Any, **keywords: Any) -> None:
+        try:
+            bound = signature.bind(*args, **keywords)
+        except TypeError as error:
+            raise ArgumentError(f"{cls.__name__}{signature}: {error}") from None
+        bound.apply_defaults()
+        vars(self).update(deepcopy(type(self).__get_all_undescribed__()))
+        vars(self).update(bound.arguments)
+        self.__complete__()
+
+    shown = [inspect.Parameter("self", kind), *signature.parameters.values()]
+    __init__.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    cls.__init__ = __init__  # type: ignore[method-assign, assignment]
+    return cls
 
 
 def get_description(this: Any) -> Any:

@@ -7,11 +7,12 @@ initializer, their order and their arithmetic are part of its definition.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from ...errors import ArgumentError
+from .describable import described, option
 from .errors import InitializationError
 from .randomness import Seedable
 from .utils import Array, product
@@ -24,6 +25,7 @@ __all__ = [
 Shape: TypeAlias = "tuple[int, ...]"
 
 
+@described
 class Initializer(Seedable):
     """Base of initializers; a subclass defines ``__call__``.
 
@@ -50,12 +52,15 @@ class Initializer(Seedable):
 Init: TypeAlias = "Initializer | float | list[Any] | Array"
 
 
+@described
 class ArrayInitializer(Initializer):
     """The values of an array of the shape of the parameter."""
 
-    def __init__(self, array: Any) -> None:
-        super().__init__()
-        self.array = np.array(array)
+    array: Any
+
+    def __complete__(self) -> None:
+        super().__complete__()
+        self.array = np.array(self.array)
 
     def __call__(self, shape: Shape) -> Array:
         self._require(
@@ -67,18 +72,18 @@ class ArrayInitializer(Initializer):
         return self.array.tolist()
 
 
+@described
 class _Dense(Initializer):
     """Base of uniform draws from -scale / sqrt(n) to scale / sqrt(n).
 
     ``scale`` is a number or the name of an activation function.
     """
 
-    __default_values__ = {"scale": "rel"}
-    scales: dict[str, float]
+    scales: ClassVar[dict[str, float]]
+    scale: float | str = option(default="rel")
 
-    def __init__(self, scale: float | str = "rel") -> None:
-        super().__init__()
-        self.scale = scale
+    def __complete__(self) -> None:
+        super().__complete__()
         self._scale()
 
     def _scale(self) -> float:
@@ -129,17 +134,14 @@ class DenseSqrtFanInOut(_Dense):
         return shape[0] + product(shape[1:])
 
 
+@described
 class EchoState(Initializer):
     """A square matrix of uniform draws, scaled to a spectral radius.
 
     H. Jaeger, "The echo state approach to analysing and training recurrent neural networks", 2001.
     """
 
-    __default_values__ = {"spectral_radius": 1.0}
-
-    def __init__(self, spectral_radius: float = 1.0) -> None:
-        super().__init__()
-        self.spectral_radius = spectral_radius
+    spectral_radius: float = option(default=1.0)
 
     def __call__(self, shape: Shape) -> Array:
         self._require_square(shape)
@@ -147,28 +149,24 @@ class EchoState(Initializer):
         return values * (self.spectral_radius / np.abs(np.linalg.eig(values)[0]).max())
 
 
+@described
 class Gaussian(Initializer):
     """Normal draws with a standard deviation and a mean."""
 
-    __default_values__ = {"mean": 0.0}
-
-    def __init__(self, std: float = 0.1, mean: float = 0.0) -> None:
-        super().__init__()
-        self.std = std
-        self.mean = mean
+    std: float = 0.1
+    mean: float = option(default=0.0)
 
     def __call__(self, shape: Shape) -> Array:
         return self.rnd.randn(*shape) * self.std + self.mean
 
 
+@described
 class Identity(Initializer):
     """``scale`` times the identity matrix, plus normal noise of standard deviation ``std``."""
 
-    def __init__(self, scale: float = 1.0, std: float = 0.01, enforce_square: bool = True) -> None:
-        super().__init__()
-        self.scale = scale
-        self.std = std
-        self.enforce_square = enforce_square
+    scale: float = 1.0
+    std: float = 0.01
+    enforce_square: bool = True
 
     def __call__(self, shape: Shape) -> Array:
         self._require(len(shape) == 2, "a matrix", shape)
@@ -205,6 +203,7 @@ class LstmOptInit(Initializer):
         )
 
 
+@described
 class Orthogonal(Initializer):
     """``scale`` times a matrix with orthonormal rows or columns.
 
@@ -212,9 +211,7 @@ class Orthogonal(Initializer):
     deep linear neural networks", ICLR 2014.
     """
 
-    def __init__(self, scale: float = 1.0) -> None:
-        super().__init__()
-        self.scale = scale
+    scale: float = 1.0
 
     def __call__(self, shape: Shape) -> Array:
         self._require(len(shape) == 2, "a matrix", shape)
@@ -222,6 +219,7 @@ class Orthogonal(Initializer):
         return self.scale * (u if u.shape == tuple(shape) else v)
 
 
+@described
 class RandomWalk(Initializer):
     """Normal draws with the standard deviation scale / sqrt(n) for a square matrix of length n.
 
@@ -229,21 +227,20 @@ class RandomWalk(Initializer):
     L. Abbott, "Random walk initialization for training very deep feedforward networks", 2014.
     """
 
-    __default_values__ = {"scale": None}
-    scales: dict[str, Callable[[int], float]] = {
+    scales: ClassVar[dict[str, Callable[[int], float]]] = {
         "linear": lambda n: float(np.exp(1 / (2 * n))),
         "rel": lambda n: float(np.sqrt(2) * np.exp(1.2 / (max(n, 6) - 2.4))),
     }
+    act_func: str = "linear"
+    scale: float | None = option(default=None)
 
-    def __init__(self, act_func: str = "linear", scale: float | None = None) -> None:
-        super().__init__()
-        if scale is None and act_func not in self.scales:
+    def __complete__(self) -> None:
+        super().__complete__()
+        if self.scale is None and self.act_func not in self.scales:
             raise InitializationError(
-                f"RandomWalk: act_func={act_func!r} has no scale in the paper; give scale=, or one "
-                f"of {', '.join(map(repr, self.scales))}"
+                f"RandomWalk: act_func={self.act_func!r} has no scale in the paper; give scale=, "
+                f"or one of {', '.join(map(repr, self.scales))}"
             )
-        self.act_func = act_func
-        self.scale = scale
 
     def __call__(self, shape: Shape) -> Array:
         self._require_square(shape)
@@ -251,15 +248,14 @@ class RandomWalk(Initializer):
         return scale * self.rnd.randn(*shape) / np.sqrt(shape[1])
 
 
+@described
 class _Sparse(Initializer):
     """Base of initializers that keep so many connections of each unit, and set the rest to 0."""
 
-    axis: int  # that of the matrix along which connections are chosen
+    axis: ClassVar[int]  # that of the matrix along which connections are chosen
 
-    def __init__(self, sub_initializer: Init, connections: int = 15) -> None:
-        super().__init__()
-        self.sub_initializer = sub_initializer
-        self.connections = connections
+    sub_initializer: Init
+    connections: int = 15
 
     def __call__(self, shape: Shape) -> Array:
         self._require(
@@ -289,12 +285,17 @@ class SparseOutputs(_Sparse):
     axis = 0
 
 
+@described
 class Uniform(Initializer):
     """Uniform draws from ``low`` to ``high``, or from -low to low if ``high`` is None."""
 
-    def __init__(self, low: float = 0.1, high: float | None = None) -> None:
-        super().__init__()
-        self.low, self.high = sorted([-low, low]) if high is None else [low, high]
+    low: float = 0.1
+    high: Any = None
+
+    def __complete__(self) -> None:
+        super().__complete__()
+        if self.high is None:
+            self.low, self.high = sorted([-self.low, self.low])
         if not self.low < self.high:
             raise InitializationError(
                 f"Uniform: low={self.low} is not below high={self.high}; give an interval"

@@ -65,7 +65,7 @@ class Seedable(Describable):
     def __init__(self, seed: int | None = None) -> None:
         self.rnd = RandomState(seed)
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
+    def __complete__(self) -> None:
         Seedable.__init__(self)
 
 

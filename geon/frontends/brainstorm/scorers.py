@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .describable import Describable, Members
+from .describable import Describable, Members, described
 from .errors import IteratorValidationError
 from .utils import Array, flatten_all_but_last
 
@@ -16,6 +16,7 @@ __all__ = ["Accuracy", "Hamming", "MeanSquaredError", "Scorer"]
 Scores = dict[str, list[tuple[float, float]]]  # by name, for each batch a weight and a value
 
 
+@described
 class Scorer(Describable):
     """Base of scorers; a subclass defines ``__call__``.
 
@@ -26,20 +27,12 @@ class Scorer(Describable):
 
     __undescribed__: ClassVar[Members] = {"__name__"}
 
-    def __init__(
-        self,
-        out_name: str = "",
-        targets_name: str = "targets",
-        mask_name: str = "",
-        name: str | None = None,
-    ) -> None:
-        self.out_name = out_name
-        self.targets_name = targets_name
-        self.mask_name = mask_name
-        self.name = name
-        self.__name__ = name or type(self).__name__
+    out_name: str = ""
+    targets_name: str = "targets"
+    mask_name: str = ""
+    name: str | None = None
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
+    def __complete__(self) -> None:
         self.__name__ = self.name or type(self).__name__
 
     def __call__(self, true_labels: Array, predicted: Array, mask: Array | None = None) -> float:
@@ -71,22 +64,14 @@ class Accuracy(Scorer):
         return _masked_sum(labels == true_labels, mask)
 
 
+@described
 class Hamming(Scorer):
     """The share of labels that are right, of several yes-or-no labels for each row.
 
     A label is predicted if its prediction is at least ``threshold``.
     """
 
-    def __init__(
-        self,
-        threshold: float = 0.5,
-        out_name: str = "",
-        targets_name: str = "targets",
-        mask_name: str = "",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(out_name, targets_name, mask_name, name)
-        self.threshold = threshold
+    threshold: float = 0.5
 
     def __call__(self, true_labels: Array, predicted: Array, mask: Array | None = None) -> float:
         right = (predicted >= self.threshold) == (true_labels != 0)

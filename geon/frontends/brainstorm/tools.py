@@ -16,7 +16,7 @@ from .errors import IteratorValidationError, ValidationError
 from .scorers import Scorer, Scores, aggregate_losses_and_scores, gather_losses_and_scores
 from .structure.network import Network
 from .training.utils import run_network
-from .utils import Array, get_brainstorm_info
+from .utils import Array, open_hdf5
 
 __all__ = [
     "create_net_from_spec", "draw_network", "evaluate", "extract", "extract_and_save",
@@ -72,7 +72,7 @@ def extract_and_save(
 
     For example, ``['Output.outputs.predictions', 'Hid1.outputs.default']``.
     """
-    with write_hdf5(file_name, "Buffers file v1.0") as file:
+    with open_hdf5(file_name, "Buffers file v1.0") as file:
         for part in _extracted(network, iter, buffer_names):
             for name, data in part.items():
                 if name not in file:
@@ -101,20 +101,6 @@ def _most_steps(parts: list[dict[str, Array]], name: str) -> int:
 
 def _with_steps(data: Array, steps: int) -> Array:
     return np.pad(data, [(0, steps - data.shape[0]), *[(0, 0)] * (data.ndim - 1)])
-
-
-def write_hdf5(filename: str, kind: str) -> Any:
-    """Return a new HDF5 file, open, with a note of its kind."""
-    try:
-        import h5py
-    except ImportError:
-        raise UnavailableError(
-            f"{filename} is to be an HDF5 file, and h5py is not installed: pip install h5py"
-        ) from None
-    file = h5py.File(filename, "w")
-    file.attrs.create("info", get_brainstorm_info())
-    file.attrs.create("format", kind)
-    return file
 
 
 # Networks -----------------------------------------------------------------------------------------

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...errors import GeonError
+from ...errors import GeonError, UnavailableError
 from ...version import __version__
 from .errors import (
     InitializationError,
@@ -25,8 +26,8 @@ __all__ = [
     "NetworkValidationError", "PathError", "StructureValidationError", "ValidationError",
     "convert_to_nested_indices", "flatten", "flatten_all_but_last", "flatten_features",
     "flatten_keys", "flatten_time", "flatten_time_and_features", "get_brainstorm_info",
-    "get_by_path", "get_inheritors", "get_normalized_path", "is_valid_layer_name", "product",
-    "sort_by_index_key",
+    "get_by_path", "get_inheritors", "get_normalized_path", "is_valid_layer_name", "open_hdf5",
+    "product", "sort_by_index_key",
 ]  # fmt: skip
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -160,3 +161,19 @@ def _checked(array: Array) -> Array:
 def get_brainstorm_info() -> bytes:
     """Return the note that saved files carry about the program that wrote them."""
     return f"Created with geon.frontends.brainstorm {__version__}".encode()
+
+
+def open_hdf5(filename: str | os.PathLike[str], kind: str | None = None) -> Any:
+    """Return an HDF5 file to read; with a ``kind``, a new one to write, with a note of that."""
+    try:
+        import h5py
+    except ImportError:
+        raise UnavailableError(
+            f"{os.fspath(filename)}: HDF5 files need the package h5py: pip install h5py, or "
+            "geon[training]"
+        ) from None
+    file = h5py.File(filename, "r" if kind is None else "w")
+    if kind is not None:
+        file.attrs.create("info", get_brainstorm_info())
+        file.attrs.create("format", kind)
+    return file

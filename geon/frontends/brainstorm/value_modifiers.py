@@ -17,7 +17,7 @@ import geon
 
 from ...errors import ArgumentError
 from .array_functions import run_on_arrays
-from .describable import Members
+from .describable import described, hidden, option
 from .errors import NetworkValidationError
 from .randomness import Seedable
 from .utils import Array
@@ -28,22 +28,19 @@ __all__ = [
 ]  # fmt: skip
 
 
+@described
 class _Modifier(Seedable):
     """Base of modifiers; the network sets ``layer_name`` and ``view_name``.
 
     ``formula`` takes the values to modify and the members that ``arrays`` and ``numbers`` name.
     """
 
-    __undescribed__: ClassVar[Members] = {"layer_name": "", "view_name": ""}
+    layer_name: str = hidden(default="")
+    view_name: str = hidden(default="")
 
     arrays: ClassVar[tuple[str, ...]] = ()
     numbers: ClassVar[tuple[str, ...]] = ()
     formula: ClassVar[Callable[..., geon.Tensor] | None] = None
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer_name = ""
-        self.view_name = ""
 
     def __repr__(self) -> str:
         members = (f"{name}={getattr(self, name)!r}" for name in self.numbers)
@@ -98,6 +95,7 @@ class GradientModifier(_Modifier):
         self._run(handler, parameters, gradients)
 
 
+@described
 class ConstrainL2Norm(ValueModifier):
     """Scale the incoming weights of each unit whose L2 norm is above ``limit`` to that norm.
 
@@ -106,11 +104,12 @@ class ConstrainL2Norm(ValueModifier):
 
     numbers = ("limit",)
 
-    def __init__(self, limit: float) -> None:
-        super().__init__()
-        if not limit > 0:
-            raise ArgumentError(f"ConstrainL2Norm: limit={limit!r}; give a number above 0")
-        self.limit = limit
+    limit: float
+
+    def __complete__(self) -> None:
+        super().__complete__()
+        if not self.limit > 0:
+            raise ArgumentError(f"ConstrainL2Norm: limit={self.limit!r}; give a number above 0")
 
     @staticmethod
     def formula(values: geon.Tensor, limit: geon.Tensor) -> geon.Tensor:
@@ -122,17 +121,21 @@ class ConstrainL2Norm(ValueModifier):
         return values / geon.maximum(norm / limit, 1)
 
 
+@described
 class ClipValues(ValueModifier):
     """Clip values to the interval from ``low`` to ``high``."""
 
     numbers = ("low", "high")
 
-    def __init__(self, low: float = -1.0, high: float = 1.0) -> None:
-        super().__init__()
-        if not low <= high:
-            raise ArgumentError(f"ClipValues: low={low!r} is above high={high!r}; swap them")
-        self.low = low
-        self.high = high
+    low: float = -1.0
+    high: float = 1.0
+
+    def __complete__(self) -> None:
+        super().__complete__()
+        if not self.low <= self.high:
+            raise ArgumentError(
+                f"ClipValues: low={self.low!r} is above high={self.high!r}; swap them"
+            )
 
     @staticmethod
     def formula(values: geon.Tensor, low: geon.Tensor, high: geon.Tensor) -> geon.Tensor:
@@ -140,17 +143,16 @@ class ClipValues(ValueModifier):
         return geon.minimum(geon.maximum(values, low), high)
 
 
+@described
 class MaskValues(ValueModifier):
     """Multiply values by a mask of their shape, for example to clamp some weights to 0."""
 
     arrays = ("mask",)
 
-    def __init__(self, mask: Array) -> None:
-        super().__init__()
-        self.mask = np.asarray(mask)
+    mask: Array
 
-    def __init_from_description__(self, description: dict[str, Any]) -> None:
-        super().__init_from_description__(description)
+    def __complete__(self) -> None:
+        super().__complete__()
         self.mask = np.asarray(self.mask)
 
     @staticmethod
@@ -159,16 +161,12 @@ class MaskValues(ValueModifier):
         return values * mask
 
 
+@described
 class FreezeValues(ValueModifier):
     """Set values to ``weights`` each time, by default to the values of the first call."""
 
-    __default_values__ = {"weights": None}
-    __undescribed__ = {"first_values": None}
-
-    def __init__(self, weights: Array | None = None) -> None:
-        super().__init__()
-        self.weights = weights
-        self.first_values: Array | None = None
+    weights: Array | None = option(default=None)
+    first_values: Array | None = hidden(default=None)
 
     def __call__(self, handler: Any, view: Any) -> None:
         """Set the values of an array of the handler."""
@@ -178,14 +176,13 @@ class FreezeValues(ValueModifier):
         handler.set_from_numpy(view, self._array(name, view))
 
 
+@described
 class L1Decay(GradientModifier):
     """L1 weight decay: add factor * sign(parameters) to gradients."""
 
     numbers = ("factor",)
 
-    def __init__(self, factor: float) -> None:
-        super().__init__()
-        self.factor = factor
+    factor: float
 
     @staticmethod
     def formula(
@@ -195,14 +192,13 @@ class L1Decay(GradientModifier):
         return gradients + factor * geon.sign(parameters)
 
 
+@described
 class L2Decay(GradientModifier):
     """L2 weight decay: add factor * parameters to gradients."""
 
     numbers = ("factor",)
 
-    def __init__(self, factor: float) -> None:
-        super().__init__()
-        self.factor = factor
+    factor: float
 
     @staticmethod
     def formula(

@@ -224,6 +224,50 @@ def test_gradient_modifiers_are_compiled():
     both(STEPPERS["sgd"], make)
 
 
+def test_data_that_a_step_reads_where_they_lie():
+    net, other = network(), network()
+    steps = [each.compile(SgdStepper(0.1), keep="Hidden.outputs") for each in (net, other)]
+    for steps_, sequences in ((5, 3), (7, 2), (7, 2)):
+        data = batch(steps_, sequences, seed=steps_)
+        steps[0](data=data)
+        other.provide_external_data(data)
+        steps[1]()
+        for path in ("parameters", "Hidden.outputs.default"):
+            np.testing.assert_array_equal(net.get(path), other.get(path))
+        for path in ("Input.outputs.default", "Hidden.inputs.default"):
+            with pytest.raises(ValidationError, match=path):
+                net.get(path)
+            assert other.get(path).any()
+    keeping = net.compile(keep="Hidden.inputs.default")
+    keeping(data=data)
+    np.testing.assert_array_equal(net.get("Input.outputs.default"), data["default"])
+    steps[0](data=data)
+    with pytest.raises(NetworkValidationError, match="some are missing: 'targets'"):
+        steps[0](data={"default": data["default"]})
+    with pytest.raises(NetworkValidationError, match="call provide_external_data before a pass"):
+        net.forward_pass()
+    net.provide_external_data(data)
+    assert net.get_input("default").any()
+    with pytest.raises(ValidationError, match="Out.outputs.default"):
+        net.get("Out.outputs.default")
+    steps[0]()
+    assert net.get_input("default").any()
+    net.forward_pass()
+
+
+def test_the_step_that_ran_last_says_what_is_kept():
+    net = network()
+    paths = "Norm.internals.x_hat", "Hidden.internals.H"
+    steps = {path: net.compile(keep=path) for path in paths}
+    for _ in range(2):
+        for path, step in steps.items():
+            step()
+            assert net.get(path).size
+            (other,) = set(steps) - {path}
+            with pytest.raises(ValidationError, match=other):
+                net.get(other)
+
+
 def test_two_steps_of_one_network():
     net, other = network(), network()
     steps = [net.compile(SgdStepper(0.1)), net.compile(MomentumStepper(0.1, 0.5))]

@@ -1,16 +1,23 @@
 """Objects become JSON-able descriptions, and are created again from them."""
 
+import inspect
 import json
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import geon
+from geon.errors import ArgumentError
 from geon.frontends.brainstorm.describable import (
     Describable,
     create_from_description,
+    described,
     get_description,
+    hidden,
+    option,
 )
+from geon.frontends.brainstorm.hooks import Hook
 
 
 class Base(Describable):
@@ -86,3 +93,58 @@ def test_a_name_of_two_classes_is_refused_and_that_of_a_redefined_one_is_the_new
     again = [type("Again", (Describable,), {"__module__": "one"}) for _ in range(2)]
     assert type(create_from_description({"@type": "Again"})) is again[1]
     assert len(kept) == 2
+
+
+@described
+class Named(Describable):
+    __undescribed__ = {"label"}
+    name: str = option(default="x", kw_only=True)
+    seen: list[int] = hidden(default=[])
+    kind: ClassVar[str] = "none"
+
+    def __complete__(self):
+        self.label = f"<{self.name}>"
+
+
+@described
+class Sized(Named):
+    size: int
+    factor: float = 1.0
+
+
+def test_members_are_arguments():
+    first, second = Sized(3, 2.0, "y"), Sized(size=3, name="y", factor=2.0)
+    first.seen.append(1)
+    assert vars(second) == {"size": 3, "factor": 2.0, "name": "y", "seen": [], "label": "<y>"}
+    assert get_description(first) == {"@type": "Sized", "size": 3, "factor": 2.0, "name": "y"}
+    assert get_description(Sized(1)) == {"@type": "Sized", "size": 1, "factor": 1.0}
+    again = create_from_description(get_description(first))
+    assert vars(again) == vars(second)
+    assert str(inspect.signature(Sized)) == "(size, factor=1.0, name='x')"
+
+
+def test_wrong_arguments_name_the_right_ones():
+    for args, keywords, message in (
+        ((), {}, "missing a required argument: 'size'"),
+        ((1,), {"sise": 2}, "got an unexpected keyword argument 'sise'"),
+        ((1,), {"seen": []}, "got an unexpected keyword argument 'seen'"),
+    ):
+        with pytest.raises(ArgumentError, match=rf"Sized\(size, factor=1.0, name='x'\): {message}"):
+            Sized(*args, **keywords)
+
+
+class Counter(Hook):
+    def __init__(self, first=1, **common):
+        super().__init__(**common)
+        self.first = first
+
+    def __init_from_description__(self, description):
+        self.count = description["first"]
+
+
+def test_a_hook_may_override_how_it_is_created_from_a_description():
+    hook = Counter(3, name="counter", interval=2)
+    assert (hook.__name__, hook.interval, hook.priority) == ("counter", 2, 0)
+    assert not hasattr(hook, "count")
+    again = create_from_description(get_description(hook))
+    assert (again.__name__, again.interval, again.first, again.count) == ("Counter", 2, 3, 3)

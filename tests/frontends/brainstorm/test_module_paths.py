@@ -34,10 +34,12 @@ PATHS = {
     "get_canonical_layer_order instantiate_layers_from_architecture validate_architecture",
     "structure.buffer_structure": "BufferStructure StructureTemplate combine_buffer_structures",
     "structure.buffer_views": "BufferView",
-    "structure.buffers": "BufferManager",
+    "structure.buffers": "BufferManager create_buffer_views_from_layout "
+    "get_total_size_slices_and_shapes",
     "structure.construction": "ConstructionWrapper",
     "structure.layout": "Hub create_layout create_layout_stub gather_array_nodes "
-    "get_connections get_forced_orders",
+    "get_connections get_forced_orders get_forward_closure merge_connections permute_rows "
+    "can_be_connected_with_single_buffer",
     "structure.network": "Network",
     "structure.view_references": "resolve_references",
     "tools": "create_net_from_spec draw_network evaluate extract extract_and_save "

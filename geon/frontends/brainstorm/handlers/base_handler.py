@@ -19,19 +19,44 @@ from ....errors import ArgumentError
 from ..describable import Describable
 from ..errors import ValidationError
 from ..randomness import RandomState
+from .device_copies import DeviceCopies
 from .operations import ACTIVATIONS, ELEMENTWISE, NUMBERS, convolve, deriv_of, pool
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"  # names of axes, in order
+
+
+def _pooling(kind: str, text: str) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return the methods for the forward and the backward pass of a kind of pooling."""
+
+    def forward(
+        self: Handler, inputs: Any, window: Sequence[int], outputs: Any, padding: int,
+        stride: Sequence[int], argmax: Any = None,
+    ) -> None:  # fmt: skip
+        key = kind, tuple(window), padding, tuple(stride)
+        self._run(key, pool(kind, window, padding, stride), [(inputs, "nhwc")], outputs)
+
+    def backward(
+        self: Handler, inputs: Any, window: Sequence[int], outputs: Any, padding: int,
+        stride: Sequence[int], argmax: Any, in_deltas: Any, out_deltas: Any,
+    ) -> None:  # fmt: skip
+        key = kind, "deriv", tuple(window), padding, tuple(stride)
+        function = deriv_of(pool(kind, window, padding, stride), 1)
+        self._add(key, function, [(inputs, "nhwc"), (out_deltas, "nxyc")], [in_deltas])
+
+    forward.__doc__ = f"Compute the {text}."
+    backward.__doc__ = "Add the derivatives by the inputs to their deltas."
+    return forward, backward
 
 
 class Handler(Describable):
     """Arrays and operations of a transformer; the arrays are NumPy's, of one dtype.
 
     ``rnd`` is the source of random numbers, also of the seeds of layers. ``transformer`` compiles
-    operations and passes, each when it is first used; give one to choose its options.
+    operations and passes, each when it is first used; give one to choose its options. If that
+    computes on a device, ``on_device`` has the values that passes of layers left there.
     """
 
-    __undescribed__ = {"context": 0, "rnd": None, "array_type": np.ndarray, "_made": {}}
+    __undescribed__ = {"context": 0, "rnd": None, "array_type": np.ndarray}
     __default_values__ = {"dtype": "float32"}
     transformer_name: ClassVar[str] = "numpy"
     add_tt: Callable[..., None]  # one of the methods that the rows of ELEMENTWISE become
@@ -49,6 +74,7 @@ class Handler(Describable):
         self.rnd = RandomState()
         self._made: dict[Any, Any] = {}
         self._transformer = None
+        self.on_device = DeviceCopies(self)
         act, deriv = {"linear": self.copy_to}, {"linear": _linear_deriv(self)}
         for name in ACTIVATIONS:
             act[name], deriv[name] = getattr(self, name), getattr(self, f"{name}_deriv")
@@ -95,6 +121,15 @@ class Handler(Describable):
             computation = self.transformer.computation(result, *leaves, *scalars)
             self._made[key] = computation
         computation(*[array for array, _ in arrays], *map(float, numbers), out=out)
+
+    def _add(
+        self, name: Any, function: Callable[..., Any], arrays: Sequence[Any], to: Sequence[Any]
+    ) -> None:
+        """Add the results of a function of tensors over these axes to arrays."""
+        found = [np.empty(array.shape, self.dtype) for array, _ in arrays[: len(to)]]
+        self._run(name, function, arrays, found)
+        for target, value in zip(to, found, strict=True):
+            self.add_tt(target, value.reshape(target.shape), target)
 
     # Memory --------------------------------------------------------------------------------------
 
@@ -218,89 +253,35 @@ class Handler(Describable):
         """Convolve images with filters (number, height, width, channels), and add the bias."""
         function = convolve(params.shape[1:3], padding, stride)
         key = "conv", params.shape[1:3], padding, tuple(stride)
-        arrays = [(inputs, "nhwc"), (params, _filters(params)), (bias.reshape(-1), "k")]
+        arrays = [(inputs, "nhwi"), (params, _filters(params)), (bias.reshape(-1), "c")]
         self._run(key, function, arrays, outputs)
 
     def conv2d_backward_batch(
-        self,
-        inputs: Any,
-        params: Any,
-        padding: int,
-        stride: Sequence[int],
-        in_deltas: Any,
-        out_deltas: Any,
-        params_deltas: Any,
-        bias_deltas: Any,
-    ) -> None:
+        self, inputs: Any, params: Any, padding: int, stride: Sequence[int], in_deltas: Any,
+        out_deltas: Any, params_deltas: Any, bias_deltas: Any,
+    ) -> None:  # fmt: skip
         """Add the derivatives by inputs, filters and bias to their deltas."""
         function = deriv_of(convolve(params.shape[1:3], padding, stride), 3)
         key = "conv_deriv", params.shape[1:3], padding, tuple(stride)
         bias = np.zeros(params.shape[0], self.dtype)
-        arrays = [(inputs, "nhwc"), (params, _filters(params)), (bias, "k"), (out_deltas, "nxyk")]
-        found = [np.empty_like(array) for array in (inputs, params, bias)]
-        self._run(key, function, arrays, found)
-        for target, value in zip((in_deltas, params_deltas, bias_deltas), found, strict=True):
-            self.add_tt(target, value.reshape(target.shape), target)
+        given = [(inputs, "nhwi"), (params, _filters(params)), (bias, "c"), (out_deltas, "nxyc")]
+        self._add(key, function, given, [in_deltas, params_deltas, bias_deltas])
 
-    def avgpool2d_forward_batch(
-        self, inputs: Any, window: Sequence[int], outputs: Any, padding: int, stride: Sequence[int]
-    ) -> None:
-        """Compute the means of windows, in which padding counts as 0."""
-        self._pool("avg", inputs, window, outputs, padding, stride)
+    maxpool2d_forward_batch, maxpool2d_backward_batch = _pooling(
+        "max", "largest element of each window; ``argmax`` is not needed and not set"
+    )
+    avgpool2d_forward_batch, _avgpool2d_backward = _pooling(
+        "avg", "mean of each window, in which padding counts as 0"
+    )
 
     def avgpool2d_backward_batch(
-        self,
-        inputs: Any,
-        window: Sequence[int],
-        outputs: Any,
-        padding: int,
-        stride: Sequence[int],
-        in_deltas: Any,
-        out_deltas: Any,
-    ) -> None:
+        self, inputs: Any, window: Sequence[int], outputs: Any, padding: int,
+        stride: Sequence[int], in_deltas: Any, out_deltas: Any,
+    ) -> None:  # fmt: skip
         """Add the derivatives by the inputs to their deltas."""
-        self._pool_deriv("avg", inputs, window, padding, stride, in_deltas, out_deltas)
-
-    def maxpool2d_forward_batch(
-        self,
-        inputs: Any,
-        window: Sequence[int],
-        outputs: Any,
-        padding: int,
-        stride: Sequence[int],
-        argmax: Any = None,
-    ) -> None:
-        """Compute the largest element of each window; ``argmax`` is not needed and not set."""
-        self._pool("max", inputs, window, outputs, padding, stride)
-
-    def maxpool2d_backward_batch(
-        self,
-        inputs: Any,
-        window: Sequence[int],
-        outputs: Any,
-        padding: int,
-        stride: Sequence[int],
-        argmax: Any,
-        in_deltas: Any,
-        out_deltas: Any,
-    ) -> None:
-        """Add the deltas of outputs to those of the first largest element of each window."""
-        self._pool_deriv("max", inputs, window, padding, stride, in_deltas, out_deltas)
-
-    def _pool(
-        self, kind: str, inputs: Any, window: Any, outputs: Any, padding: int, stride: Any
-    ) -> None:
-        key = kind, tuple(window), padding, tuple(stride)
-        self._run(key, pool(kind, window, padding, stride), [(inputs, "nhwc")], outputs)
-
-    def _pool_deriv(
-        self, kind: str, inputs: Any, window: Any, padding: int, stride: Any, to: Any, deltas: Any
-    ) -> None:
-        key = kind, "deriv", tuple(window), padding, tuple(stride)
-        found = np.empty(inputs.shape, self.dtype)
-        function = deriv_of(pool(kind, window, padding, stride), 1)
-        self._run(key, function, [(inputs, "nhwc"), (deltas, "nxyc")], [found])
-        self.add_tt(to, found, to)
+        self._avgpool2d_backward(
+            inputs, window, outputs, padding, stride, None, in_deltas, out_deltas
+        )
 
     # Random numbers ------------------------------------------------------------------------------
 
@@ -367,7 +348,7 @@ def _float_dtype(dtype: Any, what: str) -> str:
 
 def _filters(params: Any) -> list[Any]:
     """Return the axes of filters (number, height, width, channels)."""
-    return ["k", geon.Axis("r", params.shape[1]), geon.Axis("s", params.shape[2]), "c"]
+    return ["c", geon.Axis("r", params.shape[1]), geon.Axis("s", params.shape[2]), "i"]
 
 
 def _linear_deriv(handler: Handler) -> Callable[..., None]:

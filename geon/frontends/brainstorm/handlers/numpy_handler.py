@@ -1,4 +1,4 @@
-"""Handlers of each transformer, on arrays in the memory of the processor."""
+"""Handlers of each transformer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class NativeHandler(Handler):
 
 
 class PyCudaHandler(Handler):
-    """Computes on a GPU; arrays are in the memory of the processor, and copied for each pass.
+    """Computes on a GPU.
 
-    ``net.compile`` keeps parameters on the GPU and is the faster way to use it.
+    Passes of layers leave their results there. ``net.buffer`` and ``net.get`` copy to the memory of
+    the processor what is read. ``net.compile`` keeps parameters on the GPU, too, and is faster.
     """
 
     transformer_name = "pycuda"

@@ -75,11 +75,14 @@ def windows(window: Sequence[int], padding: int, stride: Sequence[int]) -> dict[
 
 
 def convolve(window: Sequence[int], padding: int, stride: Sequence[int]) -> Callable[..., Any]:
-    """Return the convolution of x over (..., h, w, c), filters over (k, r, s, c), bias over k."""
+    """Return the convolution of x over (..., h, w, i), filters over (c, r, s, i), bias over c.
+
+    The result is over (..., h, w, c).
+    """
 
     def function(x: Any, filters: Any, bias: Any) -> Any:
-        found = geon.convolution(x, filters, windows(window, padding, stride), over="c") + bias
-        return geon.reorder(found, [*[axis for axis in x.axes if axis.name != "c"], "k"])
+        found = geon.convolution(x, filters, windows(window, padding, stride), over="i") + bias
+        return geon.reorder(found, [*[axis for axis in x.axes if axis.name != "i"], "c"])
 
     return function
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..data_iterators import DataIterator
-from ..describable import Describable, Members
+from ..describable import Describable, Members, described, option
 from ..errors import ValidationError
 from ..utils import PathError, get_by_path
 
@@ -13,6 +13,7 @@ Iterators = dict[str, DataIterator]
 Logs = dict[str, Any]
 
 
+@described
 class Hook(Describable):
     """Base of hooks: called after every ``interval`` epochs or updates, by ``timescale``.
 
@@ -22,31 +23,21 @@ class Hook(Describable):
     dictionaries of numbers, or None, and raises ``StopIteration`` to stop the training.
     """
 
-    __undescribed__: ClassVar[Members] = {"__name__", "run_verbosity"}  # the trainer has the name
-    __default_values__: ClassVar[dict[str, Any]] = {
-        "timescale": "epoch",
-        "interval": 1,
-        "verbose": None,
-    }
+    __undescribed__: ClassVar[Members] = {"name", "__name__", "run_verbosity"}  # the trainer names
+    name: str | None = option(default=None, kw_only=True)
+    timescale: str = option(default="epoch", kw_only=True)
+    interval: int = option(default=1, kw_only=True)
+    verbose: bool | None = option(default=None, kw_only=True)
 
-    def __init__(
-        self,
-        name: str | None = None,
-        timescale: str = "epoch",
-        interval: int = 1,
-        verbose: bool | None = None,
-    ) -> None:
-        if timescale not in ("epoch", "update") or interval < 1:
+    def __complete__(self) -> None:
+        if self.timescale not in ("epoch", "update") or self.interval < 1:
             raise ValidationError(
-                f"{type(self).__name__}: timescale={timescale!r}, interval={interval!r}; give "
-                "'epoch' or 'update', and an interval of at least 1"
+                f"{type(self).__name__}: timescale={self.timescale!r}, interval={self.interval!r}; "
+                "give 'epoch' or 'update', and an interval of at least 1"
             )
-        self.timescale = timescale
-        self.interval = interval
-        self.__name__ = name or self.default_name()
-        self.priority = 0
-        self.verbose = verbose
-        self.run_verbosity = verbose
+        self.__name__ = self.name or self.default_name()
+        self.priority = vars(self).get("priority", 0)
+        self.run_verbosity = self.verbose
 
     def default_name(self) -> str:
         """Return the name of a hook that is given none."""
@@ -71,14 +62,15 @@ class Hook(Describable):
 class CriterionHook(Hook):
     """Base of hooks that compare the values of a log: the smallest or largest is the best."""
 
-    def __init__(self, log_name: str, criterion: str, *common: Any, **options: Any) -> None:
-        super().__init__(*common, **options)
-        if criterion not in ("min", "max"):
+    log_name: str
+    criterion: str
+
+    def __complete__(self) -> None:
+        super().__complete__()
+        if self.criterion not in ("min", "max"):
             raise ValidationError(
-                f"{type(self).__name__}: criterion={criterion!r}; give 'min' or 'max'"
+                f"{type(self).__name__}: criterion={self.criterion!r}; give 'min' or 'max'"
             )
-        self.log_name = log_name
-        self.criterion = criterion
 
     def values(self, logs: Logs, epoch_nr: int) -> list[float]:
         """Return the values of the log so far; before the first epoch there may be none."""

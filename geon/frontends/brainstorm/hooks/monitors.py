@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data_iterators import DataIterator
-from ..describable import Members
+from ..describable import described, hidden
 from ..errors import NetworkValidationError
 from ..scorers import Scorer
 from ..tools import evaluate
@@ -16,6 +16,7 @@ from ..utils import Array, PathError
 from .base import Hook, Iterators, Logs
 
 
+@described
 class _MonitorLayer(Hook):
     """Base of monitors of a layer: minimum, mean and maximum of its buffers.
 
@@ -23,12 +24,10 @@ class _MonitorLayer(Hook):
     the buffers of a group without a name around them.
     """
 
-    short: str
+    short: ClassVar[str]
     groups: ClassVar[dict[str, str | None]]
 
-    def __init__(self, layer_name: str, *common: Any, **options: Any) -> None:
-        self.layer_name = layer_name
-        super().__init__(*common, **options)
+    layer_name: str
 
     def default_name(self) -> str:
         """Return the name by the layer."""
@@ -100,21 +99,20 @@ class MonitorLayerParameters(_MonitorLayer):
         return log
 
 
+@described
 class MonitorScores(Hook):
     """Log the losses of the network, and ``scorers``, on the data of an iterator.
 
     ``iter_name`` is the name by which ``Trainer.train`` is given the iterator.
     """
 
-    __undescribed__: ClassVar[Members] = {"iter": None}
+    iter_name: str
+    scorers: Sequence[Scorer]
+    iter: DataIterator | None = hidden(default=None)
 
-    def __init__(
-        self, iter_name: str, scorers: Sequence[Scorer], *common: Any, **options: Any
-    ) -> None:
-        super().__init__(*common, **options)
-        self.iter_name = iter_name
-        self.iter: DataIterator | None = None
-        self.scorers = list(scorers)
+    def __complete__(self) -> None:
+        super().__complete__()
+        self.scorers = list(self.scorers)
 
     def start(self, net: Any, stepper: Any, verbose: bool, named_data_iters: Iterators) -> None:
         """Take the iterator; raise ``PathError``, a ``KeyError``, if there is none of its name."""
@@ -133,11 +131,11 @@ class MonitorScores(Hook):
         return evaluate(net, self.iter, self.scorers)
 
 
+@described
 class MonitorLoss(MonitorScores):
     """Log the losses of the network on the data of an iterator."""
 
-    def __init__(self, iter_name: str, *common: Any, **options: Any) -> None:
-        super().__init__(iter_name, (), *common, **options)
+    scorers: Sequence[Scorer] = hidden(default=())
 
 
 def _range(values: Array) -> Logs:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ....errors import UnavailableError
-from ..describable import Members
+from ..describable import Members, described, hidden
 from ..errors import ValidationError
 from ..utils import get_by_path
 from .base import Hook, Iterators, Logs
 
 
+@described
 class BokehVisualizer(Hook):
     """A live Matplotlib picture of logs, with the name that the hook has in Brainstorm.
 
@@ -19,22 +20,15 @@ class BokehVisualizer(Hook):
     has one, and saved to ``filename``, as PNG unless it has another extension, at each call.
     """
 
-    __undescribed__: ClassVar[Members] = {"figure": None, "lines": {}}
+    log_names: str | Sequence[str]
+    filename: str | None = None
+    figure: Any = hidden(default=None)
+    lines: dict[str, Any] = hidden(default={})
 
-    def __init__(
-        self,
-        log_names: str | Sequence[str],
-        filename: str | None = None,
-        timescale: str = "epoch",
-        interval: int = 1,
-        name: str | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        super().__init__(name, timescale, interval, verbose)
-        self.log_names = [log_names] if isinstance(log_names, str) else list(log_names)
-        self.filename = filename
-        self.figure: Any = None
-        self.lines: dict[str, Any] = {}
+    def __complete__(self) -> None:
+        super().__complete__()
+        names = self.log_names
+        self.log_names = [names] if isinstance(names, str) else list(names)
 
     def start(self, net: Any, stepper: Any, verbose: bool, named_data_iters: Iterators) -> None:
         """Draw the axes; raise ``UnavailableError`` if Matplotlib is not installed."""
@@ -89,7 +83,7 @@ class ProgressBar(Hook):
     __undescribed__: ClassVar[Members] = {"length": None, "bar": None, "epoch": 0}
 
     def __init__(self) -> None:
-        super().__init__(None, "update", 1)
+        super().__init__(timescale="update")
         self.length: int | None = None
         self.bar: Any = None
         self.epoch = 0
@@ -126,14 +120,12 @@ class ProgressBar(Hook):
             self.bar = None
 
 
+@described
 class InfoUpdater(Hook):
     """Write epoch, update, logs and number of parameters to ``run.info``, such as Sacred's."""
 
-    __undescribed__: ClassVar[Members] = {"run": None}
-
-    def __init__(self, run: Any, *common: Any, **options: Any) -> None:
-        super().__init__(*common, **options)
-        self.run = run
+    __undescribed__: ClassVar[Members] = {"run"}
+    run: Any
 
     def __call__(self, epoch_nr: int, update_nr: int, net: Any, stepper: Any, logs: Logs) -> None:
         """Update the dictionary."""
@@ -142,21 +134,12 @@ class InfoUpdater(Hook):
         info.setdefault("nr_parameters", int(net.buffer.parameters.size))
 
 
+@described
 class ModifyStepperAttribute(Hook):
     """Set an attribute of the stepper to the value of a schedule."""
 
-    def __init__(
-        self,
-        schedule: Any,
-        attr_name: str = "learning_rate",
-        timescale: str = "epoch",
-        interval: int = 1,
-        name: str | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        super().__init__(name, timescale, interval, verbose)
-        self.schedule = schedule
-        self.attr_name = attr_name
+    schedule: Any
+    attr_name: str = "learning_rate"
 
     def start(self, net: Any, stepper: Any, verbose: bool, named_data_iters: Iterators) -> None:
         """Raise ``ValidationError`` unless the stepper has the attribute."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from ..describable import Members
+from ..describable import described, hidden, option
 from ..errors import NetworkValidationError
 from ..structure.network import Network
-from ..tools import write_hdf5
-from ..utils import Array
+from ..utils import Array, open_hdf5
 from .base import CriterionHook, Hook, Logs
 
 
+@described
 class SaveBestNetwork(CriterionHook):
     """Save the network whenever a log is better than ever before.
 
@@ -22,26 +22,12 @@ class SaveBestNetwork(CriterionHook):
     ``interval`` are those of the hook that logs the value.
     """
 
-    __undescribed__: ClassVar[Members] = {
-        "parameters": None,
-        "best_so_far": None,
-        "best_t": None,
-    }
-    __default_values__ = {"filename": None}
-
-    def __init__(
-        self,
-        log_name: str,
-        filename: str | None = None,
-        criterion: str = "max",
-        *common: Any,
-        **options: Any,
-    ) -> None:
-        super().__init__(log_name, criterion, *common, **options)
-        self.filename = filename
-        self.parameters: Array | None = None
-        self.best_so_far: float | None = None
-        self.best_t: int | None = None
+    log_name: str
+    filename: str | None = option(default=None)
+    criterion: str = "max"
+    parameters: Array | None = hidden(default=None)
+    best_so_far: float | None = hidden(default=None)
+    best_t: int | None = hidden(default=None)
 
     def __call__(self, epoch_nr: int, update_nr: int, net: Any, stepper: Any, logs: Logs) -> None:
         """Save the network if the last value of the log is the best."""
@@ -74,16 +60,15 @@ class SaveBestNetwork(CriterionHook):
         return self.parameters if self.filename is None else Network.from_hdf5(self.filename)
 
 
+@described
 class SaveLogs(Hook):
     """Save the logs of the trainer to an HDF5 file."""
 
-    def __init__(self, filename: str, *common: Any, **options: Any) -> None:
-        super().__init__(*common, **options)
-        self.filename = filename
+    filename: str
 
     def __call__(self, epoch_nr: int, update_nr: int, net: Any, stepper: Any, logs: Logs) -> None:
         """Write the file anew."""
-        with write_hdf5(self.filename, "Logs file v1.0") as file:
+        with open_hdf5(self.filename, "Logs file v1.0") as file:
             self._save(file, logs)
 
     def _save(self, group: Any, logs: Logs) -> None:
@@ -94,12 +79,11 @@ class SaveLogs(Hook):
                 group.create_dataset(name, data=np.array(log))
 
 
+@described
 class SaveNetwork(Hook):
     """Save the network to an HDF5 file."""
 
-    def __init__(self, filename: str, *common: Any, **options: Any) -> None:
-        super().__init__(*common, **options)
-        self.filename = filename
+    filename: str
 
     def __call__(self, epoch_nr: int, update_nr: int, net: Any, stepper: Any, logs: Logs) -> None:
         """Write the file anew."""

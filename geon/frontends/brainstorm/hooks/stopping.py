@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from ..describable import Members
+from ..describable import described, hidden, option
 from ..utils import get_by_path
 from .base import CriterionHook, Hook, Iterators, Logs
 
 
+@described
 class EarlyStopper(CriterionHook):
     """Stop when a log has not improved for ``patience`` values.
 
@@ -20,13 +21,9 @@ class EarlyStopper(CriterionHook):
     hook that logs the value.
     """
 
-    __default_values__ = {"patience": 1}
-
-    def __init__(
-        self, log_name: str, patience: int = 1, criterion: str = "min", *common: Any, **options: Any
-    ) -> None:
-        super().__init__(log_name, criterion, *common, **options)
-        self.patience = patience
+    log_name: str
+    patience: int = option(default=1)
+    criterion: str = "min"
 
     def __call__(self, epoch_nr: int, update_nr: int, net: Any, stepper: Any, logs: Logs) -> None:
         """Raise ``StopIteration`` if the best value is too long ago."""
@@ -42,12 +39,11 @@ class EarlyStopper(CriterionHook):
             raise StopIteration
 
 
+@described
 class StopAfterEpoch(Hook):
     """Stop after ``max_epochs`` epochs."""
 
-    def __init__(self, max_epochs: int, *common: Any, **options: Any) -> None:
-        super().__init__(*common, **options)
-        self.max_epochs = max_epochs
+    max_epochs: int
 
     def __call__(self, epoch_nr: int, update_nr: int, net: Any, stepper: Any, logs: Logs) -> None:
         """Raise ``StopIteration`` after the last epoch."""
@@ -56,14 +52,13 @@ class StopAfterEpoch(Hook):
             raise StopIteration
 
 
+@described
 class StopAfterThresholdReached(CriterionHook):
     """Stop when a log is at ``threshold`` or beyond: below it for ``min``, above for ``max``."""
 
-    def __init__(
-        self, log_name: str, threshold: float, criterion: str = "min", *common: Any, **options: Any
-    ) -> None:
-        super().__init__(log_name, criterion, *common, **options)
-        self.threshold = threshold
+    log_name: str
+    threshold: float
+    criterion: str = "min"
 
     def __call__(self, epoch_nr: int, update_nr: int, net: Any, stepper: Any, logs: Logs) -> None:
         """Raise ``StopIteration`` if one of the values is at the threshold."""
@@ -75,23 +70,18 @@ class StopAfterThresholdReached(CriterionHook):
             raise StopIteration
 
 
+@described
 class StopOnNan(Hook):
     """Stop when parameters, the training loss or ``logs_to_check`` are infinite or NaN."""
 
-    def __init__(
-        self,
-        logs_to_check: str | Iterable[str] = (),
-        check_parameters: bool = True,
-        check_training_loss: bool = True,
-        *common: Any,
-        **options: Any,
-    ) -> None:
-        super().__init__(*common, **options)
-        self.logs_to_check: list[str] = (
-            [logs_to_check] if isinstance(logs_to_check, str) else list(logs_to_check)
-        )
-        self.check_parameters = check_parameters
-        self.check_training_loss = check_training_loss
+    logs_to_check: str | Iterable[str] = ()
+    check_parameters: bool = True
+    check_training_loss: bool = True
+
+    def __complete__(self) -> None:
+        super().__complete__()
+        logs = self.logs_to_check
+        self.logs_to_check = [logs] if isinstance(logs, str) else list(logs)
 
     def __call__(self, epoch_nr: int, update_nr: int, net: Any, stepper: Any, logs: Logs) -> None:
         """Raise ``StopIteration`` at a value that is not finite."""
@@ -110,15 +100,12 @@ class StopOnNan(Hook):
             raise StopIteration
 
 
+@described
 class StopOnSigQuit(Hook):
     r"""Stop at the next call of the hook after a SIGQUIT (Ctrl + \)."""
 
-    __undescribed__: ClassVar[Members] = {"quit": False, "previous": None}
-
-    def __init__(self, *common: Any, **options: Any) -> None:
-        super().__init__(*common, **options)
-        self.quit = False
-        self.previous: Any = None
+    quit: bool = hidden(default=False)
+    previous: Any = hidden(default=None)
 
     def start(self, net: Any, stepper: Any, verbose: bool, named_data_iters: Iterators) -> None:
         """Install the handler of the signal."""

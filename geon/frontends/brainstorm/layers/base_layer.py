@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from ....errors import ArgumentError
 from ..errors import LayerValidationError, NetworkValidationError
 from ..structure.buffer_structure import BufferStructure, StructureTemplate
+from ..structure.construction import ConstructionWrapper
 from ..utils import get_inheritors
+from .arguments import REQUIRED, Argument
 from .layer_program import LayerProgram
 from .symbols import Symbols
 
@@ -46,7 +50,8 @@ class Layer:
     ``self.handler`` on the buffers; then ``backward_pass`` adds to input deltas and gradients.
 
     - ``expected_inputs``: the template of each input
-    - ``expected_kwargs``: the names of its arguments
+    - ``expected_kwargs``: the names of its arguments, which are in ``kwargs``; or members that are
+      made by ``arguments.argument``, which are checked
     - ``computes_no_input_deltas_for``: inputs without a derivative
     - ``computes_no_gradients_for``: parameters without a derivative
     - ``takes_no_output_deltas_from``: outputs whose deltas are ignored
@@ -57,6 +62,7 @@ class Layer:
         "default": StructureTemplate("T", "B", "...")
     }
     expected_kwargs: ClassVar[Iterable[str]] = ()
+    arguments: ClassVar[Mapping[str, Argument]] = {}
     optional_inputs: ClassVar[Iterable[str]] = ()
     computes_no_input_deltas_for: ClassVar[Sequence[str]] = ()
     computes_no_gradients_for: ClassVar[Sequence[str]] = ()
@@ -67,6 +73,10 @@ class Layer:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        own = {name: each for name, each in vars(cls).items() if isinstance(each, Argument)}
+        if own:
+            cls.arguments = {**cls.arguments, **own}
+            cls.expected_kwargs = tuple(cls.arguments)
         Layer.order += 1
         cls.order = Layer.order
 
@@ -110,10 +120,12 @@ class Layer:
         """Compute outputs and internals from inputs and parameters, in their buffers."""
         self.trained_last = bool(training_pass)
         self.program(self.trained_last).run_forward(buffers)
+        self.handler.on_device.release_all()
 
     def backward_pass(self, buffers: Any) -> None:
         """Add to input deltas and gradients what follows from the output deltas."""
         self.program(self.trained_last).run_backward(buffers)
+        self.handler.on_device.release_all()
 
     def program(self, training: bool) -> LayerProgram:
         """Return the compiled passes, with the handler's transformer."""
@@ -145,6 +157,10 @@ class Layer:
         """Return the layer's name and type, for messages."""
         return f"{self.name} ({self.layer_type})"
 
+    def refused(self, message: str) -> LayerValidationError:
+        """Return the error that names the layer and says what is wrong."""
+        return LayerValidationError(f"{self.described}: {message}")
+
     def _validate_kwargs(self) -> None:
         unexpected = sorted(set(self.kwargs) - set(self.expected_kwargs))
         if unexpected:
@@ -152,6 +168,12 @@ class Layer:
                 f"{self.described} takes no argument {', '.join(map(repr, unexpected))}; it takes "
                 f"{', '.join(map(repr, sorted(self.expected_kwargs))) or 'none'}"
             )
+        for name, argument in self.arguments.items():
+            value = self.kwargs.get(name, argument.default)
+            value = None if value is REQUIRED else value
+            if not argument.valid(value):
+                raise self.refused(f"{name}={value!r}; {argument.needed}")
+            setattr(self, name, argument.made(value))
 
     def _validate_in_shapes(self, in_shapes: Shapes) -> OrderedDict[str, BufferStructure]:
         templates = self.expected_inputs
@@ -167,15 +189,15 @@ class Layer:
                     f"{', '.join(map(repr, sorted(templates))) or 'none'}"
                 )
             if not templates[name].matches(structure):
-                raise LayerValidationError(
-                    f"{self.described}: the input {name!r} takes shapes "
+                raise self.refused(
+                    f"the input {name!r} takes shapes "
                     f"{templates[name].shape}, and {sources or 'what is given'} has the shape "
                     f"{structure.shape}; connect an output of such a shape"
                 )
         missing = sorted(set(templates) - set(in_shapes) - set(self.optional_inputs))
         if missing:
-            raise LayerValidationError(
-                f"{self.described}: nothing is connected with the input "
+            raise self.refused(
+                f"nothing is connected with the input "
                 f"{', '.join(map(repr, missing))}; connect an output of the shape "
                 f"{templates[missing[0]].shape}, as in layer >> {missing[0]!r} - {self.name}"
             )
@@ -184,13 +206,13 @@ class Layer:
     def _checked_shapes(self, what: str, shapes: Shapes) -> OrderedDict[str, BufferStructure]:
         for name, structure in shapes.items():
             if not isinstance(structure, BufferStructure):
-                raise LayerValidationError(
-                    f"{self.described}: setup gave {structure!r} as the shape of {what}.{name}; "
-                    "give a BufferStructure"
+                raise self.refused(
+                    f"setup gave {structure!r} as the shape of {what}.{name}; give a "
+                    "BufferStructure"
                 )
             if what == "parameters" and structure.buffer_type:
-                raise LayerValidationError(
-                    f"{self.described}: the parameter {name!r} has the shape {structure.shape}; a "
+                raise self.refused(
+                    f"the parameter {name!r} has the shape {structure.shape}; a "
                     "parameter has neither T nor B"
                 )
         return OrderedDict(shapes)
@@ -199,23 +221,30 @@ class Layer:
         return f"<{self.layer_type} {self.name}>"
 
 
-def checked(layer: Layer, name: str, value: Any, valid: Callable[[Any], bool], needed: str) -> Any:
-    """Return an argument of a layer; raise ``LayerValidationError`` if it is not valid."""
-    if not valid(value):
-        raise LayerValidationError(f"{layer.described}: {name}={value!r}; it needs {needed}")
-    return value
+def constructor(cls: type[Layer]) -> Callable[..., ConstructionWrapper]:
+    """Return the function that wires a layer of a class: its arguments, then ``name``.
 
+    Arguments that are None are left to the layer.
+    """
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    defaults = {name: each.default for name, each in cls.arguments.items()} | {"name": None}
+    signature = inspect.Signature(
+        [
+            inspect.Parameter(n, kind, default=inspect.Parameter.empty if d is REQUIRED else d)
+            for n, d in defaults.items()
+        ]
+    )
 
-def checked_size(layer: Layer, name: str, default: Any = None) -> int:
-    """Return the argument ``name`` of a layer, an integer of at least 1."""
-    value = layer.kwargs.get(name, default)
-    if not is_length(value):
-        raise LayerValidationError(
-            f"{layer.described}: {name}={value!r}; it needs an integer of at least 1"
-        )
-    return int(value)
+    def construct(*args: Any, **keywords: Any) -> ConstructionWrapper:
+        try:
+            bound = signature.bind(*args, **keywords)
+        except TypeError as error:
+            raise ArgumentError(f"{construct.__name__}{signature}: {error}") from None
+        bound.apply_defaults()
+        given = {name: value for name, value in bound.arguments.items() if value is not None}
+        return ConstructionWrapper.create(cls, **given)
 
-
-def is_length(value: Any) -> bool:
-    """Return True for an integer of at least 1."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    construct.__name__ = construct.__qualname__ = cls.__name__.removesuffix(SUFFIX)
+    construct.__doc__, construct.__module__ = cls.__doc__, cls.__module__
+    construct.__signature__ = signature  # type: ignore[attr-defined]
+    return construct

@@ -7,50 +7,30 @@ from typing import Any
 
 import geon
 
-from ..errors import LayerValidationError
 from ..structure.buffer_structure import BufferStructure
-from ..structure.construction import ConstructionWrapper
-from .base_layer import Layer
+from .arguments import argument, is_number
+from .base_layer import Layer, constructor
 from .symbols import Symbols
 
 
-def BatchNorm(
-    decay: float = 0.9, epsilon: float = 1e-5, name: str | None = None
-) -> ConstructionWrapper:
+class BatchNormLayerImpl(Layer):
     """The input, normalised for each entry of its last dimension, times gamma plus beta.
 
     In training it uses the mean and variance of the batch, else running ones, which decay by
-    ``decay`` in each pass that trains. S. Ioffe and C. Szegedy, "Batch normalization", ICML 2015.
-    """
-    return ConstructionWrapper.create(BatchNormLayerImpl, name=name, decay=decay, epsilon=epsilon)
-
-
-class BatchNormLayerImpl(Layer):
-    """See ``BatchNorm``.
-
-    The running mean ``mu`` and the running standard deviation ``sigma``, the root of the running
-    variance, are internals, so that steppers and modifiers do not see them.
+    ``decay`` in each pass that trains. The running mean ``mu`` and the running standard deviation
+    ``sigma``, the root of the running variance, are internals, so that steppers and modifiers do
+    not see them. S. Ioffe and C. Szegedy, "Batch normalization", ICML 2015.
     """
 
-    expected_kwargs = {"decay", "epsilon"}
+    decay = argument("it needs a number from 0 to 1", lambda d: is_number(d, 0, 1), 0.9)
+    epsilon = argument("it needs a number of at least 0", lambda e: is_number(e, 0), 1e-5)
     state = {"mu": 0.0, "sigma": 1.0}
 
     def setup(self, kwargs: Any, in_shapes: Any) -> Any:
         """Return the shapes of gamma, beta and internals."""
-        self.decay, self.epsilon = kwargs.get("decay", 0.9), kwargs.get("epsilon", 1e-5)
-        if not isinstance(self.decay, (int, float)) or not 0 <= self.decay <= 1:
-            raise LayerValidationError(
-                f"{self.described}: decay={self.decay!r}; it needs a number from 0 to 1"
-            )
-        if not isinstance(self.epsilon, (int, float)) or self.epsilon < 0:
-            raise LayerValidationError(
-                f"{self.described}: epsilon={self.epsilon!r}; it needs a number of at least 0"
-            )
         shape = in_shapes["default"].shape
         if len(shape) < 3:
-            raise LayerValidationError(
-                f"{self.described}: the input has the shape {shape}, without features to normalise"
-            )
+            raise self.refused(f"the input has the shape {shape}, without features to normalise")
         features = shape[-1]
         parameters = OrderedDict(gamma=BufferStructure(features), beta=BufferStructure(features))
         internals = OrderedDict(
@@ -92,3 +72,6 @@ class BatchNormLayerImpl(Layer):
             "x_hat": x_hat,
             **new,
         }
+
+
+BatchNorm = constructor(BatchNormLayerImpl)

@@ -3,85 +3,72 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
 import geon
 
-from ..errors import LayerValidationError
-from ..handlers.operations import ACTIVATIONS, activation
 from ..structure.buffer_structure import BufferStructure
-from ..structure.construction import ConstructionWrapper
 from ..utils import product
-from .base_layer import Layer, is_length
+from .arguments import activation_of, argument, is_length
+from .base_layer import Layer, constructor
 from .symbols import Symbols, feature_axes
 
-
-def FullyConnected(
-    size: int | tuple[int, ...] | None = None, activation: str = "rel", name: str | None = None
-) -> ConstructionWrapper:
-    """``size`` units, each connected with all features of the input.
-
-    ``size`` is an integer, or the shape of the features, by default that of the input.
-    ``activation`` is ``rel``, ``tanh``, ``sigmoid``, ``el`` or ``linear``.
-    """
-    given = {} if size is None else {"size": size}
-    return ConstructionWrapper.create(
-        FullyConnectedLayerImpl, name=name, activation=activation, **given
-    )
+IN = "in"  # the axis of all features of an input
 
 
-def activation_of(layer: Layer, default: str) -> Callable[[Any], Any]:
-    """Return the activation function of a layer's argument; raise for one that does not exist."""
-    name = layer.kwargs.get("activation", default)
-    if name != "linear" and name not in ACTIVATIONS:
-        raise LayerValidationError(
-            f"{layer.described}: activation={name!r}; there are "
-            f"{', '.join(map(repr, [*ACTIVATIONS, 'linear']))}"
-        )
-    return activation(name)
+def _is_size(value: Any) -> bool:
+    lengths = value if isinstance(value, (tuple, list)) else [value]
+    return value is None or (len(lengths) > 0 and all(map(is_length, lengths)))
 
 
 class FullyConnectedLayerImpl(Layer):
-    """See ``FullyConnected``: W has the shape (units, inputs); H is before the activation."""
+    """``size`` units, each connected with all features of the input.
 
-    expected_kwargs = {"size", "activation"}
+    ``size`` is an integer, or the shape of the features, by default that of the input.
+    ``activation`` is ``rel``, ``tanh``, ``sigmoid``, ``el`` or ``linear``. W has the shape (units,
+    inputs); H is before the activation.
+    """
+
+    size = argument("it needs an integer of at least 1, or a tuple of such", _is_size, None)
+    activation = activation_of("rel")
 
     def setup(self, kwargs: Any, in_shapes: Any) -> Any:
         """Return the shapes of W, bias and H."""
-        size = kwargs.get("size", in_shapes["default"].feature_shape)
+        size = in_shapes["default"].feature_shape if self.size is None else self.size
         self.size = tuple(size) if isinstance(size, (tuple, list)) else (size,)
-        if not self.size or not all(is_length(n) for n in self.size):
-            raise LayerValidationError(
-                f"{self.described}: size={size!r}; it needs an integer of at least 1, or a tuple "
-                "of such"
-            )
-        self.activation = activation_of(self, "rel")
+        if not self.size:
+            raise self.refused("the input has no features, so it needs a size=, such as size=1")
         units = product(self.size)
         self.axis = geon.Axis("F0", units)
-        outputs = OrderedDict(default=BufferStructure("T", "B", *self.size))
+        made = "T", "B", *self.size
         parameters = OrderedDict(
             W=BufferStructure(units, in_shapes["default"].feature_size),
             bias=BufferStructure(units),
         )
         internals = OrderedDict(
-            H=BufferStructure("T", "B", *self.size),
-            dH=BufferStructure("T", "B", *self.size, is_backward_only=True),
+            H=BufferStructure(*made), dH=BufferStructure(*made, is_backward_only=True)
         )
-        return outputs, parameters, internals
+        return OrderedDict(default=BufferStructure(*made)), parameters, internals
 
     def forward(self, buffers: Symbols) -> Any:
         """Return the activation of the product plus the bias."""
-        (x,), (w, bias) = buffers.inputs.values(), buffers.parameters.values()
-        inputs = [axis.prime for axis in feature_axes(x)]
-        x = geon.cast_axes(x, [*x.axes[:2], *inputs])
-        w = geon.cast_axes(w, [self.axis, geon.Axis("W", w.axes[1].length)])
-        w = (
-            geon.unflatten(w, "W", inputs)
-            if len(inputs) != 1
-            else geon.rename(w, {"W": inputs[0].name})
-        )
-        h = geon.dot(x, w, over=inputs) + bias
+        w, bias = buffers.parameters.values()
+        h = affine(buffers.inputs.default, w, bias, self.axis)
         if len(self.size) > 1:
             h = geon.unflatten(h, "F0", [geon.Axis(f"F{k}", n) for k, n in enumerate(self.size)])
         return {"default": self.activation(h)}, {"H": h}
+
+
+def affine(x: Any, weights: Any, bias: Any, units: geon.Axis) -> Any:
+    """Return x over (T, B, features) times weights over (units, inputs), plus the bias."""
+    features = feature_axes(x)
+    if len(features) == 1:  # a renamed axis, other than a flattened one, ends no kernel
+        x = geon.rename(x, {features[0]: IN})
+    elif features:
+        x = geon.flatten(x, features, geon.Axis(IN))
+    else:
+        x = geon.expand(x, geon.Axis(IN, 1))
+    return geon.dot(x, geon.cast_axes(weights, [units, x.axes[IN]]), over=[IN]) + bias
+
+
+FullyConnected = constructor(FullyConnectedLayerImpl)

@@ -6,10 +6,39 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import LayerValidationError, StructureValidationError
+from ..errors import StructureValidationError
 from ..structure.buffer_structure import BufferStructure
 from ..structure.construction import ConstructionWrapper
+from .arguments import argument
 from .base_layer import Layer
+
+
+class InputLayerImpl(Layer):
+    """The layer of ``Input``."""
+
+    expected_inputs = {}
+    out_shapes = argument(
+        "give a dictionary of shapes, such as Input(out_shapes={'default': ('T', 'B', 784)})",
+        lambda shapes: isinstance(shapes, Mapping) and len(shapes) > 0,
+    )
+
+    def setup(self, kwargs: Any, in_shapes: Any) -> Any:
+        """Return the outputs that are given as shapes."""
+        outputs = OrderedDict()
+        for name, given in sorted(self.out_shapes.items()):
+            try:
+                outputs[name] = (
+                    given if isinstance(given, BufferStructure) else BufferStructure(*given)
+                )
+            except (TypeError, StructureValidationError) as error:
+                raise self.refused(f"out_shapes[{name!r}]: {error}") from None
+        return outputs, {}, {}
+
+    def forward_pass(self, buffers: Any, training_pass: bool = False) -> None:
+        """Do nothing: outputs are given."""
+
+    def backward_pass(self, buffers: Any) -> None:
+        """Do nothing."""
 
 
 def Input(out_shapes: Mapping[str, Any]) -> ConstructionWrapper:
@@ -18,37 +47,3 @@ def Input(out_shapes: Mapping[str, Any]) -> ConstructionWrapper:
     Each output is given by ``net.provide_external_data``.
     """
     return ConstructionWrapper.create(InputLayerImpl, name="Input", out_shapes=out_shapes)
-
-
-class InputLayerImpl(Layer):
-    """See ``Input``."""
-
-    expected_inputs = {}
-    expected_kwargs = {"out_shapes"}
-
-    def setup(self, kwargs: Any, in_shapes: Any) -> Any:
-        """Return the outputs that are given as shapes."""
-        shapes = kwargs.get("out_shapes")
-        if not isinstance(shapes, Mapping) or not shapes:
-            raise LayerValidationError(
-                f"{self.described}: out_shapes={shapes!r}; give a dictionary of shapes, such as "
-                "Input(out_shapes={'default': ('T', 'B', 784)})"
-            )
-        outputs = OrderedDict()
-        for name in sorted(shapes):
-            given = shapes[name]
-            try:
-                outputs[name] = (
-                    given if isinstance(given, BufferStructure) else BufferStructure(*given)
-                )
-            except (TypeError, StructureValidationError) as error:
-                raise LayerValidationError(
-                    f"{self.described}: out_shapes[{name!r}]: {error}"
-                ) from None
-        return outputs, {}, {}
-
-    def forward_pass(self, buffers: Any, training_pass: bool = False) -> None:
-        """Do nothing: outputs are given."""
-
-    def backward_pass(self, buffers: Any) -> None:
-        """Do nothing."""

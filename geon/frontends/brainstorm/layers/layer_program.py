@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,31 +23,34 @@ Place = tuple[str, str]
 class LayerGraph:
     """A layer's forward pass as tensors, from given ones.
 
-    ``inputs``, ``parameters`` and ``state`` are tensors by name, ``before`` the values before the
-    first step. ``outputs`` and ``internals`` are the results. ``probes`` are placeholders of zeros
-    in them.
+    ``tensor(view, name, structure)`` returns those: inputs, parameters, internals that stay, and,
+    for the view ``before``, values before the first step. ``outputs`` and ``internals`` are the
+    results. ``probes`` are placeholders of zeros in them.
     """
 
     def __init__(
-        self,
-        layer: Any,
-        inputs: Mapping[str, Any],
-        parameters: Mapping[str, Any],
-        state: Mapping[str, Any],
-        before: Mapping[str, Any],
-        training: bool,
-        dtype: str,
-        random: Any,
+        self, layer: Any, handler: Any, training: bool, tensor: Callable[[str, str, Any], Any]
     ) -> None:
+        own = {**layer.out_shapes, **layer.internal_shapes}
+        views = {
+            "inputs": layer.in_shapes,
+            "parameters": layer.parameter_shapes,
+            "internals": {name: layer.internal_shapes[name] for name in layer.state},
+            "before": {n: s for n, s in own.items() if s.context_size and not s.is_backward_only},
+        }
+        inputs, parameters, state, before = (
+            Tensors({name: tensor(view, name, structure) for name, structure in shapes.items()})
+            for view, shapes in views.items()
+        )
         symbols = Symbols(
-            Tensors(inputs),
-            Tensors(parameters),
-            Tensors(state),
-            Tensors(before),
+            inputs,
+            parameters,
+            state,
+            before,
             training,
-            random,
+            lambda: geon.Random(handler.rnd.generate_seed()),
             structures=layer.internal_shapes,
-            dtype=dtype,
+            dtype=str(np.dtype(handler.dtype)),
         )
         outputs, internals = layer.forward(symbols)
         missing = sorted(set(layer.out_shapes) - set(outputs))
@@ -82,6 +85,31 @@ class LayerGraph:
         }
 
 
+class _Pass:
+    """A computation from buffers of a layer into others, on the arrays of the present layout."""
+
+    def __init__(
+        self, handler: Any, computation: Any, read: list[Place], written: list[Place]
+    ) -> None:
+        self.handler, self.computation = handler, computation
+        self.on_host = handler.transformer.memory.on_host
+        self.places = read, written
+        self.layout: Any = None  # for which ``arrays`` are those of ``places``
+        self.arrays: tuple[list[Any], list[Any]] = ([], [])
+
+    def run(self, buffers: Any) -> None:
+        """Compute the buffers."""
+        if self.layout is not buffers._places:
+            self.layout = buffers._places
+            read, written = self.places
+            self.arrays = [buffers._place(*p) for p in read], [buffers._place(*p) for p in written]
+        given, out = self.arrays
+        if out and self.on_host:
+            self.computation(*given, out=out)
+        elif out:
+            self.handler.on_device.run(self.computation, given, out)
+
+
 class LayerProgram:
     """The forward and the backward pass of a layer as computations of a handler's transformer.
 
@@ -93,28 +121,9 @@ class LayerProgram:
         self.layer, self.handler, self.training = layer, handler, training
         self.dtype = str(np.dtype(handler.dtype))
         self.leaves: dict[Place, Leaf] = {}
-        self.graph = LayerGraph(
-            layer,
-            self._placeholders("inputs", layer.in_shapes),
-            self._placeholders("parameters", layer.parameter_shapes),
-            {
-                name: self._leaf("internals", name, layer.internal_shapes[name])
-                for name in layer.state
-            },
-            {
-                name: self._leaf("before", name, structure)
-                for name, structure in [*layer.out_shapes.items(), *layer.internal_shapes.items()]
-                if structure.context_size and not structure.is_backward_only
-            },
-            training,
-            self.dtype,
-            lambda: geon.Random(handler.rnd.generate_seed()),
-        )
-        self._forward: tuple[Any, list[Place], list[Place]] | None = None
-        self._backward: tuple[Any, list[Place], list[Place]] | None = None
-
-    def _placeholders(self, view: str, shapes: Mapping[str, BufferStructure]) -> dict[str, Leaf]:
-        return {name: self._leaf(view, name, structure) for name, structure in shapes.items()}
+        self.graph = LayerGraph(layer, handler, training, self._leaf)
+        self._forward: _Pass | None = None
+        self._backward: dict[Any, _Pass] = {}  # by what is set
 
     def _leaf(self, view: str, name: str, structure: BufferStructure) -> Leaf:
         if (view, name) not in self.leaves:
@@ -122,8 +131,8 @@ class LayerProgram:
             self.leaves[view, name] = geon.placeholder(axes, self.dtype, name=f"{view}_{name}")
         return self.leaves[view, name]
 
-    def _compile(self, results: Mapping[Place, Any]) -> tuple[Any, list[Place], list[Place]]:
-        """Return a computation, the buffers that it reads and those that it computes."""
+    def _compile(self, results: Mapping[Place, Any]) -> _Pass:
+        """Return the computation of these buffers from those that it reads."""
         used = set(post_order(results.values()))
         read = {place: leaf for place, leaf in self.leaves.items() if leaf in used}
         known = {axis.name for leaf in read.values() for axis in leaf.axes}
@@ -132,8 +141,8 @@ class LayerProgram:
                 read[place] = leaf
                 known |= {axis.name for axis in leaf.axes}
         values = [without_names(value) for value in results.values()]
-        made = self.handler.transformer.computation(values, *read.values())
-        return made, list(read), list(results)
+        made = self.handler.transformer.computation(values, *read.values(), on_device=True)
+        return _Pass(self.handler, made, list(read), list(results))
 
     def run_forward(self, buffers: Any) -> None:
         """Compute the outputs and internals."""
@@ -145,29 +154,23 @@ class LayerProgram:
             self._forward = self._compile(
                 {place: substitute(value, known) for place, value in results.items()}
             )
-        computation, read, written = self._forward
-        if written:
-            computation(
-                *[array_of(buffers, place) for place in read],
-                out=[array_of(buffers, place) for place in written],
-            )
+        self._forward.run(buffers)
 
     def run_backward(self, buffers: Any, fresh: Sequence[Place] = ()) -> None:
         """Add to input deltas and gradients, or set those in ``fresh``, and set deltas inside."""
-        if self._backward is None:
-            self._backward = self._compile(self._derivatives())
-        computation, read, written = self._backward
-        if not written:
-            return
-        targets = [array_of(buffers, place) for place in written]
-        direct = [place in fresh or place[0] == "internals" for place in written]
-        values = computation(
-            *[array_of(buffers, place) for place in read],
-            out=[target if set_ else None for target, set_ in zip(targets, direct, strict=True)],
-        )
-        for target, value, set_ in zip(targets, values, direct, strict=True):
-            if not set_:
-                np.add(target, value, out=target)
+        key = tuple(fresh)
+        if key not in self._backward:
+            results = self._derivatives()
+            for place, value in results.items():
+                if place not in fresh and place[0] != "internals":
+                    results[place] = value + self._leaf(*place, self._structure(place))
+            self._backward[key] = self._compile(results)
+        self._backward[key].run(buffers)
+
+    def _structure(self, place: Place) -> BufferStructure:
+        view, name = place
+        shapes = self.layer.in_shapes if view == "input_deltas" else self.layer.parameter_shapes
+        return shapes[name]
 
     def _derivatives(self) -> dict[Place, Any]:
         """Return the derivatives of the outputs, with the deltas of outputs as seeds."""
@@ -213,6 +216,7 @@ class LayerProgram:
                 kept = from_buffer(self._leaf(view, name, shapes[name]), value)
                 if kept is not None:
                     known[value] = kept
+        known |= stored_steps(found, known, graph.probes.values())
         known |= graph.zeros_for_probes()
         results = {}
         for (place, op), value in zip(by.items(), found, strict=True):
@@ -222,6 +226,75 @@ class LayerProgram:
                 value = as_buffer(value, layer.internal_shapes[name], f"{layer.described}: {name}")
             results[place] = geon.reorder(value, op.axes) if view != "internals" else value
         return results
+
+
+def stored_steps(
+    values: Sequence[Any], stored: Mapping[Op, Any], probes: Iterable[Op]
+) -> dict[Op, Op]:
+    """Return the results of loops that ``values`` read, in terms of stored results of these loops.
+
+    The derivative of a loop runs it again with more results: values of its steps, and carries
+    before each step. Most of them follow from what is stored.
+    """
+    zeros = set(probes)
+    loops: dict[tuple[int, ...], dict[int, Any]] = {}  # numbers of stored results, by arguments
+    for op, kept in stored.items():
+        if op.primitive.name == "region_result":
+            loops.setdefault(tuple(map(id, op.args[0].args)), {})[op.attrs.number] = kept
+    found: dict[Op, Op] = {}
+    for op in post_order(values):
+        if op.primitive.name == "region_result" and op.args[0].primitive.name == "scan":
+            loop = op.args[0]
+            kept = loops.get(tuple(map(id, loop.args)), {})
+            if kept and not loop.attrs.reverse:
+                value = _Steps(loop, kept, zeros).all_of(loop.attrs.body.results[op.attrs.number])
+                if value is not None:
+                    found[op] = geon.reorder(value, op.axes)
+    return found
+
+
+class _Steps:
+    """Values of the body of a loop in all of its steps, from stored results by their number."""
+
+    def __init__(self, loop: Any, stored: Mapping[int, Any], zeros: set[Op]) -> None:
+        self.loop, self.stored, self.axis = loop, stored, loop.attrs.axis
+        self.results, self.parameters = loop.attrs.body.results, loop.attrs.body.parameters
+        pairs = zip(self.parameters, loop.args, strict=False)
+        self.zeros = {parameter for parameter, arg in pairs if arg in zeros}
+        self.known: dict[Op, Any] = {}
+
+    def all_of(self, value: Op) -> Any:
+        """Return a value in all steps; None if it does not follow from what is stored."""
+        if value not in self.known:
+            self.known[value] = self._made(value)
+        return self.known[value]
+
+    def _result(self, value: Op) -> Any:
+        """Return the stored result that is a value, or a value plus a probe, which is zero."""
+        for number, kept in self.stored.items():
+            result = self.results[number]
+            is_sum = result.primitive.name == "add" and result.args[1] in self.zeros
+            if result is value or (is_sum and result.args[0] is value):
+                return kept
+        return None
+
+    def _made(self, value: Any) -> Any:
+        found = self._result(value)
+        if found is not None or value.primitive.name == "constant":
+            return value if found is None else found
+        for number in range(self.loop.attrs.carries):
+            later = self._result(self.results[number])
+            if self.parameters[number] is value and later is not None:
+                first = geon.expand(self.loop.args[number], geon.Axis(self.axis.name, 1))
+                return geon.concat([first, later[{self.axis: slice(None, -1)}]], self.axis.name)
+        args = [self.all_of(arg) for arg in value.args]
+        if not args or any(arg is None for arg in args):
+            return None
+        if value.primitive.name == "rename":
+            names = zip(value.args[0].axes.names, value.axes.names, strict=True)
+            return geon.rename(args[0], dict(names))
+        is_plain = value.primitive.kind == "elementwise" and not value.attrs
+        return value.primitive.apply(*args) if is_plain else None
 
 
 def context_of(structure: BufferStructure) -> list[geon.Axis]:
@@ -244,18 +317,3 @@ def without_names(tensor: Any) -> Any:
             names = [old[name] for name in names]
         tensor = inner
     return geon.reorder(tensor, names)
-
-
-def array_of(buffers: Any, place: Place) -> Any:
-    """Return the array of a buffer: its steps without the context, or the context alone."""
-    view, name = place
-    if view == "before":
-        outputs = buffers._array("outputs")
-        owner = outputs if name in outputs.keys() else buffers._array("internals")
-        size = owner._contexts[name]
-        array = owner._array(name)
-        return array[-1] if size == 1 else array[-size:]
-    owner = buffers._array(view)
-    size = owner._contexts.get(name)
-    array = owner._array(name)
-    return array[:-size] if size else array

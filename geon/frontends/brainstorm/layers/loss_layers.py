@@ -9,85 +9,29 @@ from typing import Any, ClassVar
 
 import geon
 
-from ..errors import LayerValidationError
 from ..structure.buffer_structure import BufferStructure, StructureTemplate
-from ..structure.construction import ConstructionWrapper
-from .base_layer import Layer
-from .elementwise_layers import ANY, sum_of_features
+from .arguments import number
+from .base_layer import Layer, constructor
+from .elementwise_layers import ANY, SameShapeLayer, sum_of_features
 from .symbols import B, Symbols
 
 MIN_PROBABILITY = 1e-6
 """Probabilities are at least this in the logarithm of a cost."""
 
 
-def Loss(importance: float = 1.0, name: str | None = None) -> ConstructionWrapper:
+class LossLayerImpl(Layer):
     """The sum of the input, divided by the number of sequences, times ``importance``.
 
     The backward pass begins here.
     """
-    return ConstructionWrapper.create(LossLayerImpl, name=name, importance=importance)
-
-
-def SoftmaxCE(name: str | None = None) -> ConstructionWrapper:
-    """The softmax of the input as ``predictions``, and its cross entropy with ``targets``.
-
-    Targets are numbers of classes. For an input of several dimensions, classes are along the last.
-    The deltas of ``predictions`` are ignored.
-    """
-    return ConstructionWrapper.create(SoftmaxCELayerImpl, name=name)
-
-
-def SigmoidCE(name: str | None = None) -> ConstructionWrapper:
-    """The sigmoid of the input as ``predictions``; its cross entropy with ``targets`` as ``loss``.
-
-    The deltas of ``predictions`` are ignored.
-    """
-    return ConstructionWrapper.create(SigmoidCELayerImpl, name=name)
-
-
-def BinomialCrossEntropy(name: str | None = None) -> ConstructionWrapper:
-    """The cross entropy of probabilities and ``targets``, summed over the features."""
-    return ConstructionWrapper.create(BinomialCrossEntropyLayerImpl, name=name)
-
-
-def SquaredError(name: str | None = None) -> ConstructionWrapper:
-    """The input as ``predictions``, and half of its squared distance from ``targets`` as ``loss``.
-
-    The deltas of ``predictions`` are ignored.
-    """
-    return ConstructionWrapper.create(SquaredErrorLayerImpl, name=name)
-
-
-def SquaredDifference(name: str | None = None) -> ConstructionWrapper:
-    """Half of the squared difference of ``inputs_1`` and ``inputs_2``, for each element."""
-    return ConstructionWrapper.create(SquaredDifferenceLayerImpl, name=name)
-
-
-def L1Decay(name: str | None = None) -> ConstructionWrapper:
-    """The sum of the absolute values of the features."""
-    return ConstructionWrapper.create(L1DecayLayerImpl, name=name)
-
-
-def L2Decay(name: str | None = None) -> ConstructionWrapper:
-    """Half of the sum of the squares of the features."""
-    return ConstructionWrapper.create(L2DecayLayerImpl, name=name)
-
-
-class LossLayerImpl(Layer):
-    """See ``Loss``."""
 
     expected_inputs = {"default": StructureTemplate("...")}
-    expected_kwargs = {"importance"}
+    importance = number(1.0)
     takes_no_output_deltas_from = ("loss",)
     starts_backward_pass_from = ("loss",)
 
     def setup(self, kwargs: Any, in_shapes: Any) -> Any:
         """Return the shape of the loss."""
-        self.importance = kwargs.get("importance", 1.0)
-        if not isinstance(self.importance, (int, float)):
-            raise LayerValidationError(
-                f"{self.described}: importance={self.importance!r}; it needs a number"
-            )
         return OrderedDict(loss=BufferStructure(1)), {}, {}
 
     def forward(self, buffers: Symbols) -> Any:
@@ -112,8 +56,8 @@ class _CostLayer(Layer):
         shape, targets = in_shapes["default"].shape, in_shapes["targets"].shape
         wanted = self.target_shape(shape)
         if targets != wanted:
-            raise LayerValidationError(
-                f"{self.described}: the input 'targets' has the shape {targets}, and the input "
+            raise self.refused(
+                f"the input 'targets' has the shape {targets}, and the input "
                 f"'default' {shape}, for which targets have the shape {wanted}"
             )
         loss = BufferStructure(*(wanted if self.loss_shape else ("T", "B", 1)))
@@ -125,7 +69,11 @@ class _CostLayer(Layer):
 
 
 class SoftmaxCELayerImpl(_CostLayer):
-    """See ``SoftmaxCE``."""
+    """The softmax of the input as ``predictions``, and its cross entropy with ``targets``.
+
+    Targets are numbers of classes. For an input of several dimensions, classes are along the last.
+    The deltas of ``predictions`` are ignored.
+    """
 
     loss_shape = True
 
@@ -154,7 +102,10 @@ class SoftmaxCELayerImpl(_CostLayer):
 
 
 class SigmoidCELayerImpl(_CostLayer):
-    """See ``SigmoidCE``."""
+    """The sigmoid of the input as ``predictions``; its cross entropy with ``targets`` as ``loss``.
+
+    The deltas of ``predictions`` are ignored.
+    """
 
     def forward(self, buffers: Symbols) -> Any:
         """Return sigmoid and cross entropy; the latter in a form that cannot overflow."""
@@ -164,7 +115,10 @@ class SigmoidCELayerImpl(_CostLayer):
 
 
 class SquaredErrorLayerImpl(_CostLayer):
-    """See ``SquaredError``."""
+    """The input as ``predictions``, and half of its squared distance from ``targets`` as ``loss``.
+
+    The deltas of ``predictions`` are ignored.
+    """
 
     def forward(self, buffers: Symbols) -> Any:
         """Return the input and the error."""
@@ -174,7 +128,7 @@ class SquaredErrorLayerImpl(_CostLayer):
 
 
 class BinomialCrossEntropyLayerImpl(_CostLayer):
-    """See ``BinomialCrossEntropy``."""
+    """The cross entropy of probabilities and ``targets``, summed over the features."""
 
     takes_no_output_deltas_from = ()
 
@@ -191,20 +145,11 @@ class BinomialCrossEntropyLayerImpl(_CostLayer):
         return {"default": sum_of_features(cost)}, {}
 
 
-class SquaredDifferenceLayerImpl(Layer):
-    """See ``SquaredDifference``."""
+class SquaredDifferenceLayerImpl(SameShapeLayer):
+    """Half of the squared difference of ``inputs_1`` and ``inputs_2``, for each element."""
 
     expected_inputs = {"inputs_1": ANY, "inputs_2": ANY}
-
-    def setup(self, kwargs: Any, in_shapes: Any) -> Any:
-        """Return the shape of the output."""
-        first, second = in_shapes["inputs_1"].shape, in_shapes["inputs_2"].shape
-        if first != second:
-            raise LayerValidationError(
-                f"{self.described}: inputs_1 has the shape {first} and inputs_2 {second}; they "
-                "need one shape"
-            )
-        return OrderedDict(default=BufferStructure(*first)), {}, {}
+    same_inputs = True
 
     def forward(self, buffers: Symbols) -> Any:
         """Return half of the squared difference."""
@@ -220,7 +165,7 @@ class _DecayLayer(Layer):
 
 
 class L1DecayLayerImpl(_DecayLayer):
-    """See ``L1Decay``."""
+    """The sum of the absolute values of the features."""
 
     def forward(self, buffers: Symbols) -> Any:
         """Return the sum of absolute values."""
@@ -228,8 +173,18 @@ class L1DecayLayerImpl(_DecayLayer):
 
 
 class L2DecayLayerImpl(_DecayLayer):
-    """See ``L2Decay``."""
+    """Half of the sum of the squares of the features."""
 
     def forward(self, buffers: Symbols) -> Any:
         """Return half of the sum of squares."""
         return {"default": sum_of_features(geon.square(buffers.inputs.default)) / 2}, {}
+
+
+Loss = constructor(LossLayerImpl)
+SoftmaxCE = constructor(SoftmaxCELayerImpl)
+SigmoidCE = constructor(SigmoidCELayerImpl)
+BinomialCrossEntropy = constructor(BinomialCrossEntropyLayerImpl)
+SquaredError = constructor(SquaredErrorLayerImpl)
+SquaredDifference = constructor(SquaredDifferenceLayerImpl)
+L1Decay = constructor(L1DecayLayerImpl)
+L2Decay = constructor(L2DecayLayerImpl)

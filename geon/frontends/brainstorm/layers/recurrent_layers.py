@@ -12,59 +12,23 @@ from typing import Any
 import geon
 
 from ..structure.buffer_structure import BufferStructure
-from ..structure.construction import ConstructionWrapper
-from .base_layer import Layer, checked_size
-from .fully_connected_layer import activation_of
-from .symbols import Symbols, T, feature_axes
+from .arguments import SIZE, activation_of
+from .base_layer import Layer, constructor
+from .fully_connected_layer import affine
+from .symbols import Symbols, T
 
 OLD = "old"  # the axis of the units one step before
 GATES = "zifo"  # block input, input gate, forget gate, output gate
 
 
-def Recurrent(size: int, activation: str = "tanh", name: str | None = None) -> ConstructionWrapper:
-    """``size`` units, each connected with all features of the input and with all units before."""
-    return ConstructionWrapper.create(
-        RecurrentLayerImpl, name=name, size=size, activation=activation
-    )
-
-
-def Lstm(size: int, activation: str = "tanh", name: str | None = None) -> ConstructionWrapper:
-    """``size`` long short-term memory cells with peepholes.
-
-    S. Hochreiter and J. Schmidhuber, "Long short-term memory", 1997; F. Gers and J. Schmidhuber,
-    "Recurrent nets that time and count", 2000.
-    """
-    return ConstructionWrapper.create(LstmLayerImpl, name=name, size=size, activation=activation)
-
-
-def Clockwork(size: int, activation: str = "tanh", name: str | None = None) -> ConstructionWrapper:
-    """Recurrent units that change only in steps that are a multiple of their ``timing``.
-
-    J. Koutnik et al., "A clockwork RNN", ICML 2014.
-    """
-    return ConstructionWrapper.create(
-        ClockworkLayerImpl, name=name, size=size, activation=activation
-    )
-
-
-def ClockworkLstm(
-    size: int, activation: str = "tanh", name: str | None = None
-) -> ConstructionWrapper:
-    """Long short-term memory cells that change only in multiples of their ``timing``."""
-    return ConstructionWrapper.create(
-        ClockworkLstmLayerImpl, name=name, size=size, activation=activation
-    )
-
-
 class _RecurrentLayer(Layer):
     """Base of layers that are a loop over steps."""
 
-    expected_kwargs = {"size", "activation"}
+    size, activation = SIZE, activation_of("tanh")
     has_clock = False
 
     def begin(self, in_shapes: Any) -> tuple[int, int]:
-        """Check the arguments; return the numbers of units and of features."""
-        self.size, self.activation = checked_size(self, "size"), activation_of(self, "tanh")
+        """Return the numbers of units and of features."""
         self.units, self.old = geon.Axis("F0", self.size), geon.Axis(OLD, self.size)
         return self.size, in_shapes["default"].feature_size
 
@@ -74,17 +38,11 @@ class _RecurrentLayer(Layer):
 
     def products(self, buffers: Symbols, names: Mapping[str, str]) -> dict[str, Any]:
         """Return the products of the input with each of these weights, plus their biases."""
-        x = buffers.inputs.default
-        inputs = [axis.prime for axis in feature_axes(x)]
-        x = geon.cast_axes(x, [*list(x.axes)[:2], *inputs])
-        if len(inputs) != 1:
-            x, inputs = geon.flatten(x, inputs, geon.Axis("in")), [geon.Axis("in")]
-        found = {}
-        for weights, bias in names.items():
-            w = buffers.parameters[weights]
-            w = geon.cast_axes(w, [self.units, geon.Axis(inputs[0].name, w.axes[1].length)])
-            found[weights] = geon.dot(x, w, over=[inputs[0].name]) + buffers.parameters[bias]
-        return found
+        p = buffers.parameters
+        return {
+            weights: affine(buffers.inputs.default, p[weights], p[bias], self.units)
+            for weights, bias in names.items()
+        }
 
     def recurrent(self, y: Any, weights: Any) -> Any:
         """Return the product of the units one step before with recurrent weights."""
@@ -98,9 +56,16 @@ class _RecurrentLayer(Layer):
         steps = geon.broadcast(step, [T, self.units])
         return geon.equal(geon.mod(steps, geon.broadcast(timing, [T, self.units])), 0)
 
+    def held(self, active: Any, new: Any, old: Any) -> Any:
+        """Return new values of the units that are active in a step, old ones of the others."""
+        return geon.reorder(geon.where(active, new, old), old.axes) if self.has_clock else new
+
 
 class RecurrentLayerImpl(_RecurrentLayer):
-    """See ``Recurrent``: the internal Ha is before the activation."""
+    """``size`` units, each connected with all features of the input and with all units before.
+
+    The internal Ha is before the activation.
+    """
 
     def setup(self, kwargs: Any, in_shapes: Any) -> Any:
         """Return the shapes of W, R, bias and internals."""
@@ -121,16 +86,12 @@ class RecurrentLayerImpl(_RecurrentLayer):
         """Return the units of all steps."""
         x = self.products(buffers, {"W": "bias"})["W"]
         xs = [x, buffers.probe("Ha"), buffers.probe("Hb")]
-        if self.has_clock:
-            xs.append(self.is_active(buffers))
+        xs.append(self.is_active(buffers) if self.has_clock else None)
         weights = buffers.parameters.R
 
         def step(y: Any, xs: Any) -> Any:
             h = xs[0] + self.recurrent(y, weights) + xs[1]
-            new = self.activation(h)
-            if self.has_clock:
-                new = geon.where(xs[3], new, y)
-            new = new + xs[2]
+            new = self.held(xs[3], self.activation(h), y) + xs[2]
             return new, {"y": new, "Ha": h}
 
         _, values = geon.scan(step, buffers.before.default, xs, over=T, name=self.name)
@@ -138,17 +99,21 @@ class RecurrentLayerImpl(_RecurrentLayer):
 
 
 class ClockworkLayerImpl(RecurrentLayerImpl):
-    """See ``Clockwork``: the parameter ``timing`` has no gradient."""
+    """Recurrent units that change only in steps that are a multiple of their ``timing``.
+
+    The parameter ``timing`` has no gradient. J. Koutnik et al., "A clockwork RNN", ICML 2014.
+    """
 
     has_clock = True
     computes_no_gradients_for = ("timing",)
 
 
 class LstmLayerImpl(_RecurrentLayer):
-    """See ``Lstm``.
+    """``size`` long short-term memory cells with peepholes.
 
     Z, I, F, O are the block input and the gates, with a before and b after the activation. Ca is
-    the state of the cells, Cb its activation.
+    the state of the cells, Cb its activation. S. Hochreiter and J. Schmidhuber, "Long short-term
+    memory", 1997; F. Gers and J. Schmidhuber, "Recurrent nets that time and count", 2000.
     """
 
     def setup(self, kwargs: Any, in_shapes: Any) -> Any:
@@ -177,9 +142,8 @@ class LstmLayerImpl(_RecurrentLayer):
         xs = {
             "x": self.products(buffers, {f"W{gate}": f"b{gate}" for gate in GATES}),
             "probe": {name: buffers.probe(name) for name in LSTM_VALUES},
+            "active": self.is_active(buffers) if self.has_clock else None,
         }
-        if self.has_clock:
-            xs["active"] = self.is_active(buffers)
 
         def step(carry: Any, xs: Any) -> Any:
             y, cell = carry
@@ -198,14 +162,9 @@ class LstmLayerImpl(_RecurrentLayer):
                 return keep(f"{name.upper()}b", function(before))
 
             z, i, f = gate("z"), gate("i", cell), gate("f", cell)
-            new_cell = i * z + f * cell
-            if self.has_clock:
-                new_cell = geon.where(xs["active"], new_cell, cell)
-            new_cell = keep("Ca", new_cell)
+            new_cell = keep("Ca", self.held(xs["active"], i * z + f * cell, cell))
             o = gate("o", new_cell)
-            new = o * keep("Cb", self.activation(new_cell))
-            if self.has_clock:
-                new = geon.where(xs["active"], new, y)
+            new = self.held(xs["active"], o * keep("Cb", self.activation(new_cell)), y)
             return (new, new_cell), {"y": new, **values}
 
         before = buffers.before
@@ -217,7 +176,16 @@ LSTM_VALUES = ("Za", "Zb", "Ia", "Ib", "Fa", "Fb", "Oa", "Ob", "Ca", "Cb")
 
 
 class ClockworkLstmLayerImpl(LstmLayerImpl):
-    """See ``ClockworkLstm``: the parameter ``timing`` has no gradient."""
+    """Long short-term memory cells that change only in multiples of their ``timing``.
+
+    The parameter ``timing`` has no gradient.
+    """
 
     has_clock = True
     computes_no_gradients_for = ("timing",)
+
+
+Recurrent = constructor(RecurrentLayerImpl)
+Lstm = constructor(LstmLayerImpl)
+Clockwork = constructor(ClockworkLayerImpl)
+ClockworkLstm = constructor(ClockworkLstmLayerImpl)

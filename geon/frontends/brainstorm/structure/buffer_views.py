@@ -31,6 +31,7 @@ class BufferView(list[Any]):
         self._contexts: dict[str, int] = {}
         self._hidden: dict[str, str] = {}
         self._names: list[str] = []
+        self._places: dict[tuple[str, str], Any] = {}
         self.adjust(buffer_names, buffers, full_buffer, contexts)
 
     def adjust(
@@ -45,7 +46,7 @@ class BufferView(list[Any]):
             self.__dict__.pop(name, None)
         self._hidden = {}
         self._names, self._full_buffer = list(buffer_names), full_buffer
-        self._contexts = dict(contexts or {})
+        self._contexts, self._places = dict(contexts or {}), {}
         self[:] = list(buffers)
         for name, buffer in zip(self._names, buffers, strict=True):
             if name in self.__dict__ or hasattr(type(self), name):
@@ -79,6 +80,23 @@ class BufferView(list[Any]):
     def _array(self, name: str) -> Any:
         """Return a buffer, also a hidden one."""
         return super().__getitem__(self._names.index(name))
+
+    def _place(self, view: str, name: str) -> Any:
+        """Return an array of a layer's view: the steps without its context.
+
+        For the view ``before``, it is the context alone, of an output or an internal.
+        """
+        key = view, name
+        if key not in self._places:
+            kinds = ("outputs", "internals") if view == "before" else (view,)
+            owner = next(v for v in map(self._array, kinds) if name in v.keys())
+            array, size = owner._array(name), owner._contexts.get(name)
+            if view == "before":
+                array = array[-1] if size == 1 else array[-size:]
+            elif size:
+                array = array[:-size]
+            self._places[key] = array
+        return self._places[key]
 
     def _hide(self, paths: Mapping[str, str]) -> None:
         """Refuse to show buffers that a compiled step has not stored: paths by name."""

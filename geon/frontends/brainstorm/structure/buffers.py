@@ -23,12 +23,12 @@ class BufferManager:
 
     def __init__(self, handler: Any, hubs: Sequence[Hub], layout: Layout) -> None:
         self.handler, self.hubs, self.layout = handler, list(hubs), layout
+        self.remembering = [number for number, hub in enumerate(self.hubs) if hub.context_size]
         self.time_size = self.batch_size = 0
         self.size = 0
         self.full_buffer: Any = None
-        self.forward_size = 0
         self.buffers: list[Any] = []
-        self.hidden = False
+        self.shown: set[str] | None = None  # paths of the buffers that can be read, None for all
         self.unclear = True  # deltas and gradients were not cleared since the last resize
         self.views = BufferView([], [])
         self.resize(1, 1)
@@ -42,6 +42,7 @@ class BufferManager:
 
     def set_handler(self, handler: Any) -> BufferView:
         """Move the buffers to another handler."""
+        self.handler.on_device.release_all()
         old, self.handler = self.buffers, handler
         self.size, self.full_buffer = 0, None
         kept = [np.array(array) for array in old]
@@ -55,64 +56,48 @@ class BufferManager:
         """Return the vector of all parameters, which is the first hub."""
         return self.buffers[0]
 
-    def hide(self, shown: Iterable[str]) -> None:
+    def hide(self, shown: set[str]) -> None:
         """Refuse to show buffers but those of these paths, until ``show``."""
-        if self.hidden:
-            return
-        shown = set(shown)
+        self.show()
         _hide(self.views, self.layout, shown, "")
-        self.hidden = True
+        self.shown = shown
 
     def show(self) -> None:
         """Show all buffers."""
-        if self.hidden:
+        if self.shown is not None:
             self._show()
 
     def _show(self) -> None:
         create_buffer_views_from_layout(self.layout, self.buffers, self.hubs, self.views)
-        self.hidden = False
+        self.shown = None
 
     def _lay_out(self) -> None:
         """Allocate what is missing, slice it into hubs, and adjust the views."""
+        self.handler.on_device.release_all()
         step = ALIGNMENT // np.dtype(self.handler.dtype).itemsize
-        offsets, end, self.forward_size = [], 0, 0
-        for hub in self.hubs:
-            offsets.append(end)
-            end += -(-hub.get_size(self.time_size, self.batch_size) // step) * step
-            if not hub.is_backward_only:
-                self.forward_size = end
-        if end > self.size or self.full_buffer is None:
-            kept = [
-                np.array(array)
-                for hub, array in zip(self.hubs, self.buffers, strict=False)
-                if self._stays(hub)
-            ]
+        size, slices, shapes = get_total_size_slices_and_shapes(
+            self.hubs, self.time_size, self.batch_size, step
+        )
+        if size > self.size or self.full_buffer is None:
+            fixed = [h for h in self.hubs if h.buffer_type == 0 and not h.is_backward_only]
+            end = slices[len(fixed) - 1].stop if fixed else 0  # these hubs are the first
+            kept = None if self.full_buffer is None else np.array(self.full_buffer[:end])
             self.full_buffer = None  # freed first
-            self.full_buffer = self.handler.zeros((end,))
-            self.size = end
-        else:
-            kept = []
-        self.buffers, self.unclear = [], True
-        for hub, start in zip(self.hubs, offsets, strict=True):
-            shape = hub.get_shape(self.time_size, self.batch_size)
-            size = hub.get_size(self.time_size, self.batch_size)
-            self.buffers.append(self.full_buffer[start : start + size].reshape(shape))
-        staying = [
-            array for hub, array in zip(self.hubs, self.buffers, strict=True) if self._stays(hub)
-        ]
-        for array, value in zip(staying, kept, strict=False):
-            self.handler.set_from_numpy(array, value)
+            self.full_buffer, self.size = self.handler.zeros((size,)), size
+            if kept is not None:
+                self.handler.set_from_numpy(self.full_buffer[:end], kept)
+        parts = zip(slices, shapes, strict=True)
+        self.buffers = [self.full_buffer[part].reshape(shape) for part, shape in parts]
+        self.unclear = True
         self._show()
-
-    @staticmethod
-    def _stays(hub: Hub) -> bool:
-        return hub.buffer_type == 0 and not hub.is_backward_only
 
     def clear_backward_buffers(self, hubs: Iterable[int] | None = None) -> None:
         """Set deltas and gradients to zero; those of these hubs if the rest was since a resize."""
         if hubs is None or self.unclear:
             hubs = [number for number, hub in enumerate(self.hubs) if hub.is_backward_only]
         self.unclear = False
+        hubs = list(hubs)
+        self.handler.on_device.release([self.buffers[number] for number in hubs])
         for number in hubs:
             self.handler.fill(self.buffers[number], 0.0)
 
@@ -127,6 +112,7 @@ class BufferManager:
         found: list[Any] = []
         for hub, array in zip(self.hubs, self.buffers, strict=True):
             if hub.context_size and not hub.is_backward_only:
+                self.handler.on_device.write_back([array])
                 whole = np.array(array)
                 steps = np.concatenate([whole[self.time_size :], whole[: self.time_size]])
                 found.append(steps[-hub.context_size :])
@@ -138,13 +124,31 @@ class BufferManager:
         """Set the steps before the first one to those of ``get_context``."""
         for hub, array, value in zip(self.hubs, self.buffers, context, strict=True):
             if value is not None:
+                self.handler.on_device.release([array[-hub.context_size :]])
                 self.handler.set_from_numpy(array[-hub.context_size :], value)
 
     def clear_context(self) -> None:
         """Set the steps before the first one to zero."""
-        for hub, array in zip(self.hubs, self.buffers, strict=True):
-            if hub.context_size:
-                self.handler.fill(array[-hub.context_size :], 0.0)
+        for number in self.remembering:
+            context = self.buffers[number][-self.hubs[number].context_size :]
+            self.handler.on_device.release([context])
+            self.handler.fill(context, 0.0)
+
+
+def get_total_size_slices_and_shapes(
+    hubs: Iterable[Hub], time_size: int, batch_size: int, step: int = 1
+) -> tuple[int, list[slice], list[tuple[int, ...]]]:
+    """Return the number of elements of all hubs, and the slice and the shape of each.
+
+    Each hub begins at a multiple of ``step`` elements.
+    """
+    slices, shapes, end = [], [], 0
+    for hub in hubs:
+        size = hub.get_size(time_size, batch_size)
+        slices.append(slice(end, end + size))
+        shapes.append(hub.get_shape(time_size, batch_size))
+        end += -(-size // step) * step
+    return end, slices, shapes
 
 
 def _hide(view: BufferView, layout: Layout, shown: set[str], path: str) -> None:

@@ -13,7 +13,7 @@ import geon
 
 from ....op_graph.transforms.functionalize import substitute
 from ..errors import NetworkValidationError
-from ..layers.layer_program import LayerGraph, array_of, context_of, without_names
+from ..layers.layer_program import LayerGraph, context_of, without_names
 from ..layers.symbols import T, axes_of
 from ..value_modifiers import GradientModifier
 from .buffer_structure import BufferStructure
@@ -40,6 +40,7 @@ class CompiledStep:
             )
         self.handler, self.transformer = net.handler, net.handler.transformer
         self.dtype = str(np.dtype(self.handler.dtype))
+        self.data_dtypes = [(n, np.dtype(self.dtype)) for n in net.layers["Input"].out_shapes]
         self.shapes = {
             path: BufferStructure.from_layout(entry)
             for path, entry in gather_array_nodes(net.layout)
@@ -49,7 +50,10 @@ class CompiledStep:
         always = self._always_shown()
         kept = self._kept_paths([keep] if isinstance(keep, str) else keep)
         self.kept = [path for path in kept if path not in always]
+        self.keeps_data = any(path.startswith("Input.") for path in kept)
         self.shown = self._shown_paths(always | set(self.kept))
+        of_input = {path for path in always if path.startswith("Input.")}
+        self.shown_without_data = self._shown_paths((always | set(self.kept)) - of_input)
         self._begin()
 
     def _begin(self) -> None:
@@ -69,27 +73,43 @@ class CompiledStep:
         self.known: dict[Any, Any] = {}
         self.stored: list[tuple[Any, Any]] = []  # variables, each with a function to its array
         self.shared: list[Any] = []
-        self.first: list[tuple[Any, Any]] = []  # the first variable and its array
+        self.bound: Any = None  # the layout for which ``values`` and ``out`` are the arrays
         self.is_on_device = False
         self._build()
 
-    def __call__(self, context: Any = None) -> None:
-        """Make a step with the network's data, from a context of ``net.get_context`` if given."""
+    def __call__(self, context: Any = None, data: Mapping[str, Any] | None = None) -> None:
+        """Make a step, from a context of ``net.get_context`` if given.
+
+        It reads the data that ``net.provide_external_data`` copied to the network; or ``data``,
+        arrays over (T, B, ...) by name, where they lie. Then the buffers of ``Input`` are not
+        stored, unless ``keep`` names one.
+        """
         net = self.net
-        if self.stepper is not None and self.stepper.constant_values() != self.constants:
+        if data is not None and self.keeps_data:
+            net.provide_external_data(data)
+            data = None
+        elif data is not None:
+            net.prepare_for(data)
+        if self.constants and self.stepper.constant_values() != self.constants:
             self.download()
             self._begin()
         manager = net.begin_compiled_step(self)
         manager.clear_context() if context is None else manager.apply_context(context)
         self._upload()
-        values = [value() for _, value in self.given]
-        if self.stepper is not None:
-            values += self.stepper.begin_step()
-        out = [array() for _, array in self.results]
-        self.computation(*values, out=[*out, *[None] * self.effects])
-        for layer in net.layers.values():
-            layer.trained_last = True
-        manager.hide(self.shown)
+        if self.bound is not net.views._places:  # new with each layout
+            self.bound = net.views._places
+            self.values = [value() for _, value in self.given]
+            self.out = [*[array() for _, array in self.results], *[None] * self.effects]
+        values, shown = self.values, self.shown
+        if data is not None:
+            own = [np.asarray(data[name], dtype) for name, dtype in self.data_dtypes]
+            values, shown = [*own, *values[len(own) :]], self.shown_without_data
+        numbers = () if self.stepper is None else self.stepper.begin_step()
+        self.computation(*values, *numbers, out=self.out)
+        if manager.shown is not shown:
+            manager.hide(shown)
+            for layer in net.layers.values():
+                layer.trained_last = True
 
     def _known(self, tensor: Any) -> Any:
         """Return a tensor of the variables, from one of the placeholders of parameters."""
@@ -138,7 +158,7 @@ class CompiledStep:
         return leaf
 
     def _view(self, layer: str, view: str, name: str) -> Any:
-        return lambda: array_of(self.net.views[layer], (view, name))
+        return lambda: self.net.views._array(layer)._place(view, name)
 
     def _build(self) -> None:
         net = self.net
@@ -181,31 +201,20 @@ class CompiledStep:
                 view = self._view("Input", "outputs", output)
                 self.tensors[path] = self._leaf(axes_of(structure), view, path)
             return
-        before = {}
-        for shapes in (layer.out_shapes, layer.internal_shapes):
-            for each, structure in shapes.items():
-                if structure.context_size and not structure.is_backward_only:
-                    axes = context_of(structure)
-                    array = self._view(name, "before", each)
-                    before[each] = self._leaf(axes, array, f"{name}.before.{each}")
-        state = {
-            each: self._leaf(
-                axes_of(layer.internal_shapes[each]),
-                self._view(name, "internals", each),
-                f"{name}.internals.{each}",
-            )
-            for each in layer.state
-        }
-        graph = LayerGraph(
-            layer,
-            {each: self._input(layer, each) for each in layer.in_shapes},
-            {each: self.leaves[f"{name}.parameters.{each}"] for each in layer.parameter_shapes},
-            state,
-            before,
-            True,
-            self.dtype,
-            lambda: geon.Random(self.handler.rnd.generate_seed()),
-        )
+        before: set[str] = set()
+
+        def tensor(view: str, each: str, structure: Any) -> Any:
+            path = f"{name}.{view}.{each}"
+            if view == "inputs":
+                return self._input(layer, each)
+            if view == "parameters":
+                return self.leaves[path]
+            if view == "before":
+                before.add(each)
+            axes = context_of(structure) if view == "before" else axes_of(structure)
+            return self._leaf(axes, self._view(name, view, each), path)
+
+        graph = LayerGraph(layer, self.handler, True, tensor)
         for view, values in (("outputs", graph.outputs), ("internals", graph.internals)):
             kept = [f"{name}.{view}.{each}" for each in values]
             self.tensors |= dict(zip(kept, values.values(), strict=True))
@@ -370,15 +379,13 @@ class CompiledStep:
         now = [self.net.views.parameters]
         now += [] if self.stepper is None else self.stepper.state.values()
         same = len(now) == len(self.shared) and all(map(is_, now, self.shared))
-        # What is shared already is shared again in part, which says that it may have changed.
-        if same or not self.stored:
-            for variable, array in self.first:
-                self.transformer.share(variable, array)
+        if same and self.effects:
             return
-        arrays = [(variable, array()) for variable, array in self.stored]
-        for variable, array in arrays:
-            self.transformer.share(variable, array)
-        self.shared, self.first = now, arrays[:1]
+        # Sharing one variable again says that all may have changed. A step that writes them keeps
+        # nothing that was computed from them.
+        self.shared = now
+        for variable, array in self.stored[:1] if same else self.stored:
+            self.transformer.share(variable, array())
 
     def download(self) -> None:
         """Copy parameters and the stepper's vectors from a device, if they changed there."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import UnavailableError
 from ..describable import create_from_description, get_description
 from ..errors import InitializationError, NetworkValidationError
 from ..handlers import default_handler
@@ -19,7 +18,7 @@ from ..initializers import evaluate_initializer
 from ..layers.base_layer import Layer
 from ..layers.layer_program import Place
 from ..randomness import Seedable
-from ..utils import PathError, get_brainstorm_info
+from ..utils import PathError, open_hdf5
 from ..value_modifiers import GradientModifier
 from .architecture import generate_architecture, instantiate_layers_from_architecture
 from .buffer_views import BufferView
@@ -83,6 +82,7 @@ class Network(Seedable):
         for layer in layers.values():
             layer.set_handler(self.handler)
         self._step: CompiledStep | None = None
+        self._provided: tuple[dict[str, tuple[int, ...]], bool] | None = None  # checked last
         self._begin_state()
 
     @property
@@ -100,8 +100,8 @@ class Network(Seedable):
     @property
     def buffer(self) -> BufferView:
         """Return the live views of the memory."""
-        if self._step is not None:
-            self._step.download()
+        self._download()
+        self.handler.on_device.release_all()
         return self.views
 
     @property
@@ -124,12 +124,14 @@ class Network(Seedable):
 
         Raises ``PathError``, a ``KeyError``, if there is none, or if it is a view of several.
         """
-        found = self.buffer[buffer_path]
+        self._download()
+        found = self.views[buffer_path]
         if isinstance(found, BufferView):
             raise PathError(
                 f"{buffer_path!r} is a view of several buffers; name one: "
                 f"{', '.join(found.keys()) or 'it is empty'}"
             )
+        self.handler.on_device.write_back([found])
         return self.handler.get_numpy_copy(found)
 
     def get_input(self, input_name: str) -> Any:
@@ -156,24 +158,25 @@ class Network(Seedable):
             found.setdefault(sink.split(".")[0], []).append((sink, sources))
         return found
 
-    def _fresh_places(self) -> dict[str, list[Place]]:
+    def _fresh_places(self) -> dict[str, tuple[Place, ...]]:
         """Return the deltas and gradients of each layer that nothing wrote before in a pass.
 
         The layer sets these in its backward pass instead of adding to them.
         """
         written: dict[int, list[tuple[int, int]]] = {}
-        fresh: dict[str, list[Place]] = {}
+        fresh: dict[str, tuple[Place, ...]] = {}
         for name, layer in reversed(self.layers.items()):
             entries = self.layout[name]
-            fresh[name] = [("gradients", each) for each in layer.parameter_shapes]
+            own = [("gradients", each) for each in layer.parameter_shapes]
             for entry, described in entries["input_deltas"].items():
                 if entry[0] == "@":
                     continue
                 start, stop = described["@slice"]
                 before = written.setdefault(described["@hub"], [])
                 if all(stop <= low or high <= start for low, high in before):
-                    fresh[name].append(("input_deltas", entry))
+                    own.append(("input_deltas", entry))
                 before.append((start, stop))
+            fresh[name] = tuple(own)
             for sink, sources in self._copies.get(name, ()):
                 for path in sources if ".input_deltas." in sink else ():
                     described = layout_entry(self.layout, path)
@@ -209,10 +212,31 @@ class Network(Seedable):
         ``NetworkValidationError`` for a name or a shape that does not fit, and, with
         ``all_inputs``, for a missing name.
         """
+        self.prepare_for(data, all_inputs)
+        if self._step is not None and self._lacks_data():
+            self._buffers.hide(self._step.shown)
+        views = self.views["Input"].outputs
+        self.handler.on_device.release([views[name] for name in data])
+        for name, array in data.items():
+            self.handler.set_from_numpy(views[name], array)
+
+    def prepare_for(self, data: Mapping[str, Any], all_inputs: bool = True) -> None:
+        """Check the shapes of external data, and resize the network to their numbers."""
+        shapes = {
+            name: array.shape if isinstance(array, np.ndarray) else np.shape(array)
+            for name, array in data.items()
+        }
+        provided = shapes, all_inputs
+        if provided != self._provided:
+            self._resize_for(*provided)
+            self._provided = provided
+
+    def _resize_for(self, given: Mapping[str, tuple[int, ...]], all_inputs: bool) -> None:
+        """Check the shapes of external data, and resize the buffers to them."""
         shapes = self.layers["Input"].out_shapes
-        unknown = sorted(set(data) - set(shapes))
-        missing = sorted(set(shapes) - set(data)) if all_inputs else []
-        if unknown or missing or not data:
+        unknown = sorted(set(given) - set(shapes))
+        missing = sorted(set(shapes) - set(given)) if all_inputs else []
+        if unknown or missing or not given:
             said = f"not {', '.join(map(repr, unknown))}" if unknown else "and some are missing: "
             raise NetworkValidationError(
                 f"the layer Input has the outputs {', '.join(map(repr, shapes))}, {said}"
@@ -220,35 +244,59 @@ class Network(Seedable):
                 "all_inputs=False for a part"
             )
         sizes: dict[str, tuple[int, str]] = {}
-        for name, array in data.items():
-            _check_data(name, np.shape(array), shapes[name], sizes)
+        for name, shape in given.items():
+            _check_data(name, shape, shapes[name], sizes)
         self._buffers.resize(
             sizes.get("T", (self.time_size, ""))[0], sizes.get("B", (self.batch_size, ""))[0]
         )
-        views = self.views["Input"].outputs
-        for name, array in data.items():
-            self.handler.set_from_numpy(views[name], array)
 
     def forward_pass(self, training_pass: bool = False, context: Any = None) -> None:
         """Compute all outputs and internals; begin with a context of ``get_context``, if given."""
-        self._buffers.show()
+        views = self._begin_pass()
         self._buffers.clear_context() if context is None else self.apply_context(context)
         for name, layer in list(self.layers.items())[1:]:
             for sink, sources in self._copies.get(name, ()):
                 if ".inputs." in sink:
                     for part, source in self._parts(sink, sources):
                         self.handler.copy_to(source, part)
-            layer.forward_pass(self.buffer[name], training_pass)
+            if layer.is_derived:
+                layer.trained_last = bool(training_pass)
+                layer.program(layer.trained_last).run_forward(views[name])
+            else:
+                self.handler.on_device.release_all()
+                layer.forward_pass(views[name], training_pass)
+
+    def _download(self) -> None:
+        """Fetch what a compiled step left on a device."""
+        if self._step is not None:
+            self._step.download()
+
+    def _lacks_data(self) -> bool:
+        """Return True if the last step read data that the network does not have."""
+        return self._step is not None and self._buffers.shown is self._step.shown_without_data
+
+    def _begin_pass(self) -> BufferView:
+        """Return the views for a pass; arrays that the host may have written count as new."""
+        if self._lacks_data():
+            raise NetworkValidationError(
+                "the last compiled step was given its data, which the network does not have; call "
+                "provide_external_data before a pass"
+            )
+        self._buffers.show()
+        self._download()
+        self.handler.on_device.forget_read()
+        return self.views
 
     def backward_pass(self) -> None:
         """Compute all deltas and gradients for the last forward pass, then modify the gradients."""
-        self._buffers.show()
+        views = self._begin_pass()
         self._buffers.clear_backward_buffers(self._cleared)
         for name, layer in reversed(list(self.layers.items())[1:]):
-            view = self.buffer[name]
+            view = views[name]
             if layer.is_derived:
                 layer.program(layer.trained_last).run_backward(view, self._fresh[name])
             else:
+                self.handler.on_device.release_all()
                 layer.backward_pass(view)
             for sink, sources in self._copies.get(name, ()):
                 if ".input_deltas." in sink:
@@ -259,7 +307,8 @@ class Network(Seedable):
     def compile(self, stepper: Any = None, keep: Iterable[str] = ()) -> CompiledStep:
         """Return a function that makes a step of training as one compiled computation.
 
-        Call it after ``provide_external_data``, with a context of ``get_context`` if there is one.
+        Call it after ``provide_external_data``, or with the data, and with a context of
+        ``get_context`` if there is one.
         It computes the losses, and with a stepper, which ``stepper.start(net)`` prepared, the
         gradients, modified by the gradient modifiers, and the new parameters. Results equal those
         of ``forward_pass(training_pass=True)``, ``backward_pass`` and the stepper. Afterwards,
@@ -272,9 +321,9 @@ class Network(Seedable):
 
     def begin_compiled_step(self, step: CompiledStep) -> BufferManager:
         """Return the memory for a compiled step, which has the parameters from now on."""
+        self.handler.on_device.release_all()
         if self._step is not step:
-            if self._step is not None:
-                self._step.download()
+            self._download()
             self._step = step
         return self._buffers
 
@@ -290,11 +339,15 @@ class Network(Seedable):
 
     def get_loss_values(self) -> OrderedDict[str, float]:
         """Return ``total_loss``, and the loss of each layer Loss."""
-        losses = {
-            name: float(self.handler.get_numpy_copy(self.views[name].outputs.loss)[0])
-            for name in self.loss_layers
-        }
+        losses = {name: float(self.get(f"{name}.outputs.loss")[0]) for name in self.loss_layers}
         return OrderedDict([("total_loss", float(sum(losses.values()))), *losses.items()])
+
+    def vectors(self) -> tuple[Any, Any]:
+        """Return the live vectors of parameters and gradients, for a stepper to read and write."""
+        self._download()
+        found = self.views.parameters, self.views.gradients
+        self.handler.on_device.release(found)
+        return found
 
     def get_context(self) -> list[Any]:
         """Return the last steps of all buffers with a context, for the next ``forward_pass``."""
@@ -413,9 +466,7 @@ class Network(Seedable):
 
     def save_as_hdf5(self, filename: str | os.PathLike[str], comment: str = "") -> None:
         """Write the description, the parameters and the state of layers to an HDF5 file."""
-        with _h5py().File(filename, "w") as file:
-            file.attrs.create("info", get_brainstorm_info())
-            file.attrs.create("format", "Network file v1.0")
+        with open_hdf5(filename, "Network file v1.0") as file:
             if comment:
                 file.attrs.create("comment", comment.encode())
             file["network"] = json.dumps(get_description(self), sort_keys=True, indent=2).encode()
@@ -429,7 +480,7 @@ class Network(Seedable):
     @classmethod
     def from_hdf5(cls, filename: str | os.PathLike[str]) -> Network:
         """Return the network that ``save_as_hdf5`` wrote."""
-        with _h5py().File(filename, "r") as file:
+        with open_hdf5(filename) as file:
             net: Network = create_from_description(json.loads(file["network"][()].decode()))
             parameters = np.array(file["parameters"])
             if parameters.shape != tuple(net.buffer.parameters.shape):
@@ -444,16 +495,6 @@ class Network(Seedable):
 
     def __repr__(self) -> str:
         return f"<Network of {', '.join(self.layers)}>"
-
-
-def _h5py() -> Any:
-    try:
-        import h5py
-    except ImportError:
-        raise UnavailableError(
-            "HDF5 files need the package h5py: pip install h5py, or geon[training]"
-        ) from None
-    return h5py
 
 
 def _merged(default: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..describable import Describable
+from ..describable import Describable, described, option
 from ..errors import ValidationError
 
 __all__ = ["DecreaseAfterEpoch", "Exponential", "Linear", "MultiStep", "Schedule"]
@@ -39,15 +39,17 @@ class Schedule(Describable):
         raise NotImplementedError
 
 
+@described
 class Linear(Schedule):
     """From ``initial_value`` to ``final_value`` in ``num_changes`` equal changes."""
 
-    def __init__(self, initial_value: float, final_value: float, num_changes: int) -> None:
-        if num_changes < 1:
-            raise ValidationError(f"Linear: num_changes={num_changes!r}; give at least 1")
-        self.initial_value = initial_value
-        self.final_value = final_value
-        self.num_changes = num_changes
+    initial_value: float
+    final_value: float
+    num_changes: int
+
+    def __complete__(self) -> None:
+        if self.num_changes < 1:
+            raise ValidationError(f"Linear: num_changes={self.num_changes!r}; give at least 1")
 
     def value(self, number: int) -> float:
         """Return the value after so many changes."""
@@ -57,52 +59,47 @@ class Linear(Schedule):
         return self.initial_value + change * number
 
 
+@described
 class Exponential(Schedule):
     """``initial_value``, times ``factor`` in each change, from ``minimum`` to ``maximum``."""
 
-    __default_values__ = {"minimum": -np.inf, "maximum": np.inf}
-
-    def __init__(
-        self,
-        initial_value: float,
-        factor: float,
-        minimum: float = -np.inf,
-        maximum: float = np.inf,
-    ) -> None:
-        self.initial_value = initial_value
-        self.factor = factor
-        self.minimum = minimum
-        self.maximum = maximum
+    initial_value: float
+    factor: float
+    minimum: float = option(default=-np.inf)
+    maximum: float = option(default=np.inf)
 
     def value(self, number: int) -> float:
         """Return the value after so many changes."""
         return min(self.maximum, max(self.minimum, self.initial_value * self.factor**number))
 
 
+@described
 class MultiStep(Schedule):
     """``initial_value``, and from each of ``steps`` on the one of ``values`` beside it."""
 
-    def __init__(self, initial_value: float, steps: Sequence[int], values: Sequence[float]) -> None:
-        if len(steps) != len(values) or list(steps) != sorted(steps):
+    initial_value: float
+    steps: Sequence[int]
+    values: Sequence[float]
+
+    def __complete__(self) -> None:
+        self.steps, self.values = list(self.steps), list(self.values)
+        if len(self.steps) != len(self.values) or self.steps != sorted(self.steps):
             raise ValidationError(
-                f"MultiStep: steps={list(steps)} and values={list(values)}; give ascending steps, "
+                f"MultiStep: steps={self.steps} and values={self.values}; give ascending steps, "
                 "and one value for each"
             )
-        self.initial_value = initial_value
-        self.steps = list(steps)
-        self.values = list(values)
 
     def value(self, number: int) -> float:
         """Return the value after so many epochs or updates."""
         return [self.initial_value, *self.values][bisect_right(self.steps, number)]
 
 
+@described
 class DecreaseAfterEpoch(Schedule):
     """``initial_value`` for the first ``T`` epochs, then initial_value T / (epoch number)."""
 
-    def __init__(self, initial_value: float, T: int) -> None:
-        self.T = T
-        self.initial_value = initial_value
+    initial_value: float
+    T: int
 
     def __call__(
         self,

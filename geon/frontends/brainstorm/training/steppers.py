@@ -35,7 +35,7 @@ from ....errors import ArgumentError
 from ...neon.optimisers.optimiser import Optimiser, UpdateStep
 from ...neon.optimisers.rules import Adam, RMSProp
 from ..array_functions import InPlace, compile_for_arrays
-from ..describable import Describable
+from ..describable import Describable, described, hidden, option
 from ..errors import NetworkValidationError
 
 Tensors: TypeAlias = Mapping[str, geon.Tensor]
@@ -46,30 +46,21 @@ __all__ = [
 ]  # fmt: skip
 
 
+@described
 class TrainingStepper(Describable):
     """Base of steppers; a subclass defines ``update``, or ``run``."""
 
-    __undescribed__ = {
-        "net": None,
-        "state": {},
-        "count": 0,
-        "computations": {},
-        "carry_context": False,
-        "context": None,
-    }
+    net: Any = hidden(default=None)
+    state: dict[str, Any] = hidden(default={})
+    count: int = hidden(default=0)
+    computations: dict[Any, Any] = hidden(default={})
+    carry_context: bool = hidden(default=False)  # the trainer sets both
+    context: Any = hidden(default=None)
 
     numbers: ClassVar[tuple[str, ...]] = ()
-    vectors: tuple[str, ...] = ()
+    vectors: ClassVar[tuple[str, ...]] = ()
     constants: ClassVar[tuple[str, ...]] = ()
     elementwise: ClassVar[bool] = False
-
-    def __init__(self) -> None:
-        self.net: Any = None
-        self.state: dict[str, Any] = {}
-        self.count = 0
-        self.computations: dict[Any, Any] = {}
-        self.carry_context = False  # the trainer sets both
-        self.context: Any = None
 
     def start(self, net: Any) -> None:
         """Prepare for a network: set the vectors and the count of steps to 0."""
@@ -105,7 +96,7 @@ class TrainingStepper(Describable):
 
     def run(self) -> Any:
         """Make one step with the data that the network has."""
-        parameters, numbers, state = self.net.buffer.parameters, self.begin_step(), self.state
+        (parameters, _), numbers, state = self.net.vectors(), self.begin_step(), self.state
         ahead = self._computation("look_ahead")
         base = parameters
         if ahead is not None:
@@ -116,7 +107,8 @@ class TrainingStepper(Describable):
         if self.carry_context:
             self.context = self.net.get_context()
         self.net.backward_pass()
-        gradients, new = self.net.buffer.gradients, [self.net.buffer.parameters, *state.values()]
+        parameters, gradients = self.net.vectors()
+        new = [parameters, *state.values()]
         update = self._computation("update")
         if isinstance(update, InPlace):
             update(new, gradients, numbers)
@@ -156,15 +148,14 @@ class TrainingStepper(Describable):
         return [new, *(state[name] for name in self.state)]
 
 
+@described
 class ForwardStepper(TrainingStepper):
     """Runs the forward pass, as in training if ``use_training_pass``, and updates nothing.
 
     ``run`` returns the total loss.
     """
 
-    def __init__(self, use_training_pass: bool = False) -> None:
-        super().__init__()
-        self.use_training_pass = use_training_pass
+    use_training_pass: bool = False
 
     def run(self) -> Any:
         """Run the forward pass and return the total loss."""
@@ -172,15 +163,14 @@ class ForwardStepper(TrainingStepper):
         return self.net.get_loss_values()["total_loss"]
 
 
+@described
 class SgdStepper(TrainingStepper):
     """Stochastic gradient descent."""
 
     numbers = ("learning_rate",)
     elementwise = True
 
-    def __init__(self, learning_rate: float = 0.1) -> None:
-        super().__init__()
-        self.learning_rate = learning_rate
+    learning_rate: float = 0.1
 
     def update(
         self, parameters: geon.Tensor, gradients: geon.Tensor, state: Tensors, numbers: Tensors
@@ -189,30 +179,29 @@ class SgdStepper(TrainingStepper):
         return parameters - numbers["learning_rate"] * gradients, {}
 
 
+@described
 class MomentumStepper(TrainingStepper):
     """Gradient descent along a velocity, which decays by ``momentum`` in each step.
 
     The learning rate is multiplied by 1 - momentum if ``scale_learning_rate``.
     """
 
-    __default_values__ = {"scale_learning_rate": True}
     numbers = ("learning_rate", "momentum")
     vectors = ("velocity",)
     constants = ("scale_learning_rate",)
     elementwise = True
 
-    def __init__(
-        self, learning_rate: float = 0.1, momentum: float = 0.0, scale_learning_rate: bool = True
-    ) -> None:
-        super().__init__()
-        if not isinstance(scale_learning_rate, bool):
+    learning_rate: float = 0.1
+    momentum: float = 0.0
+    scale_learning_rate: bool = option(default=True)
+
+    def __complete__(self) -> None:
+        super().__complete__()
+        if not isinstance(self.scale_learning_rate, bool):
             raise ArgumentError(
-                f"{type(self).__name__}: scale_learning_rate={scale_learning_rate!r}; give True or "
-                "False"
+                f"{type(self).__name__}: scale_learning_rate={self.scale_learning_rate!r}; give "
+                "True or False"
             )
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.scale_learning_rate = scale_learning_rate
 
     @property
     def velocity(self) -> Any:
@@ -267,6 +256,10 @@ class _RuleStepper(TrainingStepper):
     elementwise = True
     learning_rate: float
 
+    def __complete__(self) -> None:
+        super().__complete__()
+        self.rule()
+
     def rule(self) -> Optimiser:
         """Return the optimiser of neon that has the rule."""
         raise NotImplementedError
@@ -281,6 +274,7 @@ class _RuleStepper(TrainingStepper):
         return new, step.new
 
 
+@described
 class AdamStepper(_RuleStepper):
     """Adam: bias-corrected running means of gradients and of their squares.
 
@@ -290,25 +284,17 @@ class AdamStepper(_RuleStepper):
     vectors = ("m", "v")
     constants = ("beta1", "beta2", "epsilon")
 
-    def __init__(
-        self,
-        learning_rate: float = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-    ) -> None:
-        super().__init__()
-        self.learning_rate = learning_rate
-        self.beta1 = beta1
-        self.beta2 = beta2
-        self.epsilon = epsilon
-        self.rule()
+    learning_rate: float = 0.001
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
 
     def rule(self) -> Optimiser:
         """Return neon's Adam."""
         return Adam(self.learning_rate, self.beta1, self.beta2, self.epsilon)
 
 
+@described
 class RMSpropStepper(_RuleStepper):
     """Gradients divided by the root of a running mean of their squares.
 
@@ -317,19 +303,10 @@ class RMSpropStepper(_RuleStepper):
 
     constants = ("decay", "momentum", "epsilon")
 
-    def __init__(
-        self,
-        learning_rate: float = 0.01,
-        decay: float = 0.99,
-        momentum: float = 0.0,
-        epsilon: float = 1e-8,
-    ) -> None:
-        super().__init__()
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.momentum = momentum
-        self.epsilon = epsilon
-        self.rule()
+    learning_rate: float = 0.01
+    decay: float = 0.99
+    momentum: float = 0.0
+    epsilon: float = 1e-8
 
     @property
     def vectors(self) -> tuple[str, ...]:  # type: ignore[override]

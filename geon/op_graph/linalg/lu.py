@@ -58,7 +58,7 @@ class SolveAttributes(NamedTuple):
     rows: Name
     columns: Name
     transposed: Flag
-    certain: Flag = False
+    certain: Flag
 
 
 # The factorisation --------------------------------------------------------------------------------
@@ -254,7 +254,9 @@ LU_SOLVE: Primitive = Primitive(
         (
             "of a matrix",
             [[Axis("I", 3), Axis("J", 3)], [Axis("I", 3)]],
-            lambda x, y: make(LU_SOLVE, (_factors(_shifted(x), "I", "J"), y), ("I", "J", False)),
+            lambda x, y: make(
+                LU_SOLVE, (_factors(_shifted(x), "I", "J"), y), ("I", "J", False, False)
+            ),
         )
     ],
 )
@@ -344,7 +346,7 @@ def _inverse_transposed(op: Op) -> Tensor:
     unit = identity_matrix(x.axes[a.columns], other, x.dtype)
     batch = [axis for axis in x.axes if axis.name not in (a.rows, a.columns)]
     unit = broadcast(unit, Axes(batch, unit.axes))
-    made = _solved(x, op.args[1], unit, SolveAttributes(a.rows, a.columns, True))
+    made = _solved(x, op.args[1], unit, SolveAttributes(a.rows, a.columns, True, False))
     return broadcast(renamed(made, {other.name: a.columns}), x.axes)
 
 

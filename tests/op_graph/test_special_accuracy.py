@@ -158,6 +158,24 @@ def test_bessel_functions(transformer, name):
     assert (np.abs(found - wanted) <= 12 * 2.0**-53 * 2 * scale).all()
 
 
+@pytest.mark.parametrize("name", ["airy_ai", "airy_aip", "airy_bi", "airy_bip"])
+def test_airy_functions(transformer, name):
+    """Relative to the value, or below 0 to the amplitude; the exponent is rounded."""
+    x = np.concatenate(
+        [RANDOM.uniform(-30, 12, COUNT), 10 ** RANDOM.uniform(-8, 2, COUNT),
+         -(10 ** RANDOM.uniform(-8, 4, COUNT)), [-4, -1, 0, 2, 8, 103]]
+    )  # fmt: skip
+    wanted = PRIMITIVES[name].reference(x)
+    found = computed(transformer, getattr(geon, name), (x,))
+    size = np.maximum(np.abs(x), 1)
+    amplitude = np.where(x < 0, size ** (0.25 if name[-1] == "p" else -0.25), 0)
+    scale = np.maximum(np.abs(wanted), amplitude)
+    assert (np.abs(found - wanted) <= (10 + 3 * size**1.5 * 2 / 3) * 2.0**-53 * scale).all()
+    edges = computed(transformer, getattr(geon, name), (np.array([1e5, np.inf, -1.1e8, np.nan]),))
+    limit = np.inf if "b" in name else 0
+    np.testing.assert_array_equal(edges, [limit, limit, np.nan, np.nan])
+
+
 def test_ndtri_in_both_tails(transformer):
     p = np.concatenate([10 ** RANDOM.uniform(-300, -1, COUNT), RANDOM.uniform(0, 1, COUNT)])
     found = computed(transformer, geon.ndtri, (p,))

@@ -11,7 +11,8 @@ from tests.frontends.program.operator_table import CASES
 OTHERS = {
     "uniform_random", "gaussian_random", "truncated_gaussian_random", "dropout",
     "uniform_random_batch_size_like", "gaussian_random_batch_size_like",
-    "truncated_gaussian_random_batch_size_like", "k0e", "k1e",
+    "truncated_gaussian_random_batch_size_like", "k0e", "k1e", "airy_ai", "airy_aip", "airy_bi",
+    "airy_bip",
     "while", "conditional_block", "if_else", "recurrent", "write_to_array", "read_from_array",
     "array_length", "bitwise_not",
 }  # fmt: skip

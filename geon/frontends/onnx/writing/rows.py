@@ -119,11 +119,11 @@ WITHOUT_ROW: dict[str, str] = {
     "fourier_parts": "a Fourier transform of an open length; known lengths are products",
     "print": "an effect: ONNX has no operator that prints",
     **dict.fromkeys(
-        "as_complex betainc cholesky conj converged cummax cummin cumprod determinant erfc erfcx"
-        " erfcx_derivative erfinv exp_product fixed_point fourier gammainc gcd gammaincc gelu_slope"
-        " gelu_tanh_slope i0 i0e i1 i1e imag j0 j1 k0 k0e k1 k1e lgamma log_determinant log_ndtr"
-        " lu lu_solve ndtr ndtri pinv polygamma qr real silu_slope solve triangular_solve"
-        " weighted_product y0 y1".split(),
+        "airy_ai airy_aip airy_bi airy_bip as_complex betainc cholesky conj converged cummax"
+        " cummin cumprod determinant erfc erfcx erfcx_derivative erfinv exp_product"
+        " fixed_point fourier gammainc gammaincc gcd gelu_slope gelu_tanh_slope i0 i0e i1 i1e"
+        " imag j0 j1 k0 k0e k1 k1e lgamma log_determinant log_ndtr lu lu_solve ndtr ndtri pinv"
+        " polygamma qr real silu_slope solve triangular_solve weighted_product y0 y1".split(),
         LOWERED,
     ),
 }

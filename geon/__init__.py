@@ -233,8 +233,25 @@ from .op_graph.rows.trigonometry import (
     tanh,
 )
 from .op_graph.rows.windows import Window, window
-from .op_graph.special.airy import airy_ai, airy_aip, airy_bi, airy_bip
-from .op_graph.special.bessel import i0, i0e, i1, i1e, j0, j1, k0, k0e, k1, k1e, ndtri, y0, y1
+from .op_graph.special.bessel import (
+    airy_ai,
+    airy_aip,
+    airy_bi,
+    airy_bip,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    j0,
+    j1,
+    k0,
+    k0e,
+    k1,
+    k1e,
+    ndtri,
+    y0,
+    y1,
+)
 from .op_graph.special.incomplete import betainc, gammainc, gammaincc
 from .op_graph.special.series import orthogonal_polynomial, zeta
 from .op_graph.special.special_functions import (

@@ -24,7 +24,7 @@ from ...errors import ArgumentError
 from ...op_graph.core.source_info import user_call
 from ...op_graph.rows import elementwise as basic
 from ...op_graph.rows import logic, trigonometry
-from ...op_graph.special import airy, bessel, incomplete
+from ...op_graph.special import bessel, incomplete
 from ...op_graph.special import special_functions as special
 
 MAX_MULTIPLIED_POWER = 16  # largest integer exponent that is built from products, not by ``power``
@@ -195,10 +195,10 @@ COMPOSED: dict[Any, Callable[..., Any]] = {
     sympy.digamma: special.digamma,
     sympy.trigamma: lambda x: special.polygamma(1, x),
     sympy.polygamma: _polygamma,
-    sympy.airyai: airy.airy_ai,
-    sympy.airyaiprime: airy.airy_aip,
-    sympy.airybi: airy.airy_bi,
-    sympy.airybiprime: airy.airy_bip,
+    sympy.airyai: bessel.airy_ai,
+    sympy.airyaiprime: bessel.airy_aip,
+    sympy.airybi: bessel.airy_bi,
+    sympy.airybiprime: bessel.airy_bip,
     sympy.besseli: _bessel("besseli", bessel.i0, bessel.i1),
     sympy.besselj: _bessel("besselj", bessel.j0, bessel.j1),
     sympy.besselk: _bessel("besselk", bessel.k0, bessel.k1),

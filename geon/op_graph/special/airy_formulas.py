@@ -7,8 +7,7 @@ and waves beyond (DLMF 9.7). Coefficients were fitted here by interpolation at C
 float32 is computed in float64.
 
 With z = 2/3 |x|^1.5, the error in float64 is at most 10 + 3 z units of 2^-53 of the value, and for
-negative x of the amplitude, |x|^(-1/4) or |x|^(1/4): z is rounded. Below ``LEAST`` too few digits
-of z are left, and the value is NaN.
+negative x of the amplitude, |x|^(-1/4) or |x|^(1/4): z is rounded.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .bessel import MIN_AIRY_ARGUMENT
 from .bessel_formulas import in_double
 from .gamma_formulas import horner
 
 __all__ = ["airy_ai", "airy_aip", "airy_bi", "airy_bip"]
 
-LEAST = -1e8
 MAX_EXPONENT = 800.0  # exp overflows and its reciprocal is 0
 MAX_SIZE = 1e4  # x beyond which the exponent is larger
 
@@ -212,7 +211,7 @@ def _pieces(x: Any, below: Any, middle: Any, beyond: Any, waves: Any, ops: Any) 
         horner((2.0 * near - 1.0) / 3.0, middle),
     )
     value = ops.where(x > 2.0, beyond, ops.where(x < -4.0, waves, value))
-    return ops.where(x < LEAST, math.nan, value)
+    return ops.where(x < MIN_AIRY_ARGUMENT, math.nan, value)
 
 
 def _beyond(x: Any, slope: bool, ops: Any) -> tuple[Any, Any, Any]:
@@ -248,7 +247,7 @@ def _waves(x: Any, first: Any, second: Any, slope: bool, ops: Any) -> tuple[Any,
 
     t is z - pi / 4. For derivatives the power is that of -1/4.
     """
-    size = ops.minimum(ops.maximum(-x, 4.0), -LEAST)
+    size = ops.minimum(ops.maximum(-x, 4.0), -MIN_AIRY_ARGUMENT)
     root = ops.sqrt(size)
     z = 2.0 / 3.0 * size * root
     ratio = 4.0 / size

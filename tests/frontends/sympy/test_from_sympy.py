@@ -43,6 +43,7 @@ CASES = [
     sympy.Piecewise((x, sympy.Nor(x > y, y > HALF, evaluate=False)), (y, True)),
     *(f(x, evaluate=False) for f in (sympy.re, sympy.conjugate, sympy.im)),
     *(f(n, x) for n in (0, 1) for f in (sympy.besseli, sympy.besselj, sympy.besselk)),
+    *(sympy.airyai(x), sympy.airyaiprime(x), sympy.airybi(x), sympy.airybiprime(x)),
     *(sympy.bessely(0, x), sympy.bessely(1, x), sympy.lowergamma(x, y), sympy.uppergamma(x, y)),
     sympy.Sum(sympy.sin(i * x) / i, (i, 1, 5)),
     sympy.Product(x + i * y, (i, -1, 2)),

@@ -640,6 +640,7 @@ class Driver:
         of_nvmath.cufft = self.late("cufft", host_solver.HostFourier())
         of_nvmath.cusolver = types.ModuleType("nvmath.bindings.cusolver")
         of_nvmath.cusolver.cuSOLVERError = host_solver.HostLibraryError
+        of_nvmath.cusolver.get_version = lambda: 12000
         cublas.ComputeType = types.SimpleNamespace(COMPUTE_32F=68, COMPUTE_64F=70)
         cublas.Operation = types.SimpleNamespace(N=0, T=1)
         nvmath.bindings, of_nvmath.cublas, of_nvmath.cublasLt = of_nvmath, cublas, self.cublas_lt()

@@ -368,10 +368,10 @@ def test_it_is_asked_where_it_is_installed(first):
 def test_without_the_binding_or_the_library(first, monkeypatch):
     a, _ = operands("float64")
 
-    def create():
+    def get_version():
         raise RuntimeError("Failed to dlopen libcusolver.so.12")
 
-    monkeypatch.setattr(sys.modules["nvmath.bindings.cusolverDn"], "create", create, raising=False)
+    monkeypatch.setattr(sys.modules["nvmath.bindings.cusolver"], "get_version", get_version)
     with PyCudaTransformer(0, **OTHERS) as made:
         assert made.libraries == set()
         f = made.computation(linalg.cholesky(a, [I, J]), a)

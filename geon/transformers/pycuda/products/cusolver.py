@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def load_cusolver(name: str, allocate: Callable[[int], int], free: Callable[[int
     with starting("matrices", CuSolver.title, name):
         from nvmath.bindings import cublas, cusolver, cusolverDn
 
+        cusolver.get_version()  # loads the library
         errors = cusolver.cuSOLVERError, cublas.cuBLASError
         return CuSolver(cusolverDn, cublas, errors, SharedWorkspace(allocate, free))
 
@@ -47,12 +49,30 @@ class CuSolver:
         workspace: SharedWorkspace,
     ) -> None:
         self.solver, self.blas, self.errors, self.workspace = solver, blas, errors, workspace
-        self.handle, self.blas_handle = solver.create(), blas.create()
-        self.syevj, self.gesvdj = solver.create_syevj_info(), solver.create_gesvdj_info()
         # On the host: the factor of right-hand sides, and the number of a wrong argument.
         self.ones = {dtype: np.ones(1, dtype) for dtype in ("float32", "float64")}
         self.wrong = np.zeros(1, np.int32)
         self.elements: dict[tuple[Any, ...], int] = {}
+
+    @cached_property
+    def handle(self) -> int:
+        """Return the handle of cuSOLVER, made at first use: that takes long and much memory."""
+        return int(self.solver.create())
+
+    @cached_property
+    def blas_handle(self) -> int:
+        """Return the handle of cuBLAS, made at first use."""
+        return int(self.blas.create())
+
+    @cached_property
+    def syevj(self) -> int:
+        """Return the parameters of Jacobi's method for eigenvalues."""
+        return int(self.solver.create_syevj_info())
+
+    @cached_property
+    def gesvdj(self) -> int:
+        """Return the parameters of Jacobi's method for singular values."""
+        return int(self.solver.create_gesvdj_info())
 
     def takes(self, call: MatrixRoutine) -> bool:
         """Return True, after allocating the memory that a call works in."""

@@ -12,7 +12,7 @@ python3 -m pip download --quiet --dest "$folder" --only-binary :all: \
 python3 -m pip download --quiet --dest "$folder" --no-deps --only-binary :all: \
     --python-version 3.12 --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 \
     nvmath-python cuda-core cuda-pathfinder nvidia-cudnn-frontend ||
-    echo "without nvmath-python and cuDNN's frontend: cuBLASLt and cuDNN will not be checked"
+    echo "without nvmath-python and cuDNN's frontend: no library of NVIDIA will be checked"
 python3 -m pip download --quiet --dest "$folder" --no-deps --no-binary :all: \
     --no-build-isolation "pycuda==2026.1" ||
     python3 -m pip download --quiet --dest "$folder" --no-deps "pycuda==2026.1"

@@ -7,7 +7,7 @@
 # Parts run in this order, each leaves REPORT/<part>.txt, and one that has passed is not run again:
 # build (PyCUDA, geon), runtime (started calls, graphs, DLPack), suite (all numeric tests on the
 # device), demo (the examples), products (cuBLASLt beside generated kernels), convolutions (cuDNN
-# beside them), sanitizer (compute-sanitizer over a part of the suite), bench (figures), steps
+# beside them), matrices and transforms (cuSOLVER and cuFFT beside NumPy), sanitizer (compute-sanitizer over a part of the suite), bench (figures), steps
 # (training steps, beside those of JAX and PyTorch where the machine's Python has them).
 # REPORT/summary.txt says how each ended, and benchmarks/RESULTS-gpu.md (or $RESULTS) is written anew from all of it.
 #
@@ -20,7 +20,7 @@ report=$(realpath "$2")
 shift 2
 cd "$(dirname "$0")/.."
 parts=("$@")
-if [ ${#parts[@]} -eq 0 ]; then parts=(build runtime suite demo products convolutions sanitizer bench steps); fi
+if [ ${#parts[@]} -eq 0 ]; then parts=(build runtime suite demo products convolutions matrices transforms sanitizer bench steps); fi
 results=${RESULTS:-benchmarks/RESULTS-gpu.md}
 limit=${LIMIT:-530}
 venv=$report/venv
@@ -91,7 +91,7 @@ build() {
     "${install[@]}" cuda-bindings sympy cachetools safetensors ml_dtypes pytest pytest-timeout \
         pytest-xdist hypothesis scipy mpmath xarray pandas threadpoolctl scikit-learn tqdm ||
         return 1
-    "${install[@]}" nvmath-python || echo "nvmath-python was not carried: cuBLASLt is not checked"
+    "${install[@]}" nvmath-python || echo "nvmath-python was not carried: cuBLASLt, cuSOLVER and cuFFT are not checked"
     "${install[@]}" --no-deps nvidia-cudnn-frontend || echo "its frontend was not carried: cuDNN is not checked"
     "$python" -m pip install --quiet --no-index --no-deps --no-build-isolation --editable . || return 1
     local found
@@ -121,13 +121,20 @@ demo() {
         within 30 "$python" "$OLDPWD/examples/digits.py" predict
 }
 
-products() {
+# Runs a part with a library of nvmath-python, where that is installed.
+by_nvmath() {
     if ! "$python" -c "import nvmath"; then
-        echo "nvmath-python is not installed: cuBLASLt was not checked"
+        echo "nvmath-python is not installed: $2 was not checked"
         return 0
     fi
-    within 45 "${on_gpu[@]}" products
+    within 45 "${on_gpu[@]}" "$1"
 }
+
+products() { by_nvmath products cuBLASLt; }
+
+matrices() { by_nvmath matrices cuSOLVER; }
+
+transforms() { by_nvmath transforms cuFFT; }
 
 convolutions() {
     if ! "$python" -c "import cudnn"; then

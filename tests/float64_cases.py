@@ -70,10 +70,13 @@ BY_HAND = {
     "trunc": lambda x: mpmath.floor(x) if x > 0 else mpmath.ceil(x),
     "lgamma": lambda x: mpmath.re(mpmath.loggamma(x)),
     "betainc": lambda a, b, x: mpmath.betainc(a, b, 0, x, regularized=True),
+    "airy_aip": lambda x: mpmath.airyai(x, derivative=1),
+    "airy_bip": lambda x: mpmath.airybi(x, derivative=1),
 }
 # Functions of several roundings, whose documentation has their errors.
 LOOSE = dict.fromkeys(("gammainc", "gammaincc", "betainc", "j1", "y0", "y1"), 4e-15)
 LOOSE["j0"] = 1e-13  # near a root
+LOOSE |= dict.fromkeys(("airy_ai", "airy_aip", "airy_bi", "airy_bip"), 1e-13)
 CHOICES = {
     "less": lambda x, y: x < y,
     "less_equal": lambda x, y: x <= y,

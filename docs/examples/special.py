@@ -54,6 +54,18 @@ refused(lambda: geon.orthogonal_polynomial("jacobi", 3, x))
 # %% spherical_j0
 show(geon.spherical_j0(geon.constant([0.0, 0.5, 10.0], [B])))
 
+# %% airy_ai
+show(geon.airy_ai(geon.constant([-2.0, 0.0, 5.0], [B])))
+
+# %% airy_aip
+show(geon.airy_aip(geon.constant([-2.0, 0.0, 5.0], [B])))
+
+# %% airy_bi
+show(geon.airy_bi(geon.constant([-2.0, 0.0, 5.0], [B])))
+
+# %% airy_bip
+show(geon.airy_bip(geon.constant([-2.0, 0.0, 5.0], [B])))
+
 # %% i0
 show(geon.i0(geon.constant([0.0, 0.5, 10.0], [B])))
 

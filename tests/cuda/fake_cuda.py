@@ -19,7 +19,7 @@ import numpy as np
 from geon.op_graph.values.dtypes import named_dtype
 from geon.transformers.pycuda.launches.device import Signature
 from geon.transformers.pycuda.launches.module_text import CudaSource
-from geon.transformers.pycuda.runtime import graph_replay, nvrtc
+from geon.transformers.pycuda.runtime import graph_replay, host_solver, nvrtc
 
 from .devices import LateDevice
 
@@ -587,6 +587,34 @@ class Driver:
             setattr(made, each.__name__, each)
         return made
 
+    def late(self, name, emulated):
+        """A binding whose calls are done on the device: where it is emulated, they are at once."""
+        fake, made = self, types.ModuleType(f"nvmath.bindings.{name}")
+
+        def find(function):
+            found = getattr(emulated, function)
+            if function == "set_stream":
+
+                def set_stream(handle, stream):
+                    assert stream == 4711
+                    found(handle, stream)
+
+                return set_stream
+            if function in ("Type", "cuFFTError") or function.endswith(("_size", "_plan_many64")):
+                return found
+
+            def call(*given):
+                fake.check(function)
+                if function.startswith(("create", "set_", "get_", "destroy")):
+                    return found(*given)
+                fake.called.append(function)
+                return fake.device.do(lambda: found(*given))
+
+            return call
+
+        made.__getattr__ = find
+        return made
+
     def install(self, monkeypatch, short=True):
         """Be what ``import pycuda.driver`` and ``from cuda.bindings import ...`` find.
 
@@ -605,7 +633,14 @@ class Driver:
             "cuda.bindings.nvrtc": bindings.nvrtc,
         }
         nvmath, of_nvmath = types.ModuleType("nvmath"), types.ModuleType("nvmath.bindings")
-        cublas = types.ModuleType("nvmath.bindings.cublas")
+        self.called = []  # names of functions of cuSOLVER, cuBLAS and cuFFT, in their order
+        cublas = self.late("cublas", host_solver.HostBlas())
+        cublas.cuBLASError = host_solver.HostLibraryError
+        of_nvmath.cusolverDn = self.late("cusolverDn", host_solver.HostSolver())
+        of_nvmath.cufft = self.late("cufft", host_solver.HostFourier())
+        of_nvmath.cusolver = types.ModuleType("nvmath.bindings.cusolver")
+        of_nvmath.cusolver.cuSOLVERError = host_solver.HostLibraryError
+        of_nvmath.cusolver.get_version = lambda: 12000
         cublas.ComputeType = types.SimpleNamespace(COMPUTE_32F=68, COMPUTE_64F=70)
         cublas.Operation = types.SimpleNamespace(N=0, T=1)
         nvmath.bindings, of_nvmath.cublas, of_nvmath.cublasLt = of_nvmath, cublas, self.cublas_lt()
@@ -615,6 +650,9 @@ class Driver:
             "nvmath.bindings": of_nvmath,
             "nvmath.bindings.cublas": cublas,
             "nvmath.bindings.cublasLt": of_nvmath.cublasLt,
+            "nvmath.bindings.cusolver": of_nvmath.cusolver,
+            "nvmath.bindings.cusolverDn": of_nvmath.cusolverDn,
+            "nvmath.bindings.cufft": of_nvmath.cufft,
         }
         for name, module in found.items():
             monkeypatch.setitem(sys.modules, name, module)

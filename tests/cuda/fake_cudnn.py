@@ -208,5 +208,4 @@ class Fake:
         """Be what ``import cudnn`` finds; without ``starts`` its library is missing."""
         monkeypatch.setitem(sys.modules, "cudnn", self.module(starts))
         monkeypatch.setattr("geon.transformers.pycuda.products.cudnn.is_installed", lambda: True)
-        monkeypatch.setattr("geon.transformers.pycuda.runtime.gpu.is_installed", lambda: True)
         return self

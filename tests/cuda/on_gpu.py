@@ -4,7 +4,8 @@
 
 ``kernels``: kernels of every kind once, for compute-sanitizer. ``runtime``: calls that are started,
 graphs, and arrays of other libraries. ``products``: cuBLASLt beside generated kernels.
-``convolutions``: cuDNN beside them. ``figures`` and ``steps``: what ``figures`` measures. ``report
+``convolutions``: cuDNN beside them. ``matrices`` and ``transforms``: cuSOLVER and cuFFT beside
+NumPy. ``figures`` and ``steps``: what ``figures`` measures. ``report
 FOLDER``: what all parts left there, as Markdown.
 """
 
@@ -20,9 +21,18 @@ import numpy as np
 
 import geon
 from geon.op_graph.axes.lengths import evaluate
+from geon.testing.comparison import widest
 from geon.transformers.pycuda.kernels import cooperative_threads
 from geon.transformers.pycuda.reports import doctor
-from tests.cuda import figures, test_attention, test_nothing, test_products, test_whole_loops
+from tests.cuda import (
+    figures,
+    test_attention,
+    test_library_matrices,
+    test_library_transforms,
+    test_nothing,
+    test_products,
+    test_whole_loops,
+)
 from tests.cuda.test_lengths import GRAPHS, data, v, x
 
 NEAR = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 4e-3}  # of the largest
@@ -140,19 +150,76 @@ def convolutions(name, small):
         each.close()
 
 
+def matrices(name, small):
+    """Each routine of cuSOLVER and cuBLAS, for one matrix and for batches, beside NumPy."""
+    of, sizes = test_library_matrices, [(1, 12), (3, 12), (2, 40)]
+    if not small:
+        sizes += [(1, 700), (2, 520), (1000, 16), (100, 100)]
+    own = geon.make_transformer(name, matrices="cusolver")
+    with own, geon.NumPyTransformer() as numpy:
+        for dtype, near in (("float64", 1e-8), ("float32", 1e-2)):
+            leaves = list(of.operands(dtype))
+            for batch, n in sizes:
+                square = of.matrices(batch, n, 3, dtype)
+                for graph_name, graph in of.SQUARE.items():
+                    both(own, numpy, graph_name, graph(*leaves), leaves, square, near)
+                tall = np.concatenate([square[0], square[0][:, :4]], 1)
+                for graph_name, graph in of.TALL.items():
+                    both(own, numpy, graph_name, graph(leaves[0]), leaves[:1], [tall], near)
+        f = own.computation(of.SQUARE["cholesky"](*leaves), *leaves)
+        square[0][-1, 5, 5] = -1
+        try:
+            f(*square)
+        except geon.LinearAlgebraError as error:
+            print(f"raised: {error}")
+        else:
+            raise AssertionError("an indefinite matrix was not found")
+
+
+def transforms(name, small):
+    """Transforms of cuFFT of all forms, beside NumPy."""
+    n, b, c = (geon.Axis(each) for each in "NBC")
+    sizes = [(2, 8, 3), (3, 9, 2), (1, 1, 1)]
+    if not small:
+        sizes += [(1000, 1024, 1), (30, 1000, 7), (7, 1009, 30), (1, 1 << 20, 1)]
+    own = geon.make_transformer(name, transforms="cufft")
+    with own, geon.NumPyTransformer() as numpy:
+        for dtype, near in (("complex128", 1e-10), ("complex64", 1e-4)):
+            z = geon.placeholder([b, n, c], dtype, name="z")
+            results = [geon.fft.fft(z, n), geon.fft.ifft(z, n), geon.fft.rfft(geon.real(z), n)]
+            for batch, length, inner in sizes:
+                value = test_library_transforms.draw(batch, length, inner, dtype=dtype)
+                both(own, numpy, "transforms", results, [z], [value], near)
+                half = n.with_length(length // 2 + 1)
+                spectrum = geon.placeholder([b, half, c], dtype, name="spectrum")
+                real = geon.fft.irfft(spectrum, half, length)
+                value = value[:, : length // 2 + 1]
+                both(own, numpy, "real values", real, [spectrum], [value], near)
+
+
+def both(own, numpy, what, results, leaves, given, near):
+    """Print how far apart two transformers are of the largest element, which is not so much."""
+    results = results if isinstance(results, list) else [results]
+    found, expected = (
+        [widest(value) for value in each.computation(results, *leaves)(*given)]
+        for each in (own, numpy)
+    )
+    scales = [np.max(np.abs(value), initial=1e-30) for value in expected]
+    pairs = zip(found, expected, scales, strict=True)
+    apart = max(np.max(np.abs(a - b), initial=0) / scale for a, b, scale in pairs)
+    print(f"{what} {leaves[0].dtype} {given[0].shape}: {apart:.1e} of the largest apart")
+    assert apart < near
+
+
 def compare(transformers, result, leaves, sizes, near):
-    """Print how far apart two transformers are of the largest result, which is not so much."""
+    """Compare a result of two transformers for random operands of some lengths."""
     random = np.random.default_rng(0)
     shapes = [[evaluate(length, sizes) for length in leaf.axes.lengths] for leaf in leaves]
     given = [
         random.normal(size=shape).astype(leaf.dtype)
         for shape, leaf in zip(shapes, leaves, strict=True)
     ]
-    both = [each.computation(result, *leaves) for each in transformers]
-    a, b = (f(*given).astype(np.float64) for f in both)
-    apart = np.max(np.abs(a - b)) / np.max(np.abs(a))
-    print(f"{result} {leaves[0].dtype} {sizes}: {apart:.1e} of the largest apart")
-    assert apart < near
+    both(*transformers[::-1], str(result), result, leaves, given, near)
 
 
 def report(folder):
@@ -170,6 +237,8 @@ def report(folder):
         ("runtime", "Calls"),
         ("products", "Products"),
         ("convolutions", "Convolutions"),
+        ("matrices", "Matrices"),
+        ("transforms", "Transforms"),
     ):
         found = folder / f"{name}.txt"
         text = found.read_text().strip() if found.exists() else "did not run"
@@ -183,7 +252,8 @@ def report(folder):
 
 PARTS = {
     "kernels": kernels, "runtime": runtime, "products": products, "convolutions": convolutions,
-    "figures": figures.measure, "steps": figures.beside_peers,
+    "matrices": matrices, "transforms": transforms, "figures": figures.measure,
+    "steps": figures.beside_peers,
 }  # fmt: skip
 
 

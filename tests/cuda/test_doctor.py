@@ -72,7 +72,8 @@ def test_a_machine_that_has_nothing(machine):
     ]  # fmt: skip
     assert rows[0].status == "not installed: pip install 'geon[cuda]'"
     assert (
-        rows[2].status == "not installed: pip install 'geon[cublaslt]', for products=\"cublaslt\""
+        rows[2].status == "not installed: pip install 'geon[cublaslt]', for "
+        'products="cublaslt", matrices="cusolver" and transforms="cufft"'
     )
     assert rows[4].status.startswith("neither NVRTC nor nvcc: pip install 'geon[cuda]'")
     assert rows[5].status.endswith("install the NVIDIA driver: nvidia-smi must list a device")

@@ -378,7 +378,7 @@ def test_graphs_are_kept_and_bounded(driver, monkeypatch):
         f = transformer.computation(case.y, case.x, case.w)
         for n in (1, 1, 2, 3, 3):
             f(*data([case.x, case.w], SIZES[0] | {"N": n}))
-        assert len(transformer.device.convolutions.known) == 2
+        assert len(transformer.device.libraries["convolutions"].known) == 2
     assert len(driver.cudnn.plans) == 3
 
 
@@ -408,19 +408,22 @@ def test_what_fails_names_the_kernel(driver):
             f(*data([case.x, case.w], SIZES[0]))
 
 
+OTHERS = dict.fromkeys(("products", "matrices", "transforms"), "generated")
+
+
 def test_it_is_asked_where_it_is_installed(driver, monkeypatch):
     """And can be told not to be."""
     for options, found in (({}, {"convolutions"}), ({"convolutions": "generated"}, set())):
-        made = PyCudaTransformer(0, products="generated", **options)
+        made = PyCudaTransformer(0, **OTHERS, **options)
         assert made.libraries == found
         made.close()
-    with PyCudaTransformer(0, tf32=True) as made:
+    with PyCudaTransformer(0, **OTHERS, tf32=True) as made:
         assert made.libraries == set()
 
 
 def test_without_the_binding_or_the_library(driver, monkeypatch):
     driver.cudnn.install(monkeypatch, starts=False)
-    with PyCudaTransformer(0, products="generated") as made:
+    with PyCudaTransformer(0, **OTHERS) as made:
         assert made.libraries == set()
     with pytest.raises(geon.DeviceError, match="cuDNN does not start.*Unable to find symbol"):
         PyCudaTransformer(0, convolutions="cudnn")

@@ -20,6 +20,7 @@ from .devices import LateDevice, transformer_on
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 M, K, N, B, G = (geon.Axis(name) for name in "MKNBG")
+OTHERS = dict.fromkeys(("convolutions", "matrices", "transforms"), "generated")
 LIMIT = 600  # multiplications from which on the library is asked here
 
 
@@ -309,7 +310,7 @@ def test_descriptions_are_kept_and_bounded(driver, monkeypatch):
         f = transformer.computation(geon.dot(x, y), x, y)
         for m in (9, 10, 11, 9, 9):
             f(*data([x, y], m, 9, 9))
-        assert len(transformer.device.products.known) == 2
+        assert len(transformer.device.libraries["products"].known) == 2
         assert driver.descriptions == 2 * 4  # a product and three matrices
 
 
@@ -325,11 +326,11 @@ def test_what_the_library_has_no_algorithm_for_is_generated(driver, numpy, answe
         assert driver.multiplied == driver.descriptions == 0
         f(*data([x, y], 10, 9, 9))
         assert driver.multiplied > 0
-        library = transformer.device.load_products()
+        library = transformer.device.load_library("products")
         (lacking, *_) = [key for key, found in library.known.items() if found is None]
         product = Multiplication(1, 2, 3, 0, 4, *lacking[1:])
         with pytest.raises(geon.DeviceError, match="no algorithm for a float32 product of 9 by 9"):
-            library.multiply(product, 0)
+            library.call(product, 0)
 
 
 @pytest.fixture
@@ -343,9 +344,9 @@ def first(driver, monkeypatch):
 def test_it_is_asked_where_it_is_installed(first):
     """And can be told not to be."""
     for options, found in (({}, {"products"}), ({"products": "generated"}, set())):
-        with PyCudaTransformer(0, convolutions="generated", **options) as made:
+        with PyCudaTransformer(0, **OTHERS, **options) as made:
             assert made.libraries == found
-    with PyCudaTransformer(0, tf32=True) as made:
+    with PyCudaTransformer(0, **OTHERS, tf32=True) as made:
         assert made.libraries == set()
 
 
@@ -354,7 +355,7 @@ def test_without_the_binding_or_the_library(first, monkeypatch):
         raise RuntimeError("Failed to dlopen libcublasLt.so.13")
 
     monkeypatch.setattr(sys.modules["nvmath.bindings.cublasLt"], "create", create)
-    with PyCudaTransformer(0, convolutions="generated") as made:
+    with PyCudaTransformer(0, **OTHERS) as made:
         assert made.libraries == set()
     with pytest.raises(geon.DeviceError, match=r"cuBLASLt does not start \(Failed to dlopen"):
         PyCudaTransformer(0, products="cublaslt")
@@ -362,7 +363,7 @@ def test_without_the_binding_or_the_library(first, monkeypatch):
     monkeypatch.setattr(
         "importlib.util.find_spec", lambda name: None if name == "nvmath" else find(name)
     )
-    with PyCudaTransformer(0, convolutions="generated") as made:
+    with PyCudaTransformer(0, **OTHERS) as made:
         assert made.libraries == set()
     with pytest.raises(geon.DeviceError, match=r"nvmath-python.*pip install 'geon\[cublaslt\]'"):
         PyCudaTransformer(0, products="cublaslt")

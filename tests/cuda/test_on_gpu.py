@@ -46,7 +46,17 @@ def test_parts_are_resumed(tmp_path):
     """A part that has passed is not run again, one that failed is."""
     report = tmp_path / "report"
     report.mkdir()
-    for part in ("build", "suite", "demo", "sanitizer", "products", "convolutions", "bench"):
+    for part in (
+        "build",
+        "suite",
+        "demo",
+        "sanitizer",
+        "products",
+        "convolutions",
+        "matrices",
+        "transforms",
+        "bench",
+    ):
         (report / f"{part}.passed").touch()
     (report / "geon-testing.done").touch()
     (report / "summary.txt").write_text("build: passed, 1 s\n")

@@ -38,6 +38,7 @@ FILES = {
     "op_graph/functions/arithmetic.py": FORMULA,
     "op_graph/functions/bits.py": BITS,
     "op_graph/functions/construction.py": FORMULA,
+    "op_graph/special/airy_formulas.py": FORMULA,
     "op_graph/special/bessel.py": FORMULA,
     "op_graph/special/bessel_formulas.py": FORMULA,
     "op_graph/special/incomplete.py": FORMULA,

@@ -177,6 +177,29 @@ def test_without_a_check_a_matrix_that_is_not_positive_definite_becomes_nan(tran
 
 
 @BY_CALLS
+@pytest.mark.parametrize("n", [2, 9])
+def test_without_a_check_solutions_of_singular_matrices_become_nan(transformer, n):
+    """The others stay as they are; so it is with derivatives, and with the transpose."""
+    i, j = I.with_length(n), J.with_length(n)
+    a, b = geon.placeholder([B, i, j], "float64", name="a"), geon.placeholder([B, i], "float64")
+    found = linalg.solve(a, b, [I, J], check=False)
+    turned = linalg.solve(a, b.rename({I: J}), [J, I], check=False)
+    inverse = linalg.inv(a, [I, J], check=False)
+    total = geon.sum(geon.square(found))
+    f = transformer.computation([found, turned, inverse, *geon.deriv(total, [a, b])], a, b)
+    x, sides = np.stack([np.eye(n), np.ones((n, n)), 2 * np.eye(n)]), np.ones((3, n))
+    all_wanted = 1, 1, np.eye(n), np.full((n, n), -2), 2
+    for value, wanted in zip(f(x, sides), all_wanted, strict=True):
+        assert np.isnan(value[1]).all()
+        np.testing.assert_allclose(value[0], wanted)
+        assert np.isfinite(value[2]).all()
+    with pytest.raises(geon.ArgumentError, match="check='no'"):
+        linalg.solve(a, b, [I, J], check="no")
+    with pytest.raises(geon.LinearAlgebraError, match="B = 1"):
+        transformer.computation(linalg.inv(a, [I, J]), a)(x)
+
+
+@BY_CALLS
 def test_the_determinant_of_a_singular_matrix_is_zero(transformer):
     a = geon.placeholder([I, J], "float64")
     f = transformer.computation([linalg.det(a, [I, J]), *linalg.slogdet(a, [I, J])], a)

@@ -90,6 +90,37 @@ def test_wide_matrices_of_known_size(transformer):
 
 
 @BY_CALLS
+def test_functions_of_wide_matrices_of_open_size(transformer):
+    x = geon.placeholder([B, I, J], "float64", name="x")
+    b = geon.placeholder([B, I], "float64", name="b")
+    results = [
+        linalg.pinv(x, [I, J], wide=True),
+        linalg.lstsq(x, b, [I, J], wide=True),
+        linalg.cond(x, [I, J], wide=True),
+        linalg.matrix_rank(x, [I, J], wide=True),
+        linalg.matrix_norm(x, [I, J], 2, wide=True),
+        linalg.matrix_norm(x, [I, J], "nuclear", wide=True),
+    ]
+    f = transformer.computation(results, x, b)
+    for m, n in [(1, 3), (3, 5), (9, 12), (4, 4)]:
+        given, side = random(2, m, n), random(2, m, seed=1)
+        inverse, solution, condition, rank, largest, nuclear = f(given, side)
+        wanted = np.linalg.pinv(given)
+        np.testing.assert_allclose(inverse, wanted, 1e-7, 1e-9)
+        np.testing.assert_allclose(solution, (wanted @ side[..., None])[..., 0], 1e-7, 1e-9)
+        np.testing.assert_allclose(condition, np.linalg.cond(given), 1e-8)
+        np.testing.assert_array_equal(rank, np.linalg.matrix_rank(given))
+        np.testing.assert_allclose(largest, np.linalg.norm(given, 2, (1, 2)), 1e-9)
+        np.testing.assert_allclose(nuclear, np.linalg.norm(given, "nuc", (1, 2)), 1e-9)
+    with pytest.raises(geon.GuardError, match="wide=True|over"):
+        f(random(1, 3, 2), random(1, 3))
+    with pytest.raises(geon.GuardError, match="or give wide=True"):
+        transformer.computation(linalg.cond(x, [I, J]), x)(random(1, 2, 3))
+    with pytest.raises(geon.ArgumentError, match="wide=1; give True, False or None"):
+        linalg.pinv(x, [I, J], wide=1)
+
+
+@BY_CALLS
 def test_wide_matrices_of_open_size(transformer):
     x = geon.placeholder([B, I, J], "float64", name="x")
     q, r = linalg.qr(x, [I, J], axis=K, wide=True)

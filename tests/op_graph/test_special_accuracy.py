@@ -55,6 +55,52 @@ def test_incomplete_functions_are_relatively_accurate(transformer, name, arrays,
         assert relative(found[inside], wanted[inside]).max() < limit
 
 
+def test_incomplete_beta_of_a_small_second_shape(transformer):
+    """Near x = 1, where the upper tail is nearly 1 and the lower one has two scales."""
+    a, b = 10 ** RANDOM.uniform(-2, 3, 300), 10 ** RANDOM.uniform(-4, 0, 300)
+    x = 1 - 10 ** RANDOM.uniform(-6, -0.5, 300)
+    wanted = PRIMITIVES["betainc"].reference(a, b, x)
+    inside = wanted > 1e-200
+    found = computed(transformer, geon.betainc, (a, b, x))
+    assert relative(found[inside], wanted[inside]).max() < 2e-11
+
+
+def test_incomplete_beta_of_huge_shapes(transformer):
+    """With one, it is an incomplete gamma function; with two, a step at the mean."""
+    scale = 10.0 ** np.arange(17, 308, 10)
+    for shape in (1e-10, 0.5, 3.0, 40.0):
+        for times in (0.1, 1.0, 4.0):
+            wanted = PRIMITIVES["gammainc"].reference(np.float64(shape), np.float64(times))
+            given = np.full_like(scale, shape), scale, times / scale
+            np.testing.assert_allclose(computed(transformer, geon.betainc, given), wanted, 1e-13)
+    huge = np.array([1e300, 1e300, 1e300, 1e45, 1e45, 1e60, 3.0, 1e300])
+    other = np.array([1e300, 1e300, 1e300, 1e45, 1e300, 1e45, 1e300, 3.0])
+    x = np.array([0.5, np.nextafter(0.5, 0), np.nextafter(0.5, 1), 0.5, 1e-254, 0.999, 1e-9, 0.999])
+    found = computed(transformer, geon.betainc, (huge, other, x))
+    np.testing.assert_array_equal(found, [0.5, 0, 1, 0.5, 1, 0, 1, 0])
+
+
+def test_slopes_of_the_incomplete_beta_at_huge_shapes():
+    a, b, x = (np.array(values) for values in ([3.0, 1e45], [1e200, 1e300], [2e-200, 1e-255]))
+    slopes = [
+        computed(
+            geon.NumPyTransformer(),
+            lambda *args, k=which: geon.deriv(geon.betainc(*args).sum(), args[k]),
+            (a, b, x),
+        )
+        for which in range(3)
+    ]
+    in_a = computed(
+        geon.NumPyTransformer(),
+        lambda a, x: geon.deriv(geon.gammainc(a, x).sum(), a),
+        (a[:1], 1e200 * x[:1]),
+    )
+    density = 1e200 * 2.0**2 * np.exp(-2.0) / 2
+    wanted = [in_a[0], density * x[0] / b[0], density]
+    np.testing.assert_allclose([slope[0] for slope in slopes], wanted, 1e-9)
+    np.testing.assert_array_equal([slope[1] for slope in slopes], 0)
+
+
 def test_large_shapes_do_not_cancel(transformer):
     a = np.array([1e5, 1e8, 1e12, 1e300, 2.0])
     x = np.array([1e5 + 300, 1e8 - 5000, 1e12, 1.0, 1e300])
@@ -110,6 +156,24 @@ def test_bessel_functions(transformer, name):
     if name[0] in "jy":
         scale = np.maximum(scale, np.minimum(1, 1 / np.sqrt(np.abs(x))))
     assert (np.abs(found - wanted) <= 12 * 2.0**-53 * 2 * scale).all()
+
+
+@pytest.mark.parametrize("name", ["airy_ai", "airy_aip", "airy_bi", "airy_bip"])
+def test_airy_functions(transformer, name):
+    """Relative to the value, or below 0 to the amplitude; the exponent is rounded."""
+    x = np.concatenate(
+        [RANDOM.uniform(-30, 12, COUNT), 10 ** RANDOM.uniform(-8, 2, COUNT),
+         -(10 ** RANDOM.uniform(-8, 4, COUNT)), [-4, -1, 0, 2, 8, 103]]
+    )  # fmt: skip
+    wanted = PRIMITIVES[name].reference(x)
+    found = computed(transformer, getattr(geon, name), (x,))
+    size = np.maximum(np.abs(x), 1)
+    amplitude = np.where(x < 0, size ** (0.25 if name[-1] == "p" else -0.25), 0)
+    scale = np.maximum(np.abs(wanted), amplitude)
+    assert (np.abs(found - wanted) <= (10 + 3 * size**1.5 * 2 / 3) * 2.0**-53 * scale).all()
+    edges = computed(transformer, getattr(geon, name), (np.array([1e5, np.inf, -1.1e8, np.nan]),))
+    limit = np.inf if "b" in name else 0
+    np.testing.assert_array_equal(edges, [limit, limit, np.nan, np.nan])
 
 
 def test_ndtri_in_both_tails(transformer):

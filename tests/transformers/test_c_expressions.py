@@ -37,7 +37,18 @@ STANDARD = "-std=gnu11 -Wall -Wextra -Werror -fPIC -shared -fwrapv -ffp-contract
 FAST = "-O3 -march=native -fno-math-errno -fno-trapping-math -fopenmp-simd".split()
 CHECKED = "-O1 -fsanitize=undefined,float-cast-overflow".split()
 LOWERED = (
-    *("lgamma", "polygamma", "erfcx_derivative", "weighted_product", "gammainc", "gammaincc"),
+    *(
+        "airy_ai",
+        "airy_aip",
+        "airy_bi",
+        "airy_bip",
+        "lgamma",
+        "polygamma",
+        "erfcx_derivative",
+        "weighted_product",
+        "gammainc",
+        "gammaincc",
+    ),
     *(
         "betainc",
         "ndtri",

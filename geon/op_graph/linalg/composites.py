@@ -149,6 +149,7 @@ def pinv(
     axes: AxesLike,
     *,
     tolerance: TensorLike | None = None,
+    wide: bool | None = None,
     **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the pseudo-inverse (Moore and Penrose) of matrices over two ``axes``.
@@ -158,9 +159,12 @@ def pinv(
     larger length times the spacing of floats at 1. The derivative follows Golub and Pereyra, The
     differentiation of pseudo-inverses, 1973; it holds where the rank is constant. Raises
     ``LinearAlgebraError`` at a call for a matrix with NaN.
+
+    If the lengths are open, there must be as many rows as columns at least, or with ``wide=True``
+    as many columns as rows.
     """
     a, rows, columns = matrix("pinv", a, axes)
-    u, s, v = svd(stop_gradient(a), [rows, columns])
+    u, s, v = svd(stop_gradient(a), [rows, columns], wide=wide)
     (new,) = (axis for axis in s.axes if axis not in a.axes)
     high = greater.apply(s, _cutoff(s, rows, columns, tolerance, new.name))
     inverse = where.apply(high, divide.apply(1.0, where.apply(high, s, 1.0)), 0)
@@ -178,17 +182,18 @@ def lstsq(
     axes: AxesLike,
     *,
     tolerance: TensorLike | None = None,
+    wide: bool | None = None,
     **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the x of least norm that minimises the norm of a x - b, by the pseudo-inverse.
 
     ``axes`` are the axes of rows and columns of ``a``, which need not be square; its other axes are
     batch axes. ``b`` is over the rows and any other axes, and x over the same with the columns in
-    the place of the rows, as for ``solve``. ``tolerance`` is that of ``pinv``.
+    the place of the rows, as for ``solve``. ``tolerance`` and ``wide`` are those of ``pinv``.
     """
     a, rows, columns = matrix("lstsq", a, axes)
     a, b = right_hand_side("lstsq", a, b, rows, columns)
-    found = contract_two(b, pinv(a, [rows, columns], tolerance=tolerance), (rows.name,))
+    found = contract_two(b, pinv(a, [rows, columns], tolerance=tolerance, wide=wide), (rows.name,))
     order = [columns if axis.name == rows.name else axis for axis in b.axes]
     return broadcast(found, Axes([found.axes[axis.name] for axis in order]))
 
@@ -277,10 +282,12 @@ def expm(a: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
 # Ranks, condition numbers and norms ---------------------------------------------------------------
 
 
-def _values(what: str, a: TensorLike, axes: AxesLike) -> tuple[Tensor, str, Axis, Axis]:
+def _values(
+    what: str, a: TensorLike, axes: AxesLike, wide: bool | None
+) -> tuple[Tensor, str, Axis, Axis]:
     """Return singular values, the name of their axis, and the axes of the matrix."""
     a, rows, columns = matrix(what, a, axes)
-    s = svd(a, [rows, columns])[1]
+    s = svd(a, [rows, columns], wide=wide)[1]
     (new,) = (axis.name for axis in s.axes if axis not in a.axes)
     return s, new, rows, columns
 
@@ -291,39 +298,49 @@ def matrix_rank(
     axes: AxesLike,
     *,
     tolerance: TensorLike | None = None,
+    wide: bool | None = None,
     **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the rank of matrices over two ``axes``, as int64: the number of singular values > 0.
 
-    Those of at most ``tolerance`` times the largest count as 0, as in ``pinv``.
+    Those of at most ``tolerance`` times the largest count as 0, as in ``pinv``. ``wide`` is that of
+    ``svd``.
     """
-    s, new, rows, columns = _values("matrix_rank", a, axes)
+    s, new, rows, columns = _values("matrix_rank", a, axes, wide)
     high = greater.apply(s, _cutoff(s, rows, columns, tolerance, new))
     return sum_of(cast(high, INT64), [new])
 
 
 @public
-def cond(a: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
+def cond(
+    a: TensorLike, axes: AxesLike, *, wide: bool | None = None, **notes: Unpack[OpKeywords]
+) -> Tensor:
     """Return the condition number of matrices over two ``axes``: the largest singular value divided
-    by the smallest; infinite for a singular matrix.
+    by the smallest; infinite for a singular matrix. ``wide`` is that of ``svd``.
     """
-    s, new, _, _ = _values("cond", a, axes)
+    s, new, _, _ = _values("cond", a, axes, wide)
     return divide.apply(largest_of(s, [new]), smallest_of(s, [new]))
 
 
 @public
 def matrix_norm(
-    a: TensorLike, axes: AxesLike, order: str | int = "frobenius", **notes: Unpack[OpKeywords]
+    a: TensorLike,
+    axes: AxesLike,
+    order: str | int = "frobenius",
+    *,
+    wide: bool | None = None,
+    **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return a norm of matrices over two ``axes``, those of rows and columns.
 
     ``order`` is ``"frobenius"`` (the root of the sum of squares), ``"nuclear"`` (the sum of the
     singular values), 2 (the largest singular value), 1 (the largest sum of absolute values of a
-    column) or ``"inf"`` (the largest of a row). Raises ``ArgumentError`` for another order.
+    column) or ``"inf"`` (the largest of a row). ``wide`` is that of ``svd``, for norms by singular
+    values. Raises ``ArgumentError`` for another order.
     """
     x, rows, columns = matrix("matrix_norm", a, axes)
     if order in ("nuclear", 2):
-        s, new, _, _ = _values("matrix_norm", x, [rows, columns])
+        s, new, _, _ = _values("matrix_norm", x, [rows, columns], wide)
         return sum_of(s, [new]) if order == "nuclear" else largest_of(s, [new])
     if order in (1, "inf"):
         summed, kept = (rows, columns) if order == 1 else (columns, rows)

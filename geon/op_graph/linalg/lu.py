@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 
 from ..axes.axes import Axes, Axis
-from ..core.argument_hints import public
+from ..core.argument_hints import check_flag, public
 from ..core.primitive import Inferred, Primitive
+from ..core.source_info import user_call
 from ..functions.resizing import diagonal
 from ..op_graph import Op, Tensor, make
 from ..rows.accumulation import accumulate
@@ -51,12 +52,13 @@ class SolveAttributes(NamedTuple):
     """The axes of rows and columns of the matrix a.
 
     If ``transposed``, the transpose of a is meant: the right-hand side is over the columns, and the
-    solution over the rows.
+    solution over the rows. If ``certain``, a singular matrix is no error: its solution is NaN.
     """
 
     rows: Name
     columns: Name
     transposed: Flag
+    certain: Flag
 
 
 # The factorisation --------------------------------------------------------------------------------
@@ -179,15 +181,15 @@ def _lu_solve_reference(op: Op, *arrays: Array) -> Array:
     return in_place_of(found.reshape(sides.shape), op.axes, *batch, new, *further)
 
 
-def _solved(a: Any, f: Any, b: Any, rows: str, columns: str, transposed: bool) -> Tensor:
-    made: Tensor = make(SOLVE, (a, f, b), (rows, columns, transposed))
+def _solved(a: Any, f: Any, b: Any, attrs: SolveAttributes) -> Tensor:
+    made: Tensor = make(SOLVE, (a, f, b), attrs)
     return made
 
 
 def _solve_vjp(g: Tensor, op: Op) -> list[Tensor | None]:
     # With w = a^-T g: b's cotangent is w, and a's -w xᵀ (Giles 2008, 2.2.3).
     a: SolveAttributes = op.attrs
-    w = _solved(op.args[0], op.args[1], g, a.rows, a.columns, not a.transposed)
+    w = _solved(op.args[0], op.args[1], g, a._replace(transposed=not a.transposed))
     x: Any = op
     product = outer_product(op, op.args[0], w, x, a.rows, a.columns)
     return [negative.apply(product), None, broadcast(w, op.args[2].axes)]
@@ -205,7 +207,7 @@ def _solve_jvp(op: Op, moving: list[int], found: Any) -> Tensor | None:
         side = accumulate(side, found[op.args[2]])
     if side is None:
         return None
-    return _solved(op.args[0], op.args[1], side, a.rows, a.columns, a.transposed)
+    return _solved(op.args[0], op.args[1], side, a)
 
 
 def _shifted(x: Tensor) -> Tensor:
@@ -252,14 +254,18 @@ LU_SOLVE: Primitive = Primitive(
         (
             "of a matrix",
             [[Axis("I", 3), Axis("J", 3)], [Axis("I", 3)]],
-            lambda x, y: make(LU_SOLVE, (_factors(_shifted(x), "I", "J"), y), ("I", "J", False)),
+            lambda x, y: make(
+                LU_SOLVE, (_factors(_shifted(x), "I", "J"), y), ("I", "J", False, False)
+            ),
         )
     ],
 )
 
 
 @public
-def solve(a: TensorLike, b: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
+def solve(
+    a: TensorLike, b: TensorLike, axes: AxesLike, *, check: bool = True, **notes: Unpack[OpKeywords]
+) -> Tensor:
     """Return x with a x = b, by LU factorisation with partial pivoting.
 
     ``axes`` are the axes of rows and columns of ``a``; its other axes are batch axes. ``b`` is over
@@ -268,33 +274,42 @@ def solve(a: TensorLike, b: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywor
     Several solutions and derivatives with one matrix share its factorisation.
 
     Raises ``LinearAlgebraError`` at a call if a matrix is singular, with its place along the batch
-    axes. The derivative follows Giles, An extended collection of matrix derivative results for
-    forward and reverse mode algorithmic differentiation, 2008.
+    axes. With ``check=False`` the solution of such a matrix is NaN instead, and those of others
+    stay as they are.
+
+    The derivative follows Giles, An extended collection of matrix derivative results for forward
+    and reverse mode algorithmic differentiation, 2008.
     """
+    check_flag(user_call("solve"), "check", check)
     a, rows, columns = matrix("solve", a, axes)
     a, b = right_hand_side("solve", a, b, rows, columns)
     # One factorisation serves a matrix and its transpose.
     first, second = [name for name in a.axes.names if name in (rows.name, columns.name)]
     square_guards("solve", a, rows.name, columns.name)
-    return _solved(a, _factors(a, first, second), b, first, second, rows.name != first)
+    attrs = SolveAttributes(first, second, rows.name != first, not check)
+    return _solved(a, _factors(a, first, second), b, attrs)
 
 
 @public
-def inv(a: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
+def inv(
+    a: TensorLike, axes: AxesLike, *, check: bool = True, **notes: Unpack[OpKeywords]
+) -> Tensor:
     """Return the inverse of matrices over two ``axes``, those of rows and columns.
 
     The result has the axes of ``a``, of which those of the matrix have changed places: the inverse
     of a matrix over (I, J) has rows J and columns I, so that ``geon.dot(inverse, b, I)`` solves
     a x = b. Prefer ``solve``, which is faster and more accurate.
 
-    Raises ``LinearAlgebraError`` at a call if a matrix is singular.
+    Raises ``LinearAlgebraError`` at a call if a matrix is singular. With ``check=False`` its
+    inverse is NaN instead.
     """
+    check_flag(user_call("inv"), "check", check)
     a, rows, columns = matrix("inv", a, axes)
     other = fresh(rows, a.axes)
     unit = identity_matrix(rows, other, a.dtype)
     batch = [axis for axis in a.axes if axis.name not in (rows.name, columns.name)]
     unit = broadcast(unit, Axes(batch, unit.axes))
-    found = renamed(solve(a, unit, [rows, columns]), {other.name: rows.name})
+    found = renamed(solve(a, unit, [rows, columns], check=check), {other.name: rows.name})
     names = {rows.name: columns.name, columns.name: rows.name}
     return broadcast(found, Axes([found.axes[names.get(n, n)] for n in a.axes.names]))
 
@@ -331,7 +346,7 @@ def _inverse_transposed(op: Op) -> Tensor:
     unit = identity_matrix(x.axes[a.columns], other, x.dtype)
     batch = [axis for axis in x.axes if axis.name not in (a.rows, a.columns)]
     unit = broadcast(unit, Axes(batch, unit.axes))
-    made = _solved(x, op.args[1], unit, a.rows, a.columns, True)
+    made = _solved(x, op.args[1], unit, SolveAttributes(a.rows, a.columns, True, False))
     return broadcast(renamed(made, {other.name: a.columns}), x.axes)
 
 

@@ -108,7 +108,7 @@ def tall_guards(what: str, x: Op, rows: str, columns: str) -> tuple[Guard, ...]:
     meaning = (
         f"{user_call(what)}: the matrix over ({rows}, {columns}) in {x} (made at {x.line_info}) "
         f"has {m} rows and {n} columns; it needs as many rows as columns: exchange the axes, which "
-        "means the transpose, give them known lengths, or give wide=True to qr or svd"
+        "means the transpose, give them known lengths, or give wide=True"
     )
     if isinstance(short, int):
         raise AxisError(meaning)

@@ -1,6 +1,7 @@
-"""Bessel functions of orders 0 and 1, and the inverse of ``ndtr``, as rows.
+"""Bessel functions of orders 0 and 1, Airy functions, and the inverse of ``ndtr``, as rows.
 
-``bessel_formulas`` has their formulas. Derivatives are DLMF 10.6.2 and 10.29.2.
+``bessel_formulas`` and ``airy_formulas`` have their formulas. Derivatives are DLMF 10.6.2 and
+10.29.2, and those of the Airy functions follow from y'' = x y (DLMF 9.2.1).
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ def _over(value: Tensor, x: Tensor, at_zero: float) -> Tensor:
     return where.apply(zero, at_zero, value / where.apply(zero, 1, x))
 
 
+# Airy functions are NaN below it, where too few digits of the angle 2/3 |x|^1.5 are left.
+MIN_AIRY_ARGUMENT = -1e8
 POSITIVE = ((0.2, 12.0),)
 BOTH = ((-12.0, 12.0),)
 
@@ -156,6 +159,68 @@ k1e: Unary = _bessel(
     lambda out, x: out - k0e(x) - out / x,
     sympy="exp(x) * besselk(1, x)",
     domain=POSITIVE,
+)
+
+
+def _airy_function(kind: str, derivative: int) -> Any:
+    """Return the reference of Ai or Bi, or of its derivative, of mpmath numbers."""
+
+    def one(x: Any) -> Any:
+        import mpmath
+
+        if x < MIN_AIRY_ARGUMENT:
+            return mpmath.nan
+        if x > 1000:  # beyond the range of floats
+            return mpmath.inf if kind == "b" else mpmath.mpf(0)
+        return getattr(mpmath, f"airy{kind}i")(x, derivative=derivative)
+
+    return precise(one)
+
+
+def _airy(name: str, doc: str, kind: str, derivative: int, slope: Any, symbol: str) -> Any:
+    return elementwise(
+        name,
+        doc,
+        _airy_function(kind, derivative),
+        (slope,),
+        rule="float",
+        sympy=f"airy{symbol}(x)",
+        domain=((-8.0, 5.0),),
+        cost="expensive",
+    )
+
+
+airy_ai: Unary = _airy(
+    "airy_ai",
+    "The Airy function Ai; NaN below -1e8.",
+    "a",
+    0,
+    lambda out, x: airy_aip(x),
+    "ai",
+)
+airy_aip: Unary = _airy(
+    "airy_aip",
+    "The derivative of the Airy function Ai; NaN below -1e8.",
+    "a",
+    1,
+    lambda out, x: x * airy_ai(x),
+    "aiprime",
+)
+airy_bi: Unary = _airy(
+    "airy_bi",
+    "The Airy function Bi; NaN below -1e8.",
+    "b",
+    0,
+    lambda out, x: airy_bip(x),
+    "bi",
+)
+airy_bip: Unary = _airy(
+    "airy_bip",
+    "The derivative of the Airy function Bi; NaN below -1e8.",
+    "b",
+    1,
+    lambda out, x: x * airy_bi(x),
+    "biprime",
 )
 
 

@@ -174,7 +174,7 @@ Q1 = (
 TINY = 1e-300  # half of any number above is exact
 
 
-def _in_double(formula: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def in_double(formula: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the formula of float64 as one of any float, computed in float64."""
 
     def computed(x: Any, ops: Any) -> Any:
@@ -214,26 +214,26 @@ def _times_exp(scaled: Any, x: Any, ops: Any) -> Any:
     return (scaled * half) * half
 
 
-@_in_double
+@in_double
 def i0e(x: Any, ops: Any) -> Any:
     """Return exp(-|x|) I0(x)."""
     return _i0e(x, ops)
 
 
-@_in_double
+@in_double
 def i1e(x: Any, ops: Any) -> Any:
     """Return exp(-|x|) I1(x)."""
     return _i1e(x, ops)
 
 
-@_in_double
+@in_double
 def i0(x: Any, ops: Any) -> Any:
     """Return I0(x)."""
     size = ops.minimum(ops.absolute(x), 750.0)
     return _times_exp(_i0e(size, ops), size, ops)
 
 
-@_in_double
+@in_double
 def i1(x: Any, ops: Any) -> Any:
     """Return I1(x)."""
     held = ops.maximum(ops.minimum(x, 750.0), -750.0)
@@ -270,25 +270,25 @@ def _modified_k(x: Any, order: int, scaled: bool, ops: Any) -> Any:
     return ops.where(x > 0.0, value, ops.where(ops.equal(x, 0.0), math.inf, math.nan))
 
 
-@_in_double
+@in_double
 def k0(x: Any, ops: Any) -> Any:
     """Return K0(x)."""
     return _modified_k(x, 0, False, ops)
 
 
-@_in_double
+@in_double
 def k0e(x: Any, ops: Any) -> Any:
     """Return exp(x) K0(x)."""
     return _modified_k(x, 0, True, ops)
 
 
-@_in_double
+@in_double
 def k1(x: Any, ops: Any) -> Any:
     """Return K1(x)."""
     return _modified_k(x, 1, False, ops)
 
 
-@_in_double
+@in_double
 def k1e(x: Any, ops: Any) -> Any:
     """Return exp(x) K1(x)."""
     return _modified_k(x, 1, True, ops)
@@ -337,25 +337,25 @@ def _second_kind(x: Any, order: int, ops: Any) -> Any:
     return ops.where(x > 0.0, value, ops.where(ops.equal(x, 0.0), -math.inf, math.nan))
 
 
-@_in_double
+@in_double
 def j0(x: Any, ops: Any) -> Any:
     """Return J0(x)."""
     return _first_kind(x, 0, ops)
 
 
-@_in_double
+@in_double
 def j1(x: Any, ops: Any) -> Any:
     """Return J1(x)."""
     return _first_kind(x, 1, ops)
 
 
-@_in_double
+@in_double
 def y0(x: Any, ops: Any) -> Any:
     """Return Y0(x)."""
     return _second_kind(x, 0, ops)
 
 
-@_in_double
+@in_double
 def y1(x: Any, ops: Any) -> Any:
     """Return Y1(x)."""
     return _second_kind(x, 1, ops)
@@ -367,7 +367,7 @@ TAIL = 0.1  # probability below which the logarithm of the distribution function
 HALLEY_STEPS = 3
 
 
-@_in_double
+@in_double
 def ndtri(p: Any, ops: Any) -> Any:
     """Return the x of which ``ndtr`` is p.
 

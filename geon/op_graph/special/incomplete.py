@@ -61,7 +61,36 @@ def _beta(a: Any, b: Any, x: Any) -> Any:
         return x
     if a == 0 or b == 0 or infinite:
         return mpmath.mpf(bool(a == 0 or mpmath.isinf(b)))
+    if min(a, b) > 1e30:  # a step, which is narrower than the spacing of doubles
+        return mpmath.mpf(0.5) if x * b == (1 - x) * a else mpmath.mpf(x * b > (1 - x) * a)
+    if b > 1e30:  # the beta distribution of a large shape is a gamma distribution
+        return _tail_of_gamma(upper=False)(a, -b * mpmath.log1p(-x))
+    if a > 1e30:
+        return _tail_of_gamma(upper=True)(b, -a * mpmath.log(x))
+    if max(a, b) > 1e3:
+        return _beta_of_large(a, b, x)
     return mpmath.betainc(a, b, 0, x, regularized=True)
+
+
+def _beta_of_large(a: Any, b: Any, x: Any) -> Any:
+    """Return I_x(a, b) by the power series DLMF 8.17.20, for which mpmath's are too long.
+
+    It is 1 if the upper tail, and 0 if the lower one, is below the smallest float64: both fall as
+    those of gamma distributions do.
+    """
+    import mpmath
+
+    if -b * mpmath.log1p(-x) > 1000 + 20 * a:
+        return mpmath.mpf(1)
+    if -a * mpmath.log(x) > 1000 + 20 * b:
+        return mpmath.mpf(0)
+    term = total = mpmath.exp(a * mpmath.log(x) + b * mpmath.log1p(-x)) / a / mpmath.beta(a, b)
+    n = 0
+    while term > total * mpmath.eps:
+        term *= (a + b + n) / (a + 1 + n) * x
+        total += term
+        n += 1
+    return total
 
 
 def _gamma_slope(a: Tensor, x: Tensor) -> Tensor:

@@ -45,6 +45,12 @@ __all__ = ["betainc", "gammainc", "gammaincc"]
 SHIFT = 8  # by which small shape parameters are raised
 LARGE = 4.0  # from here on Stirling's series holds
 HUGE = 1e150  # shape parameters and arguments are clamped to it: their squares are finite
+# The largest shape of a beta distribution in its integral. With a larger one and another of at most
+# STEEP it is a gamma distribution, whose scale is the reciprocal of the shape, to double precision.
+MAX_BETA_SHAPE = 1e100
+# If both shapes are larger, the distribution function is a step: its standard deviation is below
+# the spacing of doubles at the mean, and at the distance of the mean from 1.
+STEEP = 1e40
 
 
 class Rule(NamedTuple):
@@ -346,9 +352,11 @@ class _BetaTail(NamedTuple):
 
 def _beta_tail(a: Any, b: Any, x: Any, rule: Rule, ops: Any, moments: bool = False) -> _BetaTail:
     # For b < 1 the lower tail is taken beyond the mean too, where the upper one is nearly 1, except
-    # near x = 1, where its integrand has two scales and that of the upper tail falls.
-    beyond = ops.logical_and(x > SHIFT / (SHIFT + 1.0), (1.0 - x) * a <= (b + SHIFT) * x)
-    below = x * b <= a * (1.0 - x)
+    # near x = 1, where its integrand has two scales and that of the upper tail falls. So it is for
+    # a < 1 up to the mean of the raised shape, since the upper tail has two scales there.
+    # Where it begins, 1 - I_x is far from 1: with b + 8 for b + 0.3, 8 digits of I_x are lost.
+    beyond = ops.logical_and(x > SHIFT / (SHIFT + 1.0), (1.0 - x) * a <= (b + 0.3) * x)
+    below = x * b <= ops.where(a < 1.0, a + SHIFT, a) * (1.0 - x)
     low = ops.where(b < 1.0, ops.logical_not(beyond), below)
     p, r = ops.where(low, a, b), ops.where(low, b, a)
     z, rest = ops.where(low, x, 1.0 - x), ops.where(low, 1.0 - x, x)
@@ -400,7 +408,7 @@ def _beta_end(slope: Any, both: Any, raised: Any, z: Any, rest: Any, decay: floa
     end = ops.minimum(ops.minimum(end, far), third)
     for _ in range(2):
         falling = z * ops.exp(-end)
-        rise = slope + both * (z - falling / (rest + falling))
+        rise = slope + curvature * (-ops.expm1(-end) / (rest + falling))
         excess = slope * end + both * _bend(end, z, rest, ops) - decay
         end = ops.where(excess > 0.0, end - excess / rise, end)
     return ops.stop_gradient(end)
@@ -414,12 +422,46 @@ def _beta_lead(p: Any, r: Any, z: Any, rest: Any, ops: Any) -> Any:
     """
     both = p + r
     lack = z * r - rest * p
-    some_p, some_r = ops.maximum(p, 1e-280), ops.maximum(r, 1e-280)
-    first, second = z * (both / some_p), rest * (both / some_r)
-    divergence = some_p * _log_excess(lack / some_p, first, ops)
-    divergence = divergence + some_r * _log_excess(-lack / some_r, second, ops)
+    least = ops.maximum(both * 1e-280, 1e-280)  # so small that its terms do not count
+    some_p, some_r = ops.maximum(p, least), ops.maximum(r, least)
+    divergence = _beta_divergence(some_p, both, z, lack, ops)
+    divergence = divergence + _beta_divergence(some_r, both, rest, -lack, ops)
     rise = _log_rise(some_p, ops) + _log_rise(some_r, ops) - _log_rise(some_p + some_r, ops)
     return (r / both) * ops.exp(-divergence - rise)
+
+
+class _BetaShapes(NamedTuple):
+    """Shapes and argument within the range of the integral, for which I_x(a, b) is the same.
+
+    ``scale`` is the ratio of the second shape to its value here. If ``steep``, I_x is 0 below the
+    mean and 1 above it.
+    """
+
+    a: Any
+    b: Any
+    x: Any
+    scale: Any
+    steep: Any
+
+
+def _beta_shapes(a: Any, b: Any, x: Any, ops: Any) -> _BetaShapes:
+    scale = ops.maximum(b / MAX_BETA_SHAPE, 1.0)
+    # Beyond a half, I_x is 1 for such a b. For a large a it is 0 at any double below 1.
+    share = ops.where(scale > 1.0, ops.minimum(x * scale, 0.5), x)
+    least = ops.minimum(a, b)
+    first, second = ops.minimum(a, MAX_BETA_SHAPE), ops.minimum(b, MAX_BETA_SHAPE)
+    return _BetaShapes(first, second, share, scale, least > STEEP)
+
+
+def _beta_divergence(p: Any, both: Any, z: Any, lack: Any, ops: Any) -> Any:
+    """Return p times ``_log_excess`` of ``lack / p``, which is z both / p - 1.
+
+    A subnormal ``z`` is scaled, so that the ratio keeps its digits.
+    """
+    tiny = z < 2.0**-900
+    ratio = ops.where(tiny, z * 2.0**100, z) * (both / p)
+    excess = _log_excess(lack / p, ratio, ops)
+    return p * (excess + ops.where(tiny, 100.0 * math.log(2.0), 0.0))
 
 
 def betainc(a: Any, b: Any, x: Any, ops: Any) -> Any:
@@ -431,10 +473,14 @@ def betainc(a: Any, b: Any, x: Any, ops: Any) -> Any:
     outside = ops.logical_or(outside, ops.isnan(a + b + x))
     outside = ops.logical_or(outside, ops.equal(a + b, 0.0))
     outside = ops.logical_or(outside, ops.equal(ops.minimum(a, b), math.inf))
-    first, second = ops.minimum(a, HUGE), ops.minimum(b, HUGE)
-    tail = _beta_tail(first, second, x, rule, ops)
+    given = _beta_shapes(a, b, x, ops)
+    tail = _beta_tail(given.a, given.b, given.x, rule, ops)
     small = ops.minimum(tail.lead * tail.total, 1.0)
     value = ops.where(tail.flipped, 1.0 - small, small)
+    # Shapes are scaled, so that the products do not overflow.
+    below, above = x * (b * 2.0**-600), (1.0 - x) * (a * 2.0**-600)
+    step = ops.where(below < above, 0.0, ops.where(below > above, 1.0, 0.5))
+    value = ops.where(given.steep, step, value)
     value = ops.where(ops.equal(b, 0.0), 0.0, ops.where(ops.equal(a, 0.0), 1.0, value))
     value = ops.where(ops.equal(x, 0.0), 0.0, ops.where(ops.equal(x, 1.0), 1.0, value))
     return rounded(ops.where(outside, math.nan, value))
@@ -445,8 +491,10 @@ def beta_density(a: Any, b: Any, x: Any, ops: Any) -> Any:
     _, rounded = _rule(x, ops)
     a, b, x = _in_double(a, b, x, ops=ops)
     inside = ops.logical_and(x > 0.0, x < 1.0)
-    some = ops.where(inside, x, 0.5)
-    value = a * _beta_lead(a, b, some, 1.0 - some, ops) / (some * (1.0 - some))
+    given = _beta_shapes(a, b, ops.where(inside, x, 0.5), ops)
+    some, rest = given.x, 1.0 - given.x
+    value = given.a * _beta_lead(given.a, given.b, some, rest, ops) / (some * rest)
+    value = ops.where(given.steep, 0.0, given.scale * value)
     first = ops.where(a < 1.0, math.inf, ops.where(a > 1.0, 0.0, b))
     last = ops.where(b < 1.0, math.inf, ops.where(b > 1.0, 0.0, a))
     return rounded(ops.where(inside, value, ops.where(x < 0.5, first, last)))
@@ -457,7 +505,9 @@ def beta_shape_slopes(a: Any, b: Any, x: Any, ops: Any) -> tuple[Any, Any]:
     rule, rounded = _rule(x, ops)
     a, b, x = _in_double(a, b, x, ops=ops)
     inside = ops.logical_and(x > 0.0, x < 1.0)
-    tail = _beta_tail(a, b, ops.where(inside, x, 0.5), rule, ops, moments=True)
+    given = _beta_shapes(a, b, ops.where(inside, x, 0.5), ops)
+    inside = ops.logical_and(inside, ops.logical_not(given.steep))
+    tail = _beta_tail(given.a, given.b, given.x, rule, ops, moments=True)
     p, r, z = tail.p, tail.r, tail.z
     both = p + r
     lack = z * r - tail.rest * p
@@ -476,5 +526,6 @@ def beta_shape_slopes(a: Any, b: Any, x: Any, ops: Any) -> tuple[Any, Any]:
     in_p = in_p + last * (tail.integral * (1.0 + weight * (rise - fall)) + weight * for_p)
     in_r = in_r + last * (tail.integral * (1.0 + weight * rise) + weight * for_r)
     in_p, in_r = tail.lead * in_p, tail.lead * in_r
-    slopes = ops.where(tail.flipped, -in_r, in_p), ops.where(tail.flipped, -in_p, in_r)
-    return rounded(ops.where(inside, slopes[0], 0.0)), rounded(ops.where(inside, slopes[1], 0.0))
+    in_a, in_b = ops.where(tail.flipped, -in_r, in_p), ops.where(tail.flipped, -in_p, in_r)
+    in_b = in_b / given.scale
+    return rounded(ops.where(inside, in_a, 0.0)), rounded(ops.where(inside, in_b, 0.0))

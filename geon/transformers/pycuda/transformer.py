@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ...errors import ArgumentError
@@ -34,8 +35,14 @@ from .runtime.calls import CudaCall
 from .runtime.pinned_buffers import bytes_of_result
 from .runtime.program import CudaProgram
 
-PRODUCTS = ("generated", "cublaslt")  # implementations of large matrix products
-CONVOLUTIONS = ("generated", "cudnn")  # implementations of large convolutions
+# The library that each option selects beside "generated", the kernels of geon.
+LIBRARIES = {
+    "products": "cublaslt",
+    "convolutions": "cudnn",
+    "matrices": "cusolver",
+    "transforms": "cufft",
+}
+EXACT = ("products", "convolutions")  # libraries whose float32 tf32=True would round
 BESIDE = ("nest", "contraction", "blocked", "call")  # kinds of kernels that may run concurrently
 
 
@@ -84,20 +91,25 @@ class CudaTransformer(Transformer):
         device: Device,
         products: str = "generated",
         convolutions: str = "generated",
+        matrices: str = "generated",
+        transforms: str = "generated",
         *,
         tf32: bool = False,
     ) -> None:
-        for name, given, known in (
-            ("products", products, PRODUCTS),
-            ("convolutions", convolutions, CONVOLUTIONS),
-        ):
+        asked = {
+            "products": products,
+            "convolutions": convolutions,
+            "matrices": matrices,
+            "transforms": transforms,
+        }
+        for name, given in asked.items():
+            known = ("generated", LIBRARIES[name])
             if given not in known:
                 raise ArgumentError(f"{name}={given!r} is none of {', '.join(known)}")
-            if tf32 and given != "generated":
+            if tf32 and given != "generated" and name in EXACT:
                 raise ArgumentError(
                     f"{name}={given!r} multiplies float32 as it is: leave out that, or tf32=True"
                 )
-        asked = {"products": products, "convolutions": convolutions}
         self.device = device
         self.libraries = frozenset(name for name, by in asked.items() if by != "generated")
         if tf32:
@@ -107,12 +119,15 @@ class CudaTransformer(Transformer):
         if self.libraries:
             by = [f"{name} by {asked[name]}" for name in sorted(self.libraries)]
             name = ", ".join([self.target.name, *by])
-            # Library calls share one workspace and fill the device, so they do not run
-            # concurrently.
-            beside = tuple([kind for kind in BESIDE if kind != "contraction"])
-            scratch = scratch_with(self.libraries)
+            # Library calls fill the device, so they do not run concurrently.
+            alone = "contraction" if self.libraries.intersection(EXACT) else None
             self.target = dataclasses.replace(
-                self.target, name=name, scratch=scratch, beside=beside
+                self.target,
+                name=name,
+                scratch=scratch_with(self.libraries),
+                beside=tuple([kind for kind in BESIDE if kind != alone]),
+                lacks=partial(lacks, libraries=self.libraries),
+                transforms="transforms" in self.libraries,
             )
 
     def make_memory(self) -> DeviceMemory:
@@ -159,11 +174,15 @@ class PyCudaTransformer(CudaTransformer):
     """Runs computations on the NVIDIA GPU number ``device``.
 
     ``products`` selects the implementation of large matrix products: "cublaslt", NVIDIA's library,
-    which is the default if its binding is installed, or "generated" kernels. ``convolutions``
-    selects that of large convolutions and their derivatives: "cudnn", likewise, or "generated".
+    which is the default if its binding is installed, or "generated" kernels. Likewise
+    ``convolutions`` selects that of large convolutions and their derivatives ("cudnn"),
+    ``matrices`` that of factorisations and solutions ("cusolver"; generated kernels have at most 8
+    rows) and ``transforms`` that of Fourier transforms ("cufft"; generated kernels need a known
+    length).
+
     With ``tf32``, tensor cores multiply float32 rounded to 10 bits of mantissa; sums and attention
-    stay float32, and no library is used. Raises ``DeviceError`` if there is no GPU or a package is
-    missing.
+    stay float32, and no library multiplies. Raises ``DeviceError`` if there is no GPU or a package
+    is missing.
     """
 
     def __init__(
@@ -171,21 +190,27 @@ class PyCudaTransformer(CudaTransformer):
         device: int = 0,
         products: str | None = None,
         convolutions: str | None = None,
+        matrices: str | None = None,
+        transforms: str | None = None,
         *,
         tf32: bool = False,
     ) -> None:
         if not isinstance(device, int) or isinstance(device, bool):
             raise ArgumentError(f"device={device!r}: give the number of a GPU, from 0 on")
         used = gpu.device(device)
-        if products is None:
-            products = "cublaslt" if not tf32 and used.has_products() else "generated"
-        if convolutions is None:
-            convolutions = "cudnn" if not tf32 and used.has_convolutions() else "generated"
-        super().__init__(used, products, convolutions, tf32=tf32)
-        if "products" in self.libraries:
-            used.load_products()
-        if "convolutions" in self.libraries:
-            used.load_convolutions()
+        asked = {
+            "products": products,
+            "convolutions": convolutions,
+            "matrices": matrices,
+            "transforms": transforms,
+        }
+        for option, given in asked.items():
+            if given is None:
+                fits = not (tf32 and option in EXACT) and used.has_library(option)
+                asked[option] = LIBRARIES[option] if fits else "generated"
+        super().__init__(used, **asked, tf32=tf32)  # type: ignore[arg-type]  # none is None
+        for option in self.libraries:
+            used.load_library(option)
         if device:
             name = f"{self.target.name}, device {device}"
             self.target = dataclasses.replace(self.target, name=name)
@@ -200,8 +225,8 @@ class CudaOnHost(CudaTransformer):
     """Runs CUDA kernels on the CPU, for tests: slow, with the same results as on a GPU.
 
     ``checks`` are those of ``HostDevice``: "races", "loads" or "memory". With
-    ``products="cublaslt"`` and ``convolutions="cudnn"``, NumPy replaces those libraries; ``tf32``
-    is as on a GPU.
+    ``products="cublaslt"``, ``convolutions="cudnn"``, ``matrices="cusolver"`` and
+    ``transforms="cufft"``, NumPy and SciPy replace those libraries; ``tf32`` is as on a GPU.
     """
 
     target = dataclasses.replace(TARGET, name="cuda-on-host")
@@ -211,10 +236,14 @@ class CudaOnHost(CudaTransformer):
         checks: str = "",
         products: str = "generated",
         convolutions: str = "generated",
+        matrices: str = "generated",
+        transforms: str = "generated",
         *,
         tf32: bool = False,
     ) -> None:
-        super().__init__(host.device(checks), products, convolutions, tf32=tf32)
+        super().__init__(
+            host.device(checks), products, convolutions, matrices, transforms, tf32=tf32
+        )
         if checks:
             name = f"{self.target.name}, {checks}"
             self.target = dataclasses.replace(self.target, name=name)

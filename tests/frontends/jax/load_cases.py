@@ -32,6 +32,7 @@ def whole(*shape: int) -> np.ndarray:
 
 
 X, Y, P, Q, W = floats(3, 4), floats(3, 4) * 2, positive(3, 4), positive(4, 4)[:3], whole(3, 4)
+Z = (X + 1j * Y).astype(np.complex64)
 B, IMAGE = X > 0, floats(2, 6, 5, 3)
 DNUMS = ("NHWC", "HWIO", "NHWC")
 
@@ -226,6 +227,20 @@ CASES: dict[str, Case] = {
         (np.array([1, 2], np.uint32),),
     ),
     "categorical": (lambda k, x: jax.random.categorical(k, x), (np.array([1, 2], np.uint32), X)),
+    # Complex numbers
+    "complex": (lambda x, y: lax.exp(lax.complex(x, y)) * 2j, (X, Y)),
+    "real, imag and conj": (
+        lambda z: (lax.real(z), lax.imag(z), lax.conj(z) * z, lax.abs(z)), (Z,)
+    ),
+    "quotient of complex numbers": (lambda z: (z / (z + 3), lax.log(z), lax.tanh(z)), (Z,)),
+    "product of complex matrices": (lambda z, x: (z @ x.T, z @ z.conj().T), (Z, X)),
+    "fft": (lambda z: (jnp.fft.fft(z), jnp.fft.ifft(z, axis=0), jnp.fft.fft2(z)), (Z,)),
+    "fft of real numbers": (
+        lambda x, z: (jnp.fft.rfft(x), jnp.fft.irfft(z, 7), jnp.fft.irfft(z, 6)), (X, Z)
+    ),
+    "derivative through a spectrum": (
+        jax.grad(lambda x: jnp.sum(jnp.abs(jnp.fft.rfft(x) * (1 + 2j)) ** 2)), (X,)
+    ),
     # Forms that functions rarely have
     "threefry2x32": (
         jax.extend.random.threefry_2x32,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon import linalg
 from geon.frontends.onnx.writing import elementwise
 from geon.frontends.onnx.writing.rows import LOWERED, ROWS, WITHOUT_ROW, lacks
 from geon.op_graph.core.primitive import PRIMITIVES
@@ -120,6 +121,48 @@ FURTHER = "case copy length random_bits while"
 @pytest.mark.parametrize("kind", [kind for kind in SAMPLES if kind != "matrix"])
 def test_rows_of_other_kinds(kind):
     assert set(OWN[kind].split()) <= agrees(samples_of(kind))
+
+
+@pytest.mark.parametrize("n", [3, 12, None])
+def test_factorisations_are_elements_or_loops(n):
+    """Of few known rows, of more, and of an open number; where a pivot is 0, columns exchange."""
+    batch, i, j, k = (geon.Axis(name) for name in "BIJK")
+    if n is not None:
+        i, j = i.with_length(n), j.with_length(n)
+    size, random = n or 10, np.random.default_rng(n)
+    a, b = geon.placeholder([batch, i, j], "float64"), geon.placeholder([batch, i, k], "float64")
+    square, tall = random.normal(size=(2, size, size)), random.normal(size=(2, size + 3, size))
+    square[0, 0, 0] = 0
+    positive = geon.dot(a, a.rename({i: "M"}), over=j).rename({"M": j}) + geon.outer(
+        geon.equal, geon.iota(i), geon.iota(j)
+    ).cast("float64")
+    axes = [i, j]
+    results = [
+        linalg.cholesky(positive, axes),
+        linalg.solve(a, b, axes),
+        linalg.solve(a, b.rename({i: j}), [j, i]),
+        linalg.inv(a, axes),
+        linalg.det(a, axes),
+        linalg.triangular_solve(a + 3 * positive, b, axes),
+        linalg.triangular_solve(a, b, axes, lower=False, unit=True),
+        *linalg.qr(a, axes),
+    ]
+    transformer = OnnxRuntime()
+    assert_agrees(transformer, results, {a: square, b: random.normal(size=(2, size, 4))}, floor=1.0)
+    rows = geon.placeholder([batch, geon.Axis("R"), j], "float64")
+    assert_agrees(transformer, list(linalg.qr(rows, ["R", j])), {rows: tall}, floor=1.0)
+
+
+def test_samples_of_matrices():
+    """But for eigenvalues and singular values, for which the file says that it has no operator."""
+    for sample in SAMPLES["matrix"]:
+        if sample.row not in ("eigh", "eigvalsh", "svd", "pinv"):
+            for dtype in sample.dtypes:
+                results, arrays = sample.results(dtype)
+                assert_agrees(OnnxRuntime(), results, arrays, floor=1.0)
+    x = geon.placeholder([geon.Axis("I", 3), geon.Axis("J", 3)])
+    with pytest.raises(geon.UnavailableError, match="found by iteration: ONNX has no operator"):
+        OnnxRuntime().computation(linalg.eigh(x, ["I", "J"])[0], x)(np.eye(3))
 
 
 def test_each_primitive_has_a_row_or_a_reason():

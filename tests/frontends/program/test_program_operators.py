@@ -22,7 +22,8 @@ from .program_cases import new_program
 OTHERS = {
     "uniform_random", "gaussian_random", "truncated_gaussian_random", "dropout",
     "uniform_random_batch_size_like", "gaussian_random_batch_size_like",
-    "truncated_gaussian_random_batch_size_like", "k0e", "k1e",
+    "truncated_gaussian_random_batch_size_like", "k0e", "k1e", "airy_ai", "airy_aip", "airy_bi",
+    "airy_bip",
     "while", "conditional_block", "if_else", "recurrent", "write_to_array", "read_from_array",
     "array_length", "bitwise_not",
 }  # fmt: skip

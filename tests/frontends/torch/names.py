@@ -44,6 +44,7 @@ ELEMENTWISE: dict[str, str] = {
         f"special.{name}": f"geon.{name}(x)"
         for name in ("i0e", "i1", "i1e", "ndtr", "ndtri", "log_ndtr", "erfcx")
     },
+    "special.airy_ai": "geon.airy_ai(x)",
     **{f"special.bessel_{name}": f"geon.{name}(x)" for name in ("j0", "j1", "y0", "y1")},
     **{f"special.modified_bessel_{name}": f"geon.{name}(x)" for name in ("i0", "i1", "k0", "k1")},
     **{f"special.scaled_modified_bessel_{name}": f"geon.{name}e(x)" for name in ("k0", "k1")},
@@ -208,5 +209,4 @@ REASONS: dict[str, str] = {
     "nn.functional.embedding_bag": "`geon.gather` and `geon.segment_sum`",
     "nn.functional.multi_head_attention_forward": "`geon.frontends.neon.MultiHeadAttention`",
     "nn.functional.multilabel_margin_loss": "reads labels up to the first -1",
-    "special.airy_ai": "no formula for Airy functions yet",
 }

@@ -112,19 +112,18 @@ WITHOUT_ROW: dict[str, str] = {
     **dict.fromkeys(("assign", "beside", "doall", "sequential"), RUN_AWAY),
     **dict.fromkeys(("custom", "remat", "segmented", "stop_gradient"), MARKS),
     **dict.fromkeys(
-        "cholesky eigh eigvalsh lu lu_solve qr svd triangular_solve".split(),
-        "a factorisation of matrices or a solution by one: ONNX has no operator for it",
+        "eigh eigvalsh svd".split(),
+        "eigenvalues or singular values, found by iteration: ONNX has no operator for it",
     ),
-    **dict.fromkeys(
-        ("bitcast", "gcd"), "bits, or a loop for each element: ONNX has no operator for it"
-    ),
+    "bitcast": "bits of elements: ONNX has an operator for them from version 26 on alone",
     "fourier_parts": "a Fourier transform of an open length; known lengths are products",
     "print": "an effect: ONNX has no operator that prints",
     **dict.fromkeys(
-        "as_complex betainc conj converged cummax cummin cumprod determinant erfc erfcx"
-        " erfcx_derivative erfinv exp_product fixed_point fourier gammainc gammaincc gelu_slope"
-        " gelu_tanh_slope i0 i0e i1 i1e imag j0 j1 k0 k0e k1 k1e lgamma log_determinant log_ndtr"
-        " ndtr ndtri pinv polygamma real silu_slope solve weighted_product y0 y1".split(),
+        "airy_ai airy_aip airy_bi airy_bip as_complex betainc cholesky conj converged cummax"
+        " cummin cumprod determinant erfc erfcx erfcx_derivative erfinv exp_product"
+        " fixed_point fourier gammainc gammaincc gcd gelu_slope gelu_tanh_slope i0 i0e i1 i1e"
+        " imag j0 j1 k0 k0e k1 k1e lgamma log_determinant log_ndtr lu lu_solve ndtr ndtri pinv"
+        " polygamma qr real silu_slope solve triangular_solve weighted_product y0 y1".split(),
         LOWERED,
     ),
 }

@@ -8,16 +8,18 @@ from typing import Any
 from ....op_graph.building.constants import number
 from ....op_graph.op_graph import Op, Tensor
 from ....op_graph.regions.scan import scan
+from ....op_graph.regions.while_loop import while_loop
 from ....op_graph.rewriting.driver import Rule, Rules, RuleSet
 from ....op_graph.rewriting.window_rules import STORED_WINDOW_RULES
-from ....op_graph.rows.elementwise import cast
+from ....op_graph.rows.elementwise import absolute, cast, equal, mod, not_equal, where
 from ....op_graph.rows.movement import broadcast, reorder
+from ....op_graph.rows.reductions import any as any_of
 from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.dtypes import FLOAT32
 from ....transformers.base import Transformer
 from ....transformers.lowering.facts.target import Arrangement, Layout, Target
 from ....transformers.lowering.rules import lowering_rules
-from . import elementwise
+from . import elementwise, matrices
 from .rows import lacks
 
 
@@ -57,6 +59,22 @@ def running(op: Op) -> Op:
     return reorder(totals, op.axes)
 
 
+@lower.on("gcd")
+def gcd(op: Op) -> Op:
+    """Rewrite as Euclid's algorithm, a loop until all remainders are 0."""
+    x, y = (broadcast(absolute.apply(arg), op.axes) for arg in op.args)
+
+    def step(state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        x, y = state
+        ends = equal.apply(y, 0)
+        rest = mod.apply(x, where.apply(ends, 1, y))
+        return where.apply(ends, x, y), where.apply(ends, 0, rest)
+
+    found, _ = while_loop(lambda state: any_of(not_equal.apply(state[1], 0)), step, (x, y))
+    made: Tensor = absolute.apply(found)
+    return made
+
+
 def _rules() -> RuleSet:
     """Return the lowering rules of all targets, without those that replace rows of the exporter."""
     lowering = lowering_rules.RULES
@@ -65,7 +83,8 @@ def _rules() -> RuleSet:
         found[name] = tuple([_except_float32(rule) for rule in found[name]])
     for name in elementwise.WITHOUT_FORMULA:
         found[name] = tuple([r for r in found[name] if r is not lowering_rules._through_formula])
-    return RuleSet("lowering to ONNX", found) | lower.done() | STORED_WINDOW_RULES
+    loops = lower.done() | matrices.RULES
+    return RuleSet("lowering to ONNX", found) | loops | STORED_WINDOW_RULES
 
 
 class OnnxExporter(Transformer):

@@ -33,7 +33,13 @@ from ....op_graph.rows.logic import BITCAST
 from ....op_graph.rows.movement import _flatten, _unflatten, broadcast, flatten, reorder
 from ....op_graph.rows.reductions import ARGMAX, ARGMIN
 from ....op_graph.rows.slicing import SLICE, UPDATE
-from ....op_graph.special import bessel_formulas, erf_formulas, gamma_formulas, incomplete_formulas
+from ....op_graph.special import (
+    airy_formulas,
+    bessel_formulas,
+    erf_formulas,
+    gamma_formulas,
+    incomplete_formulas,
+)
 from ....op_graph.special.formula_ops import FLOAT32_OPS, FLOAT64_OPS, GEON_OPS
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
 from ..facts.position_ranges import is_from_start, is_inside
@@ -105,6 +111,7 @@ def _through_ops(module: Any) -> None:
 
 _through_ops(incomplete_formulas)
 _through_ops(bessel_formulas)
+_through_ops(airy_formulas)
 
 
 def _is_checked(index: Op, axis: Axis) -> bool:

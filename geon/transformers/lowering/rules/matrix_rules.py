@@ -132,14 +132,16 @@ def with_shared_vectors(roots: list[Op], own: OwnTable) -> list[Op]:
 
 @lower.on("solve")
 def solve(op: Op) -> Op:
-    """Solve by the packed factors alone, and check that no pivot is 0."""
+    """Solve by the packed factors alone; if a pivot is 0, raise or write NaN."""
     a: SolveAttributes = op.attrs
     _, f, b = op.args
-    made: Any = make(LU_SOLVE, (f, b), a)
+    made: Any = make(LU_SOLVE, (f, b), a._replace(certain=False))
     if made.axes is not op.axes:
         made = broadcast(made, op.axes)
-    zero = equal.apply(diagonal_of(f, a.rows, a.columns), 0)
-    return checked(made, any_of(zero, a.columns), SINGULAR, op)
+    failed = any_of(equal.apply(diagonal_of(f, a.rows, a.columns), 0), a.columns)
+    if a.certain:
+        return broadcast(where.apply(failed, number(float("nan"), op.dtype), made), op.axes)
+    return checked(made, failed, SINGULAR, op)
 
 
 def arranged_system(op: Op, matrix: Sequence[str], old: str, new: str, either: bool) -> Op | None:

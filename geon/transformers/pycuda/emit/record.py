@@ -100,6 +100,7 @@ PARTS = {
         launch_ir.Round, launch_ir.Until, launch_ir.Stack, launch_ir.Carry, launch_ir.Timed,
         launch_ir.Branches,
         library_requests.Ask, library_requests.ProductCall, library_requests.Strides,
+        library_requests.MatrixCall, library_requests.FourierCall,
         convolution.ConvolutionCall, convolution.Spatial,
         sorting.SortMemory,
     )

@@ -1,4 +1,4 @@
-"""Kernels that are no loop nests: arg-reductions, prefix sums and checks; sorts and scatters.
+"""Kernels that are no loop nests: arg-reductions, prefix sums, checks, and those of other files.
 
 Values are contiguous and seen as (outer, n, inner), with the work along the middle axis.
 """
@@ -19,6 +19,8 @@ from ...printing.scalars.nan_test import finite
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaKernelNames, Part
 from .cooperative_threads import Team, Value
+from .factorisations import WRITERS, matrix_parts
+from .fourier import fourier_parts
 from .scattering import held_type, scatter_parts
 from .sorting import around, key_of, sort_parts
 
@@ -204,4 +206,6 @@ LIBRARY: dict[str, Callable[[Op, CudaKernelNames, int], list[Part]]] = {
     "argmin": _extreme,
     **dict.fromkeys(RUNNING, _prefix),
     **{f"scatter_{mode}": scatter_parts for mode in SCATTER_MODES},
+    "fourier_parts": fourier_parts,
+    **dict.fromkeys(WRITERS, matrix_parts),
 }

@@ -1,4 +1,4 @@
-"""Library requests as data: matrix products, and convolutions from ``convolution``."""
+"""Library requests as data: products, factorisations and transforms; see ``convolution`` too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate
 from .convolution import ConvolutionCall
-from .device import Multiplication
+from .device import LineTransforms, MatrixRoutine, Multiplication
 
 Names = Sequence[str] | dict[int, str]  # names of pointers, by index
 
@@ -103,7 +103,81 @@ class ProductCall:
         )
 
 
-LibraryWork = ProductCall | ConvolutionCall
+@dataclass(frozen=True, slots=True)
+class MatrixCall:
+    """A routine for a batch of matrices, as ``MatrixRoutine`` describes it.
+
+    ``offsets`` are the bytes from the pointer of each operand to its first matrix.
+    """
+
+    routine: str
+    batch: Size
+    rows: Size
+    columns: Size
+    offsets: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    flags: tuple[int, ...]
+    dtype: str
+
+    def under(self, lengths: Mapping[str, int], works: int, size: int) -> MatrixRoutine:
+        """Return the library call for given lengths; its addresses are offsets."""
+        offsets, strides = (
+            tuple([evaluate(each, lengths) for each in sizes])
+            for sizes in (self.offsets, self.strides)
+        )
+        batch, rows, columns = (
+            evaluate(each, lengths) for each in (self.batch, self.rows, self.columns)
+        )
+        return MatrixRoutine(
+            self.routine, offsets, strides, batch, rows, columns, self.flags, self.dtype
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FourierCall:
+    """Transforms over (outer, axis, inner) of the form ``form``, as in ``LineTransforms``.
+
+    ``n`` is the length of the transform, in real elements if some are real. ``offsets`` are the
+    bytes from the pointers of operand and result to their first elements. ``item`` is the bytes of
+    a real element.
+    """
+
+    form: str
+    inverse: bool
+    dtype: str
+    item: int
+    n: Size
+    outer: Size
+    inner: Size
+    offsets: tuple[Size, Size]
+
+    def under(self, lengths: Mapping[str, int], works: int, size: int) -> LineTransforms:
+        """Return the library call for given lengths; its addresses are offsets.
+
+        Lines are those along the inner axes, repeated for the outer ones, or the other way round if
+        these are more.
+        """
+        n, outer, inner = (evaluate(each, lengths) for each in (self.n, self.outer, self.inner))
+        half = n // 2 + 1
+        before = half if self.form == "c2r" else n
+        after = half if self.form == "r2c" else n
+        real = (self.form == "r2c", self.form == "c2r")
+        items = [self.item * (1 if is_real else 2) for is_real in real]
+        blocks = before * inner, after * inner
+        source, target = (evaluate(each, lengths) for each in self.offsets)
+        if outer > inner:
+            lines, repeats, apart, steps = outer, inner, blocks, (items[0], items[1])
+        else:
+            lines, repeats, apart = inner, outer, (1, 1)
+            steps = blocks[0] * items[0], blocks[1] * items[1]
+        return LineTransforms(
+            self.form, self.inverse, self.dtype, n, lines, repeats, (inner, inner), apart, steps,
+            (source, target),
+        )  # fmt: skip
+
+
+ContractionWork = ProductCall | ConvolutionCall
+LibraryWork = ContractionWork | MatrixCall | FourierCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +196,12 @@ class Ask:
 
 def describe_request(step: Ask, names: Names) -> str:
     """Return the text that describes a library request."""
+    if isinstance(step.work, MatrixCall):
+        shown = [names[each] for each in dict.fromkeys(step.values) if each is not None]
+        return f"{step.work.routine} in {' and '.join(shown)}"
+    if isinstance(step.work, FourierCall):
+        source, target = (names[each] for each in step.values if each is not None)
+        return f"{target} = transform {step.work.form} of {source}"
     at, made = step.work.out, ["" if each is None else names[each] for each in step.values]
     into, others = made[at], [*made[:at], *made[at + 1 :]]
     if isinstance(step.work, ConvolutionCall):

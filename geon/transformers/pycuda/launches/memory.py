@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 
 from ....errors import DeviceMemoryError, FeedError
+from ....op_graph.axes.affine import Size
 from ....op_graph.values.dtypes import EXTENSIONS, name_of
 from ...runtime.dims import Room
 from . import dlpack
 from .device import Array, Device
 
 ALIGNMENT_BYTES = 256  # alignment of all values in bytes, which programs rely on
+
+
+def aligned(size: Size) -> Size:
+    """Return bytes rounded up to the alignment of values."""
+    return (size + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
 
 
 class Held:

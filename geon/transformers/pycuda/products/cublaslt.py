@@ -8,7 +8,6 @@ and strides, so a repeated product is one library call.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 from collections import OrderedDict
 from typing import Any
 
@@ -16,8 +15,8 @@ import numpy as np
 
 from ....errors import DeviceError
 from ..launches.device import Multiplication
+from .nvmath_bindings import starting
 
-PACKAGE = "pip install 'geon[cublaslt]'"
 MAX_CACHED_PRODUCTS = 256  # max. cached descriptors
 RESULT_BYTES = 96  # bytes of the heuristic's result struct, which begins with the algorithm
 DATA = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}  # cudaDataType
@@ -33,29 +32,23 @@ class Described:
 class CublasLt:
     """cuBLASLt on one device; callers must have entered the device's context."""
 
+    title = "cuBLASLt"
+    calling = "cuBLASLt multiplies matrices"
+
     def __init__(self, device: str) -> None:
-        cure = f'{PACKAGE}, or products="generated"'
-        if importlib.util.find_spec("nvmath") is None:
-            raise DeviceError(
-                f'products="cublaslt" on {device} needs nvmath-python, which is not installed: '
-                f"{cure}"
-            )
-        try:
+        with starting("products", self.title, device):
             from nvmath.bindings import cublas, cublasLt
 
             self.handle = cublasLt.create()
-        except Exception as error:  # without the library, the binding raises different errors
-            raise DeviceError(
-                f'products="cublaslt" on {device}: cuBLASLt does not start ({error}): {cure}'
-            ) from None
         self.device, self.lt, self.cublas = device, cublasLt, cublas
+        self.errors: tuple[type[Exception], ...] = (cublasLt.cuBLASLtError,)
         self.known: OrderedDict[tuple[Any, ...], Described | None] = OrderedDict()
 
     def takes(self, product: Multiplication) -> bool:
         """Return True if the library has an algorithm for a product."""
         return self.described(product) is not None
 
-    def multiply(self, product: Multiplication, stream: int) -> None:
+    def call(self, product: Multiplication, stream: int) -> None:
         """Submit a product to a stream."""
         lt, p = self.lt, product
         found = self.described(product)

@@ -41,6 +41,9 @@ def is_installed() -> bool:
 class CuDnn:
     """cuDNN on one device; callers must have entered the device's context."""
 
+    title = "cuDNN"
+    calling = 'cuDNN computes a convolution (convolutions="generated" does without it)'
+
     def __init__(self, device: str) -> None:
         cure = f'{PACKAGE}, or convolutions="generated"'
         if not is_installed():
@@ -58,6 +61,7 @@ class CuDnn:
                 f'convolutions="cudnn" on {device}: cuDNN does not start ({error}): {cure}'
             ) from None
         self.device = device
+        self.errors = cudnn.cudnnGraphNotSupportedError, RuntimeError
         self.known: OrderedDict[Convolving, Planned | None] = OrderedDict()
 
     def takes(self, convolution: Convolving) -> bool:

@@ -26,8 +26,8 @@ from ...printing.scalars.c_expressions import C_TYPES
 from ...sizes.scratch import Scratch
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.library_requests import LibraryWork
-from ..launches.memory import ALIGNMENT_BYTES as ALIGNED
+from ..launches.library_requests import ContractionWork
+from ..launches.memory import aligned
 from ..launches.naming import Asked, CudaFunction, CudaKernelNames, Either, Part
 from .convolution_matching import convolution_of
 from .gemm_matching import product_of
@@ -39,7 +39,7 @@ MAX_FLOAT32_TERMS = 8192
 WORKSPACE_BYTES = 1 << 25  # bytes of a library's workspace
 
 
-def holds(work: LibraryWork) -> tuple[Size, ...]:
+def holds(work: ContractionWork) -> tuple[Size, ...]:
     """Return sizes that are all >= 0 if a library call pays and is accurate enough."""
     enough = work.multiplications - MIN_LIBRARY_MULADDS
     if work.dtype != "float32":
@@ -49,7 +49,7 @@ def holds(work: LibraryWork) -> tuple[Size, ...]:
 
 def library_work(
     schedule: Schedule, kernel: Kernel, libraries: AbstractSet[str]
-) -> LibraryWork | None:
+) -> ContractionWork | None:
     """Return the library request for a kernel, or None if none applies or it is not worth it.
 
     ``libraries`` is a subset of "products" and "convolutions".
@@ -57,7 +57,7 @@ def library_work(
     work = kernel.work
     if not isinstance(work, Contraction) or any(each.raises for each in schedule.kernels):
         return None
-    found: LibraryWork | None = None
+    found: ContractionWork | None = None
     if "products" in libraries:
         found = product_of(work, bool(kernel.writes))
     if found is None and "convolutions" in libraries:
@@ -67,11 +67,11 @@ def library_work(
     return found
 
 
-def sums_bytes(work: LibraryWork) -> Size:
+def sums_bytes(work: ContractionWork) -> Size:
     """Return the bytes of sums in scratch memory, rounded up to the workspace's alignment."""
     if not work.apart:
         return 0
-    return (work.results * named_dtype(work.result).itemsize + ALIGNED - 1) // ALIGNED * ALIGNED
+    return aligned(work.results * named_dtype(work.result).itemsize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class LibraryScratch:
     It fits both, since the places of values decide late which of them runs.
     """
 
-    work: LibraryWork
+    work: ContractionWork
     generated: Scratch | None
     lasting: bool = False
 
@@ -117,7 +117,7 @@ def _scratch(libraries: AbstractSet[str], schedule: Schedule) -> dict[Op, Scratc
 
 
 def parts_by_library(
-    kernel: Kernel, names: CudaKernelNames, asked: LibraryWork, generated: list[Part]
+    kernel: Kernel, names: CudaKernelNames, asked: ContractionWork, generated: list[Part]
 ) -> list[Part]:
     """Return a choice between a library request and the generated kernels, by open lengths.
 
@@ -140,7 +140,7 @@ def parts_by_library(
     return [Either(holds(asked), tuple(parts), tuple(generated))]
 
 
-def _rest(work: Contraction, names: CudaKernelNames, asked: LibraryWork) -> CudaFunction:
+def _rest(work: Contraction, names: CudaKernelNames, asked: ContractionWork) -> CudaFunction:
     """Return the pass over a library's sums, in the result's or in scratch memory."""
     printer = ContractionPrinter(work, names)
     loops = (*work.batch, *work.rows, *work.columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ....op_graph.axes.affine import Size
@@ -13,6 +13,7 @@ from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
 from ...lowering.planning.schedule import Schedule
 from ...sizes.scratch import Scratch
+from ..kernels import factorisations, fourier
 from ..kernels.column_reduction import TEAM, blocks_of, choose_parts, most_bytes, states
 from ..kernels.cooperative_threads import SCALAR_BYTES
 from ..kernels.nest_text import MAX_SCRATCH_BLOCKS, parts_bytes
@@ -148,6 +149,15 @@ class Largest:
         return found
 
 
+# Scratch memory of calls, by primitive.
+SCRATCH: dict[str, Callable[[Op], Scratch]] = {
+    **dict.fromkeys(SORTS, memory_of),
+    "scatter": position_memory,
+    "fourier_parts": lambda op: Bytes(fourier.scratch_bytes(op)),
+    **dict.fromkeys(factorisations.WRITERS, lambda op: Bytes(factorisations.scratch_bytes(op))),
+}
+
+
 def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
     """Return the scratch memory of a schedule's kernels, by their op."""
     found: dict[Op, Scratch] = {}
@@ -163,11 +173,8 @@ def _of(work: Work, tf32: bool) -> Scratch | None:
         return _of_nest(work)
     if isinstance(work, Contraction):
         return _of_contraction(work, tf32)
-    if isinstance(work, Call) and work.op.primitive.name in SORTS:
-        return memory_of(work.op)
-    if isinstance(work, Call) and work.op.primitive.name == "scatter":
-        return position_memory(work.op)
-    return None
+    scratch = SCRATCH.get(work.op.primitive.name) if isinstance(work, Call) else None
+    return None if scratch is None else scratch(work.op)  # type: ignore[union-attr]  # a call
 
 
 def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:

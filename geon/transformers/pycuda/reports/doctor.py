@@ -7,8 +7,8 @@ import importlib.metadata
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..products.cublaslt import PACKAGE
 from ..products.cudnn import PACKAGE as CUDNN
+from ..products.nvmath_bindings import package
 from ..runtime.gpu import DRIVER, MIN_ARCHITECTURE, PACKAGES
 from ..runtime.nvrtc import CURE, compiler
 
@@ -18,7 +18,12 @@ NAME_BYTES = 256
 NEEDED = (
     ("PyCUDA", "pycuda", PACKAGES),
     ("cuda-bindings", "cuda-bindings", PACKAGES),
-    ("nvmath-python", "nvmath-python", f'{PACKAGE}, for products="cublaslt"'),
+    (
+        "nvmath-python",
+        "nvmath-python",
+        f'{package("cuBLASLt")}, for products="cublaslt", '
+        'matrices="cusolver" and transforms="cufft"',
+    ),
     ("cuDNN's frontend", "nvidia-cudnn-frontend", f'{CUDNN}, for convolutions="cudnn"'),
 )
 
@@ -33,9 +38,9 @@ class Finding(NamedTuple):
 
 def findings() -> Iterator[Finding]:
     """Yield findings about packages, compiler, driver and devices."""
-    for name, package, cure in NEEDED:
+    for name, distribution, cure in NEEDED:
         try:
-            yield Finding(True, name, importlib.metadata.version(package))
+            yield Finding(True, name, importlib.metadata.version(distribution))
         except importlib.metadata.PackageNotFoundError:
             yield Finding(False, name, f"not installed: {cure}")
     found = compiler()

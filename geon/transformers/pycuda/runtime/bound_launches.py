@@ -60,10 +60,15 @@ class Begun(NamedTuple):
 
 
 class Calling(NamedTuple):
-    """A library call for given lengths; ``step`` has pointers, ``origin`` its kernel."""
+    """A library call for given lengths, of the kernel ``origin``.
+
+    ``values`` and ``works`` are the (pointer index, byte offset) of its operands, None for one that
+    is absent, and of its scratch memory.
+    """
 
     made: LibraryCall
-    step: Ask
+    values: tuple[tuple[int, int] | None, ...]
+    works: tuple[int, int]
     origin: int
 
 
@@ -220,9 +225,7 @@ class _Bare:
             elif isinstance(step, Turns):
                 yield from self.turns(step, evaluate(step.count, self.lengths))
             elif isinstance(step, Ask):
-                made = self.asked(step)
-                assert made is not None, "such a choice is not taken"
-                yield Calling(made, step, origin)
+                yield self.calling(step, origin)
             elif isinstance(step, Show):
                 yield step
             elif isinstance(step, Branches):
@@ -340,6 +343,15 @@ class _Bare:
         if isinstance(argument, Round):
             return self.round
         return self.lengths[argument] if isinstance(argument, str) else self.at(argument)[1]
+
+    def calling(self, step: Ask, origin: int) -> Calling:
+        """Return the library call of a request; the library prepares it when lengths are bound."""
+        made = self.asked(step)
+        assert made is not None, "such a choice is not taken"
+        if self.takes is not None:
+            self.takes(made)
+        values = [None if each is None else self.at(each) for each in step.values]
+        return Calling(made, tuple(values), self.at(step.works), origin)
 
     def asked(self, step: Ask) -> LibraryCall | None:
         """Return the library call for the lengths, or None if the library cannot express it."""

@@ -23,7 +23,7 @@ from ...runtime.rwlock import stop_if_interrupted
 from ...runtime.value_errors import not_finite, outside, unfactorised
 from ...sizes.buffers import Buffer
 from ..emit.cuda_module import CudaModule
-from ..launches.device import Array, Device
+from ..launches.device import CAPTURED, Array, Device
 from ..launches.launch_ir import REPORT_POINTER, Copy, Show
 from ..launches.memory import DeviceArray, DeviceMemory, ForeignArray
 from .bound_launches import Bare, Begun, Calling, Clear, Lanes, Read, Waiting, bare_waves, turns_of
@@ -106,7 +106,11 @@ class BoundCudaProgram:
             self.pieces[-1].append(wave.lanes)
             if wave.may_end:
                 self.pieces.append([])
-        self.waits = any(isinstance(step, (Show, Waiting)) for step in self.steps)
+        self.waits = any(
+            isinstance(step, (Show, Waiting))
+            or (isinstance(step, Calling) and not isinstance(step.made, CAPTURED))
+            for step in self.steps
+        )
         self.steady: Steady | None = None
         self.marked: Any = None
         self.reported_in: Array | None = None
@@ -372,9 +376,9 @@ class BoundCudaProgram:
                 words[at] += table[number]
             self.device.launch(step.kernel, step.blocks, step.threads, words)
             return
-        put, made = step.step, step.made
-        values = [0 if each is None else table[each] for each in put.values]
-        self.device.call(made.placed(values, table[put.works] + made.works))
+        values = [0 if each is None else table[each[0]] + each[1] for each in step.values]
+        number, behind = step.works
+        self.device.call(step.made.placed(values, table[number] + behind))
 
     def show(self, step: Show, table: Sequence[int]) -> None:
         """Print a value, unless a kernel has failed."""

@@ -21,11 +21,13 @@ import numpy as np
 
 from ....errors import DeviceError, DeviceMemoryError
 from ...cache import disk
-from ..launches.device import Array, LibraryCall, Multiplication, Signature, most_blocks
+from ..launches.device import OPTIONS, Array, LibraryCall, Signature, most_blocks
 from ..launches.dlpack import DLPACK_CUDA
 from ..launches.module_text import CudaSource
 from ..products.cublaslt import CublasLt
-from ..products.cudnn import CuDnn, is_installed
+from ..products.cudnn import CuDnn
+from ..products.cufft import load_cufft
+from ..products.cusolver import load_cusolver
 from . import graph_replay
 from .context import Entered, Graph, Owned, PinnedBlock, without_collecting
 from .free_list import Spares
@@ -41,6 +43,15 @@ RESERVED_BYTES_PER_BLOCK = 1024  # bytes of shared memory per block that the dri
 # oldest compute capability: it has independent thread scheduling with warp barriers
 MIN_ARCHITECTURE = (7, 0)
 DRIVER = "install the NVIDIA driver: nvidia-smi must list a device"
+
+
+# The library of each option of the transformer, on a ``GpuDevice`` whose context is current.
+LIBRARIES: dict[str, Callable[[Any], Any]] = {
+    "products": lambda gpu: CublasLt(gpu.name),
+    "convolutions": lambda gpu: CuDnn(gpu.name),
+    "matrices": lambda gpu: load_cusolver(gpu.name, gpu.allocate, gpu.free),
+    "transforms": lambda gpu: load_cufft(gpu.name, gpu.allocate, gpu.free),
+}
 
 
 @cache
@@ -97,8 +108,7 @@ class GpuDevice:
         self.depth = 0
         self.capturing = False
         self.lost: str | None = None
-        self.products: CublasLt | None = None
-        self.convolutions: CuDnn | None = None
+        self.libraries: dict[str, Any] = {}  # by option of the transformer
         self.memory = Spares(driver.mem_alloc, driver.MemoryError)
         self.pinned = Spares(
             lambda size: PinnedBlock(driver.pagelocked_empty(size, np.uint8)), driver.MemoryError
@@ -269,59 +279,37 @@ class GpuDevice:
             grid, block = (min(blocks, most), 1), (threads, 1, 1)
             owned.made[0].prepared_async_call(grid, block, self.current, *words, shared_size=size)
 
-    def has_products(self) -> bool:
-        """Return True if cuBLASLt is installed and starts."""
+    def has_library(self, option: str) -> bool:
+        """Return True if the library of an option is installed and starts."""
         try:
-            return bool(self.load_products())
+            return bool(self.load_library(option))
         except DeviceError:
             return False
 
-    def load_products(self) -> CublasLt:
-        """Return cuBLASLt, loading it at first use; raise ``DeviceError`` if it is unavailable."""
-        with self.entered("cuBLASLt is loaded"):
-            if self.products is None:
-                self.products = CublasLt(self.name)
-            return self.products
+    def load_library(self, option: str) -> Any:
+        """Return the library that an option of the transformer selects, loading it at first use.
 
-    def has_convolutions(self) -> bool:
-        """Return True if cuDNN is installed and starts."""
-        try:
-            return is_installed() and bool(self.load_convolutions())
-        except DeviceError:
-            return False
-
-    def load_convolutions(self) -> CuDnn:
-        """Return cuDNN, loading it at first use; raise ``DeviceError`` if it is unavailable."""
-        with self.entered("cuDNN is loaded"):
-            if self.convolutions is None:
-                self.convolutions = CuDnn(self.name)
-            return self.convolutions
+        Raises ``DeviceError`` if it is unavailable.
+        """
+        with self.entered("a library is loaded"):
+            if option not in self.libraries:
+                self.libraries[option] = LIBRARIES[option](self)
+            return self.libraries[option]
 
     def takes(self, call: LibraryCall) -> bool:
-        """Return True if cuBLASLt has an algorithm, or cuDNN a plan."""
-        if isinstance(call, Multiplication):
-            products = self.load_products()
-            with self.asking("cuBLASLt chooses an algorithm", products.lt.cuBLASLtError):
-                return products.takes(call)
-        library = self.load_convolutions()
-        with self.asking("cuDNN looks for a plan", library.cudnn.cudnnGraphNotSupportedError):
-            return library.takes(call)
+        """Return True if the library of a call has an algorithm or a plan."""
+        library = self.load_library(OPTIONS[type(call)])
+        with self.asking(f"{library.title} prepares a call", library.errors):
+            return bool(library.takes(call))
 
     def call(self, call: LibraryCall) -> None:
-        """Submit a matrix product to cuBLASLt, or a convolution to cuDNN."""
-        stream = int(self.current.handle)
-        if isinstance(call, Multiplication):
-            products = self.load_products()
-            with self.asking("cuBLASLt multiplies matrices", products.lt.cuBLASLtError):
-                products.multiply(call, stream)
-        else:
-            convolutions = self.load_convolutions()
-            what = 'cuDNN computes a convolution (convolutions="generated" does without it)'
-            with self.asking(what, RuntimeError):
-                convolutions.call(call, stream)
+        """Submit a call to its library."""
+        library = self.load_library(OPTIONS[type(call)])
+        with self.asking(library.calling, library.errors):
+            library.call(call, int(self.current.handle))
 
     @contextlib.contextmanager
-    def asking(self, what: str, fails: type[Exception]) -> Iterator[None]:
+    def asking(self, what: str, fails: tuple[type[Exception], ...]) -> Iterator[None]:
         """Return a ``with`` block for library calls in the context; errors contain ``what``."""
         with self.entered(what):
             try:

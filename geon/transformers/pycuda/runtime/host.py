@@ -21,11 +21,23 @@ import numpy as np
 from ....errors import DeviceError
 from ...cache import disk
 from ...runtime.memory import HOST
-from ..launches.device import Array, LibraryCall, Multiplication, Signature, most_blocks
+from ..launches.device import (
+    OPTIONS,
+    Array,
+    Convolving,
+    LibraryCall,
+    Multiplication,
+    Signature,
+    most_blocks,
+)
 from ..launches.dialect import cuda_text
 from ..launches.memory import ALIGNMENT_BYTES
 from ..launches.module_text import CudaSource
+from ..products.cufft import CuFft
+from ..products.cusolver import CuSolver
+from ..products.nvmath_bindings import SharedWorkspace
 from .host_library import convolve, multiply
+from .host_solver import HostBlas, HostFourier, HostLibraryError, HostSolver
 
 COMPILERS = ("g++", "clang++", "c++")
 CURE = "install g++ (apt install g++)"
@@ -147,6 +159,11 @@ class HostDevice:
         self.pinned: dict[int, Array] = {}
         self.lock = threading.RLock()
         self.recorded: list[Callable[[], Any]] | None = None
+        shared = SharedWorkspace(self.allocate, self.free)
+        self.libraries: dict[str, Any] = {
+            "matrices": CuSolver(HostSolver(), HostBlas(), (HostLibraryError,), shared),
+            "transforms": CuFft(HostFourier(), shared),
+        }
 
     def do(self, begun: Callable[[], Any]) -> None:
         """Execute an operation, or record it during capture."""
@@ -253,15 +270,19 @@ class HostDevice:
             raise error
 
     def takes(self, call: LibraryCall) -> bool:
-        """Return True: NumPy computes all library calls."""
-        return True
+        """Return True: NumPy and SciPy compute all library calls."""
+        option = OPTIONS[type(call)]
+        return option not in self.libraries or bool(self.libraries[option].takes(call))
 
     def call(self, call: LibraryCall) -> None:
-        """Compute a library call by NumPy."""
+        """Compute a library call by NumPy and SciPy."""
         if isinstance(call, Multiplication):
             self.do(lambda: multiply(call))
-        else:
+        elif isinstance(call, Convolving):
             self.do(lambda: convolve(call))
+        else:
+            library = self.libraries[OPTIONS[type(call)]]
+            self.do(lambda: library.call(call, 0))
 
     def synchronise(self) -> None:
         """Do nothing: work is complete when submitted."""

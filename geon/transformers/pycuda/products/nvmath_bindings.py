@@ -1,0 +1,55 @@
+"""Loading of NVIDIA's libraries through nvmath-python's bindings, and the memory they work in."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Callable, Iterator
+
+from ....errors import DeviceError
+
+
+def package(library: str) -> str:
+    """Return the command that installs a library with its binding."""
+    return f"pip install 'geon[{library.lower()}]'"
+
+
+@contextlib.contextmanager
+def starting(option: str, library: str, device: str) -> Iterator[None]:
+    """Return a ``with`` block that imports bindings and starts a library.
+
+    ``option`` is the argument of a transformer that selects the library. Raises ``DeviceError`` if
+    nvmath-python is not installed, or for any error in the block.
+    """
+    selected = f'{option}="{library.lower()}" on {device}'
+    cure = f'{package(library)}, or {option}="generated"'
+    if importlib.util.find_spec("nvmath") is None:
+        raise DeviceError(f"{selected} needs nvmath-python, which is not installed: {cure}")
+    try:
+        yield
+    except Exception as error:  # without the library, the binding raises different errors
+        raise DeviceError(f"{selected}: {library} does not start ({error}): {cure}") from None
+
+
+class SharedWorkspace:
+    """Device memory that all calls of a library work in, one after another; it only grows.
+
+    Calls run in the order of submission, and memory that is freed is used by later work only, so a
+    larger block may replace one that submitted calls still use.
+    """
+
+    def __init__(self, allocate: Callable[[int], int], free: Callable[[int], None]) -> None:
+        self.allocate, self.free = allocate, free
+        self.address = self.size = 0
+
+    def at_least(self, size: int) -> int:
+        """Return the address of at least ``size`` bytes; raise ``DeviceError`` if there are none.
+
+        The address changes when the block grows.
+        """
+        if size > self.size:
+            made = self.allocate(size)
+            if self.address:
+                self.free(self.address)
+            self.address, self.size = made, size
+        return self.address

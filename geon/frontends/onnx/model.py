@@ -23,6 +23,7 @@ from .builder import Builder, Scope, check_operators
 from .errors import ModelError
 from .naming import inferred_names, input_axes, stated_names
 from .reading import Source, read
+from .stacks import PartialStack
 from .tensors import dtype_of
 
 MAX_LISTED = 8  # names in an error
@@ -179,6 +180,8 @@ class _Loading:
         if isinstance(result, HostArray) and result.dtype.name not in (*DTYPES, *FORMATS):
             self.texts[info.name] = result.array
             return
+        if isinstance(result, PartialStack):
+            raise ModelError(f"the output {info.name!r} of {self.name}: {result.refused('it')}")
         if isinstance(result, (list, tuple)):
             self.outputs[info.name] = [full_tensor(wide(each)) for each in result]
             return

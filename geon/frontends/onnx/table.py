@@ -12,6 +12,7 @@ from typing import Any
 from ...errors import ArgumentError
 from ..positional.small_dtypes import SmallArray, is_small, labelled, wide
 from ..positional.values import HostArray
+from .stacks import PartialStack
 
 STANDARD = ""  # the domain "ai.onnx"
 ML = "ai.onnx.ml"
@@ -56,6 +57,9 @@ class OperatorRow:
 
     def apply(self, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the results of a node. Elements of a small dtype are moved in the wider one."""
+        stack = next((v for v in inputs if isinstance(v, PartialStack)), None)
+        if stack is not None and self.name != "Shape":
+            return (stack.apply(self.name, inputs),)
         dtypes = {v.dtype for v in inputs[:1] if isinstance(v, (HostArray, SmallArray))}
         small = [dtype for dtype in dtypes if self.name in MOVING and is_small(dtype)]
         result = self.build(*([wide(v) for v in inputs] if small else inputs), **keywords)

@@ -20,7 +20,7 @@ from ...positional.functions import (
 from ...positional.movement import with_axis
 from ...positional.programs import backward, cast
 from ...positional.reductions import reduce
-from ...positional.sliding import Slide, folded_windows, spread
+from ...positional.sliding import Slide, elements_at, extreme_places, folded_windows, spread
 from ...positional.values import Value, array, as_array
 
 
@@ -120,21 +120,8 @@ def select_and_scatter_add(
     slides = _slides(window_dimensions, window_strides, padding, [1] * len(window_dimensions))
     fill = geon.constant(bounds_of(x.dtype)[0 if is_max else 1], dtype=x.dtype)
 
-    def place(windows: geon.Tensor, inside: Any) -> geon.Tensor:
-        flat = geon.flatten(windows, inside, geon.Axis("place", _size(slides)))
-        return (geon.argmax if is_max else geon.argmin)(flat, "place")
-
-    chosen = as_array(folded_windows(place, x, slides, fill))
-
-    def value(windows: geon.Tensor, inside: Any) -> geon.Tensor:
-        flat = geon.flatten(windows, inside, geon.Axis("place", _size(slides)))
-        return geon.take_along(flat, chosen.tensor, "place")
-
-    return backward(lambda t: folded_windows(value, t, slides, fill), [x], source)[0]
-
-
-def _size(slides: dict[int, Slide]) -> int:
-    return int(np.prod([slide.length for slide in slides.values()]))
+    places = extreme_places(geon.argmax if is_max else geon.argmin, x, slides, fill)
+    return backward(lambda t: elements_at(t, places, slides, fill), [x], source)[0]
 
 
 EXTREMES = {"reduce_max": geon.max, "reduce_min": geon.min, "reduce_and": geon.min,

@@ -77,7 +77,12 @@ def loop(
         has_length = not stacked or isinstance(count, int)
         if not has_length or not all(isinstance(v, Value) for v in given):
             _refuse(trips, condition)
-        return _while(trips, condition, given, body, node)
+        try:
+            return _while(trips, condition, given, body, node)
+        except (UnknownValueError, ArgumentError) as error:
+            if not stacked or getattr(error, "inputs", ()):
+                raise
+            _refuse(trips, condition)
     if not begins:
         count = 0
     if not all(isinstance(v, Value) for v in given):

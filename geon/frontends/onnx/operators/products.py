@@ -9,18 +9,12 @@ import geon
 from ....errors import ArgumentError, AxisError
 from ...positional.elementwise import chain, elementwise
 from ...positional.indexing import select
-from ...positional.products import matmul
+from ...positional.products import contract, matmul
 from ...positional.reshaping import transpose
-from ...positional.values import PositionalArray, Value, array, as_array, fresh, host, renamed
+from ...positional.values import Value, host
 from ..table import row
-from .common import cast
 
 MAX_DETERMINANT = 5  # rows; the products grow with 2 to the power of them
-
-
-def product(x: Value, y: Value, /) -> Value:
-    """Return the product of matrices, with batch dimensions."""
-    return matmul(x, y)
 
 
 def gemm(
@@ -66,17 +60,7 @@ def einsum(*values: Value, equation: str) -> Value:
     else:
         flat = [label for each in labels for label in each]
         wanted = rest + sorted([x for x in set(flat) if x[0] != "." and flat.count(x) == 1])
-    names: dict[str, str] = {}
-    tensors = []
-    for each, value in zip(labels, values, strict=True):
-        given = as_array(value)
-        for label, dim in zip(each, given.dims, strict=True):
-            if dim is not None and label not in names:
-                names[label] = fresh(dim.name, names.values())
-        tensors.append(_by_labels(given, each, names))
-    kept = [names[label] for label in wanted if label in names]
-    result = array(geon.contract(tensors, kept), [names.get(label) for label in wanted])
-    return cast(result, values[0].dtype)
+    return contract(values, labels, wanted)
 
 
 def _labels(pattern: str, rank: int) -> list[str]:
@@ -86,20 +70,6 @@ def _labels(pattern: str, rank: int) -> list[str]:
     if count < 0 or (count and not dots):
         raise AxisError(f"the pattern {pattern!r} of an equation does not fit {rank} dimensions")
     return [*before, *[f".{k:02}" for k in range(count)[::-1]], *after]
-
-
-def _by_labels(value: PositionalArray, labels: list[str], names: dict[str, str]) -> geon.Tensor:
-    """Return the tensor with the axes' names of labels; of equal labels, the diagonal."""
-    own: list[str | None] = []
-    for label, dim in zip(labels, value.dims, strict=True):
-        taken = {*names.values(), *[n for n in own if n is not None]}
-        name = None if dim is None else names[label]
-        own.append(fresh(name, taken) if name in own and name is not None else name)
-    tensor = renamed(value, own).tensor
-    for label in dict.fromkeys(labels):
-        same = [n for n, each in zip(own, labels, strict=True) if each == label and n is not None]
-        tensor = geon.diagonal(tensor, same) if len(same) > 1 else tensor
-    return tensor
 
 
 def determinant(x: Value, /) -> Value:
@@ -130,6 +100,6 @@ def determinant(x: Value, /) -> Value:
 ROWS = [
     row("Einsum", einsum),
     row("Det", determinant),
-    row("MatMul", product),
+    row("MatMul", lambda x, y, /: matmul(x, y)),
     row("Gemm", gemm),
 ]

@@ -19,9 +19,10 @@ from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import FLOATS
 from ..positional.errors import UnsupportedError
 from ..positional.imported_model import ImportedModel
+from ..positional.naming import named_axes
 from ..positional.programs import conform, named_results
 from ..positional.values import HostArray, PositionalArray, Weight, full_tensor, host, input_array
-from .naming import input_axes, length_of, path_name, with_lengths
+from .naming import length_of, path_name, with_lengths
 from .operators.indexing import READS
 from .operators.movement import MOVEMENT
 from .operators.random import Keys
@@ -175,14 +176,15 @@ class _Loading:
             )
         start: list[Any] = []
         for variable, each, value in zip(closed.jaxpr.invars, names, values, strict=True):
+            lengths = [length_of(n) for n in variable.aval.shape]
             if value is not None:
                 start.append(self._stored(value, each, value.dtype.name in FLOATS))
             elif jax.dtypes.issubdtype(variable.aval.dtype, jax.dtypes.extended):
-                made = input_axes(each, (*variable.aval.shape, 2), None)
+                made = named_axes(each, (*lengths, 2), None)
                 words = input_array(self._input(each, made, "uint32"))
                 start.append(primitive_table()["random_wrap"].build(words, impl="fry"))
             else:
-                made = input_axes(each, variable.aval.shape, axes.get(each))
+                made = named_axes(each, lengths, axes.get(each))
                 start.append(input_array(self._input(each, made, variable.aval.dtype)))
         constants: list[Any] = []
         for k, value in enumerate(closed.consts):

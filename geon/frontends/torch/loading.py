@@ -22,6 +22,7 @@ from ...op_graph.op_graph import Leaf
 from ...transformers.base import Transformer
 from ..positional.errors import UnsupportedError
 from ..positional.imported_model import ImportedModel
+from ..positional.naming import named_axes
 from ..positional.programs import conform, named_results
 from ..positional.values import (
     HostArray,
@@ -33,7 +34,7 @@ from ..positional.values import (
     host,
     input_array,
 )
-from .naming import input_axes, length_of
+from .naming import length_of
 from .numbers import array_of, dtype_of, number_operators
 from .table import Declared, operator_table
 
@@ -196,7 +197,8 @@ class _Loading:
             )
         stated = node.meta["val"]
         if spec.kind is InputKind.USER_INPUT:
-            made = input_axes(node.name, stated, axes.get(node.name))
+            lengths = [length_of(n) for n in stated.shape]
+            made = named_axes(node.name, lengths, axes.get(node.name))
             leaf = geon.placeholder(made, dtype_of(stated.dtype, node.name), name=node.name)
             self.inputs[node.name] = leaf
             return input_array(leaf)

@@ -9,9 +9,11 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from ...errors import ArgumentError
 from ..positional.small_dtypes import SmallArray, is_small, labelled, wide
-from ..positional.values import HostArray
+from ..positional.values import HostArray, host
 from .stacks import PartialStack
 
 STANDARD = ""  # the domain "ai.onnx"
@@ -23,6 +25,10 @@ FAMILIES = (
     "signals", "normalisation", "random", "learning.trees", "learning.features", "control", "casts",
     "quantization", "recurrent", "sequences", "texts", "training",
 )  # fmt: skip
+
+# Attributes that say nothing about the result: hints for memory and speed, the dtype of sums, which
+# here is float32 at least, and training in versions that have no training.
+UNREAD = frozenset("consumed_inputs is_test nodes_hitrates stash_type".split())
 
 # Operators that move elements without reading them, so that these may have any dtype.
 MOVING = frozenset(
@@ -41,7 +47,8 @@ class OperatorRow:
     input that is left out. Attributes are keywords, with the defaults of the operator's schema; an
     attribute that a node lacks is left to the default of the parameter. A parameter ``node`` takes
     the ``NodeInfo``. The result is a value, or a tuple with one for each output. The row holds for
-    operator sets from version ``since`` to ``until``.
+    operator sets from version ``since`` to ``until``. ``attributes`` names those that become
+    inputs, after the others, as they are in later versions.
     """
 
     name: str
@@ -49,6 +56,7 @@ class OperatorRow:
     since: int = 1
     until: int | None = None
     domain: str = STANDARD
+    attributes: tuple[str, ...] = ()
     takes_node: bool = field(default=False)
 
     def holds(self, version: int) -> bool:
@@ -57,14 +65,24 @@ class OperatorRow:
 
     def apply(self, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the results of a node. Elements of a small dtype are moved in the wider one."""
+        given = dict(keywords)
+        inputs = [*inputs, *[_as_input(given.pop(name, None)) for name in self.attributes]]
         stack = next((v for v in inputs if isinstance(v, PartialStack)), None)
         if stack is not None and self.name != "Shape":
             return (stack.apply(self.name, inputs),)
         dtypes = {v.dtype for v in inputs[:1] if isinstance(v, (HostArray, SmallArray))}
         small = [dtype for dtype in dtypes if self.name in MOVING and is_small(dtype)]
-        result = self.build(*([wide(v) for v in inputs] if small else inputs), **keywords)
+        result = self.build(*([wide(v) for v in inputs] if small else inputs), **given)
         results = result if isinstance(result, tuple) else (result,)
         return tuple([labelled(v, small[0]) for v in results]) if small else results
+
+
+def _as_input(attribute: Any) -> HostArray | None:
+    """Return a number or a list in an attribute as a value, None if it is left out."""
+    if attribute is None:
+        return None
+    found = np.asarray(attribute)
+    return host(found, np.float32 if found.size and found.dtype.kind == "f" else np.int64)
 
 
 def row(
@@ -73,11 +91,11 @@ def row(
     since: int = 1,
     until: int | None = None,
     domain: str = STANDARD,
+    attributes: Sequence[str] = (),
 ) -> OperatorRow:
     """Return the row of an operator."""
-    return OperatorRow(
-        name, build, since, until, domain, "node" in inspect.signature(build).parameters
-    )
+    takes_node = "node" in inspect.signature(build).parameters
+    return OperatorRow(name, build, since, until, domain, tuple(attributes), takes_node)
 
 
 Table = dict[tuple[str, str], list[OperatorRow]]

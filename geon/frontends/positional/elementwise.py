@@ -28,6 +28,11 @@ def elementwise(f: Callable[..., Any], *values: Value) -> Value:
     return array(f(*tensors), dims_of(arrays))
 
 
+def mapped(f: Callable[..., Any]) -> Callable[..., Value]:
+    """Return the function of operands that is ``f`` of their elements."""
+    return lambda *operands: elementwise(f, *operands)
+
+
 def aligned(values: Sequence[Value]) -> list[PositionalArray]:
     """Return operands of one rank, whose axes have equal names exactly where positions agree.
 

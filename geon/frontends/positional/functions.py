@@ -17,19 +17,23 @@ from .values import Value, array, as_array
 
 
 def truncated_divide(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
-    """Return the quotient without its fraction."""
+    """Return the quotient, of integers without its fraction."""
     if x.dtype.kind not in "iu":
-        return geon.trunc(x / y)
+        return geon.divide(x, y)
     quotient = geon.floordivide(x, y)
+    if x.dtype.kind == "u":
+        return quotient
     inexact = geon.not_equal(quotient * y, x)
-    rounded = geon.logical_and(inexact, geon.not_equal(x < 0, y < 0))
+    rounded = geon.logical_and(inexact, geon.not_equal(geon.less(x, 0), geon.less(y, 0)))
     return geon.where(rounded, quotient + 1, quotient)
 
 
 def remainder(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
     """Return the remainder of the truncated quotient, with the sign of ``x``."""
+    if x.dtype.kind == "u":
+        return geon.mod(x, y)
     rest = geon.mod(geon.absolute(x), geon.absolute(y))
-    return geon.where(x < 0, -rest, rest)
+    return geon.where(geon.less(x, 0), -rest, rest)
 
 
 def extreme(f: Callable[..., Any], x: Value, positions: Sequence[int], keep: bool) -> Value:

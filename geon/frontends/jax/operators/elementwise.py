@@ -11,27 +11,13 @@ import numpy as np
 import geon
 
 from ....errors import DTypeError
-from ...positional.elementwise import elementwise
+from ...positional.elementwise import elementwise, mapped
 from ...positional.fourier import several
 from ...positional.functions import remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.values import Value, host, known
 
 Builder = Callable[..., Value]
-
-
-def mapped(f: Callable[..., Any]) -> Builder:
-    """Return the builder of a function of the elements of the operands."""
-
-    def build(*operands: Value) -> Value:
-        return elementwise(f, *operands)
-
-    return build
-
-
-def divide(x: Value, y: Value) -> Value:
-    """Return the quotient, of integers without its fraction."""
-    return elementwise(geon.divide if x.dtype.kind not in "iu" else truncated_divide, x, y)
 
 
 def select(which: Value, *cases: Value) -> Value:
@@ -138,7 +124,7 @@ BINARY: dict[str, Callable[..., Any]] = {
 ROWS: dict[str, Callable[..., Any]] = {
     **{name: mapped(f) for name, f in UNARY.items()},
     **{name: mapped(f) for name, f in BINARY.items()},
-    "div": divide,
+    "div": mapped(truncated_divide),
     "max": logic_or_bits(geon.logical_or, geon.maximum),
     "min": logic_or_bits(geon.logical_and, geon.minimum),
     "pow": lambda x, y: elementwise(geon.power, x, cast(y, x.dtype)),

@@ -10,11 +10,12 @@ import geon
 
 from ....errors import ArgumentError
 from ...positional.elementwise import elementwise, expand
+from ...positional.programs import cast
 from ...positional.reductions import along, along_axis, reduce
 from ...positional.values import Value, host, known, position
 from ..node import NodeInfo
 from ..table import row
-from .common import cast, channels
+from .common import channels
 from .reductions import absolute_sum
 
 
@@ -31,14 +32,11 @@ def batch_normalization(
     momentum: float = 0.9,
     training_mode: int = 0,
     spatial: int = 1,
-    is_test: int = 1,
-    consumed_inputs: Sequence[int] = (),
 ) -> Value | tuple[Value, ...]:
     """Return channels with the mean and variance of the inputs, or in training with their own.
 
     In training the second and third result are the running mean and variance.
     """
-    del consumed_inputs
     if not spatial:
         raise ArgumentError("batch normalization of each position (spatial=0) is not supported")
     if node.version < 14 and any(node.wants(k) for k in range(1, 5)):
@@ -74,10 +72,8 @@ def instance_normalization(
     /,
     *,
     epsilon: float = 1e-5,
-    consumed_inputs: Sequence[int] = (),
 ) -> Value:
     """Return the channels of each example with the mean 0 and the variance 1, scaled and moved."""
-    del consumed_inputs
     rank = len(x.shape)
 
     def normalize(t: geon.Tensor, axes: Sequence[geon.Axis]) -> geon.Tensor:
@@ -98,13 +94,11 @@ def layer_normalization(
     *,
     axis: int = -1,
     epsilon: float = 1e-5,
-    stash_type: int = 1,
 ) -> tuple[Value, ...]:
     """Return ``x`` with the mean 0 and the variance 1 from ``axis`` on, scaled and moved.
 
     The mean and the reciprocal of the standard deviation follow.
     """
-    del stash_type  # the dtype of the mean and variance: float32 or wider
     wide = cast(x, np.promote_types(x.dtype, np.float32))
     at = range(position(axis, len(x.shape)), len(x.shape))
     mean = reduce(geon.mean, wide, at)
@@ -114,11 +108,8 @@ def layer_normalization(
     return (result if bias is None else elementwise(geon.add, result, bias), mean, inverse)
 
 
-def rms_normalization(
-    x: Value, scale: Value, /, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
-) -> Value:
+def rms_normalization(x: Value, scale: Value, /, *, axis: int = -1, epsilon: float = 1e-5) -> Value:
     """Return ``x`` over the root of the mean of its squares from ``axis`` on, scaled."""
-    del stash_type
     wide = cast(x, np.promote_types(x.dtype, np.float32))
     at = range(position(axis, len(x.shape)), len(x.shape))
     squares = reduce(lambda t, axes: geon.mean(geon.square(t), axes), wide, at)
@@ -176,11 +167,9 @@ def dropout_by_attribute(
     *,
     node: NodeInfo,
     ratio: float = 0.5,
-    is_test: int = 1,
-    consumed_inputs: Sequence[int] = (),
 ) -> tuple[Value, ...]:
     """Return ``x`` and a mask of its dtype (of bool from version 10 on); there is no training."""
-    del ratio, is_test, consumed_inputs
+    del ratio
     if not node.wants(1):
         return (x,)
     mask = _everywhere(x)

@@ -12,13 +12,13 @@ import geon
 
 from ....errors import AxisError
 from ...positional.elementwise import elementwise
+from ...positional.programs import cast
 from ...positional.reductions import reduce
 from ...positional.reshaping import unsqueeze
 from ...positional.values import Size, Value, array, as_array, new_axis
 from ..node import NodeInfo
 from ..table import row
 from ..tensors import dtype_of
-from .common import cast
 
 
 def stream_of(node: NodeInfo, seed: float | None) -> geon.Random:

@@ -9,10 +9,11 @@ import geon
 
 from ...positional.elementwise import elementwise
 from ...positional.movement import flip
+from ...positional.programs import cast
 from ...positional.reductions import reduce
 from ...positional.values import Value, as_array, host, position
 from ..table import row
-from .common import cast, positions
+from .common import positions
 
 
 def reduction(f: Callable[..., Any]) -> Callable[..., Value]:

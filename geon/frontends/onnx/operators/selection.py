@@ -13,6 +13,7 @@ from ....op_graph.axes.lengths import Length
 from ...positional.elementwise import elementwise, expand
 from ...positional.indexing import gather, gather_elements
 from ...positional.movement import with_axis
+from ...positional.programs import cast
 from ...positional.reductions import along_axis
 from ...positional.reshaping import flatten_to, reshape, unsqueeze
 from ...positional.values import (
@@ -26,7 +27,6 @@ from ...positional.values import (
     position,
 )
 from ..table import row
-from .common import cast
 
 
 def compress(x: Value, condition: Value, /, *, axis: int | None = None) -> Value:

@@ -55,10 +55,12 @@ def reshape_by_input(x: Value, lengths: Value, /, *, allowzero: int = 0) -> Valu
 
 
 def reshape_by_attribute(
-    x: Value, /, *, shape: Sequence[int] = (), consumed_inputs: Sequence[int] = ()
+    x: Value,
+    /,
+    *,
+    shape: Sequence[int] = (),
 ) -> Value:
     """Return ``x`` in the shape of an attribute."""
-    del consumed_inputs
     return _reshape(x, shape, 0)
 
 
@@ -148,9 +150,8 @@ def constant_of_shape(lengths: Value, /, *, value: HostArray | None = None) -> V
     return expand(HostArray(scalar, fill.dtype), target)
 
 
-def arange(start: Value, limit: Value, delta: Value, /, *, stash_type: int = 1) -> Value:
+def arange(start: Value, limit: Value, delta: Value, /) -> Value:
     """Return the numbers from ``start`` on in steps of ``delta`` up to, without, ``limit``."""
-    del stash_type  # dtype of sums; each number is computed by itself
     first, last, step = [
         known(v, "a bound of a range").reshape(()).item() for v in (start, limit, delta)
     ]

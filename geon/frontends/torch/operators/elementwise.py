@@ -62,7 +62,9 @@ def in_dtype(f: Callable[..., Any], dtype: str | None = None) -> Builder:
 def divide(x: Any, y: Any, *, rounding_mode: str | None = None, result: Any) -> Value:
     """Return the quotient, truncated or rounded down on request."""
     f: Any = {None: geon.divide, "trunc": truncated_divide, "floor": geon.floordivide}
-    return elementwise(f[rounding_mode], value_of(x, result.dtype), value_of(y, result.dtype))
+    found = elementwise(f[rounding_mode], value_of(x, result.dtype), value_of(y, result.dtype))
+    is_cut = rounding_mode == "trunc" and found.dtype.kind not in "iu"
+    return elementwise(geon.trunc, found) if is_cut else found
 
 
 def where(condition: Value, x: Any, y: Any, *, result: Any) -> Value:

@@ -14,11 +14,12 @@ from .....errors import ArgumentError
 from .....op_graph.axes.lengths import Length
 from ....positional.elementwise import elementwise
 from ....positional.indexing import gather
+from ....positional.programs import cast
 from ....positional.reductions import along_axis, reduce
 from ....positional.reshaping import unsqueeze
 from ....positional.values import Size, Value, host, known_list
 from ...table import row
-from ..common import cast, positions
+from ..common import positions
 
 Array = np.ndarray[Any, Any]
 

@@ -16,11 +16,12 @@ from ....positional.elementwise import chain, elementwise
 from ....positional.indexing import gather, matched, select
 from ....positional.movement import with_axis
 from ....positional.products import matmul
+from ....positional.programs import cast
 from ....positional.reductions import reduce
 from ....positional.reshaping import reshape, squeeze, transpose, unsqueeze
 from ....positional.values import Size, Value, array, as_array, host, known
 from ...table import row
-from ..common import cast, channels
+from ..common import channels
 
 Tap = tuple[Value, Value | None]  # an index along an axis, and its weight
 

@@ -47,8 +47,8 @@ class OperatorRow:
     input that is left out. Attributes are keywords, with the defaults of the operator's schema; an
     attribute that a node lacks is left to the default of the parameter. A parameter ``node`` takes
     the ``NodeInfo``. The result is a value, or a tuple with one for each output. The row holds for
-    operator sets from version ``since`` to ``until``. ``attributes`` names those that become
-    inputs, after the others, as they are in later versions.
+    operator sets from version ``since`` to ``until``. ``attributes`` maps those of old versions to
+    the number of the input that they are in later ones.
     """
 
     name: str
@@ -56,7 +56,7 @@ class OperatorRow:
     since: int = 1
     until: int | None = None
     domain: str = STANDARD
-    attributes: tuple[str, ...] = ()
+    attributes: Mapping[str, int] = field(default_factory=dict)
     takes_node: bool = field(default=False)
 
     def holds(self, version: int) -> bool:
@@ -66,7 +66,11 @@ class OperatorRow:
     def apply(self, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the results of a node. Elements of a small dtype are moved in the wider one."""
         given = dict(keywords)
-        inputs = [*inputs, *[_as_input(given.pop(name, None)) for name in self.attributes]]
+        inputs = list(inputs)
+        for name in self.attributes.keys() & given.keys():
+            place = self.attributes[name]
+            inputs += [None] * (place + 1 - len(inputs))
+            inputs[place] = _as_input(given.pop(name))
         stack = next((v for v in inputs if isinstance(v, PartialStack)), None)
         if stack is not None and self.name != "Shape":
             return (stack.apply(self.name, inputs),)
@@ -77,10 +81,8 @@ class OperatorRow:
         return tuple([labelled(v, small[0]) for v in results]) if small else results
 
 
-def _as_input(attribute: Any) -> HostArray | None:
-    """Return a number or a list in an attribute as a value, None if it is left out."""
-    if attribute is None:
-        return None
+def _as_input(attribute: Any) -> HostArray:
+    """Return a number or a list in an attribute as a value."""
     found = np.asarray(attribute)
     return host(found, np.float32 if found.size and found.dtype.kind == "f" else np.int64)
 
@@ -91,11 +93,11 @@ def row(
     since: int = 1,
     until: int | None = None,
     domain: str = STANDARD,
-    attributes: Sequence[str] = (),
+    attributes: Mapping[str, int] | None = None,
 ) -> OperatorRow:
     """Return the row of an operator."""
     takes_node = "node" in inspect.signature(build).parameters
-    return OperatorRow(name, build, since, until, domain, tuple(attributes), takes_node)
+    return OperatorRow(name, build, since, until, domain, attributes or {}, takes_node)
 
 
 Table = dict[tuple[str, str], list[OperatorRow]]

@@ -146,7 +146,7 @@ def first_largest(images: Value, slides: Mapping[int, Slide], column_major: bool
     for k in slides:
         given = with_axis(given, k)
     index: Value = host(0, "int64")
-    for at in reversed(slides) if column_major else slides:
+    for at in sorted(slides, reverse=column_major):
         dims = tuple([dim if k == at else None for k, dim in enumerate(given.dims)])
         line = PositionalArray(geon.iota(dims[at]), dims)  # type: ignore[arg-type]  # with_axis gave it one
         index = elementwise(lambda i, k, n: i * n + k, index, line, host(given.shape[at], "int64"))

@@ -80,7 +80,7 @@ def loop(
         try:
             return _while(trips, condition, given, body, node)
         except (UnknownValueError, ArgumentError) as error:
-            if not stacked or getattr(error, "inputs", ()):
+            if not stacked or getattr(error, "inputs", None):
                 raise
             _refuse(trips, condition)
     if not begins:

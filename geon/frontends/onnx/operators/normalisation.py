@@ -146,34 +146,19 @@ def dropout(
     node: NodeInfo,
     seed: int | None = None,
 ) -> tuple[Value, ...]:
-    """Return ``x``, in training with random elements 0 and the others scaled; and the mask."""
+    """Return ``x``, in training with random elements 0 and the others scaled; and the mask.
+
+    Before version 10 the mask has the dtype of ``x``.
+    """
     share = 0.5 if ratio is None else float(known(ratio, "the ratio").reshape(())[()])
     active = training is not None and bool(known(training, "training_mode").reshape(())[()])
     if not active or share == 0:
-        return (x, _everywhere(x)) if node.wants(1) else (x,)
+        mask = expand(host(np.array(True)), x.shape)
+        return (x, mask if node.version >= 10 else cast(mask, x.dtype))
     stream = geon.Random(0 if seed is None else seed)
     kept = elementwise(lambda t: stream.bernoulli(t.axes, p=1 - share, dtype="bool"), x)
     scaled = elementwise(lambda t, k: geon.where(k, t / (1 - share), 0), x, kept)
     return (scaled, kept)
-
-
-def _everywhere(x: Value) -> Value:
-    return expand(host(np.array(True)), x.shape)
-
-
-def dropout_by_attribute(
-    x: Value,
-    /,
-    *,
-    node: NodeInfo,
-    ratio: float = 0.5,
-) -> tuple[Value, ...]:
-    """Return ``x`` and a mask of its dtype (of bool from version 10 on); there is no training."""
-    del ratio
-    if not node.wants(1):
-        return (x,)
-    mask = _everywhere(x)
-    return (x, mask if node.version >= 10 else cast(mask, x.dtype))
 
 
 ROWS = [
@@ -183,6 +168,5 @@ ROWS = [
     row("RMSNormalization", rms_normalization),
     row("LpNormalization", lp_normalization),
     row("LRN", local_response_normalization),
-    row("Dropout", dropout, 12),
-    row("Dropout", dropout_by_attribute, 1, 11),
+    row("Dropout", dropout, attributes={"ratio": 1}),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import geon
@@ -17,20 +17,18 @@ from .common import positions
 
 
 def reduction(f: Callable[..., Any]) -> Callable[..., Value]:
-    """Return the builder of a reduction; its axes are an attribute or the second input."""
+    """Return the builder of a reduction; its axes are the second input."""
 
     def build(
         x: Value,
-        axes_input: Value | None = None,
+        axes: Value | None = None,
         /,
         *,
-        axes: Sequence[int] | None = None,
         keepdims: int = 1,
         noop_with_empty_axes: int = 0,
     ) -> Value:
         rank = len(x.shape)
-        given = axes if axes_input is None else axes_input
-        listed = [] if given is None else positions(given, rank, "axes")
+        listed = [] if axes is None else positions(axes, rank, "axes")
         if not listed and not noop_with_empty_axes:
             listed = list(range(rank))
         return cast(reduce(f, x, listed, bool(keepdims)), x.dtype)
@@ -117,7 +115,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 ROWS = [
-    *[row(name, reduction(f)) for name, f in REDUCTIONS.items()],
+    *[row(name, reduction(f), attributes={"axes": 1}) for name, f in REDUCTIONS.items()],
     row("ArgMax", argument(geon.argmax)),
     row("ArgMin", argument(geon.argmin)),
 ]

@@ -207,11 +207,6 @@ def resize_by_scales(x: Value, scales: Value, /, *, mode: str = "nearest") -> Va
     )
 
 
-def upsample_by_attribute(x: Value, /, *, scales: Sequence[float], mode: str = "nearest") -> Value:
-    """Return ``x`` resampled by scales in an attribute."""
-    return resize_by_scales(x, host(np.array(scales)), mode=mode)
-
-
 def upsample_planes(
     x: Value, /, *, height_scale: float, width_scale: float, mode: str = "nearest"
 ) -> Value:
@@ -222,7 +217,6 @@ def upsample_planes(
 ROWS = [
     row("Resize", resize, 11),
     row("Resize", resize_by_scales, 10, 10),
-    row("Upsample", resize_by_scales, 9),
-    row("Upsample", upsample_by_attribute, 7, 8),
+    row("Upsample", resize_by_scales, 7, attributes={"scales": 1}),
     row("Upsample", upsample_planes, 1, 6),
 ]

@@ -9,11 +9,12 @@ import numpy as np
 
 import geon
 
+from .indexing import gather_elements
 from .movement import with_axis
 from .picking import gather_at
 from .programs import cast
-from .reductions import reduce
-from .values import Value, array, as_array
+from .reductions import along_axis, reduce
+from .values import Size, Value, array, as_array
 
 
 def truncated_divide(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
@@ -50,8 +51,23 @@ def argument(f: Callable[..., Any], x: Value, position: int, keep: bool) -> Valu
 
 def order_along(x: Value, position: int) -> Value:
     """Return the indices that sort along a position; stable."""
-    given = with_axis(as_array(cast(x, "uint8") if x.dtype.kind == "b" else x), position)
-    return array(geon.argsort(given.tensor, given.dims[position]), given.dims)
+    return along_axis(geon.argsort, cast(x, "uint8") if x.dtype.kind == "b" else x, position)
+
+
+def top_k(x: Value, k: Size, position: int, largest: bool = True) -> tuple[Value, Value]:
+    """Return the ``k`` largest or smallest elements along a position, in order, and their indices.
+
+    ``k`` may be an open length.
+    """
+    given = with_axis(as_array(x), position)
+    line = given.dims[position]
+    assert line is not None  # with_axis gave it one
+    if isinstance(k, int):
+        values, indices = geon.top_k(given.tensor, k, line, largest=largest)
+        return array(values, given.dims), array(indices, given.dims)
+    order = geon.argsort(given.tensor, line, descending=largest)
+    numbers = array(order[{line: slice(0, k)}], given.dims)
+    return gather_elements(x, numbers, position), numbers
 
 
 def take_along(x: Value, index: Value, position: int) -> Value:
@@ -63,8 +79,7 @@ def take_along(x: Value, index: Value, position: int) -> Value:
 
 def running(f: Callable[..., Any], x: Value, position: int, **options: Any) -> Value:
     """Return ``f(tensor, axis)`` along a position, such as ``geon.cumsum``."""
-    given = with_axis(as_array(x), position)
-    return array(f(given.tensor, given.dims[position], **options), given.dims)
+    return along_axis(lambda t, axis: f(t, axis, **options), x, position)
 
 
 def bounds_of(dtype: np.dtype[Any]) -> tuple[Any, Any]:

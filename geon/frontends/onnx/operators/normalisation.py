@@ -9,6 +9,7 @@ import numpy as np
 import geon
 
 from ....errors import ArgumentError
+from ...positional import making
 from ...positional.elementwise import elementwise, expand
 from ...positional.programs import cast
 from ...positional.reductions import along, along_axis, reduce
@@ -155,10 +156,7 @@ def dropout(
     if not active or share == 0:
         mask = expand(host(np.array(True)), x.shape)
         return (x, mask if node.version >= 10 else cast(mask, x.dtype))
-    stream = geon.Random(0 if seed is None else seed)
-    kept = elementwise(lambda t: stream.bernoulli(t.axes, p=1 - share, dtype="bool"), x)
-    scaled = elementwise(lambda t, k: geon.where(k, t / (1 - share), 0), x, kept)
-    return (scaled, kept)
+    return making.dropout(x, share, geon.Random(0 if seed is None else seed))
 
 
 ROWS = [

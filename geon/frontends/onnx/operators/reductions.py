@@ -7,11 +7,13 @@ from typing import Any
 
 import geon
 
+from ...positional import functions
 from ...positional.elementwise import elementwise
+from ...positional.functions import bounds_of
 from ...positional.movement import flip
 from ...positional.programs import cast
 from ...positional.reductions import reduce
-from ...positional.values import Value, as_array, host, position
+from ...positional.values import Value, host, position
 from ..table import row
 from .common import positions
 
@@ -58,7 +60,7 @@ def absolute_sum(x: geon.Tensor, axes: Any) -> geon.Tensor:
 
 
 def extreme(
-    f: Callable[..., Any], of_bool: Callable[..., Any], sign: int
+    f: Callable[..., Any], of_bool: Callable[..., Any], end: int
 ) -> Callable[..., geon.Tensor]:
     """Return the reduction to the largest or smallest element, infinite or the bound for none."""
 
@@ -67,19 +69,10 @@ def extreme(
             return of_bool(x, axes)
         if any(axis.expression == 0 for axis in axes):
             rest = x.axes.without(axes)
-            return geon.broadcast(geon.constant(_bound(x.dtype, sign), dtype=x.dtype), rest)
+            return geon.broadcast(geon.constant(bounds_of(x.dtype)[end], dtype=x.dtype), rest)
         return f(x, axes)
 
     return build
-
-
-def _bound(dtype: Any, sign: int) -> Any:
-    import numpy as np
-
-    if dtype.kind not in "iu":
-        return -sign * np.inf
-    limits = np.iinfo(dtype)
-    return limits.min if sign > 0 else limits.max
 
 
 def argument(f: Callable[..., Any]) -> Callable[..., Value]:
@@ -89,14 +82,10 @@ def argument(f: Callable[..., Any]) -> Callable[..., Value]:
         x: Value, /, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
     ) -> Value:
         at = position(axis, len(x.shape))
-        if as_array(x).dims[at] is None:
-            zero = elementwise(lambda t: geon.cast(geon.logical_and(t != t, False), "int64"), x)
-            return reduce(lambda t, axes: t, zero, [at], bool(keepdims))
         if not select_last_index:
-            return reduce(f, x, [at], bool(keepdims))
-        found = reduce(f, flip(x, [at]), [at], bool(keepdims))
-        last = host([x.shape[at] - 1], "int64")
-        return elementwise(geon.subtract, host(last.array[0], "int64"), found)
+            return functions.argument(f, x, at, bool(keepdims))
+        found = functions.argument(f, flip(x, [at]), at, bool(keepdims))
+        return elementwise(geon.subtract, host(x.shape[at] - 1, "int64"), found)
 
     return build
 
@@ -104,8 +93,8 @@ def argument(f: Callable[..., Any]) -> Callable[..., Value]:
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceSum": geon.sum,
     "ReduceMean": geon.mean,
-    "ReduceMax": extreme(geon.max, geon.any, 1),
-    "ReduceMin": extreme(geon.min, geon.all, -1),
+    "ReduceMax": extreme(geon.max, geon.any, 0),
+    "ReduceMin": extreme(geon.min, geon.all, 1),
     "ReduceProd": geon.prod,
     "ReduceL1": absolute_sum,
     "ReduceL2": geon.L2_norm,

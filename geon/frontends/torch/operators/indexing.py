@@ -9,13 +9,14 @@ import geon
 
 from ....errors import ArgumentError
 from ....op_graph.axes.lengths import Length, product
+from ...positional import functions
 from ...positional.elementwise import elementwise, expand
 from ...positional.functions import bounds_of, order_along, running, take_along
-from ...positional.movement import Part, flip, slices, with_axis
+from ...positional.movement import Part, flip, slices
 from ...positional.picking import gather_at, numbers, scatter_at
 from ...positional.programs import cast
 from ...positional.reshaping import reshape, transpose, unsqueeze
-from ...positional.values import Value, array, as_array, host, position
+from ...positional.values import Value, host, position
 from .common import Builder, Rows, filled, value_of
 from .reductions import argument_along, extreme_over
 
@@ -175,14 +176,9 @@ def top_k(
     """Return the ``k`` largest or smallest elements along a dimension, and their indices."""
     if isinstance(k, Length):
         raise ArgumentError(f"top_k of {k} elements: their number must be known")
-    if not x.shape:
-        found = sort(x, dim, largest)
-        cut = {position(dim, len(x.shape)): Part(0, k)} if x.shape else {}
-        return slices(found[0], cut), slices(found[1], cut)
-    at = position(dim, len(x.shape))
-    given = with_axis(as_array(x), at)
-    values, index = geon.top_k(given.tensor, k, given.dims[at], largest=largest)
-    return array(values, given.dims), array(index, given.dims)
+    if x.shape:
+        return functions.top_k(x, k, position(dim, len(x.shape)), largest)
+    return sort(x, dim, largest)
 
 
 def extreme_along(f: Callable[..., Any], arg: Callable[..., Any]) -> Builder:

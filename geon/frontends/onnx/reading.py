@@ -82,7 +82,14 @@ def _check_texts(proto: Message, what: str) -> None:
     """Raise ``ModelError`` for a name that is not in UTF-8, which protobuf returns as bytes."""
     waiting = [proto]
     while waiting:
-        for field_, value in waiting.pop().ListFields():
+        message = waiting.pop()
+        if isinstance(message, onnx.TensorProto):  # ListFields would copy its elements
+            texts = message.name, message.doc_string
+            waiting += message.external_data
+            fields = [(message.DESCRIPTOR.fields_by_name["name"], texts)]
+        else:
+            fields = message.ListFields()
+        for field_, value in fields:
             if field_.type == FieldDescriptor.TYPE_MESSAGE:
                 waiting += [value] if isinstance(value, Message) else value
             elif field_.type == FieldDescriptor.TYPE_STRING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any
 
@@ -19,11 +19,11 @@ from .stacks import PartialStack
 STANDARD = ""  # the domain "ai.onnx"
 ML = "ai.onnx.ml"
 
-FAMILIES = (
-    "elementwise", "activation", "reductions", "shapes", "movement", "products", "indexing",
-    "selection", "images.convolution", "images.spreading", "images.resizing", "images.sampling",
-    "signals", "normalisation", "random", "learning.trees", "learning.features", "control", "casts",
-    "quantization", "recurrent", "sequences", "texts", "training",
+FAMILIES = (  # those of most models first
+    "elementwise", "activation", "products", "shapes", "movement", "images.convolution",
+    "reductions", "normalisation", "indexing", "casts", "selection", "control", "recurrent",
+    "quantization", "images.resizing", "images.spreading", "images.sampling", "random", "signals",
+    "sequences", "learning.trees", "learning.features", "texts", "training",
 )  # fmt: skip
 
 # Attributes that say nothing about the result: hints for memory and speed, the dtype of sums, which
@@ -57,7 +57,11 @@ class OperatorRow:
     until: int | None = None
     domain: str = STANDARD
     attributes: Mapping[str, int] = field(default_factory=dict)
-    takes_node: bool = field(default=False)
+
+    @cached_property
+    def takes_node(self) -> bool:
+        """True if ``build`` has the parameter ``node``."""
+        return "node" in inspect.signature(self.build).parameters
 
     def holds(self, version: int) -> bool:
         """Return True if the row holds for the operator in this version of its domain."""
@@ -96,8 +100,7 @@ def row(
     attributes: Mapping[str, int] | None = None,
 ) -> OperatorRow:
     """Return the row of an operator."""
-    takes_node = "node" in inspect.signature(build).parameters
-    return OperatorRow(name, build, since, until, domain, attributes or {}, takes_node)
+    return OperatorRow(name, build, since, until, domain, attributes or {})
 
 
 Table = dict[tuple[str, str], list[OperatorRow]]
@@ -105,22 +108,29 @@ _REGISTERED: Table = {}
 
 
 @cache
-def standard_table() -> Table:
-    """Return the rows of all families, by domain and name."""
+def rows_of(family: str) -> Table:
+    """Return the rows of a family by domain and name; its module is imported."""
     table: Table = {}
-    for family in FAMILIES:
-        for each in import_module(f".operators.{family}", __package__).ROWS:
-            table.setdefault((each.domain, each.name), []).append(each)
+    for each in import_module(f".operators.{family}", __package__).ROWS:
+        table.setdefault((each.domain, each.name), []).append(each)
     return table
+
+
+def standard_table() -> Table:
+    """Return the rows of all families."""
+    return {key: rows for family in FAMILIES for key, rows in rows_of(family).items()}
+
+
+@cache
+def standard_rows(domain: str, name: str) -> Sequence[OperatorRow]:
+    """Return the rows of an operator, all of one family; families are imported until then."""
+    return next((r for f in FAMILIES if (r := rows_of(f).get((domain, name)))), ())
 
 
 def find_row(domain: str, name: str, version: int) -> OperatorRow | None:
     """Return the row of an operator, the user's first; None if there is none."""
-    for table in (_REGISTERED, standard_table()):
-        for each in table.get((domain, name), ()):
-            if each.holds(version):
-                return each
-    return None
+    rows = [*_REGISTERED.get((domain, name), ()), *standard_rows(domain, name)]
+    return next((each for each in rows if each.holds(version)), None)
 
 
 def register(

@@ -106,6 +106,28 @@ class Weight:
         return f"{self.dtype}({', '.join(map(str, self.array.shape))})"
 
 
+def weight(
+    array: np.ndarray[Any, Any], name: str, variables: dict[str, Any], trainable: bool
+) -> Weight:
+    """Return a weight that is added to ``variables`` where it becomes a variable.
+
+    The array is copied when a transformer initializes the variable, not before.
+    """
+
+    def make(axes: Sequence[geon.Axis]) -> geon.Tensor:
+        made = geon.Variable(
+            axes,
+            array.dtype,
+            initial_value=lambda _: array,
+            name=name or None,
+            trainable=trainable,
+        )
+        variables[name] = made
+        return made
+
+    return Weight(array, name, make)
+
+
 Value = PositionalArray | HostArray | Weight
 
 

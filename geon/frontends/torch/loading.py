@@ -33,6 +33,7 @@ from ..positional.values import (
     full_tensor,
     host,
     input_array,
+    weight,
 )
 from .naming import length_of
 from .numbers import array_of, dtype_of, number_operators
@@ -208,15 +209,7 @@ class _Loading:
         trainable = spec.kind is InputKind.PARAMETER and tensor.requires_grad
         if spec.kind is InputKind.CONSTANT_TENSOR and value.size <= MAX_HOST_ELEMENTS:
             return host(value)
-
-        def make(made: Sequence[geon.Axis]) -> geon.Tensor:
-            variable = geon.Variable(
-                made, value.dtype, initial_value=value, name=spec.target, trainable=trainable
-            )
-            self.variables[spec.target] = variable
-            return variable
-
-        self._weights[spec.target] = Weight(value, spec.target, make)
+        self._weights[spec.target] = weight(value, spec.target, self.variables, trainable)
         return self._weights[spec.target]
 
     def _results(self, program: ExportedProgram, results: Sequence[Any]) -> Any:

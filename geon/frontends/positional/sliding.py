@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import geon
 
 from ...errors import AxisError
-from .elementwise import elementwise
+from .elementwise import elementwise, expand
 from .functions import bounds_of
+from .indexing import scatter_tuples
 from .movement import Part, slices, with_axis
-from .reshaping import reshape
+from .reshaping import reshape, transpose
 from .values import PositionalArray, Size, Value, array, as_array, fresh, host, renamed
 
 
@@ -152,6 +156,28 @@ def first_largest(images: Value, slides: Mapping[int, Slide], column_major: bool
         index = elementwise(lambda i, k, n: i * n + k, index, line, host(given.shape[at], "int64"))
     low = geon.constant(bounds_of(given.dtype)[0], dtype=given.dtype)
     return elements_at(index, extreme_places(geon.argmax, given, slides, low), slides, 0)
+
+
+def summed_columns(x: Value, image: Sequence[int], slides: Sequence[Slide]) -> Value:
+    """Return images that are sums of blocks, the columns of ``x`` (N, C * block, blocks)."""
+    rank = len(image)
+    flat, inside = np.zeros((), np.int64), np.ones((), bool)
+    for k, (length, s) in enumerate(zip(image, slides, strict=True)):
+        count = (length + sum(s.pad) - s.dilation * (s.length - 1) - 1) // s.stride + 1
+        place = s.stride * np.arange(count) + s.dilation * np.arange(s.length)[:, None] - s.pad[0]
+        # Positions: those inside of a block, then the blocks.
+        shape = [1] * (2 * rank)
+        shape[k], shape[rank + k] = place.shape
+        place = place.reshape(shape)
+        inside = inside & (place >= 0) & (place < length)
+        flat = flat * length + place
+    n, c = x.shape[0], x.shape[1] // math.prod(s.length for s in slides)
+    size = math.prod(image)
+    index = np.where(inside, flat, size).reshape(-1, 1)
+    elements = transpose(reshape(x, [n * c, len(index)]), [1, 0])
+    zeros = expand(host(np.zeros((), x.dtype)), [size + 1, n * c])
+    sums = scatter_tuples(zeros, host(index), elements, "add")
+    return reshape(transpose(slices(sums, {0: Part(0, size)}), [1, 0]), [n, c, *image])
 
 
 def spread(value: Value, position: int, step: int, fill: Any = 0) -> Value:

@@ -14,7 +14,14 @@ from ...positional.movement import Part, concat, slices
 from ...positional.programs import backward
 from ...positional.reductions import reduce
 from ...positional.reshaping import reshape, unsqueeze
-from ...positional.sliding import Slide, convolve, first_largest, folded_windows, pooled
+from ...positional.sliding import (
+    Slide,
+    convolve,
+    first_largest,
+    folded_windows,
+    pooled,
+    summed_columns,
+)
 from ...positional.values import Value
 from .common import Builder, Rows, pairs
 
@@ -159,7 +166,18 @@ def _means(x: Value, k: int, count: int) -> Value:
     return concat(parts, k)
 
 
+def columns_to_images(
+    x: Value, size: Numbers, kernel: Numbers, dilation: Numbers, padding: Numbers, stride: Numbers
+) -> Value:
+    """Return images that are sums of blocks, the columns of ``x``."""
+    slides = _slides(2, kernel, stride, padding, dilation, False)
+    columns = x if len(x.shape) == 3 else unsqueeze(x, [0])
+    found = summed_columns(columns, [int(n) for n in size], list(slides.values()))
+    return found if columns is x else reshape(found, found.shape[1:])
+
+
 ROWS: Rows = {
+    "col2im": columns_to_images,
     "convolution": convolution,
     "convolution_backward": convolution_backward,
     "max_pool2d_with_indices": max_pool(2),

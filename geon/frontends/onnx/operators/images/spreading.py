@@ -10,8 +10,9 @@ from .....errors import ArgumentError
 from .....op_graph.axes.lengths import product
 from ....positional.elementwise import expand
 from ....positional.indexing import scatter_tuples
-from ....positional.movement import Part, pad, slices
-from ....positional.reshaping import reshape, transpose, unsqueeze
+from ....positional.movement import pad
+from ....positional.reshaping import reshape, unsqueeze
+from ....positional.sliding import Slide, summed_columns
 from ....positional.values import Size, Value, host, known_list
 from ...table import row
 
@@ -30,26 +31,14 @@ def columns_to_images(
     image = [int(n) for n in known_list(image_shape, "image_shape")]
     block = [int(n) for n in known_list(block_shape, "block_shape")]
     rank = len(image)
-    stride, dilation = list(strides or [1] * rank), list(dilations or [1] * rank)
     edge = list(pads or [0] * (2 * rank))
-    flat, inside = np.zeros((), np.int64), np.ones((), bool)
-    for k in range(rank):
-        reach = dilation[k] * (block[k] - 1) + 1
-        count = (image[k] + edge[k] + edge[k + rank] - reach) // stride[k] + 1
-        place = stride[k] * np.arange(count) + dilation[k] * np.arange(block[k])[:, None] - edge[k]
-        # Positions: those inside of a block, then the blocks.
-        shape = [1] * (2 * rank)
-        shape[k], shape[rank + k] = place.shape
-        place = place.reshape(shape)
-        inside = inside & (place >= 0) & (place < image[k])
-        flat = flat * image[k] + place
-    n, c = x.shape[0], x.shape[1] // int(np.prod(block))
-    size = int(np.prod(image))
-    index = np.where(inside, flat, size).reshape(-1, 1)
-    elements = transpose(reshape(x, [n * c, len(index)]), [1, 0])
-    zeros = expand(host(np.zeros((), x.dtype)), [size + 1, n * c])
-    sums = scatter_tuples(zeros, host(index), elements, "add")
-    return reshape(transpose(slices(sums, {0: Part(0, size)}), [1, 0]), [n, c, *image])
+    slides = [
+        Slide(n, s, d, (edge[k], edge[k + rank]))
+        for k, (n, s, d) in enumerate(
+            zip(block, strides or [1] * rank, dilations or [1] * rank, strict=True)
+        )
+    ]
+    return summed_columns(x, image, slides)
 
 
 def max_unpool(

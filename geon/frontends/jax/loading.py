@@ -17,8 +17,7 @@ from ...errors import ArgumentError, GeonError
 from ...op_graph.core.source_info import building
 from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import FLOATS
-from ..positional.errors import UnsupportedError
-from ..positional.imported_model import ImportedModel
+from ..positional.imported_model import ImportedModel, UnsupportedError
 from ..positional.naming import named_axes
 from ..positional.programs import conform, named_results
 from ..positional.values import (

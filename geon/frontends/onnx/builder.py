@@ -12,7 +12,7 @@ from onnx import AttributeProto
 
 from ...errors import GeonError
 from ...op_graph.core.source_info import building
-from ..positional.errors import UnsupportedError
+from ..positional.imported_model import UnsupportedError
 from ..positional.small_dtypes import SmallArray
 from ..positional.values import (
     HostArray,

@@ -2,7 +2,7 @@
 
 Importers of models (ONNX, ``torch.export``, jaxprs) share this package: it knows no file format.
 
-- ``imported_model``: ``ImportedModel``, which all importers return
+- ``imported_model``: ``ImportedModel``, which all importers return, and ``UnsupportedError``
 - ``values``: ``PositionalArray`` (a tensor with its axes in order), ``HostArray`` (an array that is
   known when the model is imported, whose elements may be length expressions), ``Weight`` (a
   variable of the model)
@@ -16,5 +16,7 @@ Importers of models (ONNX, ``torch.export``, jaxprs) share this package: it know
 - ``functions``: quotients, extremes, order and running combinations
 - ``sliding``: convolutions, pools and zeros between elements
 - ``regions``, ``control``: loops and branches
-- ``programs``, ``tables``, ``errors``: what importers of PyTorch and JAX share
+- ``sampling``: resampling and samples at coordinates; ``fourier``: Fourier transforms
+- ``making``: values of numbers and random bits; ``naming``: axes of inputs, lengths as text
+- ``programs``: casts, derivatives and tables of operators of importers
 """

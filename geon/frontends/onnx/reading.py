@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ def read(model: Any) -> Source:
         name, folder = os.path.basename(path), os.path.dirname(os.path.abspath(path))
         try:
             with open(path, "rb") as file:
-                data = file.read()
+                data = _mapped(file)
         except OSError as error:
             raise ModelError(f"the model {path} cannot be read: {error.strerror}") from None
         proto = _parsed(data, f"the file {path}")
@@ -68,7 +69,15 @@ def read(model: Any) -> Source:
     return source
 
 
-def _parsed(data: bytes, what: str) -> onnx.ModelProto:
+def _mapped(file: Any) -> Any:
+    """Return the bytes of a file, mapped into memory where that is possible."""
+    try:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError):  # no regular file, or an empty one
+        return file.read()
+
+
+def _parsed(data: Any, what: str) -> onnx.ModelProto:
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)

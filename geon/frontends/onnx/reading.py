@@ -51,12 +51,10 @@ def read(model: Any) -> Source:
         except OSError as error:
             raise ModelError(f"the model {path} cannot be read: {error.strerror}") from None
         proto = _parsed(data, f"the file {path}")
-    opsets: dict[str, int] = {}
-    for each in proto.opset_import:
-        opsets[_domain(each.domain)] = each.version
+    opsets = opsets_of(proto)
     source = Source(proto, name, folder, opsets)
     for function in proto.functions:
-        key = (_domain(function.domain), function.name, function.overload)
+        key = (domain_of(function), function.name, function.overload)
         if key in source.functions:
             raise ModelError(f"{name} has the function {function.name!r} twice")
         source.functions[key] = function
@@ -107,8 +105,14 @@ def _check_texts(proto: Message, what: str) -> None:
                     raise ModelError(f"{what} is damaged: {field_.full_name} is no text in UTF-8")
 
 
-def _domain(domain: str) -> str:
-    return "" if domain == "ai.onnx" else domain
+def domain_of(part: Any) -> str:
+    """Return the domain of a node, a function or an operator set; the standard one is empty."""
+    return "" if part.domain == "ai.onnx" else str(part.domain)
+
+
+def opsets_of(part: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
+    """Return the versions of the operator sets that a model or a function imports, by domain."""
+    return {domain_of(each): each.version for each in part.opset_import}
 
 
 def check_graph(graph: onnx.GraphProto, outer: set[str], what: str, depth: int = 0) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import geon
 
 from ....errors import DTypeError
-from ...positional.elementwise import elementwise, mapped
+from ...positional.elementwise import COMMON, elementwise, mapped
 from ...positional.fourier import several
 from ...positional.functions import remainder, truncated_divide
 from ...positional.programs import cast
@@ -103,15 +103,11 @@ def polygamma(order: Value, x: Value) -> Value:
 
 
 UNARY: dict[str, Callable[..., Any]] = {
-    "abs": geon.absolute, "acos": geon.acos, "acosh": geon.acosh, "asin": geon.asin,
-    "asinh": geon.asinh, "atan": geon.atan, "atanh": geon.atanh,
-    "ceil": geon.ceil, "cos": geon.cos, "cosh": geon.cosh, "digamma": geon.digamma,
-    "erf": geon.erf, "erf_inv": geon.erfinv, "erfc": geon.erfc, "exp": geon.exp,
-    "expm1": geon.expm1, "floor": geon.floor, "is_finite": geon.isfinite, "lgamma": geon.lgamma,
-    "log": geon.log, "log1p": geon.log1p, "logistic": geon.sigmoid, "neg": geon.negative,
-    "rsqrt": geon.rsqrt, "sign": geon.sign, "sin": geon.sin, "sinh": geon.sinh, "sqrt": geon.sqrt,
-    "square": geon.square, "stop_gradient": geon.stop_gradient, "tan": geon.tan, "tanh": geon.tanh,
-    "real": geon.real, "imag": geon.imag,
+    **COMMON, "abs": geon.absolute, "digamma": geon.digamma, "erf_inv": geon.erfinv,
+    "erfc": geon.erfc, "expm1": geon.expm1, "is_finite": geon.isfinite, "lgamma": geon.lgamma,
+    "log1p": geon.log1p, "logistic": geon.sigmoid, "neg": geon.negative, "rsqrt": geon.rsqrt,
+    "square": geon.square, "stop_gradient": geon.stop_gradient, "real": geon.real,
+    "imag": geon.imag,
     "cbrt": lambda t: geon.sign(t) * geon.power(geon.absolute(t), 1 / 3),
     "exp2": lambda t: geon.exp(t * math.log(2)),
 }  # fmt: skip

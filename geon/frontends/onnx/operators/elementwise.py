@@ -9,7 +9,7 @@ import numpy as np
 
 import geon
 
-from ...positional.elementwise import chain, elementwise, mapped
+from ...positional.elementwise import COMMON, chain, elementwise, mapped
 from ...positional.functions import remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.reshaping import unsqueeze
@@ -104,13 +104,9 @@ def equal(x: Value, y: Value, /) -> Value:
 
 
 UNARY: dict[str, Callable[..., Any]] = {
-    "Abs": geon.absolute, "Acos": geon.acos, "Acosh": geon.acosh, "Asin": geon.asin,
-    "Asinh": geon.asinh, "Atan": geon.atan, "Atanh": geon.atanh, "Ceil": geon.ceil,
-    "Cos": geon.cos, "Cosh": geon.cosh, "Erf": geon.erf, "Exp": geon.exp, "Floor": geon.floor,
-    "IsNaN": geon.isnan, "Log": geon.log, "Neg": geon.negative, "Not": geon.logical_not,
+    **{name.capitalize(): f for name, f in COMMON.items()},
+    "Abs": geon.absolute, "IsNaN": geon.isnan, "Neg": geon.negative, "Not": geon.logical_not,
     "BitwiseNot": geon.bitwise_not, "Reciprocal": geon.reciprocal, "Round": geon.round,
-    "Sign": geon.sign, "Sin": geon.sin, "Sinh": geon.sinh, "Sqrt": geon.sqrt, "Tan": geon.tan,
-    "Tanh": geon.tanh,
 }  # fmt: skip
 BINARY: dict[str, Callable[..., Any]] = {
     "Add": geon.add, "Sub": geon.subtract, "Mul": geon.multiply, "Div": truncated_divide,

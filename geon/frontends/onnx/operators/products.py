@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import geon
 
 from ....errors import ArgumentError, AxisError
-from ...positional.elementwise import chain, elementwise
-from ...positional.indexing import select
+from ...positional.elementwise import elementwise
+from ...positional.movement import with_axis
 from ...positional.products import contract, matmul
 from ...positional.reshaping import transpose
-from ...positional.values import Value, host
+from ...positional.values import Value, array, as_array
 from ..table import row
-
-MAX_DETERMINANT = 5  # rows; the products grow with 2 to the power of them
 
 
 def gemm(
@@ -73,28 +69,10 @@ def _labels(pattern: str, rank: int) -> list[str]:
 
 
 def determinant(x: Value, /) -> Value:
-    """Return the determinants of small matrices, by expansion along rows."""
-    size = x.shape[-1]
-    if size != x.shape[-2] or not isinstance(size, int) or size > MAX_DETERMINANT:
-        raise ArgumentError(
-            f"the determinant of {x}: geon has that of square matrices of {MAX_DETERMINANT} rows "
-            "at most"
-        )
-    minors: dict[tuple[int, ...], Value] = {(): host(1, x.dtype)}
-    for k in range(size):
-        line = select(x, len(x.shape) - 2, size - 1 - k)
-        entries = [select(line, len(line.shape) - 1, c) for c in range(size)]
-        wider: dict[tuple[int, ...], Value] = {}
-        for chosen in combinations(range(size), k + 1):
-            terms = [
-                elementwise(geon.multiply, entries[c], minors[chosen[:n] + chosen[n + 1 :]])
-                for n, c in enumerate(chosen)
-            ]
-            signed = [elementwise(geon.negative, t) if n % 2 else t for n, t in enumerate(terms)]
-            wider[chosen] = chain(geon.add, signed)
-        minors = wider
-    (result,) = minors.values()
-    return result
+    """Return the determinants of the matrices over the last two positions."""
+    given = with_axis(with_axis(as_array(x), len(x.shape) - 2), len(x.shape) - 1)
+    axes = [dim for dim in given.dims[-2:] if dim is not None]
+    return array(geon.linalg.det(given.tensor, axes), given.dims[:-2])
 
 
 ROWS = [

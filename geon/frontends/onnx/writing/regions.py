@@ -166,7 +166,7 @@ def _filled(e: Exporter, op: Op, found: list[OnnxValue], total: Expr) -> list[On
         still = e.integers([0] * len(order)), e.integers([0] * len(inner))
         behind = (total - e.expr(taken, INT64)).name
         pads = graph.node("Concat", [still[0], behind, still[1]], axis=0)
-        found[k] = OnnxValue(zero.run_mixed("Pad", [whole, pads, zero]).name, order)
+        found[k] = OnnxValue(whole.run("Pad", pads, zero).name, order)
     return found
 
 

@@ -16,7 +16,6 @@ from ...transformers.runtime.files import path_text
 from .errors import ModelError
 
 MAX_NESTED_GRAPHS = 50  # sub-graphs inside each other; also calls of functions
-NO_VERSION = 0
 
 
 @dataclass(frozen=True)

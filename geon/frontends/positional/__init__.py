@@ -13,10 +13,10 @@ Importers of models (ONNX, ``torch.export``, jaxprs) share this package: it know
 - ``indexing``: gather along a position
 - ``picking``: gather and scatter at index arrays along several positions
 - ``reductions``, ``products``: reductions over positions, matrix products with batch dimensions
-- ``functions``: quotients, extremes, order and running combinations
+- ``functions``: quotients, extremes, order, running combinations, normalisation and draws
 - ``sliding``: convolutions, pools and zeros between elements
 - ``regions``, ``control``: loops and branches
 - ``sampling``: resampling and samples at coordinates; ``fourier``: Fourier transforms
-- ``making``: values of numbers and random bits; ``naming``: axes of inputs, lengths as text
+- ``naming``: axes of inputs, lengths as text
 - ``programs``: casts, derivatives and tables of operators of importers
 """

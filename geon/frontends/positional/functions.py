@@ -1,4 +1,4 @@
-"""Functions of values that several programs name differently: quotients, extremes, order."""
+"""Functions that several programs name differently: quotients, extremes, order, norms, draws."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 
 import geon
 
+from .elementwise import elementwise
 from .indexing import gather_elements
 from .movement import with_axis
 from .picking import gather_at
 from .programs import cast
 from .reductions import along_axis, reduce
-from .values import Size, Value, array, as_array
+from .values import Size, Value, array, as_array, new_axis
 
 
 def truncated_divide(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
@@ -87,3 +88,34 @@ def bounds_of(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     if dtype.kind not in "iu":
         return -np.inf, np.inf
     return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
+def normalized(x: Value, positions: Sequence[int], eps: float) -> tuple[Value, ...]:
+    """Return ``x`` with the mean 0 and the variance 1 over positions, in float32 at least.
+
+    The mean, the reciprocal of the deviation and the variance follow.
+    """
+    given = cast(x, np.promote_types(x.dtype, np.float32))
+    mean = reduce(geon.mean, given, positions)
+    centred = elementwise(geon.subtract, given, mean)
+    variance = reduce(geon.mean, elementwise(geon.square, centred), positions)
+    scale = elementwise(lambda v: geon.rsqrt(v + eps), variance)
+    return elementwise(geon.multiply, centred, scale), mean, scale, variance
+
+
+def drawn(shape: Sequence[Size], dtype: Any, f: Callable[[list[geon.Axis], Any], Any]) -> Value:
+    """Return ``f(axes, dtype)``, a draw in a dtype of at least 32 bits, in the dtype given."""
+    axes: list[geon.Axis] = []
+    for k, length in enumerate(shape):
+        axes.append(new_axis(length, f"d_{k}", [axis.name for axis in axes]))
+    used = [axis for axis in axes if axis.expression != 1]
+    return cast(array(f(used, np.promote_types(dtype, np.float32)), axes), dtype)
+
+
+def dropout(x: Value, share: float, stream: geon.Random) -> tuple[Value, Value]:
+    """Return ``x`` with random elements 0 and the others scaled, and the mask of the others."""
+    given = as_array(x)
+    kept = stream.bernoulli(given.tensor.axes, p=1 - share, dtype="bool")
+    scale = 0.0 if share == 1 else 1 / (1 - share)
+    tensor = geon.cast(geon.where(kept, given.tensor * scale, 0), given.dtype)
+    return array(tensor, given.dims), array(kept, given.dims)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 import geon
 
 from ....errors import ArgumentError
-from ...positional import making
+from ...positional import functions
 from ...positional.elementwise import elementwise, expand
 from ...positional.programs import cast
-from ...positional.reductions import along, along_axis, reduce
+from ...positional.reductions import along_axis, reduce
 from ...positional.values import Value, host, known, position
 from ..node import NodeInfo
 from ..table import row
@@ -76,12 +74,7 @@ def instance_normalization(
 ) -> Value:
     """Return the channels of each example with the mean 0 and the variance 1, scaled and moved."""
     rank = len(x.shape)
-
-    def normalize(t: geon.Tensor, axes: Sequence[geon.Axis]) -> geon.Tensor:
-        centred = t - geon.mean(t, axes)
-        return centred * geon.rsqrt(geon.mean(geon.square(centred), axes) + epsilon)
-
-    normal = along(normalize, x, range(2, rank))
+    normal = cast(functions.normalized(x, range(2, rank), epsilon)[0], x.dtype)
     return elementwise(
         lambda t, s, b: t * s + b, normal, channels(scale, rank), channels(bias, rank)
     )
@@ -100,11 +93,8 @@ def layer_normalization(
 
     The mean and the reciprocal of the standard deviation follow.
     """
-    wide = cast(x, np.promote_types(x.dtype, np.float32))
     at = range(position(axis, len(x.shape)), len(x.shape))
-    mean = reduce(geon.mean, wide, at)
-    inverse = elementwise(lambda v: geon.rsqrt(v + epsilon), reduce(geon.variance, wide, at))
-    normal = elementwise(lambda t, m, r: (t - m) * r, wide, mean, inverse)
+    normal, mean, inverse, _ = functions.normalized(x, at, epsilon)
     result = elementwise(geon.multiply, cast(normal, x.dtype), scale)
     return (result if bias is None else elementwise(geon.add, result, bias), mean, inverse)
 
@@ -156,7 +146,7 @@ def dropout(
     if not active or share == 0:
         mask = expand(host(np.array(True)), x.shape)
         return (x, mask if node.version >= 10 else cast(mask, x.dtype))
-    return making.dropout(x, share, geon.Random(0 if seed is None else seed))
+    return functions.dropout(x, share, geon.Random(0 if seed is None else seed))
 
 
 ROWS = [

@@ -12,7 +12,7 @@ import geon
 
 from ....errors import AxisError
 from ...positional.elementwise import elementwise
-from ...positional.making import drawn
+from ...positional.functions import drawn
 from ...positional.programs import cast
 from ...positional.reductions import reduce
 from ...positional.reshaping import unsqueeze

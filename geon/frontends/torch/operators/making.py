@@ -9,9 +9,9 @@ import numpy as np
 import geon
 
 from ....op_graph.axes.lengths import Length, product
-from ...positional import making
+from ...positional import functions
 from ...positional.elementwise import elementwise, expand
-from ...positional.making import drawn
+from ...positional.functions import drawn
 from ...positional.picking import numbers
 from ...positional.programs import cast
 from ...positional.values import Size, Value, array, as_array, new_axis
@@ -53,7 +53,7 @@ def dropout(x: Value, p: float, train: bool | None = True) -> tuple[Value, Value
     """Return ``x`` with random elements 0 and the others scaled, and the mask of the others."""
     if train is False or p == 0:
         return as_array(x), filled(True, x.shape, "bool")
-    return making.dropout(x, p, geon.Random(STREAM_SEED))
+    return functions.dropout(x, p, geon.Random(STREAM_SEED))
 
 
 def full(shape: Any, number: Any = 0, *_: Any, dtype: Any = None, result: Any) -> Value:

@@ -32,7 +32,7 @@ from .schemas import (
     schema_of,
     typed_function_of,
 )
-from .table import UNREAD, OperatorRow, find_row
+from .table import OperatorRow, find_row
 from .tensors import array_of, dense_array, element_type_of
 
 # What operators raise for attributes and values that the standard excludes.
@@ -229,9 +229,9 @@ class Builder:
         keywords = {
             name: self._attribute(each, scope)
             for name, each in attributes.items()
-            if name not in UNREAD
+            if row.reads(name)
         }
-        if row.takes_node:
+        if "node" in row.parameters:
             keywords["node"] = NodeInfo(
                 node.name, node.op_type, version, tuple(node.output), scope.find
             )

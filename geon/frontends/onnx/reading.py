@@ -90,9 +90,9 @@ def _check_texts(proto: Message, what: str) -> None:
     while waiting:
         message = waiting.pop()
         if isinstance(message, onnx.TensorProto):  # ListFields would copy its elements
-            texts = message.name, message.doc_string
+            named = message.DESCRIPTOR.fields_by_name
+            fields = [(named[n], getattr(message, n)) for n in ("name", "doc_string")]
             waiting += message.external_data
-            fields = [(message.DESCRIPTOR.fields_by_name["name"], texts)]
         else:
             fields = message.ListFields()
         for field_, value in fields:

@@ -59,9 +59,14 @@ class OperatorRow:
     attributes: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
-    def takes_node(self) -> bool:
-        """True if ``build`` has the parameter ``node``."""
-        return "node" in inspect.signature(self.build).parameters
+    def parameters(self) -> frozenset[str]:
+        """The names of the parameters of ``build``."""
+        return frozenset(inspect.signature(self.build).parameters)
+
+    def reads(self, attribute: str) -> bool:
+        """Return False for an attribute of the standard that says nothing about the result."""
+        is_standard = self.domain in (STANDARD, ML)
+        return not is_standard or attribute not in UNREAD or attribute in self.parameters
 
     def holds(self, version: int) -> bool:
         """Return True if the row holds for the operator in this version of its domain."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,9 @@ def array_of(tensor: onnx.TensorProto, folder: str | None, what: str) -> np.ndar
                 f"{needed}"
             )
         if name not in BITS:
-            own = dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype
-            return np.frombuffer(data, own).astype(dtype, copy=False).reshape(tuple(tensor.dims))
+            flat = np.frombuffer(data, dtype)
+            flat = flat if sys.byteorder == "little" else flat.byteswap()
+            return flat.reshape(tuple(tensor.dims))
     else:
         found = len(getattr(tensor, FIELDS.get(name, "int32_data")))
         halves = {"complex64": 2 * count, "complex128": 2 * count}

@@ -109,21 +109,13 @@ class Weight:
 def weight(
     array: np.ndarray[Any, Any], name: str, variables: dict[str, Any], trainable: bool
 ) -> Weight:
-    """Return a weight that is added to ``variables`` where it becomes a variable.
-
-    The array is copied when a transformer initializes the variable, not before.
-    """
+    """Return a weight that is added to ``variables`` where it becomes a variable."""
 
     def make(axes: Sequence[geon.Axis]) -> geon.Tensor:
-        made = geon.Variable(
-            axes,
-            array.dtype,
-            initial_value=lambda _: array,
-            name=name or None,
-            trainable=trainable,
+        variables[name] = geon.Variable(
+            axes, array.dtype, initial_value=array, name=name or None, trainable=trainable
         )
-        variables[name] = made
-        return made
+        return variables[name]
 
     return Weight(array, name, make)
 

@@ -335,8 +335,11 @@ def _dtype_of(listed: list[Any], found: DType) -> DType:
 
 
 def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """Return ``array`` in ``dtype``; raise ``DTypeError`` for a value that it cannot hold."""
-    if array.dtype is dtype:
+    """Return ``array`` in ``dtype``; raise ``DTypeError`` for a value that it cannot hold.
+
+    It is a copy, unless the array lies in ``bytes``.
+    """
+    if array.dtype is dtype and _lies_in_bytes(array):
         return array
     if kind(dtype) == "i" and array.size:
         if array.dtype.kind not in "iub":

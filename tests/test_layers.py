@@ -88,6 +88,7 @@ ALLOWED = {
     # An exporter is a target: lowering rules make what its table has of what it lacks.
     "geon.frontends.onnx.writing": [
         "geon.errors",
+        "geon.frontends.onnx.tensors",  # the numbers of dtypes
         "geon.version",
         "geon.op_graph*",
         "geon.transformers.base",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import itertools
+import shutil
 import subprocess
 import sys
 
@@ -83,17 +84,25 @@ def data_of_fixed_lengths():
     return x, random.integers(-9, 9, 40).astype(np.int32), np.array(True)
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+def installed_compilers():
+    """The commands of the compilers that are installed, by name."""
+    found = {name: [name] for name in ("gcc", "clang") if shutil.which(name)}
+    if importlib.util.find_spec("ziglang") is not None:
+        found["zig"] = [sys.executable, "-m", "ziglang", "cc"]
+    return found
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "zig"])
 def test_fixed_lengths(tmp_path, monkeypatch, compiler):
     """Each compiler gives the bits that native code has with it."""
+    if compiler not in installed_compilers():
+        pytest.skip(f"{compiler} is not installed")
     command = ""
-    if compiler == "zig":
-        if importlib.util.find_spec("ziglang") is None:
-            pytest.skip("ziglang is not installed")
-        command = f"{sys.executable} -m ziglang cc"
+    if compiler != "gcc":
+        command = " ".join(installed_compilers()[compiler])
         monkeypatch.setenv("CC", command)
     with geon.make_transformer("native", threads=1) as transformer:
-        f = of_fixed_lengths(transformer, 3 if compiler == "gcc" else 5)
+        f = of_fixed_lengths(transformer, {"gcc": 3, "clang": 7, "zig": 5}[compiler])
         data = data_of_fixed_lengths()
         expected = outcome(f, data)
         f.write_c(tmp_path, name="fixed")
@@ -256,14 +265,11 @@ def test_loops(transformer, tmp_path, capfd):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(list(programs()))))
 def test_no_compiler_warns(transformer, tmp_path, number):
-    """Products, windows, sorts, loops, scatters, draws, halves: gcc and clang accept their C."""
+    """Products, windows, sorts, loops, scatters, draws, halves: all compilers accept their C."""
     _, results, placeholders = list(programs())[number]
     transformer.computation(results, *placeholders).write_c(tmp_path, threads=2)
     sources = sorted(path.name for path in tmp_path.glob("*.c"))
-    compilers = [["gcc"]]
-    if importlib.util.find_spec("ziglang") is not None:
-        compilers.append([sys.executable, "-m", "ziglang", "cc"])
-    for command in compilers:
+    for command in installed_compilers().values():
         flags = ["-std=gnu11", "-march=native", "-fopenmp-simd", *WARNINGS, "-O0", "-c"]
         ran = subprocess.run(
             [*command, *flags, *sources], cwd=tmp_path, capture_output=True, text=True

@@ -9,7 +9,7 @@ except ImportError as error:
         "geon.frontends.jax needs the package jax; install it with: pip install jax"
     ) from error
 
-from ..positional.errors import UnsupportedError
+from ..positional.imported_model import UnsupportedError
 from .functions import function
 from .loading import load
 

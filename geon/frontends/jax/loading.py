@@ -17,11 +17,19 @@ from ...errors import ArgumentError, GeonError
 from ...op_graph.core.source_info import building
 from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import FLOATS
-from ..positional.errors import UnsupportedError
-from ..positional.imported_model import ImportedModel
+from ..positional.imported_model import ImportedModel, UnsupportedError
+from ..positional.naming import named_axes
 from ..positional.programs import conform, named_results
-from ..positional.values import HostArray, PositionalArray, Weight, full_tensor, host, input_array
-from .naming import input_axes, length_of, path_name, with_lengths
+from ..positional.values import (
+    HostArray,
+    PositionalArray,
+    Weight,
+    full_tensor,
+    host,
+    input_array,
+    weight,
+)
+from .naming import length_of, path_name, with_lengths
 from .operators.indexing import READS
 from .operators.movement import MOVEMENT
 from .operators.random import Keys
@@ -175,21 +183,22 @@ class _Loading:
             )
         start: list[Any] = []
         for variable, each, value in zip(closed.jaxpr.invars, names, values, strict=True):
+            lengths = [length_of(n) for n in variable.aval.shape]
             if value is not None:
-                start.append(self._stored(value, each, value.dtype.name in FLOATS))
+                start.append(weight(value, each, self.variables, value.dtype.name in FLOATS))
             elif jax.dtypes.issubdtype(variable.aval.dtype, jax.dtypes.extended):
-                made = input_axes(each, (*variable.aval.shape, 2), None)
+                made = named_axes(each, (*lengths, 2), None)
                 words = input_array(self._input(each, made, "uint32"))
                 start.append(primitive_table()["random_wrap"].build(words, impl="fry"))
             else:
-                made = input_axes(each, variable.aval.shape, axes.get(each))
+                made = named_axes(each, lengths, axes.get(each))
                 start.append(input_array(self._input(each, made, variable.aval.dtype)))
         constants: list[Any] = []
         for k, value in enumerate(closed.consts):
             array = np.asarray(value)
             is_small = array.size <= MAX_HOST_ELEMENTS
-            stored = host(array) if is_small else self._stored(array, f"constant_{k}", False)
-            constants.append(stored)
+            large = weight(array, f"constant_{k}", self.variables, False)
+            constants.append(host(array) if is_small else large)
         found = self.build(closed.jaxpr, constants, start, True)
         self.results = [full_tensor(_plain(value)) for value in found]
         order = [each for each in (*names, *self.variables) if each in self.variables]
@@ -198,15 +207,6 @@ class _Loading:
     def _input(self, name: str, axes: list[geon.Axis], dtype: Any) -> Leaf:
         self.inputs[name] = geon.placeholder(axes, dtype, name=name)
         return self.inputs[name]
-
-    def _stored(self, value: np.ndarray[Any, Any], name: str, trainable: bool) -> Weight:
-        def make(axes: Sequence[geon.Axis]) -> geon.Tensor:
-            self.variables[name] = geon.Variable(
-                axes, value.dtype, initial_value=value, name=name, trainable=trainable
-            )
-            return self.variables[name]
-
-        return Weight(value, name, make)
 
     def build(
         self, jaxpr: Jaxpr, constants: Sequence[Any], given: Sequence[Any], is_outer: bool = False

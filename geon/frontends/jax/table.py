@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..positional.tables import TableRow, table_of
+from ..positional.programs import TableRow, table_of
 
 FAMILIES = (
     "elementwise", "movement", "indexing", "reductions", "products", "control", "random",

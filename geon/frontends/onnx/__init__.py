@@ -21,8 +21,7 @@ except ImportError as error:
         "geon.frontends.onnx needs the package onnx; install it with: pip install onnx"
     ) from error
 
-from ..positional.errors import UnsupportedError
-from ..positional.imported_model import ImportedModel
+from ..positional.imported_model import ImportedModel, UnsupportedError
 from ..positional.values import UnknownValueError
 from .errors import ModelError
 from .model import load

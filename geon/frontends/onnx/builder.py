@@ -12,7 +12,7 @@ from onnx import AttributeProto
 
 from ...errors import GeonError
 from ...op_graph.core.source_info import building
-from ..positional.errors import UnsupportedError
+from ..positional.imported_model import UnsupportedError
 from ..positional.small_dtypes import SmallArray
 from ..positional.values import (
     HostArray,
@@ -24,7 +24,7 @@ from ..positional.values import (
 )
 from .errors import ModelError
 from .node import NodeInfo
-from .reading import MAX_NESTED_GRAPHS, Source, describe, graphs_in
+from .reading import MAX_NESTED_GRAPHS, Source, describe, domain_of, graphs_in, opsets_of
 from .schemas import (
     checked_attributes,
     function_of,
@@ -171,7 +171,7 @@ class Builder:
                     ) from error
 
     def _node(self, node: onnx.NodeProto, scope: Scope) -> None:
-        domain = "" if node.domain == "ai.onnx" else node.domain
+        domain = domain_of(node)
         inputs = [scope.find(name) if name else None for name in node.input]
         key = (domain, node.op_type, node.overload)
         if key in self.source.functions:
@@ -226,8 +226,12 @@ class Builder:
         attributes: Mapping[str, AttributeProto],
         scope: Scope,
     ) -> Sequence[Any]:
-        keywords = {name: self._attribute(each, scope) for name, each in attributes.items()}
-        if row.takes_node:
+        keywords = {
+            name: self._attribute(each, scope)
+            for name, each in attributes.items()
+            if row.reads(name)
+        }
+        if "node" in row.parameters:
             keywords["node"] = NodeInfo(
                 node.name, node.op_type, version, tuple(node.output), scope.find
             )
@@ -237,7 +241,7 @@ class Builder:
 
     def _missing(self, node: onnx.NodeProto, scope: Scope) -> str:
         """Return the reason of an error if a node lacks an input that its operator needs."""
-        domain = "" if node.domain == "ai.onnx" else node.domain
+        domain = domain_of(node)
         schema = schema_of(domain, node.op_type, scope.opsets.get(domain, 0))
         for number, needed in enumerate(schema.inputs if schema is not None else ()):
             given = number < len(node.input) and node.input[number]
@@ -299,13 +303,17 @@ class Builder:
                 f"the function {function.name!r} has {len(function.input)} inputs and gets "
                 f"{len(inputs)}"
             )
-        opsets = {
-            "" if e.domain == "ai.onnx" else e.domain: e.version for e in function.opset_import
-        }
         given = [*inputs, *[None] * (len(function.input) - len(inputs))]
         values = dict(zip(function.input, given, strict=True))
         calls = (*scope.calls, own)
-        inner = Scope(values, {**scope.opsets, **opsets}, None, attributes, scope.depth + 1, calls)
+        inner = Scope(
+            values,
+            {**scope.opsets, **opsets_of(function)},
+            None,
+            attributes,
+            scope.depth + 1,
+            calls,
+        )
         self.nodes(function.node, inner)
         # A body for these inputs may lack outputs that the node does not name.
         pairs = zip(node.output, function.output, strict=False)
@@ -386,7 +394,7 @@ def check_operators(source: Source) -> None:
         nodes, opsets = waiting.pop()
         for node in nodes:
             waiting += [(graph.node, opsets) for graph in graphs_in(node)]
-            domain = "" if node.domain == "ai.onnx" else node.domain
+            domain = domain_of(node)
             key = (domain, node.op_type, node.overload)
             version = opsets.get(domain, 0)
             function = source.functions.get(key)
@@ -399,11 +407,7 @@ def check_operators(source: Source) -> None:
                 function = function_of(schema, version)
             if function is not None and (*key, version) not in seen:
                 seen.add((*key, version))
-                own = {
-                    "" if e.domain == "ai.onnx" else e.domain: e.version
-                    for e in function.opset_import
-                }
-                waiting.append((function.node, {**opsets, **own}))
+                waiting.append((function.node, {**opsets, **opsets_of(function)}))
     if missing:
         listed = ", ".join([f"{name}: {count}" for name, count in sorted(missing.items())])
         raise UnsupportedError(

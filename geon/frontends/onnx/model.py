@@ -18,11 +18,20 @@ from ...op_graph.values.dtypes import DTYPES, FLOATS
 from ...op_graph.values.tree import is_mapping
 from ..positional.imported_model import ImportedModel
 from ..positional.small_dtypes import FORMATS, SmallArray, held_dtype, is_small, wide
-from ..positional.values import HostArray, PositionalArray, Weight, full_tensor, host, input_array
+from ..positional.values import (
+    HostArray,
+    PositionalArray,
+    Weight,
+    full_tensor,
+    host,
+    input_array,
+    weight,
+)
 from .builder import Builder, Scope, check_operators
 from .errors import ModelError
 from .naming import inferred_names, input_axes, stated_names
 from .reading import Source, read
+from .stacks import PartialStack
 from .tensors import dtype_of
 
 MAX_LISTED = 8  # names in an error
@@ -165,20 +174,14 @@ class _Loading:
         if value.dtype.name not in DTYPES or not (is_float or value.size > MAX_HOST_ELEMENTS):
             return host(value)
         trainable = is_float and not any(fnmatch.fnmatchcase(name, p) for p in self._frozen)
-
-        def make(axes: Sequence[geon.Axis]) -> geon.Tensor:
-            variable = geon.Variable(
-                axes, value.dtype, initial_value=value, name=name or None, trainable=trainable
-            )
-            self.variables[name] = variable
-            return variable
-
-        return Weight(value, name, make)
+        return weight(value, name, self.variables, trainable)
 
     def _output(self, info: onnx.ValueInfoProto, result: Any) -> None:
         if isinstance(result, HostArray) and result.dtype.name not in (*DTYPES, *FORMATS):
             self.texts[info.name] = result.array
             return
+        if isinstance(result, PartialStack):
+            raise ModelError(f"the output {info.name!r} of {self.name}: {result.refused('it')}")
         if isinstance(result, (list, tuple)):
             self.outputs[info.name] = [full_tensor(wide(each)) for each in result]
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ import geon
 
 from ...errors import ArgumentError
 from ...op_graph.axes.lengths import Length
+from ..positional.naming import parsed_length
 from ..positional.values import Size, fresh
 from .errors import ModelError
 
@@ -113,7 +113,8 @@ def _axis(
             raise ModelError(f"dimension {base!r} has the length {dim.dim_value}")
         size = dim.dim_value
     elif parameter:
-        size = parsed_length(parameter)
+        stated = parsed_length(parameter)
+        size = Length.of(parameter) if stated is None else stated
     if isinstance(given, geon.Axis):
         if size is None or not isinstance(size, int):
             return given
@@ -122,34 +123,3 @@ def _axis(
     if size is None or (given and not isinstance(size, int)):
         size = Length.of(name)
     return geon.Axis(fresh(name, taken), size)
-
-
-_OPERATORS = {
-    ast.Add: lambda x, y: x + y,
-    ast.Sub: lambda x, y: x - y,
-    ast.Mult: lambda x, y: x * y,
-    ast.FloorDiv: lambda x, y: x // y,
-    ast.Mod: lambda x, y: x % y,
-}
-MAX_EXPRESSION_CHARACTERS = 200  # of a ``dim_param`` that is read as an expression
-
-
-def parsed_length(text: str) -> Size:
-    """Return the length of a ``dim_param``: an expression such as ``past + 1``, or a name."""
-    try:
-        tree = ast.parse(text, mode="eval") if len(text) <= MAX_EXPRESSION_CHARACTERS else None
-        found = None if tree is None else _evaluated(tree.body)
-    except (SyntaxError, ValueError, ZeroDivisionError, MemoryError, RecursionError):
-        found = None
-    return Length.of(text) if found is None else found
-
-
-def _evaluated(node: ast.AST) -> Any:
-    if isinstance(node, ast.Name):
-        return Length.of(node.id)
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        left, right = _evaluated(node.left), _evaluated(node.right)
-        return None if left is None or right is None else _OPERATORS[type(node.op)](left, right)
-    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,6 @@ from ...transformers.runtime.files import path_text
 from .errors import ModelError
 
 MAX_NESTED_GRAPHS = 50  # sub-graphs inside each other; also calls of functions
-NO_VERSION = 0
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,14 @@ def read(model: Any) -> Source:
         name, folder = os.path.basename(path), os.path.dirname(os.path.abspath(path))
         try:
             with open(path, "rb") as file:
-                data = file.read()
+                data = _mapped(file)
         except OSError as error:
             raise ModelError(f"the model {path} cannot be read: {error.strerror}") from None
         proto = _parsed(data, f"the file {path}")
-    opsets: dict[str, int] = {}
-    for each in proto.opset_import:
-        opsets[_domain(each.domain)] = each.version
+    opsets = opsets_of(proto)
     source = Source(proto, name, folder, opsets)
     for function in proto.functions:
-        key = (_domain(function.domain), function.name, function.overload)
+        key = (domain_of(function), function.name, function.overload)
         if key in source.functions:
             raise ModelError(f"{name} has the function {function.name!r} twice")
         source.functions[key] = function
@@ -68,7 +66,15 @@ def read(model: Any) -> Source:
     return source
 
 
-def _parsed(data: bytes, what: str) -> onnx.ModelProto:
+def _mapped(file: Any) -> Any:
+    """Return the bytes of a file, mapped into memory where that is possible."""
+    try:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError):  # no regular file, or an empty one
+        return file.read()
+
+
+def _parsed(data: Any, what: str) -> onnx.ModelProto:
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
@@ -82,7 +88,14 @@ def _check_texts(proto: Message, what: str) -> None:
     """Raise ``ModelError`` for a name that is not in UTF-8, which protobuf returns as bytes."""
     waiting = [proto]
     while waiting:
-        for field_, value in waiting.pop().ListFields():
+        message = waiting.pop()
+        if isinstance(message, onnx.TensorProto):  # ListFields would copy its elements
+            named = message.DESCRIPTOR.fields_by_name
+            fields = [(named[n], getattr(message, n)) for n in ("name", "doc_string")]
+            waiting += message.external_data
+        else:
+            fields = message.ListFields()
+        for field_, value in fields:
             if field_.type == FieldDescriptor.TYPE_MESSAGE:
                 waiting += [value] if isinstance(value, Message) else value
             elif field_.type == FieldDescriptor.TYPE_STRING:
@@ -91,8 +104,14 @@ def _check_texts(proto: Message, what: str) -> None:
                     raise ModelError(f"{what} is damaged: {field_.full_name} is no text in UTF-8")
 
 
-def _domain(domain: str) -> str:
-    return "" if domain == "ai.onnx" else domain
+def domain_of(part: Any) -> str:
+    """Return the domain of a node, a function or an operator set; the standard one is empty."""
+    return "" if part.domain == "ai.onnx" else str(part.domain)
+
+
+def opsets_of(part: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
+    """Return the versions of the operator sets that a model or a function imports, by domain."""
+    return {domain_of(each): each.version for each in part.opset_import}
 
 
 def check_graph(graph: onnx.GraphProto, outer: set[str], what: str, depth: int = 0) -> None:

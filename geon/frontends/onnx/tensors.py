@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,17 @@ def array_of(tensor: onnx.TensorProto, folder: str | None, what: str) -> np.ndar
         return _external(tensor, dtype, folder, what)
     name = onnx.TensorProto.DataType.Name(tensor.data_type).lower()
     if tensor.HasField("raw_data") and dtype.kind != "O":  # texts have a field of their own
-        needed = _bytes(name, dtype, count)
-        if len(tensor.raw_data) != needed:
+        data = tensor.raw_data  # a copy
+        needed = -(-count * BITS[name] // 8) if name in BITS else count * dtype.itemsize
+        if len(data) != needed:
             raise ModelError(
-                f"{what} has {len(tensor.raw_data)} bytes, and its shape {list(tensor.dims)} of "
-                f"{name} needs {needed}"
+                f"{what} has {len(data)} bytes, and its shape {list(tensor.dims)} of {name} needs "
+                f"{needed}"
             )
+        if name not in BITS:
+            flat = np.frombuffer(data, dtype)
+            flat = flat if sys.byteorder == "little" else flat.byteswap()
+            return flat.reshape(tuple(tensor.dims))
     else:
         found = len(getattr(tensor, FIELDS.get(name, "int32_data")))
         halves = {"complex64": 2 * count, "complex128": 2 * count}
@@ -76,10 +82,6 @@ def array_of(tensor: onnx.TensorProto, folder: str | None, what: str) -> np.ndar
         texts = [t.decode(errors="replace") if isinstance(t, bytes) else t for t in array.flat]
         array = np.array(texts, object).reshape(array.shape)
     return array
-
-
-def _bytes(name: str, dtype: np.dtype[Any], count: int) -> int:
-    return -(-count * BITS[name] // 8) if name in BITS else count * dtype.itemsize
 
 
 def _external(

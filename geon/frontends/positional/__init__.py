@@ -2,7 +2,7 @@
 
 Importers of models (ONNX, ``torch.export``, jaxprs) share this package: it knows no file format.
 
-- ``imported_model``: ``ImportedModel``, which all importers return
+- ``imported_model``: ``ImportedModel``, which all importers return, and ``UnsupportedError``
 - ``values``: ``PositionalArray`` (a tensor with its axes in order), ``HostArray`` (an array that is
   known when the model is imported, whose elements may be length expressions), ``Weight`` (a
   variable of the model)
@@ -13,9 +13,11 @@ Importers of models (ONNX, ``torch.export``, jaxprs) share this package: it know
 - ``indexing``: gather along a position
 - ``picking``: gather and scatter at index arrays along several positions
 - ``reductions``, ``products``: reductions over positions, matrix products with batch dimensions
-- ``functions``: quotients, extremes, order and running combinations
+- ``functions``: quotients, extremes, order, running combinations, normalisation and draws
 - ``networks``: layers, losses and boxes, in layouts of images
 - ``sliding``: convolutions, pools and zeros between elements
 - ``regions``, ``control``: loops and branches
-- ``programs``, ``tables``, ``errors``: what importers of PyTorch and JAX share
+- ``sampling``: resampling and samples at coordinates; ``fourier``: Fourier transforms
+- ``naming``: axes of inputs, lengths as text
+- ``programs``: casts, derivatives and tables of operators of importers
 """

@@ -10,9 +10,14 @@ from .elementwise import expand
 from .movement import flip
 from .programs import cast
 from .regions import Sliced, fitted, ordered, scan
-from .values import HostArray, PositionalArray, Size, Value, array, as_array
+from .values import HostArray, PositionalArray, Size, Value, Weight, array, as_array
 
 Values = Sequence[Value]
+
+
+def outside(values: Values) -> list[Value]:
+    """Return values with variables made here, before a region encloses them."""
+    return [as_array(value) if isinstance(value, Weight) else value for value in values]
 
 
 def scan_rows(

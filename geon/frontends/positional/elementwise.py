@@ -13,6 +13,14 @@ from ...op_graph.axes.lengths import may_equal
 from .folding import fold
 from .values import Dim, PositionalArray, Size, Value, array, as_array, fresh, new_axis, renamed
 
+# Functions of one tensor that PyTorch, JAX and ONNX (with a capital letter) call as geon does.
+COMMON: dict[str, Callable[..., Any]] = {
+    name: getattr(geon, name)
+    for name in """
+        acos acosh asin asinh atan atanh ceil cos cosh erf exp floor log sign sin sinh sqrt tan tanh
+    """.split()
+}
+
 
 def elementwise(f: Callable[..., Any], *values: Value) -> Value:
     """Return ``f`` of the elements of operands that are broadcast by position.
@@ -26,6 +34,11 @@ def elementwise(f: Callable[..., Any], *values: Value) -> Value:
     arrays = aligned(values)
     tensors = connected([value.tensor for value in arrays])
     return array(f(*tensors), dims_of(arrays))
+
+
+def mapped(f: Callable[..., Any]) -> Callable[..., Value]:
+    """Return the function of operands that is ``f`` of their elements."""
+    return lambda *operands: elementwise(f, *operands)
 
 
 def aligned(values: Sequence[Value]) -> list[PositionalArray]:

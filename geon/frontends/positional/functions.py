@@ -1,4 +1,4 @@
-"""Functions of values that several programs name differently: quotients, extremes, order."""
+"""Functions that several programs name differently: quotients, extremes, order, norms, draws."""
 
 from __future__ import annotations
 
@@ -9,27 +9,33 @@ import numpy as np
 
 import geon
 
+from .elementwise import elementwise
+from .indexing import gather_elements
 from .movement import with_axis
 from .picking import gather_at
 from .programs import cast
-from .reductions import reduce
-from .values import Value, array, as_array
+from .reductions import along_axis, reduce
+from .values import Size, Value, array, as_array, new_axis
 
 
 def truncated_divide(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
-    """Return the quotient without its fraction."""
+    """Return the quotient, of integers without its fraction."""
     if x.dtype.kind not in "iu":
-        return geon.trunc(x / y)
+        return geon.divide(x, y)
     quotient = geon.floordivide(x, y)
+    if x.dtype.kind == "u":
+        return quotient
     inexact = geon.not_equal(quotient * y, x)
-    rounded = geon.logical_and(inexact, geon.not_equal(x < 0, y < 0))
+    rounded = geon.logical_and(inexact, geon.not_equal(geon.less(x, 0), geon.less(y, 0)))
     return geon.where(rounded, quotient + 1, quotient)
 
 
 def remainder(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
     """Return the remainder of the truncated quotient, with the sign of ``x``."""
+    if x.dtype.kind == "u":
+        return geon.mod(x, y)
     rest = geon.mod(geon.absolute(x), geon.absolute(y))
-    return geon.where(x < 0, -rest, rest)
+    return geon.where(geon.less(x, 0), -rest, rest)
 
 
 def extreme(f: Callable[..., Any], x: Value, positions: Sequence[int], keep: bool) -> Value:
@@ -46,8 +52,23 @@ def argument(f: Callable[..., Any], x: Value, position: int, keep: bool) -> Valu
 
 def order_along(x: Value, position: int) -> Value:
     """Return the indices that sort along a position; stable."""
-    given = with_axis(as_array(cast(x, "uint8") if x.dtype.kind == "b" else x), position)
-    return array(geon.argsort(given.tensor, given.dims[position]), given.dims)
+    return along_axis(geon.argsort, cast(x, "uint8") if x.dtype.kind == "b" else x, position)
+
+
+def top_k(x: Value, k: Size, position: int, largest: bool = True) -> tuple[Value, Value]:
+    """Return the ``k`` largest or smallest elements along a position, in order, and their indices.
+
+    ``k`` may be an open length.
+    """
+    given = with_axis(as_array(x), position)
+    line = given.dims[position]
+    assert line is not None  # with_axis gave it one
+    if isinstance(k, int):
+        values, indices = geon.top_k(given.tensor, k, line, largest=largest)
+        return array(values, given.dims), array(indices, given.dims)
+    order = geon.argsort(given.tensor, line, descending=largest)
+    numbers = array(order[{line: slice(0, k)}], given.dims)
+    return gather_elements(x, numbers, position), numbers
 
 
 def take_along(x: Value, index: Value, position: int) -> Value:
@@ -59,8 +80,7 @@ def take_along(x: Value, index: Value, position: int) -> Value:
 
 def running(f: Callable[..., Any], x: Value, position: int, **options: Any) -> Value:
     """Return ``f(tensor, axis)`` along a position, such as ``geon.cumsum``."""
-    given = with_axis(as_array(x), position)
-    return array(f(given.tensor, given.dims[position], **options), given.dims)
+    return along_axis(lambda t, axis: f(t, axis, **options), x, position)
 
 
 def bounds_of(dtype: np.dtype[Any]) -> tuple[Any, Any]:
@@ -68,3 +88,34 @@ def bounds_of(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     if dtype.kind not in "iu":
         return -np.inf, np.inf
     return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
+def normalized(x: Value, positions: Sequence[int], eps: float) -> tuple[Value, ...]:
+    """Return ``x`` with the mean 0 and the variance 1 over positions, in float32 at least.
+
+    The mean, the reciprocal of the deviation and the variance follow.
+    """
+    given = cast(x, np.promote_types(x.dtype, np.float32))
+    mean = reduce(geon.mean, given, positions)
+    centred = elementwise(geon.subtract, given, mean)
+    variance = reduce(geon.mean, elementwise(geon.square, centred), positions)
+    scale = elementwise(lambda v: geon.rsqrt(v + eps), variance)
+    return elementwise(geon.multiply, centred, scale), mean, scale, variance
+
+
+def drawn(shape: Sequence[Size], dtype: Any, f: Callable[[list[geon.Axis], Any], Any]) -> Value:
+    """Return ``f(axes, dtype)``, a draw in a dtype of at least 32 bits, in the dtype given."""
+    axes: list[geon.Axis] = []
+    for k, length in enumerate(shape):
+        axes.append(new_axis(length, f"d_{k}", [axis.name for axis in axes]))
+    used = [axis for axis in axes if axis.expression != 1]
+    return cast(array(f(used, np.promote_types(dtype, np.float32)), axes), dtype)
+
+
+def dropout(x: Value, share: float, stream: geon.Random) -> tuple[Value, Value]:
+    """Return ``x`` with random elements 0 and the others scaled, and the mask of the others."""
+    given = as_array(x)
+    kept = stream.bernoulli(given.tensor.axes, p=1 - share, dtype="bool")
+    scale = 0.0 if share == 1 else 1 / (1 - share)
+    tensor = geon.cast(geon.where(kept, given.tensor * scale, 0), given.dtype)
+    return array(tensor, given.dims), array(kept, given.dims)

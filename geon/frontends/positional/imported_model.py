@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import ArgumentError
+from ...errors import ArgumentError, GeonError
 from ...op_graph.op_graph import Leaf
 from ...transformers.base import Transformer, make_transformer
+
+
+class UnsupportedError(GeonError, NotImplementedError):
+    """Operators of a model that geon does not have; ``names`` maps them to how often they occur."""
+
+    def __init__(self, message: str, names: dict[str, int]) -> None:
+        super().__init__(message)
+        self.names = names
 
 
 @dataclass(frozen=True, eq=False)

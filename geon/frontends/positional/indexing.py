@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 import geon
 
 from ...errors import AxisError, IndexRangeError
-from ...op_graph.axes.lengths import product
-from .elementwise import elementwise
 from .movement import Part, slices, with_axis
-from .reshaping import reshape
+from .picking import gather_at, scatter_at
 from .values import (
     Dim,
     HostArray,
     PositionalArray,
-    Size,
     Value,
     array,
     as_array,
@@ -141,58 +138,22 @@ def scatter_elements(
     return array(geon.update(whole.tensor, changed, corner) if corner else changed, whole.dims)
 
 
-def flat_index(index: Value, lengths: Sequence[Size]) -> Value:
-    """Return the row-major numbers of tuples of indices, which are the last position.
-
-    Negative indices count from the end.
-    """
-    flat: Value = host(0, index.dtype)
-    for k, length in enumerate(lengths):
-        one = select(index, len(index.shape) - 1, k)
-        size = host(length, "int64")
-        one = elementwise(lambda i, n: geon.where(i < 0, i + n, i), one, size)
-        flat = elementwise(lambda f, i, n: f * n + i, flat, one, size)
-    return flat
-
-
-def _merged(value: Value, first: int, count: int) -> PositionalArray:
-    """Merge ``count`` positions from ``first`` on, into one with an axis."""
-    lengths = value.shape
-    whole = product(lengths[first : first + count])
-    merged = reshape(value, [*lengths[:first], whole, *lengths[first + count :]])
-    return with_axis(as_array(merged), first)
-
-
 def gather_tuples(value: Value, index: Value, batch: int = 0) -> Value:
     """Return the elements of ``value`` at tuples of indices, which are the last position.
 
     They select along the positions after ``batch`` ones that both share.
     """
-    count = _tuple_length(index)
-    merged = _merged(value, batch, count)
-    flat = flat_index(index, value.shape[batch : batch + count])
-    at = matched(as_array(flat), merged, range(batch))
-    dim = merged.dims[batch]
-    assert dim is not None
-    result = geon.gather(merged.tensor, at.tensor, dim.name)
-    return array(result, [*at.dims, *merged.dims[batch + 1 :]])
+    return gather_at(value, _tuples(index, batch), {k: k for k in range(batch)})
 
 
 def scatter_tuples(value: Value, index: Value, updates: Value, mode: str = "set") -> Value:
     """Return ``value`` with updates at the places that ``gather_tuples`` reads."""
-    count = _tuple_length(index)
-    merged = _merged(value, 0, count)
-    at = matched(as_array(flat_index(index, value.shape[:count])), merged, ())
-    dim = merged.dims[0]
-    assert dim is not None
-    like = PositionalArray(merged.tensor, (*at.dims, *merged.dims[1:]))
-    new = matched(as_array(updates), like, range(len(like.dims)))
-    result = geon.scatter(merged.tensor, at.tensor, new.tensor, dim.name, mode=mode)
-    return reshape(array(result, merged.dims), value.shape)
+    return scatter_at(value, _tuples(index, 0), updates, mode)
 
 
-def _tuple_length(index: Value) -> int:
+def _tuples(index: Value, first: int) -> dict[int, Value]:
+    """Return the index along each position from ``first`` on."""
     length = index.shape[-1]
     if not isinstance(length, int):
         raise AxisError(f"tuples of indices {index} need a known length; it is {length}")
-    return length
+    return {first + k: select(index, len(index.shape) - 1, k) for k in range(length)}

@@ -1,8 +1,11 @@
-"""Functions that builders of positional programs share: casts, declared results, derivatives."""
+"""What builders of positional programs share: casts, declared results, derivatives, tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -73,3 +76,27 @@ def named_results(whole: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"output_{number}", value) for number, value in enumerate(whole))
     else:
         yield "output", whole
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """An operator: ``build`` returns its result, or a tuple of them, for operands and options.
+
+    ``takes`` are the keyword parameters that ``build`` names.
+    """
+
+    name: str
+    build: Callable[..., Any]
+    takes: frozenset[str]
+
+
+def table_of(package: str, families: Iterable[str]) -> dict[str, TableRow]:
+    """Return the rows by name of modules of a package; each has ``ROWS``, functions by name."""
+    table: dict[str, TableRow] = {}
+    for family in families:
+        rows: Mapping[str, Callable[..., Any]] = import_module(f"{package}.{family}").ROWS
+        for name, build in rows.items():
+            parameters = inspect.signature(build).parameters.values()
+            takes = frozenset([p.name for p in parameters if p.kind is p.KEYWORD_ONLY])
+            table[name] = TableRow(name, build, takes)
+    return table

@@ -99,10 +99,13 @@ def scan(
 
     parts = ([value.tensor for value in sliced], geon.iota(axis))
     last, stacks = geon.scan(build, [value.tensor for value in begun], parts, over=axis)
-    results: list[PositionalArray] = []
-    for stack, value in zip(stacks, shapes, strict=True):
-        names = [None if dim is None else dim.name for dim in value.dims]
-        own = fresh(outer.name, [name for name in names if name is not None])
-        results.append(array(stack.rename({STEPS: own}), [own, *names]))
+    results = [stacked_rows(t, row, outer.name) for t, row in zip(stacks, shapes, strict=True)]
     held = [array(t, given.dims) for t, given in zip(last, begun, strict=True)]
     return list(held), results
+
+
+def stacked_rows(stack: geon.Tensor, row: PositionalArray, base: str) -> PositionalArray:
+    """Return rows that a loop stacked along ``STEPS``, which gets a name like ``base``."""
+    names = [None if dim is None else dim.name for dim in row.dims]
+    own = fresh(base, [name for name in names if name is not None])
+    return array(stack.rename({STEPS: own}), [own, *names])

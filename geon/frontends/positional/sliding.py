@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import geon
 
 from ...errors import AxisError
+from .elementwise import elementwise, expand
+from .functions import bounds_of
+from .indexing import scatter_tuples
 from .movement import Part, slices, with_axis
-from .reshaping import reshape
-from .values import PositionalArray, Size, Value, array, as_array, fresh, renamed
+from .reshaping import reshape, transpose
+from .values import PositionalArray, Size, Value, array, as_array, fresh, host, renamed
 
 
 @dataclass(frozen=True)
 class Slide:
-    """Windows along a position: their length, steps, and elements before and after."""
+    """Windows along a position: their length, steps, and elements before and after.
+
+    ``pad`` is as for ``geon.Window``.
+    """
 
     length: int
     stride: int = 1
     dilation: int = 1
-    pad: tuple[int, int] = (0, 0)
+    pad: Any = (0, 0)
     ceil: bool = False
 
 
@@ -104,6 +113,71 @@ def folded_windows(
         at[_name(given, k)] = geon.Window(axis, s.stride, s.dilation, s.pad, s.ceil)
     windows = geon.window(given.tensor, at, fill)
     return array(f(windows, inside), [None if d is None else d.name for d in given.dims])
+
+
+def extreme_places(
+    f: Callable[..., geon.Tensor], value: Value, slides: Mapping[int, Slide], fill: Any
+) -> Value:
+    """Return the number of the first extreme of each window among its elements.
+
+    ``f`` is ``geon.argmax`` or ``geon.argmin``.
+    """
+    return folded_windows(lambda t, inside: f(_flat(t, inside), "place"), value, slides, fill)
+
+
+def elements_at(value: Value, places: Value, slides: Mapping[int, Slide], fill: Any) -> Value:
+    """Return the element of each window with these numbers, those of ``extreme_places``.
+
+    Axes of ``value`` have the names that they have in ``places``.
+    """
+    index = as_array(places).tensor
+    found = folded_windows(
+        lambda t, inside: geon.gather(_flat(t, inside), index, "place"), value, slides, fill
+    )
+    return array(as_array(found).tensor, as_array(places).dims)
+
+
+def _flat(windows: geon.Tensor, inside: Sequence[str]) -> geon.Tensor:
+    return geon.flatten(windows, list(inside), geon.Axis("place"))
+
+
+def first_largest(images: Value, slides: Mapping[int, Slide], column_major: bool = False) -> Value:
+    """Return the index, within its image, of the first largest element of each window.
+
+    Images are over the positions of ``slides``; their elements are numbered in row-major order.
+    """
+    given = as_array(images)
+    for k in slides:
+        given = with_axis(given, k)
+    index: Value = host(0, "int64")
+    for at in sorted(slides, reverse=column_major):
+        dims = tuple([dim if k == at else None for k, dim in enumerate(given.dims)])
+        line = PositionalArray(geon.iota(dims[at]), dims)  # type: ignore[arg-type]  # with_axis gave it one
+        index = elementwise(lambda i, k, n: i * n + k, index, line, host(given.shape[at], "int64"))
+    low = geon.constant(bounds_of(given.dtype)[0], dtype=given.dtype)
+    return elements_at(index, extreme_places(geon.argmax, given, slides, low), slides, 0)
+
+
+def summed_columns(x: Value, image: Sequence[int], slides: Sequence[Slide]) -> Value:
+    """Return images that are sums of blocks, the columns of ``x`` (N, C * block, blocks)."""
+    rank = len(image)
+    flat, inside = np.zeros((), np.int64), np.ones((), bool)
+    for k, (length, s) in enumerate(zip(image, slides, strict=True)):
+        count = (length + sum(s.pad) - s.dilation * (s.length - 1) - 1) // s.stride + 1
+        place = s.stride * np.arange(count) + s.dilation * np.arange(s.length)[:, None] - s.pad[0]
+        # Positions: those inside of a block, then the blocks.
+        shape = [1] * (2 * rank)
+        shape[k], shape[rank + k] = place.shape
+        place = place.reshape(shape)
+        inside = inside & (place >= 0) & (place < length)
+        flat = flat * length + place
+    n, c = x.shape[0], x.shape[1] // math.prod(s.length for s in slides)
+    size = math.prod(image)
+    index = np.where(inside, flat, size).reshape(-1, 1)
+    elements = transpose(reshape(x, [n * c, len(index)]), [1, 0])
+    zeros = expand(host(np.zeros((), x.dtype)), [size + 1, n * c])
+    sums = scatter_tuples(zeros, host(index), elements, "add")
+    return reshape(transpose(slices(sums, {0: Part(0, size)}), [1, 0]), [n, c, *image])
 
 
 def spread(value: Value, position: int, step: int, fill: Any = 0) -> Value:

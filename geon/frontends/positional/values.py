@@ -106,6 +106,20 @@ class Weight:
         return f"{self.dtype}({', '.join(map(str, self.array.shape))})"
 
 
+def weight(
+    array: np.ndarray[Any, Any], name: str, variables: dict[str, Any], trainable: bool
+) -> Weight:
+    """Return a weight that is added to ``variables`` where it becomes a variable."""
+
+    def make(axes: Sequence[geon.Axis]) -> geon.Tensor:
+        variables[name] = geon.Variable(
+            axes, array.dtype, initial_value=array, name=name or None, trainable=trainable
+        )
+        return variables[name]
+
+    return Weight(array, name, make)
+
+
 Value = PositionalArray | HostArray | Weight
 
 

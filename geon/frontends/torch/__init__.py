@@ -9,7 +9,7 @@ except ImportError as error:
         "geon.frontends.torch needs the package torch; install it with: pip install torch"
     ) from error
 
-from ..positional.errors import UnsupportedError
+from ..positional.imported_model import UnsupportedError
 from .functions import FunctionModule, function
 from .loading import ExportedModel, load
 

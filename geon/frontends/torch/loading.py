@@ -20,8 +20,8 @@ from ...errors import ArgumentError, GeonError
 from ...op_graph.core.source_info import building
 from ...op_graph.op_graph import Leaf
 from ...transformers.base import Transformer
-from ..positional.errors import UnsupportedError
-from ..positional.imported_model import ImportedModel
+from ..positional.imported_model import ImportedModel, UnsupportedError
+from ..positional.naming import named_axes
 from ..positional.programs import conform, named_results
 from ..positional.values import (
     HostArray,
@@ -32,8 +32,9 @@ from ..positional.values import (
     full_tensor,
     host,
     input_array,
+    weight,
 )
-from .naming import input_axes, length_of
+from .naming import length_of
 from .numbers import array_of, dtype_of, number_operators
 from .table import Declared, operator_table
 
@@ -196,7 +197,8 @@ class _Loading:
             )
         stated = node.meta["val"]
         if spec.kind is InputKind.USER_INPUT:
-            made = input_axes(node.name, stated, axes.get(node.name))
+            lengths = [length_of(n) for n in stated.shape]
+            made = named_axes(node.name, lengths, axes.get(node.name))
             leaf = geon.placeholder(made, dtype_of(stated.dtype, node.name), name=node.name)
             self.inputs[node.name] = leaf
             return input_array(leaf)
@@ -206,15 +208,7 @@ class _Loading:
         trainable = spec.kind is InputKind.PARAMETER and tensor.requires_grad
         if spec.kind is InputKind.CONSTANT_TENSOR and value.size <= MAX_HOST_ELEMENTS:
             return host(value)
-
-        def make(made: Sequence[geon.Axis]) -> geon.Tensor:
-            variable = geon.Variable(
-                made, value.dtype, initial_value=value, name=spec.target, trainable=trainable
-            )
-            self.variables[spec.target] = variable
-            return variable
-
-        self._weights[spec.target] = Weight(value, spec.target, make)
+        self._weights[spec.target] = weight(value, spec.target, self.variables, trainable)
         return self._weights[spec.target]
 
     def _results(self, program: ExportedProgram, results: Sequence[Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..positional.tables import TableRow, table_of
+from ..positional.programs import TableRow, table_of
 from ..positional.values import Size
 
 FAMILIES = (

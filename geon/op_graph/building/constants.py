@@ -108,9 +108,14 @@ def number(value: Number, dtype: DType, weak: bool = False) -> Tensor:
 
 
 def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) -> Tensor:
-    """Return a constant over ``axes`` from an array of their shape, which is copied and frozen."""
+    """Return a constant over ``axes`` from an array of their shape.
+
+    The array is copied and frozen, unless it lies in ``bytes``, which nothing changes.
+    """
     dtype = DEFAULTS[kind(array.dtype)] if weak else array.dtype
-    copy = np.array(array, stored_dtype(dtype, weak), order="C", copy=True)
+    stored = stored_dtype(dtype, weak)
+    is_frozen = array.dtype is stored and _lies_in_bytes(array)
+    copy = array if is_frozen else np.array(array, stored, order="C", copy=True)
     if copy.nbytes <= MAX_INLINE_BYTES:
         value: Any = copy.tobytes()
     else:
@@ -119,6 +124,14 @@ def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) 
     attrs = (value, axes, dtype.name, weak)
     made: Tensor = intern(ComputationOp, CONSTANT, (), attrs, axes, dtype, weak=weak)
     return made
+
+
+def _lies_in_bytes(array: np.ndarray[Any, Any]) -> bool:
+    """Return True for a row-major array whose elements are those of a ``bytes`` object."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, bytes) and array.flags.c_contiguous and not array.flags.writeable
 
 
 def stored_dtype(dtype: DType, weak: bool) -> DType:
@@ -322,7 +335,12 @@ def _dtype_of(listed: list[Any], found: DType) -> DType:
 
 
 def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """Return ``array`` in ``dtype``; raise ``DTypeError`` for a value that it cannot hold."""
+    """Return ``array`` in ``dtype``; raise ``DTypeError`` for a value that it cannot hold.
+
+    It is a copy, unless the array lies in ``bytes``.
+    """
+    if array.dtype is dtype and _lies_in_bytes(array):
+        return array
     if kind(dtype) == "i" and array.size:
         if array.dtype.kind not in "iub":
             raise DTypeError(

@@ -69,7 +69,15 @@ def doubled(x):
 
 doubled.defvjp(lambda x: (2 * x, None), lambda _, g: (2 * g,))
 
+
+def transformed(x, y):
+    """Return the parts of the conjugate of a Fourier transform."""
+    z = lax.conj(jnp.fft.fft(lax.complex(x, y)))
+    return lax.real(z), lax.imag(z)
+
+
 CASES: dict[str, Case] = {
+    "complex numbers": (transformed, (X, Y)),
     **{name: (getattr(lax, name), (X,)) for name in OF_ANY.split()},
     **{name: (getattr(lax, name), (P,)) for name in OF_POSITIVE.split()},
     **{name: (getattr(lax, name), (P, Q)) for name in OF_TWO.split()},

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 import geon
 from geon.frontends import onnx as frontend
 from geon.frontends.positional.elementwise import elementwise
+from geon.op_graph.building.constants import constant_value
 
 NODE = helper.make_node
 VALUES = np.random.default_rng(0)
@@ -279,3 +280,27 @@ def test_axes_without_names_are_named_by_their_operators():
     assert str(loaded.variables["w"].axes) == "(K:6, C:3, R:3, S:3)"
     named = frontend.load(model(nodes, inputs, results, stored), axes={"other": ["N", "F"]})
     assert str(named.inputs["image"].axes) == "(N_2, C:3, height, W)"
+
+
+def test_weights_are_copied_when_they_are_stored_not_when_they_are_loaded():
+    """Constants keep arrays that lie in ``bytes``, and copies of others, which may change."""
+    stored = {"w": numbers(WIDTH, WIDTH)}
+    proto = model(
+        [NODE("MatMul", ["x", "w"], ["y"])],
+        [tensor("x", ["N", WIDTH])],
+        [tensor("y", ["N", WIDTH])],
+        stored,
+    )
+    loaded = frontend.load(proto)
+    held = constant_value(loaded.variables["w"].initial_value)
+    np.testing.assert_array_equal(held, stored["w"])
+    base = held
+    while isinstance(base, np.ndarray):
+        base = base.base
+    assert isinstance(base, bytes)
+    mutable = numbers(WIDTH, WIDTH)
+    kept = constant_value(geon.constant(mutable, [geon.Axis("a"), geon.Axis("b")]))
+    assert not np.shares_memory(kept, mutable)
+    data = numbers(2, WIDTH)
+    found = loaded.computation(geon.NumPyTransformer())(data)["y"]
+    np.testing.assert_allclose(found, data @ stored["w"], rtol=1e-4, atol=1e-4)

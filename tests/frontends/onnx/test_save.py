@@ -178,6 +178,34 @@ def test_a_loop_with_a_condition_and_branches(tmp_path):
     assert operators(model)["Loop"] == 2 and operators(model)["If"] == 1
 
 
+@pytest.mark.parametrize("limit", [4, 600])  # the derivative of the second keeps segments
+def test_derivatives_of_loops_with_a_condition_can_be_read(tmp_path, limit):
+    """Stacks of steps that a call counts: of carries, of values, and of a reversed loop."""
+    x, end = geon.placeholder([N], name="x"), geon.placeholder([], "float32", name="end")
+    last, rows = geon.while_loop(
+        lambda h: geon.max(h, N) < end,
+        lambda h: (h * h * 0.25 + x, geon.sin(h)),
+        x,
+        max_steps=limit,
+        over=geon.Axis("steps", limit),
+    )
+    first = geon.deriv(geon.sum(last) + geon.sum(rows), x)
+    second = geon.deriv(geon.sum(first * first), x)
+    results = {"last": last, "rows": rows, "first": first, "second": second}
+    save(tmp_path / "loop.onnx", results, [x, end])
+    loaded = load(tmp_path / "loop.onnx")
+    f, g = (
+        geon.NumPyTransformer().computation(outputs, *inputs)
+        for outputs, inputs in ((results, [x, end]), (loaded.outputs, loaded.inputs.values()))
+    )
+    for bound in (0.0, 2.5, 5.0):  # no step, some, and as many as the smaller limit
+        data = np.array([0.5, 1.25, 0.75], np.float32), np.float32(bound)
+        for name, wanted in f(*data).items():
+            np.testing.assert_allclose(g(*data)[name], wanted, 1e-5, 1e-5, err_msg=name)
+    again = geon.deriv(geon.sum(loaded.outputs["last"]), loaded.inputs["x"])
+    assert again.axes.names == ("N",)
+
+
 def test_lengths_come_from_inputs_values_or_specialize(tmp_path):
     x = geon.placeholder([N, T], name="x")
     table = geon.Variable([T], name="table")

@@ -156,6 +156,24 @@ CASES: dict[str, Case] = {
     "bilinear": (
         lambda x: torch.nn.functional.interpolate(x, (9, 7), mode="bilinear"), (IMAGE,)
     ),
+    **{
+        f"bicubic {corners}": (
+            lambda x, c=corners: torch.nn.functional.interpolate(
+                x, (9, 7), mode="bicubic", align_corners=c
+            ),
+            (IMAGE,),
+        )
+        for corners in (False, True)
+    },
+    **{
+        f"grid_sample {mode} {padding}": (
+            lambda x, g, m=mode, p=padding: torch.nn.functional.grid_sample(
+                x, g, m, p, align_corners=True
+            ),
+            (IMAGE, floats(2, 5, 6, 2)),
+        )
+        for mode, padding in (("nearest", "border"), ("bicubic", "reflection"))
+    },
     "bilinear of corners": (
         lambda x: torch.nn.functional.interpolate(x, (9, 7), mode="bilinear", align_corners=True),
         (IMAGE,),

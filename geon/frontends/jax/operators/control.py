@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from ...positional.control import branch, repeat_while, scan_rows
-from ...positional.values import Size, Value, Weight, as_array
+from ...positional.control import branch, outside, repeat_while, scan_rows
+from ...positional.values import Size, Value
 
 Builder = Callable[..., list[Value]]
-
-
-def outside(values: Sequence[Any]) -> list[Any]:
-    """Return values with variables made here, before a region encloses them."""
-    return [as_array(value) if isinstance(value, Weight) else value for value in values]
 
 
 def inlined(parameter: str) -> Callable[..., tuple[Any, ...]]:

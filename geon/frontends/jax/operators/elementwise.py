@@ -11,27 +11,13 @@ import numpy as np
 import geon
 
 from ....errors import DTypeError
-from ...positional.elementwise import elementwise
+from ...positional.elementwise import COMMON, elementwise, mapped
 from ...positional.fourier import several
 from ...positional.functions import remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.values import Value, host, known
 
 Builder = Callable[..., Value]
-
-
-def mapped(f: Callable[..., Any]) -> Builder:
-    """Return the builder of a function of the elements of the operands."""
-
-    def build(*operands: Value) -> Value:
-        return elementwise(f, *operands)
-
-    return build
-
-
-def divide(x: Value, y: Value) -> Value:
-    """Return the quotient, of integers without its fraction."""
-    return elementwise(geon.divide if x.dtype.kind not in "iu" else truncated_divide, x, y)
 
 
 def select(which: Value, *cases: Value) -> Value:
@@ -117,15 +103,11 @@ def polygamma(order: Value, x: Value) -> Value:
 
 
 UNARY: dict[str, Callable[..., Any]] = {
-    "abs": geon.absolute, "acos": geon.acos, "acosh": geon.acosh, "asin": geon.asin,
-    "asinh": geon.asinh, "atan": geon.atan, "atanh": geon.atanh,
-    "ceil": geon.ceil, "cos": geon.cos, "cosh": geon.cosh, "digamma": geon.digamma,
-    "erf": geon.erf, "erf_inv": geon.erfinv, "erfc": geon.erfc, "exp": geon.exp,
-    "expm1": geon.expm1, "floor": geon.floor, "is_finite": geon.isfinite, "lgamma": geon.lgamma,
-    "log": geon.log, "log1p": geon.log1p, "logistic": geon.sigmoid, "neg": geon.negative,
-    "rsqrt": geon.rsqrt, "sign": geon.sign, "sin": geon.sin, "sinh": geon.sinh, "sqrt": geon.sqrt,
-    "square": geon.square, "stop_gradient": geon.stop_gradient, "tan": geon.tan, "tanh": geon.tanh,
-    "real": geon.real, "imag": geon.imag,
+    **COMMON, "abs": geon.absolute, "digamma": geon.digamma, "erf_inv": geon.erfinv,
+    "erfc": geon.erfc, "expm1": geon.expm1, "is_finite": geon.isfinite, "lgamma": geon.lgamma,
+    "log1p": geon.log1p, "logistic": geon.sigmoid, "neg": geon.negative, "rsqrt": geon.rsqrt,
+    "square": geon.square, "stop_gradient": geon.stop_gradient, "real": geon.real,
+    "imag": geon.imag,
     "cbrt": lambda t: geon.sign(t) * geon.power(geon.absolute(t), 1 / 3),
     "exp2": lambda t: geon.exp(t * math.log(2)),
 }  # fmt: skip
@@ -138,7 +120,7 @@ BINARY: dict[str, Callable[..., Any]] = {
 ROWS: dict[str, Callable[..., Any]] = {
     **{name: mapped(f) for name, f in UNARY.items()},
     **{name: mapped(f) for name, f in BINARY.items()},
-    "div": divide,
+    "div": mapped(truncated_divide),
     "max": logic_or_bits(geon.logical_or, geon.maximum),
     "min": logic_or_bits(geon.logical_and, geon.minimum),
     "pow": lambda x, y: elementwise(geon.power, x, cast(y, x.dtype)),

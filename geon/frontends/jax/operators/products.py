@@ -8,10 +8,11 @@ from typing import Any
 import geon
 
 from ...positional.movement import pad
+from ...positional.products import contract
 from ...positional.programs import cast
 from ...positional.reshaping import reshape, transpose
 from ...positional.sliding import Slide, convolve, spread
-from ...positional.values import Value, array, as_array, fresh, renamed
+from ...positional.values import Value, as_array
 
 
 def dot_general(
@@ -23,31 +24,12 @@ def dot_general(
         x, y = cast(x, preferred_element_type), cast(y, preferred_element_type)
     left = as_array(x)
     like = [None] * len(y.shape)
-    for pair in (zip(over_x, over_y, strict=True), zip(batch_x, batch_y, strict=True)):
-        for a, b in pair:
-            like[b] = left.dims[a]
-    right = as_array(y, like)
-    taken = [dim.name for dim in left.dims if dim is not None]
-    shared = dict(zip([*over_y, *batch_y], [*over_x, *batch_x], strict=True))
-    names: list[str | None] = []
-    for k, dim in enumerate(right.dims):
-        name = None
-        if dim is not None:
-            same = left.dims[shared[k]] if k in shared else None
-            name = same.name if same is not None else fresh(dim.name, taken)
-            taken.append(name)
-        names.append(name)
-    right = renamed(right, names)
-    rest_x = [k for k in range(len(left.dims)) if k not in (*over_x, *batch_x)]
-    rest_y = [k for k in range(len(right.dims)) if k not in shared]
-    dims = [
-        *[left.dims[a] or right.dims[b] for a, b in zip(batch_x, batch_y, strict=True)],
-        *[left.dims[k] for k in rest_x],
-        *[right.dims[k] for k in rest_y],
-    ]
-    out = [dim.name for dim in dims if dim is not None]
-    found = geon.contract([left.tensor, right.tensor], out)
-    return cast(array(found, dims), x.dtype)
+    mine, theirs = list(range(len(x.shape))), [("y", k) for k in range(len(y.shape))]
+    for a, b in zip([*over_x, *batch_x], [*over_y, *batch_y], strict=True):
+        like[b], theirs[b] = left.dims[a], a
+    rest = [k for k in mine if k not in (*over_x, *batch_x)]
+    wanted = [*batch_x, *rest, *[label for label in theirs if label not in mine]]
+    return contract([left, as_array(y, like)], [mine, theirs], wanted)
 
 
 def convolution(

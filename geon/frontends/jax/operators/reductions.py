@@ -16,12 +16,12 @@ from ...positional.functions import (
     order_along,
     running,
     take_along,
+    top_k,
 )
-from ...positional.movement import with_axis
 from ...positional.programs import backward, cast
 from ...positional.reductions import reduce
-from ...positional.sliding import Slide, folded_windows, spread
-from ...positional.values import Value, array, as_array
+from ...positional.sliding import Slide, elements_at, extreme_places, folded_windows, spread
+from ...positional.values import Value
 
 
 def reduction(f: Callable[..., Any]) -> Callable[..., Value]:
@@ -64,14 +64,6 @@ def sort(*operands: Value, dimension: int, num_keys: int) -> tuple[Value, ...]:
         order = found if order is None else take_along(order, found, dimension)
     assert order is not None
     return tuple([take_along(each, order, dimension) for each in operands])
-
-
-def top_k(x: Value, *, k: int, axis: int) -> tuple[Value, Value]:
-    """Return the ``k`` largest elements along a position, and their indices."""
-    at = axis % len(x.shape)
-    given = with_axis(as_array(x), at)
-    values, index = geon.top_k(given.tensor, k, given.dims[at])
-    return array(values, given.dims), cast(array(index, given.dims), "int32")
 
 
 def _slides(
@@ -120,21 +112,8 @@ def select_and_scatter_add(
     slides = _slides(window_dimensions, window_strides, padding, [1] * len(window_dimensions))
     fill = geon.constant(bounds_of(x.dtype)[0 if is_max else 1], dtype=x.dtype)
 
-    def place(windows: geon.Tensor, inside: Any) -> geon.Tensor:
-        flat = geon.flatten(windows, inside, geon.Axis("place", _size(slides)))
-        return (geon.argmax if is_max else geon.argmin)(flat, "place")
-
-    chosen = as_array(folded_windows(place, x, slides, fill))
-
-    def value(windows: geon.Tensor, inside: Any) -> geon.Tensor:
-        flat = geon.flatten(windows, inside, geon.Axis("place", _size(slides)))
-        return geon.take_along(flat, chosen.tensor, "place")
-
-    return backward(lambda t: folded_windows(value, t, slides, fill), [x], source)[0]
-
-
-def _size(slides: dict[int, Slide]) -> int:
-    return int(np.prod([slide.length for slide in slides.values()]))
+    places = extreme_places(geon.argmax if is_max else geon.argmin, x, slides, fill)
+    return backward(lambda t: elements_at(t, places, slides, fill), [x], source)[0]
 
 
 EXTREMES = {"reduce_max": geon.max, "reduce_min": geon.min, "reduce_and": geon.min,
@@ -152,7 +131,7 @@ ROWS: dict[str, Callable[..., Any]] = {
     "argmin": argument_along(geon.argmin),
     **{name: cumulative(f) for name, f in CUMULATIVE.items()},
     "sort": sort,
-    "top_k": top_k,
+    "top_k": lambda x, *, k, axis: top_k(x, k, axis % len(x.shape)),
     "reduce_window_sum": windowed(geon.sum, lambda dtype: 0),
     "reduce_window_max": windowed(geon.max, lambda dtype: bounds_of(dtype)[0]),
     "reduce_window_min": windowed(geon.min, lambda dtype: bounds_of(dtype)[1]),

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import geon
 
-from ...positional.elementwise import elementwise
+from ...positional.elementwise import elementwise, mapped
 from ...positional.reductions import along
 from ...positional.reshaping import flatten_to, reshape, unsqueeze
 from ...positional.values import Value, as_array, position
 from ..table import row
-from .common import unary
 
 
 def parametric(f: Callable[..., Any], **defaults: float) -> Callable[..., Value]:
     """Return the builder of ``f(tensor, **attributes)`` with these defaults of attributes."""
 
-    def build(x: Value, /, consumed_inputs: Sequence[int] = (), **attributes: float) -> Value:
-        del consumed_inputs
+    def build(x: Value, /, **attributes: float) -> Value:
         return elementwise(lambda t: f(t, **{**defaults, **attributes}), x)
 
     return build
@@ -80,17 +78,16 @@ def gelu(x: Value, /, *, approximate: str = "none") -> Value:
     return elementwise(lambda t: geon.gelu(t, approximate=approximate), x)
 
 
-def prelu(x: Value, slope: Value, /, *, consumed_inputs: Sequence[int] = ()) -> Value:
+def prelu(x: Value, slope: Value, /) -> Value:
     """Return ``x`` where it is positive, else ``slope * x``."""
-    del consumed_inputs
     return elementwise(lambda t, s: geon.where(t < 0, s * t, t), x, slope)
 
 
-def prelu_by_channel(x: Value, slope: Value, /, *, consumed_inputs: Sequence[int] = ()) -> Value:
+def prelu_by_channel(x: Value, slope: Value, /) -> Value:
     """Return ``prelu`` with one slope for all elements, or one for each channel."""
     if slope.shape not in ((), (1,)):
         slope = unsqueeze(slope, range(1, len(x.shape) - 1))
-    return prelu(x, slope, consumed_inputs=consumed_inputs)
+    return prelu(x, slope)
 
 
 def hardmax_tensor(x: geon.Tensor, axes: Any) -> geon.Tensor:
@@ -131,12 +128,12 @@ ALONG: dict[str, Callable[..., Any]] = {
 }
 
 ROWS = [
-    row("Relu", unary(geon.relu)),
-    row("Sigmoid", unary(geon.sigmoid)),
-    row("Softplus", unary(geon.softplus)),
-    row("Softsign", unary(softsign)),
-    row("HardSwish", unary(hard_swish)),
-    row("Mish", unary(mish)),
+    row("Relu", mapped(geon.relu)),
+    row("Sigmoid", mapped(geon.sigmoid)),
+    row("Softplus", mapped(geon.softplus)),
+    row("Softsign", mapped(softsign)),
+    row("HardSwish", mapped(hard_swish)),
+    row("Mish", mapped(mish)),
     row("LeakyRelu", parametric(lambda x, alpha: geon.where(x < 0, alpha * x, x), alpha=0.01)),
     row("Elu", parametric(elu, alpha=1.0)),
     row("Selu", parametric(selu)),

@@ -9,11 +9,11 @@ import onnx
 
 from ....errors import DTypeError
 from ....op_graph.values.dtypes import DTYPES
+from ...positional.programs import cast
 from ...positional.small_dtypes import cast_small, is_small, wide
 from ...positional.values import HostArray, host, known
 from ..table import row
 from ..tensors import dtype_of
-from .common import cast
 
 
 def cast_to(x: Any, /, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:

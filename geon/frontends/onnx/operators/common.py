@@ -2,35 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import geon
-
-from ...positional import folding
-from ...positional.elementwise import elementwise
 from ...positional.reshaping import unsqueeze
-from ...positional.values import HostArray, Value, known_list, position
-
-
-def unary(f: Callable[..., Any]) -> Callable[..., Value]:
-    """Return the builder of an elementwise operator of one tensor without attributes."""
-
-    def build(x: Value, /, *, consumed_inputs: Sequence[int] = ()) -> Value:
-        del consumed_inputs  # of operator sets before 6: a hint for memory
-        return elementwise(f, x)
-
-    return build
-
-
-def cast(x: Value, dtype: Any) -> Value:
-    """Return ``x`` in a dtype, unchanged if it has it."""
-    if x.dtype == dtype:
-        return x
-    folded = folding.cast(x, dtype) if isinstance(x, HostArray) else None
-    if folded is not None:
-        return folded
-    return elementwise(lambda t: geon.cast(t, dtype), x)
+from ...positional.values import Value, known_list, position
 
 
 def positions(axes: Any, rank: int, what: str = "axes") -> list[int]:

@@ -13,7 +13,7 @@ from ....errors import ArgumentError, GeonError
 from ....op_graph.axes.lengths import Length
 from ...positional.indexing import select
 from ...positional.movement import concat, flip
-from ...positional.regions import Sliced, fitted, ordered, scan
+from ...positional.regions import STEPS, Sliced, fitted, ordered, scan, stacked_rows
 from ...positional.reshaping import transpose, unsqueeze
 from ...positional.values import (
     HostArray,
@@ -28,6 +28,8 @@ from ...positional.values import (
     position,
 )
 from ..builder import MAX_UNROLLED_STEPS, Subgraph
+from ..node import NodeInfo
+from ..stacks import PartialStack
 from ..table import row
 
 
@@ -57,12 +59,14 @@ class _DynamicConditionError(GeonError):
     """The condition of a loop depends on values of a call."""
 
 
-def loop(trips: Value | None, condition: Any, /, *carries: Any, body: Subgraph) -> tuple[Any, ...]:
+def loop(
+    trips: Value | None, condition: Any, /, *carries: Any, node: NodeInfo, body: Subgraph
+) -> tuple[Any, ...]:
     """Return the last carries and the stacked results of the steps of a graph.
 
     The loop is a scan if its number of steps is known, or is an open length; a while loop if its
-    condition depends on the data, without stacked results; and it is unrolled if it carries
-    sequences, or if its steps need their number when they are built.
+    condition depends on the data, whose stacked results need a known limit of the number; and it is
+    unrolled if it carries sequences, or if its steps need their number when they are built.
     """
     body.prepare()
     given = [as_array(v) if isinstance(v, Weight) else v for v in carries]
@@ -70,9 +74,15 @@ def loop(trips: Value | None, condition: Any, /, *carries: Any, body: Subgraph) 
     stacked = body.outputs - 1 - len(carries)
     begins = True if condition is None else _truth(condition)
     if count is None or begins is None:
-        if stacked or not all(isinstance(v, Value) for v in given):
+        has_length = not stacked or isinstance(count, int)
+        if not has_length or not all(isinstance(v, Value) for v in given):
             _refuse(trips, condition)
-        return _while(trips, condition, given, body)
+        try:
+            return _while(trips, condition, given, body, node)
+        except (UnknownValueError, ArgumentError) as error:
+            if not stacked or getattr(error, "inputs", None):
+                raise
+            _refuse(trips, condition)
     if not begins:
         count = 0
     if not all(isinstance(v, Value) for v in given):
@@ -80,12 +90,12 @@ def loop(trips: Value | None, condition: Any, /, *carries: Any, body: Subgraph) 
     try:
         return _scanned(count, given, body)
     except _DynamicConditionError:
-        if stacked:
+        if stacked and not isinstance(count, int):
             raise ArgumentError(
                 "the number of steps depends on values of a call, and so does the length of "
                 f"{stacked} stacked results; geon needs a length that is known before"
             ) from None
-        return _while(trips, condition, given, body)
+        return _while(trips, condition, given, body, node)
     except (UnknownValueError, ArgumentError) as error:
         needs_inputs = isinstance(error, UnknownValueError) and error.inputs
         if needs_inputs or not isinstance(count, int):
@@ -131,11 +141,16 @@ def _scanned(count: Any, carries: Sequence[Value], body: Subgraph) -> tuple[Any,
 
 
 def _while(
-    trips: Value | None, condition: Any, carries: Sequence[Any], body: Subgraph
+    trips: Value | None, condition: Any, carries: Sequence[Any], body: Subgraph, node: NodeInfo
 ) -> tuple[Any, ...]:
+    """Build a while loop; its stacked results have the known limit of the number of steps."""
     begun = [ordered(value) for value in carries]
-    most = None if trips is None else as_array(trips).tensor
+    number = None if trips is None else _number(trips)
+    limit = number if isinstance(number, int) else None
+    most = None if trips is None or limit is not None else as_array(trips).tensor
     first = geon.constant(True) if condition is None else as_array(condition).tensor
+    is_stacked = body.outputs - 1 > len(begun)
+    rows: list[PositionalArray] = []
 
     def goes_on(state: Any) -> geon.Tensor:
         number, goes, _ = state
@@ -145,13 +160,22 @@ def _while(
         number, goes, old = state
         held = [array(t, like.dims) for t, like in zip(old, begun, strict=True)]
         next_goes, *results = body(array(number, ()), array(goes, ()), *held)
-        pairs = zip(results, begun, strict=True)
+        pairs = zip(results, begun, strict=False)
         new = [fitted(v, b, f"the carry {k} of a loop") for k, (v, b) in enumerate(pairs)]
-        return number + 1, as_array(next_goes).tensor, new
+        rows.extend([ordered(value) for value in results[len(begun) :]])
+        after = number + 1, as_array(next_goes).tensor, new
+        return (after, [each.tensor for each in rows]) if is_stacked else after
 
     init = (geon.constant(0, dtype="int64"), first, [value.tensor for value in begun])
-    _, _, last = geon.while_loop(goes_on, step, init)
-    return tuple([array(t, like.dims) for t, like in zip(last, begun, strict=True)])
+    if is_stacked:
+        over = geon.Axis(STEPS, limit)
+        end, stacks, count = geon.while_loop(goes_on, step, init, over=over, count=True)
+    else:
+        end, stacks, count = geon.while_loop(goes_on, step, init, limit), (), init[0]
+    steps = Length.of(f"steps_of_{node.name or node.outputs[0]}")
+    pairs = zip(stacks, rows, strict=True)
+    whole = [PartialStack(stacked_rows(t, like, "steps"), count, steps) for t, like in pairs]
+    return (*[array(t, like.dims) for t, like in zip(end[2], begun, strict=True)], *whole)
 
 
 def _unrolled(count: Any, carries: Sequence[Any], body: Subgraph) -> tuple[Any, ...]:

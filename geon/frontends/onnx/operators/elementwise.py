@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import geon
 
-from ...positional.elementwise import chain, elementwise
+from ...positional.elementwise import COMMON, chain, elementwise, mapped
+from ...positional.functions import remainder, truncated_divide
+from ...positional.programs import cast
 from ...positional.reshaping import unsqueeze
 from ...positional.values import HostArray, Value, host
 from ..table import row
-from .common import cast, unary
-
-
-def binary(f: Callable[..., Any]) -> Callable[..., Value]:
-    """Return the builder of an operator of two tensors that are broadcast."""
-
-    def build(x: Value, y: Value, /) -> Value:
-        return elementwise(f, x, y)
-
-    return build
 
 
 def before_7(f: Callable[..., Any]) -> Callable[..., Value]:
@@ -35,9 +27,7 @@ def before_7(f: Callable[..., Any]) -> Callable[..., Value]:
         *,
         axis: int | None = None,
         broadcast: int = 0,
-        consumed_inputs: Sequence[int] = (),
     ) -> Value:
-        del consumed_inputs
         if broadcast and axis is not None:
             after = len(x.shape) - axis % len(x.shape) - len(y.shape)
             y = unsqueeze(y, range(len(y.shape), len(y.shape) + after))
@@ -49,38 +39,19 @@ def before_7(f: Callable[..., Any]) -> Callable[..., Value]:
 def variadic(f: Callable[..., Any]) -> Callable[..., Value]:
     """Return the builder of an operator of one or more tensors."""
 
-    def build(*values: Value, consumed_inputs: Sequence[int] = ()) -> Value:
-        del consumed_inputs
+    def build(
+        *values: Value,
+    ) -> Value:
         return chain(f, values)
 
     return build
 
 
-def mean(*values: Value, consumed_inputs: Sequence[int] = ()) -> Value:
+def mean(
+    *values: Value,
+) -> Value:
     """Return the mean of tensors."""
-    del consumed_inputs
     return elementwise(lambda t: t / len(values), chain(geon.add, values))
-
-
-def truncated_divide(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
-    """Return the quotient, of integers without its fraction."""
-    if x.dtype.kind not in "iu":
-        return geon.divide(x, y)
-    quotient = geon.floordivide(x, y)
-    if x.dtype.kind == "u":
-        return quotient
-    rounded_down = geon.logical_and(
-        geon.not_equal(quotient * y, x), geon.not_equal(geon.less(x, 0), geon.less(y, 0))
-    )
-    return geon.where(rounded_down, quotient + 1, quotient)
-
-
-def remainder(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
-    """Return the remainder of the truncated quotient, with the sign of ``x``."""
-    if x.dtype.kind == "u":
-        return geon.mod(x, y)
-    rest = geon.mod(geon.absolute(x), geon.absolute(y))
-    return geon.where(geon.less(x, 0), -rest, rest)
 
 
 def modulo(x: Value, y: Value, /, *, fmod: int = 0) -> Value:
@@ -103,23 +74,9 @@ def shift(x: Value, y: Value, /, *, direction: str) -> Value:
 
 def clip(x: Value, low: Value | None = None, high: Value | None = None, /) -> Value:
     """Return elements from ``low`` to ``high``; ``high`` wins if it is below ``low``."""
-    if low is not None:
-        x = elementwise(geon.maximum, x, low)
-    return x if high is None else elementwise(geon.minimum, x, high)
-
-
-def clip_by_attributes(
-    x: Value,
-    /,
-    *,
-    min: float | None = None,
-    max: float | None = None,
-    consumed_inputs: Sequence[int] = (),
-) -> Value:
-    """Return elements from ``min`` to ``max``."""
-    del consumed_inputs
-    bounds = [None if bound is None else host(bound, x.dtype) for bound in (min, max)]
-    return clip(x, *bounds)
+    for f, bound in ((geon.maximum, low), (geon.minimum, high)):
+        x = x if bound is None else elementwise(f, x, cast(bound, x.dtype))
+    return x
 
 
 def is_inf(x: Value, /, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:
@@ -146,19 +103,10 @@ def equal(x: Value, y: Value, /) -> Value:
     return elementwise(geon.equal, x, y)
 
 
-def where(condition: Value, x: Value, y: Value, /) -> Value:
-    """Return ``x`` where the condition is true, else ``y``."""
-    return elementwise(geon.where, condition, x, y)
-
-
 UNARY: dict[str, Callable[..., Any]] = {
-    "Abs": geon.absolute, "Acos": geon.acos, "Acosh": geon.acosh, "Asin": geon.asin,
-    "Asinh": geon.asinh, "Atan": geon.atan, "Atanh": geon.atanh, "Ceil": geon.ceil,
-    "Cos": geon.cos, "Cosh": geon.cosh, "Erf": geon.erf, "Exp": geon.exp, "Floor": geon.floor,
-    "IsNaN": geon.isnan, "Log": geon.log, "Neg": geon.negative, "Not": geon.logical_not,
+    **{name.capitalize(): f for name, f in COMMON.items()},
+    "Abs": geon.absolute, "IsNaN": geon.isnan, "Neg": geon.negative, "Not": geon.logical_not,
     "BitwiseNot": geon.bitwise_not, "Reciprocal": geon.reciprocal, "Round": geon.round,
-    "Sign": geon.sign, "Sin": geon.sin, "Sinh": geon.sinh, "Sqrt": geon.sqrt, "Tan": geon.tan,
-    "Tanh": geon.tanh,
 }  # fmt: skip
 BINARY: dict[str, Callable[..., Any]] = {
     "Add": geon.add, "Sub": geon.subtract, "Mul": geon.multiply, "Div": truncated_divide,
@@ -168,6 +116,7 @@ BINARY: dict[str, Callable[..., Any]] = {
 OTHERS: dict[str, Callable[..., Any]] = {
     "LessOrEqual": geon.less_equal, "GreaterOrEqual": geon.greater_equal,
     "BitwiseAnd": geon.bitwise_and, "BitwiseOr": geon.bitwise_or, "BitwiseXor": geon.bitwise_xor,
+    "Where": geon.where,
 }  # fmt: skip
 VARIADIC: dict[str, Callable[..., Any]] = {
     "Max": geon.maximum,
@@ -176,10 +125,9 @@ VARIADIC: dict[str, Callable[..., Any]] = {
 }
 
 ROWS = [
-    *[row(name, unary(f)) for name, f in UNARY.items()],
-    *[row(name, binary(f), 7) for name, f in BINARY.items()],
+    *[row(name, mapped(f)) for name, f in (UNARY | OTHERS).items()],
+    *[row(name, mapped(f), 7) for name, f in BINARY.items()],
     *[row(name, before_7(f), 1, 6) for name, f in BINARY.items()],
-    *[row(name, binary(f)) for name, f in OTHERS.items()],
     *[row(name, variadic(f)) for name, f in VARIADIC.items()],
     row("Mean", mean),
     row("Equal", equal, 7),
@@ -188,9 +136,7 @@ ROWS = [
     row("Pow", power, 7),
     row("Pow", before_7(geon.power), 1, 6),
     row("BitShift", shift),
-    row("Where", where),
-    row("Clip", clip, 11),
-    row("Clip", clip_by_attributes, 1, 10),
+    row("Clip", clip, attributes={"min": 1, "max": 2}),
     row("IsInf", is_inf),
     row("Identity", identity),
 ]

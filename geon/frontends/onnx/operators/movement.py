@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 import geon
 
 from ....errors import ArgumentError
@@ -14,7 +12,7 @@ from ....op_graph.axes.lengths import Length
 from ...positional import movement
 from ...positional.movement import Part, concat, pad, slices, tile
 from ...positional.reshaping import reshape, transpose
-from ...positional.values import HostArray, PositionalArray, Size, Value, known_list, position
+from ...positional.values import PositionalArray, Size, Value, known_list, position
 from ..node import NodeInfo
 from ..table import row
 from .common import positions
@@ -34,7 +32,7 @@ def concat_along(*values: Value, axis: int = 1) -> Value:
     return concat(values, position(axis, len(values[0].shape)))
 
 
-def slice_by_inputs(
+def slice_at(
     x: Value,
     starts: Value,
     ends: Value,
@@ -63,15 +61,6 @@ def _size(bound: Any) -> Size:
     return bound if isinstance(bound, Length) else int(bound)
 
 
-def slice_by_attributes(
-    x: Value, /, *, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None = None
-) -> Value:
-    """Return a slice with bounds from attributes."""
-    at = positions(list(range(len(starts)) if axes is None else axes), len(x.shape))
-    bounds = zip(at, starts, ends, strict=True)
-    return slices(x, {k: Part(a, b) for k, a, b in bounds})
-
-
 def split_along(
     x: Value,
     lengths: Value | None = None,
@@ -79,15 +68,12 @@ def split_along(
     *,
     node: NodeInfo,
     axis: int = 0,
-    split: Sequence[int] | None = None,
     num_outputs: int | None = None,
 ) -> tuple[Value, ...]:
     """Return parts along ``axis``: of given lengths, or as many equal ones as there are outputs."""
     at = position(axis, len(x.shape))
     if lengths is not None:
         parts: Sequence[Any] = known_list(lengths, "split")
-    elif split is not None:
-        parts = split
     else:
         parts = _equal_parts(x.shape[at], num_outputs or len(node.outputs))
     return tuple(movement.split(x, at, parts))
@@ -101,7 +87,7 @@ def _equal_parts(length: Size, count: int) -> list[Size]:
     return [max(min(whole, length - k * whole), 0) for k in range(count)]
 
 
-def pad_by_inputs(
+def pad_at(
     x: Value,
     pads: Value,
     value: Value | None = None,
@@ -111,43 +97,21 @@ def pad_by_inputs(
     mode: str = "constant",
 ) -> Value:
     """Return ``x`` with a border."""
-    rank = len(x.shape)
+    rank, listed = len(x.shape), known_list(pads, "pads")
     at = list(range(rank)) if axes is None else positions(axes, rank)
-    return _pad(x, known_list(pads, "pads"), at, mode, value)
-
-
-def pad_by_attributes(
-    x: Value,
-    /,
-    *,
-    pads: Sequence[int] = (),
-    paddings: Sequence[int] = (),
-    mode: str = "constant",
-    value: float = 0.0,
-) -> Value:
-    """Return ``x`` with a border of widths from attributes."""
-    fill = HostArray(np.asarray(value, x.dtype), x.dtype)
-    return _pad(x, [*pads, *paddings], list(range(len(x.shape))), mode, fill)
-
-
-def _pad(x: Value, pads: list[Any], at: list[int], mode: str, value: Value | None) -> Value:
-    if len(pads) != 2 * len(at):
-        raise ArgumentError(f"{len(pads)} widths for {len(at)} dimensions; two are needed for each")
-    widths: list[tuple[Size, Size]] = [(0, 0)] * len(x.shape)
+    if len(listed) != 2 * len(at):
+        raise ArgumentError(
+            f"{len(listed)} widths for {len(at)} dimensions; two are needed for each"
+        )
+    widths: list[tuple[Size, Size]] = [(0, 0)] * rank
     for number, k in enumerate(at):
-        widths[k] = (_size(pads[number]), _size(pads[number + len(at)]))
+        widths[k] = (_size(listed[number]), _size(listed[number + len(at)]))
     if mode == "wrap":
         return _wrapped(x, widths)
-    fill: Any = geon.constant(0, dtype=x.dtype)
-    if value is not None:
-        fill = _scalar(value, x.dtype)
-    return pad(x, widths, mode, fill)
-
-
-def _scalar(value: Value, dtype: Any) -> Any:
     if isinstance(value, PositionalArray):
-        return value.tensor
-    return geon.constant(value.array.reshape(())[()].item(), dtype=dtype)
+        return pad(x, widths, mode, value.tensor)
+    number = 0 if value is None else value.array.reshape(())[()].item()
+    return pad(x, widths, mode, geon.constant(number, dtype=x.dtype))
 
 
 def _wrapped(x: Value, widths: Sequence[tuple[Size, Size]]) -> Value:
@@ -198,11 +162,9 @@ def space_to_depth(x: Value, /, *, blocksize: int, mode: str = "DCR") -> Value:
 ROWS = [
     row("Transpose", transpose_by),
     row("Concat", concat_along),
-    row("Slice", slice_by_inputs, 10),
-    row("Slice", slice_by_attributes, 1, 9),
-    row("Split", split_along),
-    row("Pad", pad_by_inputs, 11),
-    row("Pad", pad_by_attributes, 1, 10),
+    row("Slice", slice_at, attributes={"starts": 1, "ends": 2, "axes": 3}),
+    row("Split", split_along, attributes={"split": 1}),
+    row("Pad", pad_at, attributes={"pads": 1, "paddings": 1, "value": 2}),
     row("Tile", tile_by_input, 6),
     row("Tile", tile_one, 1, 5),
     row("DepthToSpace", depth_to_space),

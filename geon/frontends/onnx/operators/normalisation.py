@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 import geon
 
 from ....errors import ArgumentError
+from ...positional import functions
 from ...positional.elementwise import elementwise, expand
-from ...positional.reductions import along, along_axis, reduce
+from ...positional.programs import cast
+from ...positional.reductions import along_axis, reduce
 from ...positional.values import Value, host, known, position
 from ..node import NodeInfo
 from ..table import row
-from .common import cast, channels
+from .common import channels
 from .reductions import absolute_sum
 
 
@@ -31,14 +31,11 @@ def batch_normalization(
     momentum: float = 0.9,
     training_mode: int = 0,
     spatial: int = 1,
-    is_test: int = 1,
-    consumed_inputs: Sequence[int] = (),
 ) -> Value | tuple[Value, ...]:
     """Return channels with the mean and variance of the inputs, or in training with their own.
 
     In training the second and third result are the running mean and variance.
     """
-    del consumed_inputs
     if not spatial:
         raise ArgumentError("batch normalization of each position (spatial=0) is not supported")
     if node.version < 14 and any(node.wants(k) for k in range(1, 5)):
@@ -74,17 +71,10 @@ def instance_normalization(
     /,
     *,
     epsilon: float = 1e-5,
-    consumed_inputs: Sequence[int] = (),
 ) -> Value:
     """Return the channels of each example with the mean 0 and the variance 1, scaled and moved."""
-    del consumed_inputs
     rank = len(x.shape)
-
-    def normalize(t: geon.Tensor, axes: Sequence[geon.Axis]) -> geon.Tensor:
-        centred = t - geon.mean(t, axes)
-        return centred * geon.rsqrt(geon.mean(geon.square(centred), axes) + epsilon)
-
-    normal = along(normalize, x, range(2, rank))
+    normal = cast(functions.normalized(x, range(2, rank), epsilon)[0], x.dtype)
     return elementwise(
         lambda t, s, b: t * s + b, normal, channels(scale, rank), channels(bias, rank)
     )
@@ -98,27 +88,19 @@ def layer_normalization(
     *,
     axis: int = -1,
     epsilon: float = 1e-5,
-    stash_type: int = 1,
 ) -> tuple[Value, ...]:
     """Return ``x`` with the mean 0 and the variance 1 from ``axis`` on, scaled and moved.
 
     The mean and the reciprocal of the standard deviation follow.
     """
-    del stash_type  # the dtype of the mean and variance: float32 or wider
-    wide = cast(x, np.promote_types(x.dtype, np.float32))
     at = range(position(axis, len(x.shape)), len(x.shape))
-    mean = reduce(geon.mean, wide, at)
-    inverse = elementwise(lambda v: geon.rsqrt(v + epsilon), reduce(geon.variance, wide, at))
-    normal = elementwise(lambda t, m, r: (t - m) * r, wide, mean, inverse)
+    normal, mean, inverse, _ = functions.normalized(x, at, epsilon)
     result = elementwise(geon.multiply, cast(normal, x.dtype), scale)
     return (result if bias is None else elementwise(geon.add, result, bias), mean, inverse)
 
 
-def rms_normalization(
-    x: Value, scale: Value, /, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
-) -> Value:
+def rms_normalization(x: Value, scale: Value, /, *, axis: int = -1, epsilon: float = 1e-5) -> Value:
     """Return ``x`` over the root of the mean of its squares from ``axis`` on, scaled."""
-    del stash_type
     wide = cast(x, np.promote_types(x.dtype, np.float32))
     at = range(position(axis, len(x.shape)), len(x.shape))
     squares = reduce(lambda t, axes: geon.mean(geon.square(t), axes), wide, at)
@@ -155,36 +137,16 @@ def dropout(
     node: NodeInfo,
     seed: int | None = None,
 ) -> tuple[Value, ...]:
-    """Return ``x``, in training with random elements 0 and the others scaled; and the mask."""
+    """Return ``x``, in training with random elements 0 and the others scaled; and the mask.
+
+    Before version 10 the mask has the dtype of ``x``.
+    """
     share = 0.5 if ratio is None else float(known(ratio, "the ratio").reshape(())[()])
     active = training is not None and bool(known(training, "training_mode").reshape(())[()])
     if not active or share == 0:
-        return (x, _everywhere(x)) if node.wants(1) else (x,)
-    stream = geon.Random(0 if seed is None else seed)
-    kept = elementwise(lambda t: stream.bernoulli(t.axes, p=1 - share, dtype="bool"), x)
-    scaled = elementwise(lambda t, k: geon.where(k, t / (1 - share), 0), x, kept)
-    return (scaled, kept)
-
-
-def _everywhere(x: Value) -> Value:
-    return expand(host(np.array(True)), x.shape)
-
-
-def dropout_by_attribute(
-    x: Value,
-    /,
-    *,
-    node: NodeInfo,
-    ratio: float = 0.5,
-    is_test: int = 1,
-    consumed_inputs: Sequence[int] = (),
-) -> tuple[Value, ...]:
-    """Return ``x`` and a mask of its dtype (of bool from version 10 on); there is no training."""
-    del ratio, is_test, consumed_inputs
-    if not node.wants(1):
-        return (x,)
-    mask = _everywhere(x)
-    return (x, mask if node.version >= 10 else cast(mask, x.dtype))
+        mask = expand(host(np.array(True)), x.shape)
+        return (x, mask if node.version >= 10 else cast(mask, x.dtype))
+    return functions.dropout(x, share, geon.Random(0 if seed is None else seed))
 
 
 ROWS = [
@@ -194,6 +156,5 @@ ROWS = [
     row("RMSNormalization", rms_normalization),
     row("LpNormalization", lp_normalization),
     row("LRN", local_response_normalization),
-    row("Dropout", dropout, 12),
-    row("Dropout", dropout_by_attribute, 1, 11),
+    row("Dropout", dropout, attributes={"ratio": 1}),
 ]

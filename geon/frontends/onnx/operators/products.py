@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import geon
 
 from ....errors import ArgumentError, AxisError
-from ...positional.elementwise import chain, elementwise
-from ...positional.indexing import select
-from ...positional.products import matmul
+from ...positional.elementwise import elementwise
+from ...positional.movement import with_axis
+from ...positional.products import contract, matmul
 from ...positional.reshaping import transpose
-from ...positional.values import PositionalArray, Value, array, as_array, fresh, host, renamed
+from ...positional.values import Value, array, as_array
 from ..table import row
-from .common import cast
-
-MAX_DETERMINANT = 5  # rows; the products grow with 2 to the power of them
-
-
-def product(x: Value, y: Value, /) -> Value:
-    """Return the product of matrices, with batch dimensions."""
-    return matmul(x, y)
 
 
 def gemm(
@@ -66,17 +56,7 @@ def einsum(*values: Value, equation: str) -> Value:
     else:
         flat = [label for each in labels for label in each]
         wanted = rest + sorted([x for x in set(flat) if x[0] != "." and flat.count(x) == 1])
-    names: dict[str, str] = {}
-    tensors = []
-    for each, value in zip(labels, values, strict=True):
-        given = as_array(value)
-        for label, dim in zip(each, given.dims, strict=True):
-            if dim is not None and label not in names:
-                names[label] = fresh(dim.name, names.values())
-        tensors.append(_by_labels(given, each, names))
-    kept = [names[label] for label in wanted if label in names]
-    result = array(geon.contract(tensors, kept), [names.get(label) for label in wanted])
-    return cast(result, values[0].dtype)
+    return contract(values, labels, wanted)
 
 
 def _labels(pattern: str, rank: int) -> list[str]:
@@ -88,48 +68,16 @@ def _labels(pattern: str, rank: int) -> list[str]:
     return [*before, *[f".{k:02}" for k in range(count)[::-1]], *after]
 
 
-def _by_labels(value: PositionalArray, labels: list[str], names: dict[str, str]) -> geon.Tensor:
-    """Return the tensor with the axes' names of labels; of equal labels, the diagonal."""
-    own: list[str | None] = []
-    for label, dim in zip(labels, value.dims, strict=True):
-        taken = {*names.values(), *[n for n in own if n is not None]}
-        name = None if dim is None else names[label]
-        own.append(fresh(name, taken) if name in own and name is not None else name)
-    tensor = renamed(value, own).tensor
-    for label in dict.fromkeys(labels):
-        same = [n for n, each in zip(own, labels, strict=True) if each == label and n is not None]
-        tensor = geon.diagonal(tensor, same) if len(same) > 1 else tensor
-    return tensor
-
-
 def determinant(x: Value, /) -> Value:
-    """Return the determinants of small matrices, by expansion along rows."""
-    size = x.shape[-1]
-    if size != x.shape[-2] or not isinstance(size, int) or size > MAX_DETERMINANT:
-        raise ArgumentError(
-            f"the determinant of {x}: geon has that of square matrices of {MAX_DETERMINANT} rows "
-            "at most"
-        )
-    minors: dict[tuple[int, ...], Value] = {(): host(1, x.dtype)}
-    for k in range(size):
-        line = select(x, len(x.shape) - 2, size - 1 - k)
-        entries = [select(line, len(line.shape) - 1, c) for c in range(size)]
-        wider: dict[tuple[int, ...], Value] = {}
-        for chosen in combinations(range(size), k + 1):
-            terms = [
-                elementwise(geon.multiply, entries[c], minors[chosen[:n] + chosen[n + 1 :]])
-                for n, c in enumerate(chosen)
-            ]
-            signed = [elementwise(geon.negative, t) if n % 2 else t for n, t in enumerate(terms)]
-            wider[chosen] = chain(geon.add, signed)
-        minors = wider
-    (result,) = minors.values()
-    return result
+    """Return the determinants of the matrices over the last two positions."""
+    given = with_axis(with_axis(as_array(x), len(x.shape) - 2), len(x.shape) - 1)
+    axes = [dim for dim in given.dims[-2:] if dim is not None]
+    return array(geon.linalg.det(given.tensor, axes), given.dims[:-2])
 
 
 ROWS = [
     row("Einsum", einsum),
     row("Det", determinant),
-    row("MatMul", product),
+    row("MatMul", lambda x, y, /: matmul(x, y)),
     row("Gemm", gemm),
 ]

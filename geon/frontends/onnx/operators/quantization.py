@@ -12,6 +12,7 @@ from ....errors import ArgumentError
 from ...positional.elementwise import elementwise
 from ...positional.indexing import gather
 from ...positional.products import matmul
+from ...positional.programs import cast
 from ...positional.reductions import reduce
 from ...positional.reshaping import reshape, unsqueeze
 from ...positional.small_dtypes import (
@@ -28,7 +29,6 @@ from ...positional.values import Value, array, new_axis, position
 from ..table import row
 from ..tensors import dtype_of
 from .casts import cast_value
-from .common import cast
 from .images.convolution import convolution
 
 

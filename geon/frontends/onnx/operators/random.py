@@ -12,13 +12,14 @@ import geon
 
 from ....errors import AxisError
 from ...positional.elementwise import elementwise
+from ...positional.functions import drawn
+from ...positional.programs import cast
 from ...positional.reductions import reduce
 from ...positional.reshaping import unsqueeze
-from ...positional.values import Size, Value, array, as_array, new_axis
+from ...positional.values import Value, array, as_array
 from ..node import NodeInfo
 from ..table import row
 from ..tensors import dtype_of
-from .common import cast
 
 
 def stream_of(node: NodeInfo, seed: float | None) -> geon.Random:
@@ -26,16 +27,6 @@ def stream_of(node: NodeInfo, seed: float | None) -> geon.Random:
     if seed is None:
         return geon.Random(zlib.crc32(node.outputs[0].encode()))
     return geon.Random(int(np.float32(seed).view(np.uint32)))
-
-
-def drawn(shape: Sequence[Size], dtype: Any, f: Callable[[list[geon.Axis], Any], Any]) -> Value:
-    """Return ``f(axes, dtype)``, a draw in a dtype of at least 32 bits, in the dtype given."""
-    axes: list[geon.Axis | None] = []
-    for k, length in enumerate(shape):
-        taken = [axis.name for axis in axes if axis is not None]
-        axes.append(None if length == 1 else new_axis(length, f"d_{k}", taken))
-    made = f([axis for axis in axes if axis is not None], np.promote_types(dtype, np.float32))
-    return cast(array(made, axes), dtype)
 
 
 def uniform(

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import geon
 
+from ...positional import functions
 from ...positional.elementwise import elementwise
+from ...positional.functions import bounds_of
 from ...positional.movement import flip
+from ...positional.programs import cast
 from ...positional.reductions import reduce
-from ...positional.values import Value, as_array, host, position
+from ...positional.values import Value, host, position
 from ..table import row
-from .common import cast, positions
+from .common import positions
 
 
 def reduction(f: Callable[..., Any]) -> Callable[..., Value]:
-    """Return the builder of a reduction; its axes are an attribute or the second input."""
+    """Return the builder of a reduction; its axes are the second input."""
 
     def build(
         x: Value,
-        axes_input: Value | None = None,
+        axes: Value | None = None,
         /,
         *,
-        axes: Sequence[int] | None = None,
         keepdims: int = 1,
         noop_with_empty_axes: int = 0,
     ) -> Value:
         rank = len(x.shape)
-        given = axes if axes_input is None else axes_input
-        listed = [] if given is None else positions(given, rank, "axes")
+        listed = [] if axes is None else positions(axes, rank, "axes")
         if not listed and not noop_with_empty_axes:
             listed = list(range(rank))
         return cast(reduce(f, x, listed, bool(keepdims)), x.dtype)
@@ -59,7 +60,7 @@ def absolute_sum(x: geon.Tensor, axes: Any) -> geon.Tensor:
 
 
 def extreme(
-    f: Callable[..., Any], of_bool: Callable[..., Any], sign: int
+    f: Callable[..., Any], of_bool: Callable[..., Any], end: int
 ) -> Callable[..., geon.Tensor]:
     """Return the reduction to the largest or smallest element, infinite or the bound for none."""
 
@@ -68,19 +69,10 @@ def extreme(
             return of_bool(x, axes)
         if any(axis.expression == 0 for axis in axes):
             rest = x.axes.without(axes)
-            return geon.broadcast(geon.constant(_bound(x.dtype, sign), dtype=x.dtype), rest)
+            return geon.broadcast(geon.constant(bounds_of(x.dtype)[end], dtype=x.dtype), rest)
         return f(x, axes)
 
     return build
-
-
-def _bound(dtype: Any, sign: int) -> Any:
-    import numpy as np
-
-    if dtype.kind not in "iu":
-        return -sign * np.inf
-    limits = np.iinfo(dtype)
-    return limits.min if sign > 0 else limits.max
 
 
 def argument(f: Callable[..., Any]) -> Callable[..., Value]:
@@ -90,14 +82,10 @@ def argument(f: Callable[..., Any]) -> Callable[..., Value]:
         x: Value, /, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
     ) -> Value:
         at = position(axis, len(x.shape))
-        if as_array(x).dims[at] is None:
-            zero = elementwise(lambda t: geon.cast(geon.logical_and(t != t, False), "int64"), x)
-            return reduce(lambda t, axes: t, zero, [at], bool(keepdims))
         if not select_last_index:
-            return reduce(f, x, [at], bool(keepdims))
-        found = reduce(f, flip(x, [at]), [at], bool(keepdims))
-        last = host([x.shape[at] - 1], "int64")
-        return elementwise(geon.subtract, host(last.array[0], "int64"), found)
+            return functions.argument(f, x, at, bool(keepdims))
+        found = functions.argument(f, flip(x, [at]), at, bool(keepdims))
+        return elementwise(geon.subtract, host(x.shape[at] - 1, "int64"), found)
 
     return build
 
@@ -105,8 +93,8 @@ def argument(f: Callable[..., Any]) -> Callable[..., Value]:
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceSum": geon.sum,
     "ReduceMean": geon.mean,
-    "ReduceMax": extreme(geon.max, geon.any, 1),
-    "ReduceMin": extreme(geon.min, geon.all, -1),
+    "ReduceMax": extreme(geon.max, geon.any, 0),
+    "ReduceMin": extreme(geon.min, geon.all, 1),
     "ReduceProd": geon.prod,
     "ReduceL1": absolute_sum,
     "ReduceL2": geon.L2_norm,
@@ -116,7 +104,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 ROWS = [
-    *[row(name, reduction(f)) for name, f in REDUCTIONS.items()],
+    *[row(name, reduction(f), attributes={"axes": 1}) for name, f in REDUCTIONS.items()],
     row("ArgMax", argument(geon.argmax)),
     row("ArgMin", argument(geon.argmin)),
 ]

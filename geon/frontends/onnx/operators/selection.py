@@ -10,10 +10,11 @@ import numpy as np
 import geon
 
 from ....op_graph.axes.lengths import Length
+from ...positional import functions
 from ...positional.elementwise import elementwise, expand
 from ...positional.indexing import gather, gather_elements
 from ...positional.movement import with_axis
-from ...positional.reductions import along_axis
+from ...positional.programs import cast
 from ...positional.reshaping import flatten_to, reshape, unsqueeze
 from ...positional.values import (
     Value,
@@ -26,7 +27,6 @@ from ...positional.values import (
     position,
 )
 from ..table import row
-from .common import cast
 
 
 def compress(x: Value, condition: Value, /, *, axis: int | None = None) -> Value:
@@ -63,20 +63,7 @@ def top_k(
     del sorted  # any order would do
     (k,) = known_list(count, "k")
     at = position(axis, len(x.shape))
-    given = with_axis(as_array(x), at)
-    line = given.dims[at]
-    assert line is not None
-    if isinstance(k, Length):
-        order = geon.argsort(given.tensor, line, descending=bool(largest))
-        numbers = array(order[{line: slice(0, k)}], given.dims)
-        return gather_elements(x, numbers, at), numbers
-    values, indices = geon.top_k(given.tensor, int(k), line, largest=bool(largest))
-    return array(values, given.dims), array(indices, given.dims)
-
-
-def top_k_by_attribute(x: Value, /, *, k: int, axis: int = -1) -> tuple[Value, Value]:
-    """Return the ``k`` largest elements along ``axis``, and their indices."""
-    return top_k(x, host([k]), axis=axis)
+    return functions.top_k(x, k if isinstance(k, Length) else int(k), at, bool(largest))
 
 
 def reverse_sequence(
@@ -106,13 +93,13 @@ def triangle(x: Value, offset: Value | None = None, /, *, upper: int = 1) -> Val
     return elementwise(build, x, lines, array(geon.iota(c), [c]), diagonal)
 
 
-def running(f: Callable[..., Any]) -> Callable[..., Value]:
+def cumulative(f: Callable[..., Any]) -> Callable[..., Value]:
     """Return the builder of a running sum or product along a known axis."""
 
     def build(x: Value, axis: Value, /, *, exclusive: int = 0, reverse: int = 0) -> Value:
         (at,) = known_list(axis, "the axis")
         options = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
-        found = along_axis(lambda t, a: f(t, a, **options), x, position(int(at), len(x.shape)))
+        found = functions.running(f, x, position(int(at), len(x.shape)), **options)
         return cast(found, x.dtype)
 
     return build
@@ -169,10 +156,9 @@ ROWS = [
     row("Compress", compress),
     row("NonZero", nonzero),
     row("Unique", unique),
-    row("TopK", top_k, 10),
-    row("TopK", top_k_by_attribute, 1, 9),
+    row("TopK", top_k, attributes={"k": 1}),
     row("ReverseSequence", reverse_sequence),
     row("Trilu", triangle),
-    row("CumSum", running(geon.cumsum)),
-    row("CumProd", running(geon.cumprod)),
+    row("CumSum", cumulative(geon.cumsum)),
+    row("CumProd", cumulative(geon.cumprod)),
 ]

@@ -49,21 +49,9 @@ def size(x: Value, /) -> Value:
     return HostArray(whole.array.reshape(()), whole.dtype)
 
 
-def reshape_by_input(x: Value, lengths: Value, /, *, allowzero: int = 0) -> Value:
+def reshape_to(x: Value, lengths: Value, /, *, allowzero: int = 0) -> Value:
     """Return ``x`` in a shape; 0 keeps a length unless ``allowzero``, -1 is what is left."""
-    return _reshape(x, known_list(lengths, "the shape"), allowzero)
-
-
-def reshape_by_attribute(
-    x: Value, /, *, shape: Sequence[int] = (), consumed_inputs: Sequence[int] = ()
-) -> Value:
-    """Return ``x`` in the shape of an attribute."""
-    del consumed_inputs
-    return _reshape(x, shape, 0)
-
-
-def _reshape(x: Value, target: Sequence[Size], allowzero: int) -> Value:
-    own = x.shape
+    target, own = known_list(lengths, "the shape"), x.shape
     kept = []
     for number, length in enumerate(target):
         if isinstance(length, int) and length == 0 and not allowzero:
@@ -82,25 +70,15 @@ def flatten(x: Value, /, *, axis: int = 1) -> Value:
     return reshape(x, [product(lengths[:first]), product(lengths[first:])])
 
 
-def squeeze_by_input(x: Value, axes: Value | None = None, /) -> Value:
+def squeeze_at(x: Value, axes: Value | None = None, /) -> Value:
     """Return ``x`` without positions of length 1."""
     return squeeze(x, None if axes is None else positions(axes, len(x.shape)))
 
 
-def squeeze_by_attribute(x: Value, /, *, axes: Sequence[int] | None = None) -> Value:
-    """Return ``x`` without positions of length 1."""
-    return squeeze(x, None if axes is None else positions(axes, len(x.shape)))
-
-
-def unsqueeze_by_input(x: Value, axes: Value, /) -> Value:
+def unsqueeze_at(x: Value, axes: Value, /) -> Value:
     """Return ``x`` with positions of length 1."""
-    return unsqueeze_by_attribute(x, axes=known_list(axes, "axes"))
-
-
-def unsqueeze_by_attribute(x: Value, /, *, axes: Sequence[int]) -> Value:
-    """Return ``x`` with positions of length 1."""
-    rank = len(x.shape) + len(axes)
-    return unsqueeze(x, [position(int(axis), rank) for axis in axes])
+    listed = known_list(axes, "axes")
+    return unsqueeze(x, positions(listed, len(x.shape) + len(listed)))
 
 
 def expand_to(x: Value, lengths: Value, /) -> Value:
@@ -148,9 +126,8 @@ def constant_of_shape(lengths: Value, /, *, value: HostArray | None = None) -> V
     return expand(HostArray(scalar, fill.dtype), target)
 
 
-def arange(start: Value, limit: Value, delta: Value, /, *, stash_type: int = 1) -> Value:
+def arange(start: Value, limit: Value, delta: Value, /) -> Value:
     """Return the numbers from ``start`` on in steps of ``delta`` up to, without, ``limit``."""
-    del stash_type  # dtype of sums; each number is computed by itself
     first, last, step = [
         known(v, "a bound of a range").reshape(()).item() for v in (start, limit, delta)
     ]
@@ -181,13 +158,10 @@ def eye_like(x: Value, /, *, dtype: int | None = None, k: int = 0) -> Value:
 ROWS = [
     row("Shape", shape),
     row("Size", size),
-    row("Reshape", reshape_by_input, 5),
-    row("Reshape", reshape_by_attribute, 1, 4),
+    row("Reshape", reshape_to, attributes={"shape": 1}),
     row("Flatten", flatten),
-    row("Squeeze", squeeze_by_input, 13),
-    row("Squeeze", squeeze_by_attribute, 1, 12),
-    row("Unsqueeze", unsqueeze_by_input, 13),
-    row("Unsqueeze", unsqueeze_by_attribute, 1, 12),
+    row("Squeeze", squeeze_at, attributes={"axes": 1}),
+    row("Unsqueeze", unsqueeze_at, attributes={"axes": 1}),
     row("Expand", expand_to),
     row("Constant", constant),
     row("ConstantOfShape", constant_of_shape),

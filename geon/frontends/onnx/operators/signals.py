@@ -58,15 +58,8 @@ def dft(
     onesided: int = 0,
 ) -> Value:
     """Return the discrete Fourier transform along a known axis, by default the last but one."""
-    at = -2 if axis is None else int(known_list(axis, "the axis")[0])
-    return dft_by_attribute(x, length, axis=at, inverse=inverse, onesided=onesided)
-
-
-def dft_by_attribute(
-    x: Value, length: Value | None = None, /, *, axis: int = 1, inverse: int = 0, onesided: int = 0
-) -> Value:
-    """Return the discrete Fourier transform along the axis of an attribute."""
-    at = position(axis, len(x.shape))
+    along = -2 if axis is None else int(known_list(axis, "the axis")[0])
+    at = position(along, len(x.shape))
     own = x.shape[at]
     count = 2 * (own - 1) if inverse and onesided else own
     if length is not None:
@@ -128,8 +121,7 @@ def mel_weights(
 
 
 ROWS = [
-    row("DFT", dft, 20),
-    row("DFT", dft_by_attribute, 17, 19),
+    row("DFT", dft, attributes={"axis": 2}),
     row("STFT", short_time_fourier),
     row("MelWeightMatrix", mel_weights),
 ]

@@ -14,11 +14,11 @@ from ....errors import ArgumentError
 from ...positional.elementwise import elementwise
 from ...positional.indexing import gather
 from ...positional.movement import Part, concat, slices
+from ...positional.programs import cast
 from ...positional.reductions import reduce
 from ...positional.reshaping import unsqueeze
 from ...positional.values import HostArray, Value, host, known
 from ..table import row
-from .common import cast
 
 MAX_COLUMNS = 2**22  # of counts of n-grams
 CASES: dict[str, Callable[[str], str]] = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}

@@ -9,10 +9,10 @@ import geon
 
 from ....errors import ArgumentError
 from ...positional.elementwise import elementwise
+from ...positional.programs import cast
 from ...positional.values import HostArray, Value, array, as_array
 from ..node import NodeInfo
 from ..table import OperatorRow, row
-from .common import cast
 
 DOMAIN = "ai.onnx.preview.training"
 Tensor = geon.Tensor

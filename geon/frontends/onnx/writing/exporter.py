@@ -81,12 +81,12 @@ class Exporter:
         aligned = self.expr(self.aligned(value, order), op.dtype)
         lengths = [op.axes[name].expression for name in order]
         if 0 in lengths:  # ONNX Runtime removes an Expand from 1 to 0
-            made = aligned.with_inputs("Expand", self.lengths.listed([k or 1 for k in lengths]))
+            made = aligned.run("Expand", self.lengths.listed([k or 1 for k in lengths]))
             empty = [k for k, length in enumerate(lengths) if length == 0]
             none = self.integers([0] * len(empty))
-            made = made.with_inputs("Slice", none, none, self.integers(empty))
+            made = made.run("Slice", none, none, self.integers(empty))
         else:
-            made = aligned.with_inputs("Expand", self.lengths.listed(lengths))
+            made = aligned.run("Expand", self.lengths.listed(lengths))
         return OnnxValue(made.name, order)
 
     def arranged(self, op: Op, order: Sequence[str]) -> str:

@@ -24,7 +24,8 @@ from ....op_graph.values.dtypes import (
     name_of,
     named_dtype,
 )
-from .graph import NodeWriter, element_type
+from ..tensors import element_type_of
+from .graph import NodeWriter
 
 WIDE = "int32 int64 float32 float64"
 NUMBERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
@@ -129,7 +130,7 @@ class Expr:
         """Return the value in another dtype, by ONNX's Cast."""
         if dtype == self.dtype:
             return self
-        made = self.graph.node("Cast", [self.name], to=element_type(dtype))
+        made = self.graph.node("Cast", [self.name], to=element_type_of(dtype))
         return Expr(self.graph, made, dtype)
 
     def carried(self, dtype: DType, ordered: bool) -> Expr:
@@ -145,33 +146,23 @@ class Expr:
         return self.cast(dtype)
 
     def run(self, operator: str, *others: Any, dtype: DType | None = None, **attrs: Any) -> Expr:
-        """Return an operator of this value and others of its dtype, by a kernel that exists.
+        """Return an operator of this value and others, by a kernel that exists.
 
-        ``dtype`` is that of the result, if not the one of the operands.
+        Others are values and numbers of its dtype, or names of values of other dtypes. ``dtype`` is
+        that of the result, if not the one of the operands.
         """
         ordered = operator in ORDERED
         wide = carrier(operator, self.dtype)
-        operands = [each.carried(wide, ordered) for each in (self, *map(self.of, others))]
-        made = self.graph.node(operator, [each.name for each in operands], **attrs)
+        names = [
+            each if isinstance(each, str) else self.of(each).carried(wide, ordered).name
+            for each in (self, *others)
+        ]
+        made = self.graph.node(operator, names, **attrs)
         if operator in SMALL:
             return Expr(self.graph, made, BOOL)
         if dtype is not None:
             return Expr(self.graph, made, dtype)
         return Expr(self.graph, made, wide).uncarried(self.dtype, ordered)
-
-    def with_inputs(self, operator: str, *names: str, **attrs: Any) -> Expr:
-        """Return an operator of this value whose further inputs are not of its dtype."""
-        ordered = operator in ORDERED
-        wide = carrier(operator, self.dtype)
-        made = self.graph.node(operator, [self.carried(wide, ordered).name, *names], **attrs)
-        return Expr(self.graph, made, wide).uncarried(self.dtype, ordered)
-
-    def run_mixed(self, operator: str, inputs: list[Expr | str], **attrs: Any) -> Expr:
-        """Return an operator of inputs of this dtype, as ``Expr``, and others, by their names."""
-        wide = carrier(operator, self.dtype)
-        names = [each if isinstance(each, str) else each.cast(wide).name for each in inputs]
-        made = self.graph.node(operator, names, **attrs)
-        return Expr(self.graph, made, wide).cast(self.dtype)
 
     def where(self, yes: Any, no: Any) -> Expr:
         """Return ``yes`` where this bool is true, else ``no``; one of them is an ``Expr``."""

@@ -11,19 +11,13 @@ import onnx
 
 from ....errors import ArgumentError
 from ....op_graph.axes.axes import Axes
-from ....op_graph.values.dtypes import DType, name_of
+from ....op_graph.values.dtypes import DType
+from ..tensors import element_type_of
 
 Array = np.ndarray[Any, Any]
 # Operator set 21 with IR version 10: ReduceMax of bool, Gelu, metadata of nodes and values.
 OPSET_VERSION, IR_VERSION = 21, 10
 MAX_LENGTH = (1 << 63) - 1  # a dimension is a signed 64-bit integer
-OTHER_NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # the others have geon's, in capitals
-
-
-def element_type(dtype: DType) -> int:
-    """Return the number of a dtype in ``onnx.TensorProto``."""
-    name = name_of(dtype)
-    return int(getattr(onnx.TensorProto, OTHER_NAMES.get(name, name.upper())))
 
 
 class NodeWriter:
@@ -107,7 +101,7 @@ class NodeWriter:
                     f"most {MAX_LENGTH}; give a smaller one"
                 )
         shape = [length if isinstance(length, int) else str(length) for length in lengths]
-        made = onnx.helper.make_tensor_value_info(name, element_type(dtype), shape)
+        made = onnx.helper.make_tensor_value_info(name, element_type_of(dtype), shape)
         if order:
             entry = made.metadata_props.add()
             entry.key, entry.value = "geon.axes", ",".join(order)

@@ -112,7 +112,7 @@ def padded(e: Exporter, value: OnnxValue, widths: dict[str, Any], fill: Op) -> O
     if all(isinstance(width, int) and width == 0 for width in pads):
         return value
     x, filling = (e.expr(name, fill.dtype) for name in (value.name, e.values[fill].name))
-    return OnnxValue(x.run_mixed("Pad", [x, e.lengths.listed(pads), filling]).name, value.order)
+    return OnnxValue(x.run("Pad", e.lengths.listed(pads), filling).name, value.order)
 
 
 # Parts ------------------------------------------------------------------------------------------

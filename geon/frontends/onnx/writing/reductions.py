@@ -28,7 +28,7 @@ def _operand(e: Exporter, op: Op) -> tuple[Expr, OnnxValue, tuple[str, ...]]:
 def _folded(e: Exporter, op: Op, operator: str, x: Expr, value: OnnxValue) -> Expr:
     """Return one of the Reduce operators over the reduced axes."""
     axes = e.integers([value.order.index(name) for name in op.attrs.reduced])
-    return x.with_inputs(operator, axes, keepdims=0, noop_with_empty_axes=1)
+    return x.run(operator, axes, keepdims=0, noop_with_empty_axes=1)
 
 
 def _total(e: Exporter, op: Op, operator: str) -> OnnxValue:
@@ -71,8 +71,8 @@ def cumsum(e: Exporter, op: Op) -> OnnxValue:
     value = e.complete(x, (a.axis,))
     axis = e.graph.constant(value.order.index(a.axis), np.int64)
     operand = e.expr(value.name, x.dtype).cast(op.dtype)
-    options = {"exclusive": int(a.exclusive), "reverse": int(a.reverse)}
-    return OnnxValue(operand.with_inputs("CumSum", axis, **options).name, value.order)
+    options: Any = {"exclusive": int(a.exclusive), "reverse": int(a.reverse)}
+    return OnnxValue(operand.run("CumSum", axis, **options).name, value.order)
 
 
 def _sorted(e: Exporter, op: Op, positions: bool) -> OnnxValue:
@@ -92,11 +92,11 @@ def _sorted(e: Exporter, op: Op, positions: bool) -> OnnxValue:
         return OnnxValue(_top_k(operand, count, at, largest)[positions].name, value.order)
     wrong = operand.run("IsNaN")
     _, index = _top_k(wrong.where(np.inf, operand), length, at, largest)
-    marks = wrong.cast(FLAG).with_inputs("GatherElements", index.name, axis=at)
+    marks = wrong.cast(FLAG).run("GatherElements", index.name, axis=at)
     _, order = _top_k(marks, count, at, largest)
-    made = index.with_inputs("GatherElements", order.name, axis=at)
+    made = index.run("GatherElements", order.name, axis=at)
     if not positions:
-        made = operand.with_inputs("GatherElements", made.name, axis=at)
+        made = operand.run("GatherElements", made.name, axis=at)
     return OnnxValue(made.name, value.order)
 
 

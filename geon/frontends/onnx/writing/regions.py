@@ -14,6 +14,7 @@ from ....op_graph.axes.axes import Axes
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import BOOL, INT64, DType
 from .exporter import Exporter, OnnxValue
+from .expressions import Expr
 from .movement import END, Row
 
 Known = dict[Op, OnnxValue]
@@ -122,9 +123,11 @@ def _loop(e: Exporter, op: Op) -> list[OnnxValue]:
     a, graph = op.attrs, e.graph
     given, carries = a.body.parameters, LoopCarries.of(e, op)
     total = count = e.number(a.axis.expression)
+    start = ""
     if a.counted:
         count = e.expr(e.arranged(op.args[-1], ()), op.args[-1].dtype).cast(INT64)
-        count = count.run("Max", 0).run("Min", total)
+        count = count.run("Min", total)
+        start = (count > 0).name
     known = {**carries.known, **_captured(e, op.args[a.captures], given[a.captures])}
     turn, going = graph.unique("turn"), graph.unique("going")
     with graph.subgraph() as nodes:
@@ -136,17 +139,19 @@ def _loop(e: Exporter, op: Op) -> list[OnnxValue]:
             known[parameter] = e.gathered(value, a.axis.name, step.name) if sliced else value
         results, types = _written(e, op, known)
         again = graph.node("Identity", [going])
+        if a.counted:
+            again = (e.expr(turn, INT64) + 1 < count).name
     inputs = [_scalar(e, turn), _scalar(e, going, BOOL), *carries.types]
     body = graph.graph(nodes, "loop_step", inputs, [_scalar(e, again, BOOL), *types])
-    made = graph.nodes_of("Loop", [count.name, "", *carries.initial], len(results), body=body)
+    made = graph.nodes_of("Loop", [total.name, start, *carries.initial], len(results), body=body)
     if a.reverse:
         ends = [e.integers([end]) for end in (-1, -END, 0, -1)]
         made[a.carries :] = [graph.node("Slice", [each, *ends]) for each in made[a.carries :]]
-    return _filled(e, op, _outcomes(op, made, results), (total - count).name)
+    return _filled(e, op, _outcomes(op, made, results), total)
 
 
-def _filled(e: Exporter, op: Op, found: list[OnnxValue], rest: str) -> list[OnnxValue]:
-    """Return the results of a loop, the stacked ones with zeros for ``rest`` steps not taken.
+def _filled(e: Exporter, op: Op, found: list[OnnxValue], total: Expr) -> list[OnnxValue]:
+    """Return the results of a loop, the stacked ones with zeros up to ``total`` steps.
 
     A loop without steps may give dimensions of length 0 where they are open: the shape is set.
     """
@@ -159,9 +164,9 @@ def _filled(e: Exporter, op: Op, found: list[OnnxValue], rest: str) -> list[Onnx
         zero = e.expr(graph.constant(np.zeros((), result.dtype)), result.dtype)
         whole = e.expr(graph.node("Reshape", [name, shape], allowzero=1), result.dtype)
         still = e.integers([0] * len(order)), e.integers([0] * len(inner))
-        behind = graph.node("Reshape", [rest, e.integers([1])])
+        behind = (total - e.expr(taken, INT64)).name
         pads = graph.node("Concat", [still[0], behind, still[1]], axis=0)
-        found[k] = OnnxValue(zero.run_mixed("Pad", [whole, pads, zero]).name, order)
+        found[k] = OnnxValue(whole.run("Pad", pads, zero).name, order)
     return found
 
 
@@ -192,7 +197,7 @@ def while_loop(e: Exporter, op: Op) -> list[OnnxValue]:
     steps, *made = graph.nodes_of("Loop", first, len(results) + 1, body=body)
     found = _outcomes(op, made, results)
     if a.axis is not None:
-        found = _filled(e, op, found, (e.number(a.limit) - e.expr(steps, INT64)).name)
+        found = _filled(e, op, found, e.number(a.limit))
     return [*found[: a.carries], OnnxValue(steps, ()), *found[a.carries :]]
 
 

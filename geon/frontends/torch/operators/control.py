@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...positional.control import branch, repeat_while, scan_rows
-from ...positional.values import Value, Weight, as_array, host
+from ...positional.control import branch, outside, repeat_while, scan_rows
+from ...positional.values import Value, host
 from .common import VALUES, Rows
 
 Graph = Callable[..., list[Any]]
-
-
-def outside(values: Sequence[Any]) -> list[Any]:
-    """Return values with variables made here, before a region encloses them."""
-    return [as_array(value) if isinstance(value, Weight) else value for value in values]
 
 
 def branched(

@@ -8,15 +8,21 @@ from typing import Any
 import geon
 
 from ....errors import ArgumentError
-from ....op_graph.axes.lengths import Length, product
+from ....op_graph.axes.lengths import Length
 from ...positional.elementwise import elementwise
 from ...positional.movement import Part, concat, slices
-from ...positional.picking import numbers
 from ...positional.programs import backward
 from ...positional.reductions import reduce
 from ...positional.reshaping import reshape, unsqueeze
-from ...positional.sliding import Slide, convolve, folded_windows, pooled
-from ...positional.values import Value, as_array, host
+from ...positional.sliding import (
+    Slide,
+    convolve,
+    first_largest,
+    folded_windows,
+    pooled,
+    summed_columns,
+)
+from ...positional.values import Value
 from .common import Builder, Rows, pairs
 
 Numbers = Sequence[int]
@@ -44,7 +50,7 @@ def convolution(
     lengths = None
     if is_transposed:
         lengths = [
-            (n - 1) * s.stride + s.dilation * (s.length - 1) + 1 - 2 * s.pad[0] + extra[k]
+            (n - 1) * s.stride + s.dilation * (s.length - 1) + 1 - 2 * pads[k] + extra[k]
             for k, (n, s) in enumerate(zip(x.shape[2:], slides, strict=True))
         ]
     found = convolve(x, w, slides, groups, lengths)
@@ -106,40 +112,9 @@ def max_pool(rank: int) -> Builder:
         slides = _slides(rank, kernel, stride, padding, dilation, ceil_mode)
         images = _batched(x, rank)
         found = pooled(geon.max_pool, images, slides)
-        return _unbatched(found, x), _unbatched(_largest(images, slides), x)
+        return _unbatched(found, x), _unbatched(first_largest(images, slides), x)
 
     return build
-
-
-def _largest(images: Value, slides: dict[int, Slide]) -> Value:
-    """Return the index in the image, of all its dimensions, of each window's largest element."""
-    shape = images.shape
-    lengths = [shape[k] for k in slides]
-    index: Value = host(0, "int64")
-    for k, length in enumerate(lengths):
-        line = numbers(length, len(shape), k + 2)
-        scaled = elementwise(geon.multiply, index, host(length, "int64"))
-        index = elementwise(geon.add, scaled, line)
-    low = geon.constant(float("-inf"), dtype=images.dtype)
-
-    def argument(windows: geon.Tensor, inside: Any) -> geon.Tensor:
-        flat = geon.flatten(windows, inside, geon.Axis("window", _size(slides)))
-        return geon.argmax(flat, "window")
-
-    place = folded_windows(argument, images, slides, low)
-    picked = as_array(place)
-
-    def chosen(windows: geon.Tensor, inside: Any) -> geon.Tensor:
-        flat = geon.flatten(windows, inside, geon.Axis("window", _size(slides)))
-        return geon.take_along(flat, picked.tensor, "window")
-
-    # The names of the axes are those of the images.
-    wide = elementwise(lambda t, i: geon.where(geon.equal(t, t), i, i), images, index)
-    return folded_windows(chosen, wide, slides, 0)
-
-
-def _size(slides: dict[int, Slide]) -> int:
-    return int(product([s.length for s in slides.values()]))
 
 
 def average_pool(rank: int) -> Builder:
@@ -191,7 +166,18 @@ def _means(x: Value, k: int, count: int) -> Value:
     return concat(parts, k)
 
 
+def columns_to_images(
+    x: Value, size: Numbers, kernel: Numbers, dilation: Numbers, padding: Numbers, stride: Numbers
+) -> Value:
+    """Return images that are sums of blocks, the columns of ``x``."""
+    slides = _slides(2, kernel, stride, padding, dilation, False)
+    columns = x if len(x.shape) == 3 else unsqueeze(x, [0])
+    found = summed_columns(columns, [int(n) for n in size], list(slides.values()))
+    return found if columns is x else reshape(found, found.shape[1:])
+
+
 ROWS: Rows = {
+    "col2im": columns_to_images,
     "convolution": convolution,
     "convolution_backward": convolution_backward,
     "max_pool2d_with_indices": max_pool(2),

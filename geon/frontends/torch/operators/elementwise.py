@@ -10,7 +10,7 @@ import numpy as np
 
 import geon
 
-from ...positional.elementwise import elementwise, expand
+from ...positional.elementwise import COMMON, elementwise, expand
 from ...positional.functions import remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.values import Value
@@ -62,7 +62,9 @@ def in_dtype(f: Callable[..., Any], dtype: str | None = None) -> Builder:
 def divide(x: Any, y: Any, *, rounding_mode: str | None = None, result: Any) -> Value:
     """Return the quotient, truncated or rounded down on request."""
     f: Any = {None: geon.divide, "trunc": truncated_divide, "floor": geon.floordivide}
-    return elementwise(f[rounding_mode], value_of(x, result.dtype), value_of(y, result.dtype))
+    found = elementwise(f[rounding_mode], value_of(x, result.dtype), value_of(y, result.dtype))
+    is_cut = rounding_mode == "trunc" and found.dtype.kind not in "iu"
+    return elementwise(geon.trunc, found) if is_cut else found
 
 
 def where(condition: Value, x: Any, y: Any, *, result: Any) -> Value:
@@ -87,18 +89,14 @@ def rounded(x: Value, *, decimals: int = 0) -> Value:
 
 
 UNARY: dict[str, Callable[..., Any]] = {
-    "abs": geon.absolute, "acos": geon.acos, "acosh": geon.acosh, "asin": geon.asin,
-    "asinh": geon.asinh, "atan": geon.atan, "atanh": geon.atanh, "ceil": geon.ceil,
-    "cos": geon.cos, "cosh": geon.cosh, "detach": geon.stop_gradient, "digamma": geon.digamma,
-    "erf": geon.erf, "erfc": geon.erfc, "erfinv": geon.erfinv, "exp": geon.exp,
-    "expm1": geon.expm1, "exp2": lambda t: geon.exp(t * math.log(2)),
-    "floor": geon.floor, "isfinite": geon.isfinite, "isinf": geon.isinf,
-    "isnan": geon.isnan, "lgamma": geon.lgamma, "log": geon.log, "log1p": geon.log1p,
+    **COMMON, "abs": geon.absolute, "detach": geon.stop_gradient, "digamma": geon.digamma,
+    "erfc": geon.erfc, "erfinv": geon.erfinv, "expm1": geon.expm1,
+    "exp2": lambda t: geon.exp(t * math.log(2)), "isfinite": geon.isfinite, "isinf": geon.isinf,
+    "isnan": geon.isnan, "lgamma": geon.lgamma, "log1p": geon.log1p,
     "log10": lambda t: geon.log(t) / math.log(10), "log2": lambda t: geon.log(t) / math.log(2),
     "neg": geon.negative, "reciprocal": geon.reciprocal, "rsqrt": geon.rsqrt,
     "relu": lambda t: geon.where(t > 0, t, 0 * t),  # with the derivative 0 at 0
-    "sigmoid": geon.sigmoid, "sign": geon.sign, "silu": geon.silu, "sin": geon.sin,
-    "sinh": geon.sinh, "sqrt": geon.sqrt, "tan": geon.tan, "tanh": geon.tanh, "trunc": geon.trunc,
+    "sigmoid": geon.sigmoid, "silu": geon.silu, "trunc": geon.trunc,
 }  # fmt: skip
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": geon.add, "sub": geon.subtract, "mul": geon.multiply, "div": geon.divide,

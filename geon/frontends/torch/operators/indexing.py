@@ -9,13 +9,15 @@ import geon
 
 from ....errors import ArgumentError
 from ....op_graph.axes.lengths import Length, product
+from ...positional import functions
 from ...positional.elementwise import elementwise, expand
 from ...positional.functions import bounds_of, order_along, running, take_along
-from ...positional.movement import Part, flip, slices, with_axis
-from ...positional.picking import gather_at, numbers, scatter_at
+from ...positional.indexing import gather_elements, scatter_elements
+from ...positional.movement import Part, flip, slices
+from ...positional.picking import gather_at, scatter_at
 from ...positional.programs import cast
 from ...positional.reshaping import reshape, transpose, unsqueeze
-from ...positional.values import Value, array, as_array, host, position
+from ...positional.values import Value, host, position
 from .common import Builder, Rows, filled, value_of
 from .reductions import argument_along, extreme_over
 
@@ -79,9 +81,7 @@ def _as_vector(x: Value) -> Value:
 def gather_along(x: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
     """Return ``x[i][index[i][j]]`` along a dimension; other dimensions of the index are shorter."""
     shape, x, index = index.shape, _as_vector(x), _as_vector(index)
-    at = position(dim, len(x.shape))
-    cut = {k: Part(0, n) for k, n in enumerate(index.shape) if k != at and n != x.shape[k]}
-    found = take_along(slices(x, cut), index, at)
+    found = gather_elements(x, index, position(dim, len(x.shape)))
     return found if shape else reshape(found, [])
 
 
@@ -90,16 +90,11 @@ def scatter_along(mode: str) -> Builder:
 
     def build(x: Value, dim: int, index: Value, source: Any) -> Value:
         shape, x, index = x.shape, _as_vector(x), _as_vector(index)
-        at, rank = position(dim, len(x.shape)), len(x.shape)
         values = value_of(source, x.dtype)
         if values.shape:
             values = slices(values, {k: Part(0, n) for k, n in enumerate(index.shape)})
-        rest = [k for k in range(rank) if k != at]
-        if all(index.shape[k] == x.shape[k] for k in rest):
-            found: Value = scatter_at(x, {at: index}, values, mode, {k: k for k in rest})
-        else:  # the index has fewer elements along another dimension
-            lines = {k: numbers(index.shape[k], rank, k) for k in rest}
-            found = scatter_at(x, {**lines, at: index}, values, mode)
+        at = position(dim, len(x.shape))
+        found = scatter_elements(x, index, expand(values, index.shape), at, mode)
         return found if shape else reshape(found, [])
 
     return build
@@ -175,14 +170,9 @@ def top_k(
     """Return the ``k`` largest or smallest elements along a dimension, and their indices."""
     if isinstance(k, Length):
         raise ArgumentError(f"top_k of {k} elements: their number must be known")
-    if not x.shape:
-        found = sort(x, dim, largest)
-        cut = {position(dim, len(x.shape)): Part(0, k)} if x.shape else {}
-        return slices(found[0], cut), slices(found[1], cut)
-    at = position(dim, len(x.shape))
-    given = with_axis(as_array(x), at)
-    values, index = geon.top_k(given.tensor, k, given.dims[at], largest=largest)
-    return array(values, given.dims), array(index, given.dims)
+    if x.shape:
+        return functions.top_k(x, k, position(dim, len(x.shape)), largest)
+    return sort(x, dim, largest)
 
 
 def extreme_along(f: Callable[..., Any], arg: Callable[..., Any]) -> Builder:

@@ -9,10 +9,12 @@ import numpy as np
 import geon
 
 from ....op_graph.axes.lengths import Length, product
+from ...positional import functions
 from ...positional.elementwise import elementwise, expand
+from ...positional.functions import drawn
 from ...positional.picking import numbers
 from ...positional.programs import cast
-from ...positional.values import Size, Value, array, as_array, axes_for, new_axis
+from ...positional.values import Size, Value, array, as_array, new_axis
 from .common import Builder, Rows, filled, promoted, sizes, value_of
 
 STREAM_SEED = 0  # of draws that a program makes; PyTorch's own bits are not reproduced
@@ -29,13 +31,13 @@ def arange(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, result: An
     return expand(elementwise(geon.add, found, value_of(start, kind)), [length])
 
 
-def drawn(method: str) -> Builder:
+def random(method: str) -> Builder:
     """Return the builder of random numbers of a distribution of ``geon.Random``."""
 
     def build(shape: Any, *, dtype: Any = None, result: Any) -> Value:
-        axes = axes_for(sizes(shape.shape if hasattr(shape, "shape") else shape))
-        kind = result.dtype if result.dtype.itemsize > 2 else "float32"
-        return array(getattr(geon.Random(STREAM_SEED), method)(axes, dtype=kind), axes)
+        draw = getattr(geon.Random(STREAM_SEED), method)
+        lengths = sizes(shape.shape if hasattr(shape, "shape") else shape)
+        return drawn(lengths, result.dtype, lambda axes, kind: draw(axes, dtype=kind))
 
     return build
 
@@ -49,13 +51,9 @@ def permutation(length: Any, *, dtype: Any = None) -> Value:
 
 def dropout(x: Value, p: float, train: bool | None = True) -> tuple[Value, Value]:
     """Return ``x`` with random elements 0 and the others scaled, and the mask of the others."""
-    given = as_array(x)
     if train is False or p == 0:
-        return given, filled(True, x.shape, "bool")
-    kept = geon.Random(STREAM_SEED).bernoulli(given.tensor.axes, p=1 - p, dtype="bool")
-    scale = 0.0 if p == 1 else 1 / (1 - p)
-    tensor = geon.cast(geon.where(kept, given.tensor * scale, 0), given.dtype)
-    return array(tensor, given.dims), array(kept, given.dims)
+        return as_array(x), filled(True, x.shape, "bool")
+    return functions.dropout(x, p, geon.Random(STREAM_SEED))
 
 
 def full(shape: Any, number: Any = 0, *_: Any, dtype: Any = None, result: Any) -> Value:
@@ -71,10 +69,10 @@ ROWS: Rows = {
     "empty_strided": lambda shape, strides, *, dtype=None, result: full(shape, result=result),
     "scalar_tensor": lambda x, *, dtype=None, result: value_of(x, result.dtype),
     "arange.start_step": arange,
-    "rand": drawn("uniform"),
-    "randn": drawn("normal"),
-    "rand_like": drawn("uniform"),
-    "randn_like": drawn("normal"),
+    "rand": random("uniform"),
+    "randn": random("normal"),
+    "rand_like": random("uniform"),
+    "randn_like": random("normal"),
     "randperm": permutation,
     "native_dropout": dropout,
     "sym_size.int": lambda x, dim: x.shape[dim],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import geon
 
 from ....errors import ArgumentError
@@ -15,10 +17,14 @@ from ...positional.indexing import select
 from ...positional.movement import Part, concat, flip, slices, tile
 from ...positional.picking import gather_at, numbers, scatter_at
 from ...positional.programs import cast
+from ...positional.reductions import along_axis
 from ...positional.reshaping import reshape, squeeze, transpose, unsqueeze
-from ...positional.values import Size, Value, array, as_array, host, position
+from ...positional.sampling import COORDINATES, grid_sample, interpolated_along
+from ...positional.values import Size, Value, host, position
 from .common import Builder, Rows, positions, sizes, value_of
 
+SAMPLES = ("linear", "nearest", "cubic")
+PADDINGS = ("zeros", "border", "reflection")
 LARGE = 2**31 - 1  # bounds from here on stand for the end
 
 
@@ -114,21 +120,30 @@ def strided(x: Value, shape: Sequence[Any], strides: Sequence[Any], offset: Any 
 
 
 def resized(mode: str) -> Builder:
-    """Return the builder of ``geon.resize`` along the dimensions after the second."""
+    """Return the builder of images with other lengths after the second dimension."""
 
     def build(x: Value, size: Any, *options: Any) -> Value:
         align = "starts" if mode == "nearest" else "corners" if options[0] else "centers"
-        given = as_array(x)
-        for k in range(2, len(x.shape)):
-            given = movement.with_axis(given, k)
-        names = [None if d is None else d.name for d in given.dims]
         wanted = sizes(size) if size is not None else [
             _scaled(n, f) for n, f in zip(x.shape[2:], options[-1], strict=True)
         ]  # fmt: skip
-        lengths: dict[Any, Size] = dict(zip(names[2:], wanted, strict=True))
-        return array(geon.resize(given.tensor, lengths, mode, align), names)
+        for k, length in enumerate(wanted, 2):
+            x = along_axis(lambda t, a, to=length: geon.resize(t, {a: to}, mode, align), x, k)
+        return x
 
     return build
+
+
+def resized_cubic(x: Value, size: Any, align_corners: bool, factors: Any = None) -> Value:
+    """Return images with other lengths after the second dimension, by cubic convolution."""
+    for k, n in enumerate(x.shape[2:], 2):
+        length = _scaled(n, factors[k - 2]) if size is None else sizes(size)[k - 2]
+        if not isinstance(n, int) or not isinstance(length, int):
+            raise ArgumentError(f"{x} is resized to {length} by cubic convolution; give lengths")
+        name = "align_corners" if align_corners else "half_pixel"
+        place = COORDINATES[name](np.arange(length, dtype=np.float64), length / n, n, length)
+        x = interpolated_along(x, k, place, "cubic")
+    return x
 
 
 def _scaled(length: Size, factor: float) -> Size:
@@ -165,4 +180,8 @@ ROWS: Rows = {
     "as_strided": strided,
     "upsample_nearest2d.vec": resized("nearest"),
     "upsample_bilinear2d.vec": resized("linear"),
+    "upsample_bicubic2d.vec": resized_cubic,
+    "grid_sampler_2d": lambda x, grid, mode, padding, align_corners: grid_sample(
+        x, grid, SAMPLES[mode], PADDINGS[padding], align_corners
+    ),
 }

@@ -9,23 +9,13 @@ import geon
 
 from ....op_graph.axes.lengths import product
 from ...positional.elementwise import elementwise
+from ...positional.functions import normalized
 from ...positional.programs import cast
-from ...positional.reductions import reduce
 from ...positional.reshaping import reshape, unsqueeze
 from ...positional.values import Value, as_array, host
 from .common import Rows, wide
 
 Triple = tuple[Value, ...]
-
-
-def _normal(x: Value, at: Sequence[int], eps: float) -> Triple:
-    """Return ``x`` with mean 0 and variance 1 over positions, the mean, and 1 / deviation."""
-    given = wide(x)
-    mean = reduce(geon.mean, given, at)
-    centred = elementwise(geon.subtract, given, mean)
-    spread = reduce(geon.mean, elementwise(geon.square, centred), at)
-    scale = elementwise(lambda v: geon.rsqrt(v + eps), spread)
-    return elementwise(geon.multiply, centred, scale), mean, scale, spread
 
 
 def _affine(x: Value, weight: Value | None, bias: Value | None, dtype: Any) -> Value:
@@ -45,7 +35,7 @@ def layer_norm(
 ) -> Triple:
     """Return ``x`` normalised over its last dimensions, the mean, and 1 / deviation."""
     rank = len(x.shape)
-    normal, mean, scale, _ = _normal(x, range(rank - len(shape), rank), eps)
+    normal, mean, scale, _ = normalized(x, range(rank - len(shape), rank), eps)
     return _affine(normal, weight, bias, x.dtype), mean, scale
 
 
@@ -72,7 +62,7 @@ def batch_norm(
         normal = elementwise(geon.multiply, centred, _by_channel(scale, rank))  # type: ignore[arg-type]  # not None
         result = _affine(normal, _by_channel(weight, rank), _by_channel(bias, rank), x.dtype)
         return result, mean, scale, mean, variance
-    normal, own, scale, spread = _normal(x, rest, eps)
+    normal, own, scale, spread = normalized(x, rest, eps)
     result = _affine(normal, _by_channel(weight, rank), _by_channel(bias, rank), x.dtype)
     flat = [reshape(each, [x.shape[1]]) for each in (own, scale, spread)]
     if mean is None or variance is None:

@@ -8,10 +8,10 @@ import geon
 
 from ...positional.elementwise import elementwise, expand
 from ...positional.picking import numbers
-from ...positional.products import matmul
+from ...positional.products import matmul, turned
 from ...positional.programs import cast
 from ...positional.reductions import along, reduce
-from ...positional.reshaping import reshape, transpose, unsqueeze
+from ...positional.reshaping import reshape, unsqueeze
 from ...positional.values import Value, as_array, host
 from .common import Rows, value_of
 from .making import dropout
@@ -25,12 +25,6 @@ def add_product(x: Value, a: Value, b: Value, *, beta: Any = 1, alpha: Any = 1) 
 
 def _scaled(x: Value, factor: Any) -> Value:
     return x if factor == 1 else elementwise(geon.multiply, x, value_of(factor, x.dtype))
-
-
-def turned(x: Value) -> Value:
-    """Return ``x`` with its last two dimensions exchanged."""
-    rank = len(x.shape)
-    return transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else x
 
 
 def linear(x: Value, weight: Value, bias: Value | None = None) -> Value:

@@ -11,12 +11,12 @@ from ...positional.control import scan_rows
 from ...positional.elementwise import elementwise
 from ...positional.indexing import select
 from ...positional.movement import concat, split
-from ...positional.products import matmul
+from ...positional.products import matmul, turned
 from ...positional.reshaping import transpose, unsqueeze
 from ...positional.values import Value, as_array
 from .common import Rows
 from .making import dropout
-from .products import linear, turned
+from .products import linear
 
 Step = Callable[[Value, list[Value], Callable[[Value], Value]], list[Value]]
 

@@ -90,7 +90,7 @@ typedef struct { GEON_FOUR_F64 first, second, third, last; } GEON_STRIP_F64;
 typedef int32_t GEON_EIGHT_I32 __attribute__((vector_size(32)));
 #define GEON_EIGHT(x) ((x) - (GEON_EIGHT_F32){0})
 #define GEON_BOTH(i) for (int i = 0; i < 2; i++)
-#if defined(__FMA__) && defined(__clang__)
+#if defined(__FMA__) && __has_builtin(__builtin_elementwise_fma)
 #define GEON_FMA_EIGHT(a, b, c) __builtin_elementwise_fma(a, b, c)
 #elif defined(__FMA__)
 #define GEON_FMA_EIGHT(a, b, c) __builtin_ia32_vfmaddps256(a, b, c)

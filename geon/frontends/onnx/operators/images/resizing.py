@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,48 +12,14 @@ import geon
 from .....errors import ArgumentError
 from .....op_graph.axes.lengths import Length
 from ....positional.elementwise import elementwise
-from ....positional.indexing import gather
-from ....positional.reductions import along_axis, reduce
+from ....positional.programs import cast
+from ....positional.reductions import along_axis
 from ....positional.reshaping import unsqueeze
+from ....positional.sampling import COORDINATES, interpolated_along, nearest_along
 from ....positional.values import Size, Value, host, known_list
 from ...table import row
-from ..common import cast, positions
+from ..common import positions
 
-Array = np.ndarray[Any, Any]
-
-
-def _half_pixel(i: Array, scale: float, n: int, wide: float) -> Array:
-    return (i + 0.5) / scale - 0.5
-
-
-def _symmetric(i: Array, scale: float, n: int, wide: float) -> Array:
-    return n / 2 * (1 - len(i) / wide) + _half_pixel(i, scale, n, wide)
-
-
-def _pytorch(i: Array, scale: float, n: int, wide: float) -> Array:
-    return _half_pixel(i, scale, n, wide) if wide > 1 else 0 * i
-
-
-def _corners(i: Array, scale: float, n: int, wide: float) -> Array:
-    return i * (n - 1) / (wide - 1) if wide != 1 else 0 * i
-
-
-# Coordinates in an axis of length ``n`` of the numbers ``i`` in one of the length ``wide``, which
-# is ``scale * n`` and may be no integer.
-COORDINATES: dict[str, Callable[[Array, float, int, float], Array]] = {
-    "half_pixel": _half_pixel,
-    "half_pixel_symmetric": _symmetric,
-    "pytorch_half_pixel": _pytorch,
-    "align_corners": _corners,
-    "asymmetric": lambda i, scale, n, wide: i / scale,
-    "tf_half_pixel_for_nn": lambda i, scale, n, wide: (i + 0.5) / scale,
-}
-NEAREST: dict[str, Callable[[Array], Array]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
-}
 # The mode and alignment of geon.resize, which takes open lengths.
 OPEN = {
     ("linear", "half_pixel"): ("linear", "centers"),
@@ -63,28 +28,6 @@ OPEN = {
     ("nearest", "asymmetric"): ("nearest", "starts"),
     ("nearest", "tf_half_pixel_for_nn"): ("nearest", "centers"),
 }
-
-
-def cubic(x: Array, a: float) -> Array:
-    """Return the cubic convolution kernel (Keys, 1981) with the slope ``a`` at 1."""
-    x = np.abs(x)
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x <= 1, near, np.where(x < 2, far, 0))
-
-
-def _weights(
-    x: Array, n: int, scale: float, kernel: Callable[[Array], Array], reach: int, outside: bool
-) -> tuple[Array, Array]:
-    """Return the indices of neighbours of coordinates ``x``, and their weights: (out, taps)."""
-    first = math.floor(-reach / scale) + 1
-    taps = np.arange(first, 2 - first)
-    base = np.ceil(x)[:, None] - 1
-    factors = kernel((taps - (x[:, None] - base)) * scale)
-    index = (base + taps).astype(np.int64)
-    if outside:
-        factors = np.where((index < 0) | (index >= n), 0, factors)
-    return np.clip(index, 0, n - 1), factors / factors.sum(1, keepdims=True)
 
 
 def resize(
@@ -110,10 +53,6 @@ def resize(
     new, factors = _targets(old, scales, sizes, keep_aspect_ratio_policy)
     corners = [] if roi is None else known_list(roi, "roi")
     cropped = coordinate_transformation_mode == "tf_crop_and_resize"
-    kernels = {
-        "linear": (lambda d: np.clip(1 - np.abs(d), 0, None), 1),
-        "cubic": (lambda d: cubic(d, cubic_coeff_a), 2),
-    }
     result = x if x.dtype.kind == "f" or mode == "nearest" else cast(x, "float32")
     for number, k in enumerate(at):
         n, length, scale = old[number], new[number], factors[number]
@@ -133,13 +72,12 @@ def resize(
         else:
             place = COORDINATES[coordinate_transformation_mode](i, scale, n, wide)
         if mode == "nearest":
-            index = np.clip(NEAREST[nearest_mode](place), 0, n - 1).astype(np.int64)
-            result = gather(result, host(index), k)
+            result = nearest_along(result, k, place, nearest_mode)
         else:
-            kernel, reach = kernels[mode]
             shrink = min(float(scale), 1.0) if antialias else 1.0
-            taps, weights = _weights(place, n, shrink, kernel, reach, bool(exclude_outside))
-            result = _mixed(result, k, taps, weights)
+            result = interpolated_along(
+                result, k, place, mode, cubic_coeff_a, shrink, bool(exclude_outside)
+            )
         if cropped:
             inside = host((place >= 0) & (place <= n - 1))
             wide_inside = unsqueeze(inside, range(1, len(x.shape) - k))
@@ -187,13 +125,6 @@ def _open_mode(x: Value, mode: str, coordinates: str, nearest: str) -> tuple[str
     return found
 
 
-def _mixed(x: Value, axis: int, taps: Array, weights: Array) -> Value:
-    """Return the sums of neighbours along an axis, times their weights."""
-    near = gather(x, host(taps), axis)
-    factors = unsqueeze(host(weights, x.dtype), range(2, len(x.shape) - axis + 1))
-    return reduce(geon.sum, elementwise(geon.multiply, near, factors), [axis + 1], keep=False)
-
-
 def resize_by_scales(x: Value, scales: Value, /, *, mode: str = "nearest") -> Value:
     """Return ``x`` resampled by scales, at the starts of elements."""
     return resize(
@@ -206,11 +137,6 @@ def resize_by_scales(x: Value, scales: Value, /, *, mode: str = "nearest") -> Va
     )
 
 
-def upsample_by_attribute(x: Value, /, *, scales: Sequence[float], mode: str = "nearest") -> Value:
-    """Return ``x`` resampled by scales in an attribute."""
-    return resize_by_scales(x, host(np.array(scales)), mode=mode)
-
-
 def upsample_planes(
     x: Value, /, *, height_scale: float, width_scale: float, mode: str = "nearest"
 ) -> Value:
@@ -221,7 +147,6 @@ def upsample_planes(
 ROWS = [
     row("Resize", resize, 11),
     row("Resize", resize_by_scales, 10, 10),
-    row("Upsample", resize_by_scales, 9),
-    row("Upsample", upsample_by_attribute, 7, 8),
+    row("Upsample", resize_by_scales, 7, attributes={"scales": 1}),
     row("Upsample", upsample_planes, 1, 6),
 ]

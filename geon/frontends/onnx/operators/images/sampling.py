@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product as combinations
 from typing import Any
 
 import numpy as np
@@ -12,124 +11,19 @@ import geon
 
 from .....errors import ArgumentError
 from .....op_graph.axes.lengths import product
-from ....positional.elementwise import chain, elementwise
-from ....positional.indexing import gather, matched, select
-from ....positional.movement import with_axis
+from ....positional.elementwise import elementwise
+from ....positional.indexing import gather, select
 from ....positional.products import matmul
+from ....positional.programs import cast
 from ....positional.reductions import reduce
 from ....positional.reshaping import reshape, squeeze, transpose, unsqueeze
-from ....positional.values import Size, Value, array, as_array, host, known
+from ....positional.sampling import Tap, grid_sample, linear, sampled, taps_of
+from ....positional.values import Size, Value, host, known
 from ...table import row
-from ..common import cast, channels
-
-Tap = tuple[Value, Value | None]  # an index along an axis, and its weight
+from ..common import channels
 
 
-def read(x: Value, places: Sequence[Value]) -> Value:
-    """Return the elements of images (N, C, ...) at indices (N, P...) along each axis: (N, C, P...).
-
-    The indices of all axes are broadcast with each other.
-    """
-    flat: Value = host(0, "int64")
-    for place, length in zip(places, x.shape[2:], strict=True):
-        flat = elementwise(lambda f, i, n: f * n + i, flat, place, host(length, "int64"))
-    images = with_axis(as_array(reshape(x, [*x.shape[:2], product(x.shape[2:])])), 2)
-    at = matched(as_array(flat), images, [0])
-    line = images.dims[2]
-    assert line is not None
-    return array(geon.gather(images.tensor, at.tensor, line), [*images.dims[:2], *at.dims[1:]])
-
-
-def sampled(
-    x: Value, taps: Sequence[Sequence[Tap]], f: Callable[..., geon.Tensor] = geon.add
-) -> Value:
-    """Return ``f``, a sum, over all combinations of the taps of axes, times their weights."""
-    terms = []
-    for each in combinations(*taps):
-        term = read(x, [place for place, _ in each])
-        for _, weight in each:
-            if weight is not None:
-                term = elementwise(geon.multiply, term, unsqueeze(weight, [1]))
-        terms.append(term)
-    return chain(f, terms)
-
-
-def _reflected(x: geon.Tensor, low: float, high: float) -> geon.Tensor:
-    """Return coordinates reflected at two borders until they lie between them."""
-    if high <= low:
-        return 0 * x + low
-    rest = geon.mod(x - low, 2 * (high - low))
-    return low + geon.minimum(rest, 2 * (high - low) - rest)
-
-
-def linear(part: geon.Tensor) -> list[geon.Tensor]:
-    """Return the weights of two neighbours, the coordinate ``part`` after the first."""
-    return [1 - part, part]
-
-
-def cubic(part: geon.Tensor, a: float = -0.75) -> list[geon.Tensor]:
-    """Return the weights of four neighbours by cubic convolution (Keys, 1981)."""
-
-    def near(d: geon.Tensor) -> geon.Tensor:
-        return ((a + 2) * d - (a + 3)) * d * d + 1
-
-    def far(d: geon.Tensor) -> geon.Tensor:
-        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-
-    return [far(part + 1), near(part), near(1 - part), far(2 - part)]
-
-
-# The first neighbour, counted from the element before the coordinate, and the weights of all.
-KERNELS: dict[str, tuple[int, Callable[[geon.Tensor], list[geon.Tensor]]]] = {
-    "linear": (0, linear),
-    "bilinear": (0, linear),
-    "cubic": (-1, cubic),
-    "bicubic": (-1, cubic),
-}
-
-
-def taps_of(
-    place: Value, length: Size, mode: str, padding: str, edges: tuple[float, float]
-) -> list[Tap]:
-    """Return the neighbours of coordinates along an axis; ``edges`` are its reflecting borders."""
-    if not isinstance(length, int):
-        raise ArgumentError(f"samples along the open length {length}; give the length")
-    last = length - 1
-
-    def moved(x: geon.Tensor) -> geon.Tensor:
-        x = geon.round(x) if mode == "nearest" else x
-        if padding == "border":
-            outside = geon.logical_or(x < edges[0], x > edges[1])
-            return geon.where(outside, geon.clip(x, 0, last), x)
-        return _reflected(x, *edges) if padding == "reflection" else x
-
-    def tap(k: int, number: int) -> Tap:
-        def index(x: geon.Tensor) -> geon.Tensor:
-            found = geon.floor(x) + k
-            if padding == "reflection":
-                found = geon.floor(_reflected(found, *edges))
-            return geon.cast(geon.clip(found, 0, last), "int64")
-
-        def weight(x: geon.Tensor) -> geon.Tensor:
-            base = geon.floor(x)
-            factor = x * 0 + 1 if mode == "nearest" else KERNELS[mode][1](x - base)[number]
-            if padding != "zeros":
-                return factor
-            inside = geon.logical_and(base + k >= 0, base + k <= last)
-            return geon.where(inside, factor, 0)
-
-        weighs = mode != "nearest" or padding == "zeros"
-        return elementwise(index, spot), elementwise(weight, spot) if weighs else None
-
-    spot = elementwise(moved, place)
-    if mode == "nearest":
-        return [tap(0, 0)]
-    first, kernel = KERNELS[mode]
-    count = 2 if kernel is linear else 4
-    return [tap(first + number, number) for number in range(count)]
-
-
-def grid_sample(
+def sample_grid(
     x: Value,
     grid: Value,
     /,
@@ -139,18 +33,7 @@ def grid_sample(
     padding_mode: str = "zeros",
 ) -> Value:
     """Return samples of images at coordinates from -1 to 1, those of the last axis first."""
-    taps = []
-    rank = len(x.shape) - 2
-    for k, length in enumerate(x.shape[2:]):
-        n = float(length) if isinstance(length, int) else 0.0
-
-        def place(g: geon.Tensor, n: float = n) -> geon.Tensor:
-            return (g + 1) / 2 * (n - 1) if align_corners else ((g + 1) * n - 1) / 2
-
-        edges = (0.0, n - 1) if align_corners else (-0.5, n - 0.5)
-        spot = elementwise(place, select(grid, rank + 1, rank - 1 - k))
-        taps.append(taps_of(spot, length, mode, padding_mode, edges))
-    return cast(sampled(x, taps), x.dtype)
+    return grid_sample(x, grid, mode, padding_mode, bool(align_corners))
 
 
 def affine_grid(theta: Value, size: Value, /, *, align_corners: int = 0) -> Value:
@@ -337,7 +220,7 @@ def max_roi_pool(
 
 
 ROWS = [
-    row("GridSample", grid_sample),
+    row("GridSample", sample_grid),
     row("AffineGrid", affine_grid),
     row("DeformConv", deformable_convolution),
     row("RoiAlign", roi_align),

@@ -15,11 +15,11 @@ from ....positional.elementwise import elementwise
 from ....positional.indexing import gather
 from ....positional.movement import Part, concat, pad, slices
 from ....positional.products import matmul
+from ....positional.programs import cast
 from ....positional.reductions import reduce
 from ....positional.reshaping import reshape, unsqueeze
 from ....positional.values import HostArray, Value, array, as_array, host, known, new_axis
 from ...table import ML, row
-from ..common import cast
 from ..reductions import absolute_sum
 from .scores import classified, labelled, transformed
 

@@ -18,9 +18,9 @@ import geon
 from .....errors import ArgumentError, AxisError
 from ....positional.elementwise import elementwise
 from ....positional.movement import with_axis
+from ....positional.programs import cast
 from ....positional.values import HostArray, Value, array, as_array, host
 from ...table import ML, row
-from ..common import cast
 from .scores import classified, transformed
 
 # Rows up to this number go through all trees at once. More go through one tree after the other,
@@ -324,7 +324,6 @@ def tree_ensemble(
     nodes_falseleafs: Sequence[int],
     nodes_falsenodeids: Sequence[int],
     nodes_featureids: Sequence[int],
-    nodes_hitrates: HostArray | None = None,
     nodes_missing_value_tracks_true: Sequence[int] = (),
     nodes_modes: HostArray,
     nodes_splits: HostArray,
@@ -334,7 +333,6 @@ def tree_ensemble(
     tree_roots: Sequence[int],
 ) -> Value:
     """Return the aggregated weights of the leaves that rows reach."""
-    del nodes_hitrates
     count, leaves = len(nodes_featureids), len(leaf_targetids)
     weights = np.zeros((leaves, n_targets), leaf_weights.dtype)
     weights[np.arange(leaves), leaf_targetids] = leaf_weights.array

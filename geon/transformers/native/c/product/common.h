@@ -40,7 +40,7 @@ typedef TYPE geon_vector
 #else
 #define NEON 0
 #endif
-#if defined(__clang__)
+#if __has_builtin(__builtin_elementwise_fma) /* clang from version 16 on */
 #define VECTOR_FMA(a, b, c) __builtin_elementwise_fma(a, b, c)
 #elif defined(__AVX512F__) && VECTOR * TYPE_BYTES == 64
 #define VECTOR_FMA(a, b, c) ((geon_vector)X86_FMA(512_mask)(a, b, c, -1, 4))
@@ -55,7 +55,7 @@ typedef TYPE geon_vector
 #else
 #define VECTOR_FMA(a, b, c) ((a) * (b) + (c))
 #endif
-#if defined(__clang__) || defined(__FMA__) || NEON
+#if __has_builtin(__builtin_elementwise_fma) || defined(__FMA__) || NEON
 #define SCALAR_FMA(a, b, c) SCALAR_FMA_ONCE(a, b, c)
 #else
 #define SCALAR_FMA(a, b, c) ((a) * (b) + (c))

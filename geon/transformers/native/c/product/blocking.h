@@ -171,10 +171,14 @@ static QUICK void geon_cut_packed(
     s->tasks = threads > 1 ? 4 * wanted : 1;
 }
 
-/* Cuts a product whose rows are windows into bands of rows. */
-static QUICK void geon_cut_bands(struct geon_cut *s, int64_t batches, int64_t rows, int64_t most)
+/* Cuts a product whose rows are windows into bands of rows. Panels of a few summed indices after the
+   other are read again for each band: where they were packed just now they are near, and small bands
+   divide the work more evenly. */
+static QUICK void geon_cut_bands(
+    struct geon_cut *s, int64_t batches, int64_t rows, int64_t most, int deep)
 {
-    s->row_block = geon_share(rows, s->packed_columns ? most : LEAST(s->row_block, most), 12);
+    const int64_t block = !s->packed_columns ? s->row_block : deep ? GROUP : most;
+    s->row_block = geon_share(rows, LEAST(block, most), 12);
     s->row_blocks = geon_blocks(rows, s->row_block);
     s->items = batches * s->row_blocks * s->column_blocks * s->parts;
 }

@@ -335,7 +335,7 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     /* A band has all summed indices of its rows: panels of all must be there. */
     run.banded = shows && (!deep || keeps || run.cut.packed_columns);
     if (run.banded)
-        geon_cut_bands(&run.cut, batches, rows, product->left.band_rows);
+        geon_cut_bands(&run.cut, batches, rows, product->left.band_rows, deep);
     const int64_t elements = run.cut.parts > 1 ? batches * rows * columns : 0;
     TYPE part_sums[elements > 0 ? run.cut.parts * elements : 1];
     run.part_sums = elements > 0 ? part_sums : NULL;

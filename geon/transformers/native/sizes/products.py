@@ -13,6 +13,7 @@ from ..sizes.blocking import (
     MAX_BLOCK_ROWS,
     MAX_DIRECT_BLOCK_BYTES,
     MAX_DIRECT_ROWS,
+    MAX_PACK_CACHE_ROWS,
     MAX_PANEL_COLUMNS,
     MAX_SERIAL_TERMS,
     MAX_THIN_BYTES,
@@ -153,7 +154,7 @@ class ProductScratch:
         """Return True if tasks may still pack blocks: the right operand may have a cached copy or
         be read in place.
         """
-        if not side.known or rows <= MAX_BLOCK_ROWS:
+        if not side.known or rows <= MAX_PACK_CACHE_ROWS:
             return True
         block = min(depth, self.of.depth // 2)  # at least: the depth is cut into equal blocks
         return 0 < block * side.step * self.of.bytes <= MAX_DIRECT_BLOCK_BYTES
@@ -299,4 +300,4 @@ def pays(rows: int) -> bool:
 
     Fewer rows read the operand in place. For more rows packing is a small part of the work.
     """
-    return MIN_PACK_CACHE_ROWS <= rows <= MAX_BLOCK_ROWS
+    return MIN_PACK_CACHE_ROWS <= rows <= MAX_PACK_CACHE_ROWS

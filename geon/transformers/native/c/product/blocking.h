@@ -131,8 +131,6 @@ static QUICK struct geon_cut geon_cut(
     s.tasks = wanted > 1 ? 4 * wanted : 1;
     if (work < 2e5 * (double)s.tasks)
         s.tasks = (int64_t)(work / 2e5) + 1;
-    if (s.tasks > s.items)
-        s.tasks = s.items;
     s.packed_batches = batches;
     s.packed_columns = 0;
     s.packed_block = column_block;
@@ -171,14 +169,18 @@ static QUICK void geon_cut_packed(
     s->tasks = threads > 1 ? 4 * wanted : 1;
 }
 
-/* Cuts a product whose rows are windows into bands of rows. Panels of a few summed indices after the
-   other are read again for each band: where they were packed just now they are near, and small bands
-   divide the work more evenly. */
+/* Cuts a product whose rows are windows into bands of rows. Panels of all depths are read again for each
+   band: where the second cache holds these, small bands divide the work more evenly. Threads have as
+   many bands each. */
 static QUICK void geon_cut_bands(
-    struct geon_cut *s, int64_t batches, int64_t rows, int64_t most, int deep)
+    struct geon_cut *s, int64_t batches, int64_t rows, int64_t depth, int64_t most, int32_t threads)
 {
-    const int64_t block = !s->packed_columns ? s->row_block : deep ? GROUP : most;
+    const int near = s->packed_columns || depth * s->column_block <= BAND_PACKED;
+    const int64_t block = depth <= s->depth_block ? most : near ? GROUP : s->row_block;
     s->row_block = geon_share(rows, LEAST(block, most), 12);
     s->row_blocks = geon_blocks(rows, s->row_block);
-    s->items = batches * s->row_blocks * s->column_blocks * s->parts;
+    const int64_t others = batches * s->column_blocks * s->parts, tiles = geon_blocks(rows, 12);
+    while (s->tasks > 1 && others * s->row_blocks % threads && s->row_blocks < tiles)
+        ++s->row_blocks;
+    s->items = others * s->row_blocks;
 }

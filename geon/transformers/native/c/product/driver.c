@@ -335,15 +335,17 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     /* A band has all summed indices of its rows: panels of all must be there. */
     run.banded = shows && (!deep || keeps || run.cut.packed_columns);
     if (run.banded)
-        geon_cut_bands(&run.cut, batches, rows, product->left.band_rows, deep);
+        geon_cut_bands(&run.cut, batches, rows, product->depth, product->left.band_rows, threads);
     const int64_t elements = run.cut.parts > 1 ? batches * rows * columns : 0;
     TYPE part_sums[elements > 0 ? run.cut.parts * elements : 1];
     run.part_sums = elements > 0 ? part_sums : NULL;
     geon_keep(&run, threads);
     if (run.cut.packed_columns)
         geon_multiply_packed(&run, threads);
-    else
+    else {
+        run.cut.tasks = LEAST(run.cut.tasks, run.cut.items);
         geon_multiply(&run, threads);
+    }
     if (elements > 0)
         geon_add_parts(&run, elements);
 }

@@ -141,10 +141,11 @@ static QUICK struct geon_cut geon_cut(
    that need it: some columns of it at all depths. Items are then groups of rows, which are packed
    once for all of these columns. One that is larger than all else is not: each thread packs and
    reads a part of it alone. Of what bands are multiplied by, however little the work is, there are
-   few columns at a time where rows alone are tasks enough. */
+   few columns at a time where rows alone are tasks enough. Where a copy is kept all columns are
+   there, and items of the same columns follow each other. */
 static QUICK void geon_cut_packed(
     struct geon_cut *s, int64_t batches, int64_t rows, int64_t columns, int64_t depth,
-    int bands, int32_t threads)
+    int bands, int keeps, int32_t threads)
 {
     const double work = (double)rows * (double)columns * (double)depth;
     int64_t room = PACKED / (depth > 0 ? depth : 1) / PANEL * PANEL;
@@ -167,16 +168,18 @@ static QUICK void geon_cut_packed(
         s->column_block = geon_share(s->column_block, s->column_block / 2, PANEL);
     s->packed_block = LEAST(s->column_block, 4 * PANEL);
     s->tasks = threads > 1 ? 4 * wanted : 1;
+    s->column_blocks = geon_blocks(columns, s->column_block);
+    s->items = batches * s->row_blocks * s->column_blocks;
+    s->by_columns = keeps;
 }
 
 /* Cuts a product whose rows are windows into bands of rows. Panels of all depths are read again for each
-   band: where the second cache holds these, small bands divide the work more evenly. Threads have as
-   many bands each. */
+   band: where there are few columns at a time, the second cache holds these, and small bands divide
+   the work more evenly. Threads have as many bands each. */
 static QUICK void geon_cut_bands(
-    struct geon_cut *s, int64_t batches, int64_t rows, int64_t depth, int64_t most, int32_t threads)
+    struct geon_cut *s, int64_t batches, int64_t rows, int64_t most, int deep, int32_t threads)
 {
-    const int near = s->packed_columns || depth * s->column_block <= BAND_PACKED;
-    const int64_t block = depth <= s->depth_block ? most : near ? GROUP : s->row_block;
+    const int64_t block = !s->packed_columns ? s->row_block : deep ? GROUP : most;
     s->row_block = geon_share(rows, LEAST(block, most), 12);
     s->row_blocks = geon_blocks(rows, s->row_block);
     const int64_t others = batches * s->column_blocks * s->parts, tiles = geon_blocks(rows, 12);

@@ -167,7 +167,6 @@ static QUICK void geon_cut_packed(
             && s->column_block >= 4 * PANEL)
         s->column_block = geon_share(s->column_block, s->column_block / 2, PANEL);
     s->packed_block = LEAST(s->column_block, 4 * PANEL);
-    s->tasks = threads > 1 ? 4 * wanted : 1;
     s->column_blocks = geon_blocks(columns, s->column_block);
     s->items = batches * s->row_blocks * s->column_blocks;
     s->by_columns = keeps;

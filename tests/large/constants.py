@@ -295,6 +295,7 @@ CONSTANTS = (
     _native("sizes/blocking", "MAX_DIRECT_BLOCK_BYTES", "near", each=(1,)),
     _native("sizes/blocking", "MAX_UNPACKED_PANELS", "columns", each=(1,)),
     _native("sizes/blocking", "MIN_PACK_CACHE_ROWS", "rows"),
+    _native("sizes/blocking", "MAX_PACK_CACHE_ROWS", "rows", many=0),
     _native("sizes/blocking", "MIN_PACK_CACHE_COLUMNS", "columns", many=17),
     _native("sizes/blocking", "MAX_PANEL_COLUMNS", "columns", many=5),
     _native("sizes/blocking", "Shape.depth", "depth", value=384, many=5),

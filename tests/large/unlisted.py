@@ -584,6 +584,7 @@ PLACES = {
     ("transformers/native/sizes/blocking.py", "WINDOW_TILE_ROWS"): WINDOWS,
     ("transformers/native/sizes/blocking.py", "Shape.placed"): WINDOWS,
     ("transformers/native/c/product/window_column_tiles.h", "geon_placed_tiles"): WINDOWS,
+    ("transformers/native/c/product/window_row_tiles.h", "geon_shown_tiles"): WINDOWS,
     ("transformers/native/sizes/blocking.py", "MIN_UNPACKED_STRIDE_BYTES"): WINDOWS,
     ("transformers/native/sizes/blocking.py", "MAX_BAND_PACKED_BYTES"): WINDOWS,
     ("transformers/native/c/product/block.h", ""): WINDOWS,

@@ -299,17 +299,18 @@ def test_a_band_has_room_for_all_that_rows_show():
     assert 0.5 < max(shares) <= 1
 
 
-def test_deep_windows_come_in_groups_of_rows():
-    rows = [Loop("h", ("H",), 9), Loop("w", ("W",), 9)]
-    guards = [InRange(variable("w") + variable("s") + (-1), 0, 9)]
+def test_windows_that_show_too_much_come_in_groups_of_rows():
+    rows = [Loop("h", ("H",), 99), Loop("w", ("W",), 99)]
+    guards = [InRange(variable("w") + variable("s") + (-1), 0, 99)]
     found = []
-    for channels in (128, 129):
+    for channels in (128, 129, 800, 900):
         summed = [Loop("s", ("S",), 3), Loop("c", ("C",), channels)]
-        strides = {"h": 9 * channels, "w": channels, "s": channels, "c": 1}
+        strides = {"h": 99 * channels, "w": channels, "s": channels, "c": 1}
         band = find_band(strides, guards, rows, summed, shape("float", 64))
         found.append(band.most)
+        assert band.elements * 4 <= MAX_BAND_BYTES
         assert runs(summed, band.steps("line")) == (["0"], 3 * channels)
-    assert found == [MAX_BAND_ROWS, ROWS_PER_GROUP]
+    assert found == [MAX_BAND_ROWS, MAX_BAND_ROWS, MAX_BAND_ROWS, ROWS_PER_GROUP]
 
 
 def test_the_numbers_that_shapes_above_go_around():

@@ -460,6 +460,32 @@ GUARDED_BANDS = """
 """
 
 
+# Deep bands of few filters, which are work for fewer threads than there are, and products that keep
+# a packed operand, for as many rows as keep one and for more.
+GUARDED_KEPT = """
+    import numpy as np
+    import geon
+
+    N, R, S, C = geon.Axis("N"), geon.Axis("R", 3), geon.Axis("S", 3), geon.Axis("C", 45)
+    B, D = geon.Axis("B", 300), geon.Axis("D", 520)
+    x, u = geon.placeholder([N, geon.Axis("H", 9), geon.Axis("W", 13), C]), geon.placeholder([N, B])
+    spec = {"H": geon.Window(R, 1, pad=(1, 1)), "W": geon.Window(S, 1, pad=(1, 1))}
+    for threads in (1, 3):
+        t = geon.NativeTransformer(threads=threads, sanitize=True)
+        for filters in (8, 70, 450):
+            w = geon.Variable([R, S, C, geon.Axis("K", filters)], initial_value=1)
+            f = t.computation(geon.convolution(x, w, spec), x)
+            for n in (1, 2, 5, 36):
+                y = f(np.ones([n, 9, 13, 45], np.float32))
+                assert (y[:, 1:-1, 1:-1] == 405).all()
+        v = geon.Variable([B, D], initial_value=1)
+        f = t.computation(geon.dot(u, v), u)
+        for n in (49, 481, 4096, 4097):
+            assert (f(np.ones([n, 300], np.float32)) == 300).all()
+    print("done")
+"""
+
+
 # Slopes of filters, whose columns are read from a band: of runs that fill vectors or not, in one
 # part or several, of few sums or many.
 GUARDED_PLACES = """
@@ -493,8 +519,8 @@ GUARDED_PLACES = """
 
 @pytest.mark.parametrize(
     "text",
-    [GUARDED, GUARDED_BANDS, GUARDED_PLACES],
-    ids=["products and sorts", "bands", "places"],
+    [GUARDED, GUARDED_BANDS, GUARDED_KEPT, GUARDED_PLACES],
+    ids=["products and sorts", "bands", "kept", "places"],
 )
 def test_kernels_stay_within_their_scratch_memory(text):
     done = run_sanitized("-c", textwrap.dedent(text))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.index_map import InRange
 from ...kernels.ir.nest import Loop
-from ..sizes.blocking import Shape
-from .implicit_im2col import Band, WindowAxis, most_rows, runs
+from ..sizes.blocking import MAX_BAND_ROWS, Shape
+from .implicit_im2col import Band, WindowAxis, runs
 from .multi_index import Walker
 from .operand_views import Operand
 
@@ -41,7 +41,7 @@ class PlacesText:
     @property
     def most(self) -> int:
         """Return the maximum number of rows at a time."""
-        return most_rows(self.summed, self.of)
+        return MAX_BAND_ROWS
 
     def runs(self) -> tuple[list[str], int]:
         """Return the offsets of a row's contiguous runs, and their length."""

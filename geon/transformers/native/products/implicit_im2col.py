@@ -178,13 +178,6 @@ def overlap(strides: Mapping[str, Size], rows: Sequence[Loop], summed: Sequence[
     return False
 
 
-def most_rows(summed: Sequence[Loop], of: Shape) -> int:
-    """Return the maximum rows of windows at a time; fewer if sums are stored between blocks of
-    depth.
-    """
-    return MAX_BAND_ROWS if depth_of(summed) <= of.depth else ROWS_PER_GROUP
-
-
 def find_band(
     strides: Mapping[str, Size],
     guards: Sequence[InRange],
@@ -197,7 +190,8 @@ def find_band(
     large.
 
     The order of `summed` does not matter. If columns are windows, `rows` are the summed indices and
-    `summed` the columns. `most` is the number of rows of a block, by default that of `most_rows`.
+    `summed` the columns. `most` is the number of rows of a block, by default `MAX_BAND_ROWS`, or
+    `ROWS_PER_GROUP` if the band of these would be too large.
     """
     if not rows or not are_known(summed):
         return None
@@ -222,8 +216,11 @@ def find_band(
         inner[loop.name] = each
         each *= known_extent(loop)
     planes = tuple([loop for loop in summed if loop.name not in taken | set(inner)])
-    found = Band(across, down, planes, others, inner, each, most or most_rows(summed, of))
-    return found if found.elements * of.bytes <= MAX_BAND_BYTES else None
+    for rows_at_once in (MAX_BAND_ROWS, ROWS_PER_GROUP) if most is None else (most,):
+        found = Band(across, down, planes, others, inner, each, rows_at_once)
+        if found.elements * of.bytes <= MAX_BAND_BYTES:
+            return found
+    return None
 
 
 def _along(

@@ -17,7 +17,7 @@ from ...kernels.products.contraction import Contraction
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.schedule import Schedule
 from ..sizes.blocking import (
-    MAX_BLOCK_ROWS,
+    MAX_PACK_CACHE_ROWS,
     MAX_PANEL_COLUMNS,
     MIN_PACK_CACHE_COLUMNS,
     MIN_PACK_CACHE_ROWS,
@@ -27,7 +27,7 @@ from ..sizes.products import PackedCopy, pays
 
 def pays_text(rows: str) -> str:
     """Return the condition of ``pays`` as C."""
-    return f"({rows}) >= {MIN_PACK_CACHE_ROWS} && ({rows}) <= {MAX_BLOCK_ROWS}"
+    return f"({rows}) >= {MIN_PACK_CACHE_ROWS} && ({rows}) <= {MAX_PACK_CACHE_ROWS}"
 
 
 def packed_copies(schedule: Schedule, steady: Collection[Op] = ()) -> dict[Op, PackedCopy]:

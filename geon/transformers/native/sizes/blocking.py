@@ -70,8 +70,11 @@ MAX_UNPACKED_PANELS = 4
 """Up to so many panels of columns, packing rows that lie close costs more than it saves."""
 
 MIN_PACK_CACHE_ROWS = 12
-"""From so many rows on, up to those of a block, a product keeps a packed copy of an operand that
-stays as it is."""
+"""From so many rows on, a product keeps a packed copy of an operand that stays as it is."""
+
+MAX_PACK_CACHE_ROWS = 4096
+"""Up to so many rows: packing takes about 50 / rows of a product with vectors of 64 bytes, and the
+copy of a right operand that is larger than the rows doubles its memory."""
 
 MIN_PACK_CACHE_COLUMNS = 64
 """From so many columns on."""

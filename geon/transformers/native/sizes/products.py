@@ -13,6 +13,7 @@ from ..sizes.blocking import (
     MAX_BLOCK_ROWS,
     MAX_DIRECT_BLOCK_BYTES,
     MAX_DIRECT_ROWS,
+    MAX_PACK_CACHE_ROWS,
     MAX_PANEL_COLUMNS,
     MAX_SERIAL_TERMS,
     MAX_THIN_BYTES,
@@ -122,7 +123,7 @@ class ProductScratch:
             rows, columns = columns, rows
         first = self._packs_first(side, rows, columns, depth, open)
         ways = []
-        later = side.places is not None or self._packs_later(side, rows, depth)
+        later = side.places is not None or self._packs_later(side, depth)
         if open or not first or later:
             ways += [self._packed(side, rows, columns, depth, n) * n for n in range(1, threads + 1)]
         if rows <= max(MAX_DIRECT_ROWS.values()):
@@ -149,11 +150,9 @@ class ProductScratch:
         wide = not open and depth * columns > rows * (depth + columns)
         return self.alone and large and not wide and depth * self.of.columns <= self.of.packed
 
-    def _packs_later(self, side: Sides, rows: int, depth: int) -> bool:
-        """Return True if tasks may still pack blocks: the right operand may have a cached copy or
-        be read in place.
-        """
-        if not side.known or rows <= MAX_BLOCK_ROWS:
+    def _packs_later(self, side: Sides, depth: int) -> bool:
+        """Return True if tasks may still pack blocks: the right operand may be read in place."""
+        if not side.known:
             return True
         block = min(depth, self.of.depth // 2)  # at least: the depth is cut into equal blocks
         return 0 < block * side.step * self.of.bytes <= MAX_DIRECT_BLOCK_BYTES
@@ -299,4 +298,4 @@ def pays(rows: int) -> bool:
 
     Fewer rows read the operand in place. For more rows packing is a small part of the work.
     """
-    return MIN_PACK_CACHE_ROWS <= rows <= MAX_BLOCK_ROWS
+    return MIN_PACK_CACHE_ROWS <= rows <= MAX_PACK_CACHE_ROWS

@@ -374,6 +374,18 @@ static QUICK int64_t geon_group_rows(
     return geon_rows_near(run, block, whole) && geon_straight(run, block, whole) ? rows : GROUP;
 }
 
+/* The packed panels of the block's columns at the next summed indices. */
+static QUICK const TYPE *geon_then(
+    const struct geon_product_run *run, const struct geon_block *block)
+{
+    const struct geon_packed *packed = &run->packed;
+    const int64_t columns = geon_blocks(packed->end - packed->start, PANEL) * PANEL;
+    const int64_t before = block->column_start - packed->start, depth = block->depth_run;
+    const int64_t left = block->depth_last - block->depth_start - depth;
+    return packed->at ? block->panels + (columns - before) * depth + before * LEAST(left, depth)
+                      : block->panels;
+}
+
 /* One group of rows: packed, multiplied, and stored after the last summed block. */
 static QUICK void geon_group(
     const struct geon_product_run *run, const struct geon_block *block, int64_t row_start,
@@ -406,6 +418,9 @@ static QUICK void geon_group(
         : dense ? product->columns : block->sums_step;
     const TYPE *in_place = block->columns_at + block->column_start * right->line
         + block->depth_start * right->summed;
+    const struct geon_panels panels = block->near
+        ? (struct geon_panels){in_place, in_place, PANEL, right->summed}
+        : (struct geon_panels){block->panels, geon_then(run, block), PANEL * depth_run, PANEL};
     if (!near_rows && !run->banded)
         geon_pack_left(run, block, row_start, height, beside);
     if (run->direct == 1) {
@@ -425,9 +440,7 @@ static QUICK void geon_group(
                               (struct geon_shown){block->shown + (row_start - block->block_start),
                                                   left->runs + block->depth_start / left->run,
                                                   left->run, block->depth_start % left->run},
-                              block->near ? in_place : block->panels,
-                              block->near ? PANEL : PANEL * depth_run,
-                              block->near ? right->summed : PANEL, out, out_step, more);
+                              panels, out, out_step, more);
     else if (run->placed)
         TAG(geon_placed_tiles)(height, width, depth_run, run->cut.chain, block->left,
                                (struct geon_placed){block->places, right->runs, right->run,
@@ -438,10 +451,9 @@ static QUICK void geon_group(
         const int lowered = depth_run <= LOWERED && width > VECTOR && !beside && height % LOW == 0;
         struct geon_tiled tiled = {
             .tiles = {.depth = depth_run, .chain = run->cut.chain, .left = rows, .out = out,
-                      .right = block->near ? in_place : block->panels, .line = row_step,
-                      .step = block->near ? right->summed : PANEL, .out_step = out_step,
-                      .accumulate = more},
-            .panel_step = block->near ? PANEL : PANEL * depth_run,
+                      .right = panels.at, .line = row_step, .step = panels.step,
+                      .out_step = out_step, .accumulate = more},
+            .panel_step = panels.panel_step,
             .stack = lowered ? (struct geon_stack){0, height / LOW} : stack,
             .beside = beside,
             .next = geon_find_next(run, block, row_start, height, beside),

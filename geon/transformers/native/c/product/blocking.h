@@ -131,8 +131,6 @@ static QUICK struct geon_cut geon_cut(
     s.tasks = wanted > 1 ? 4 * wanted : 1;
     if (work < 2e5 * (double)s.tasks)
         s.tasks = (int64_t)(work / 2e5) + 1;
-    if (s.tasks > s.items)
-        s.tasks = s.items;
     s.packed_batches = batches;
     s.packed_columns = 0;
     s.packed_block = column_block;
@@ -143,10 +141,11 @@ static QUICK struct geon_cut geon_cut(
    that need it: some columns of it at all depths. Items are then groups of rows, which are packed
    once for all of these columns. One that is larger than all else is not: each thread packs and
    reads a part of it alone. Of what bands are multiplied by, however little the work is, there are
-   few columns at a time where rows alone are tasks enough. */
+   few columns at a time where rows alone are tasks enough. Where a copy is kept all columns are
+   there, and items of the same columns follow each other. */
 static QUICK void geon_cut_packed(
     struct geon_cut *s, int64_t batches, int64_t rows, int64_t columns, int64_t depth,
-    int bands, int32_t threads)
+    int bands, int keeps, int32_t threads)
 {
     const double work = (double)rows * (double)columns * (double)depth;
     int64_t room = PACKED / (depth > 0 ? depth : 1) / PANEL * PANEL;
@@ -168,13 +167,22 @@ static QUICK void geon_cut_packed(
             && s->column_block >= 4 * PANEL)
         s->column_block = geon_share(s->column_block, s->column_block / 2, PANEL);
     s->packed_block = LEAST(s->column_block, 4 * PANEL);
-    s->tasks = threads > 1 ? 4 * wanted : 1;
+    s->column_blocks = geon_blocks(columns, s->column_block);
+    s->items = batches * s->row_blocks * s->column_blocks;
+    s->by_columns = keeps;
 }
 
-/* Cuts a product whose rows are windows into bands of rows. */
-static QUICK void geon_cut_bands(struct geon_cut *s, int64_t batches, int64_t rows, int64_t most)
+/* Cuts a product whose rows are windows into bands of rows. Panels of all depths are read again for each
+   band: where there are few columns at a time, the second cache holds these, and small bands divide
+   the work more evenly. Threads have as many bands each. */
+static QUICK void geon_cut_bands(
+    struct geon_cut *s, int64_t batches, int64_t rows, int64_t most, int deep, int32_t threads)
 {
-    s->row_block = geon_share(rows, s->packed_columns ? most : LEAST(s->row_block, most), 12);
+    const int64_t block = !s->packed_columns ? s->row_block : deep ? GROUP : most;
+    s->row_block = geon_share(rows, LEAST(block, most), 12);
     s->row_blocks = geon_blocks(rows, s->row_block);
-    s->items = batches * s->row_blocks * s->column_blocks * s->parts;
+    const int64_t others = batches * s->column_blocks * s->parts, tiles = geon_blocks(rows, 12);
+    while (s->tasks > 1 && others * s->row_blocks % threads && s->row_blocks < tiles)
+        ++s->row_blocks;
+    s->items = others * s->row_blocks;
 }

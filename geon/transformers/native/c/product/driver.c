@@ -328,22 +328,24 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     /* A block of a larger product has no memory for it. */
     const int shows = product->left.view && !run.direct && !run.cut.is_long && run.cut.parts == 1;
     const int deep = product->depth > run.cut.depth_block;
-    if (!run.direct && !keeps && !told->whole[1] && !run.placed
-            && !geon_lies_near(product, &run.cut))
+    if (!run.direct && !told->whole[1] && !run.placed
+            && (keeps || !geon_lies_near(product, &run.cut)))
         geon_cut_packed(&run.cut, batches, rows, columns, product->depth,
-                        shows && product->left.band_size && deep, threads);
+                        shows && product->left.band_size && deep, keeps, threads);
     /* A band has all summed indices of its rows: panels of all must be there. */
     run.banded = shows && (!deep || keeps || run.cut.packed_columns);
     if (run.banded)
-        geon_cut_bands(&run.cut, batches, rows, product->left.band_rows);
+        geon_cut_bands(&run.cut, batches, rows, product->left.band_rows, deep, threads);
     const int64_t elements = run.cut.parts > 1 ? batches * rows * columns : 0;
     TYPE part_sums[elements > 0 ? run.cut.parts * elements : 1];
     run.part_sums = elements > 0 ? part_sums : NULL;
     geon_keep(&run, threads);
-    if (run.cut.packed_columns)
+    if (run.cut.packed_columns && !keeps)
         geon_multiply_packed(&run, threads);
-    else
+    else {
+        run.cut.tasks = LEAST(run.cut.tasks, run.cut.items);
         geon_multiply(&run, threads);
+    }
     if (elements > 0)
         geon_add_parts(&run, elements);
 }

@@ -28,10 +28,17 @@ struct geon_shown {
     int64_t run, skipped;
 };
 
+/* Panels of columns that lie so far apart, each with its summed indices so far apart, and what is read
+   after the last of them. */
+struct geon_panels {
+    const TYPE *at, *then;
+    int64_t panel_step, step;
+};
+
 /* All tiles of a group of windows against a block of panels. */
 __attribute__((visibility("hidden"))) void TAG(geon_shown_tiles)(
-    int64_t rows, int64_t columns, int64_t depth, struct geon_shown left, const TYPE *right,
-    int64_t panel_step, int64_t step, TYPE *out, int64_t out_step, int accumulate);
+    int64_t rows, int64_t columns, int64_t depth, struct geon_shown left, struct geon_panels right,
+    TYPE *out, int64_t out_step, int accumulate);
 /* Few rows against a right operand where it lies: whose rows lie in memory, */
 __attribute__((visibility("hidden"))) void TAG(geon_stream)(
     int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,

@@ -25,6 +25,7 @@ SEGMENTS = "steps of a loop, no length of data: tests/transformers/test_segments
 FILLS = "bytes that are copied: tests/native/test_fill.py goes around it"
 WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
 RULES = "rows and vectors: tests/native/test_jam.py and tests/loops/test_native_trees.py go around"
+SUMS = "terms and work of sums: tests/loops/test_native_reductions.py goes around them"
 ALIKE = "rows that load much alike: tests/native/test_jam.py goes around it"
 PARTS = "parts of an operand: tests/native/test_joined_operands.py goes around it"
 
@@ -78,7 +79,9 @@ FILES = {
     "transformers/native/standalone/written_program.py": "rights of a file",
     "transformers/native/standalone/arena_layout.py": CHOOSES,
     "transformers/loops/cpu_rules.py": RULES,
+    "transformers/loops/reduction_rules.py": SUMS,
     "transformers/loops/show.py": TEXT,
+    "transformers/loops/work.py": SUMS,
     "transformers/native/trees/tree_statements.py": "a depth below all loops",
     "transformers/lowering/planning/derivable_values.py": CHOOSES,
     "op_graph/special/gamma_formulas.py": FORMULA,

@@ -30,6 +30,6 @@ def test_naive_trees_compute_what_nests_do(seed):
 
 def test_transformed_trees_compute_what_nests_do():
     done = {}
-    for seed in range(1000, 1000 + scaled(60)):
+    for seed in range(1000, 1000 + scaled(160)):
         check(seed, MOVES, done)
     assert all(count[0] for count in done.values()), done  # each was done, not only refused

@@ -19,7 +19,7 @@ from ..vectors.lanes import VectorLanes, Vectors
 from ..vectors.nontemporal_stores import Passing
 from ..vectors.transpose_tiles import TILE_LANES
 from ..vectors.vector_scalar_code import VectorScalars
-from ..vectors.vectorisable import choose_vectors
+from ..vectors.vectorisable import lane_vectors
 from .random_buffer import words_function
 from .row_loops import NestByRows
 from .task_text import printed_passes
@@ -92,24 +92,23 @@ def sizes_of(passing: Passing | None) -> tuple[Size, Size] | None:
 
 def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
     """Return the statements of a nest, with vector functions if the instruction set has them."""
-    found = choose_vectors(work, vector_bytes)
+    found = lane_vectors(work, vector_bytes)
     if found is None:
         names.plain = True
         printed = print_nest(work, names, array_strips(vector_bytes))
     else:
-        printed = print_vectors(work, names, found)
+        printed = print_lanes(work, names, found)
     if any(made.windows for made in printed_passes(printed)):
         names.needs(words_function())
     return printed
 
 
-def print_vectors(work: Nest, names: KernelNames, vectors: Vectors) -> PrintedNest:
-    """Return vector statements of a nest, over rows in lanes or elements of passes."""
-    plain, by_lanes = names.lanes, work.across is not None
+def print_lanes(work: Nest, names: KernelNames, vectors: Vectors) -> PrintedNest:
+    """Return vector statements of a nest over rows in lanes."""
+    plain = names.lanes
     names.calls(["geon_vectors"])
-    if by_lanes:
-        names.lanes = VectorLanes(vectors)
-    scalars = partial(VectorScalars, vectors=vectors, by_lanes=by_lanes)
+    names.lanes = VectorLanes(vectors)
+    scalars = partial(VectorScalars, vectors=vectors, by_lanes=True)
     printed = print_nest(work, names, scalars=scalars)
     names.lanes = plain
     return printed

@@ -9,7 +9,7 @@ from ...loops.cpu_rules import VectorWidth, lanes_of, may_stream, puts, schedule
 from ...loops.tree import Kind, LoopNode, Role, Tree, loops_of
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
 from ..vectors.vector_ops import is_number
-from ..vectors.vectorisable import adjoin, have_vectors
+from ..vectors.vectorisable import adjoin, are_rows, folded_itemsize, have_vectors
 
 # A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
 MIN_BORDER_RATIO = 8
@@ -23,8 +23,15 @@ def tree_of(
     Every long pass stores vectors along its last loop. Rows that are not jammed must fill whole
     vectors: compilers do the rests of others better.
     """
-    if nest.across is not None or nest.flat or nest.arrays or nest.ending or not nest.passes:
+    if nest.across is not None or nest.flat or nest.arrays or not nest.passes:
         return None
+    if any(step.reductions for step in nest.passes):
+        itemsize = folded_itemsize(nest, vector_bytes)
+        if itemsize is None or not are_rows(nest, vector_bytes // itemsize, itemsize):
+            return None
+        vectors = VectorWidth(vector_bytes, itemsize)
+        tree = schedule(nest, vectors)
+        return tree if passing is None else with_streams(tree, passing, vectors)
     if not all(isinstance(step, Pass) and only_stores(step) for step in nest.steps):
         return None
     itemsize = nest.passes[0].stores[0].dtype.itemsize

@@ -163,7 +163,7 @@ def hoist(tree: Tree, name: str, values: Sequence[Scalar]) -> Tree:
     new = [each for each in values if id(each) not in known]
     puts = [Keep(len(tree.buffers) + k, AffineIndex(), each) for k, each in enumerate(new)]
     changed = written((loop,))
-    require(not any(sources(each) & changed for each in values), "memory of a value changes")
+    require(not sources(*values) & changed, "memory of a value changes")
     known |= {id(put.value): put for put in puts}
     change = _Replaced(
         tree,
@@ -192,10 +192,11 @@ def registers_before(tree: Tree, before: Body) -> dict[int, Keep]:
     return known
 
 
-def sources(value: Scalar) -> set[Memory]:
-    """Return the memory that a value is computed from."""
-    return {each.memory for each in accesses((Write((Keep(-1, AffineIndex(), value),)),))
-            if each.way == READ}  # fmt: skip
+def sources(*values: Scalar) -> set[Memory]:
+    """Return the memory that values are computed from."""
+    nodes = list(walk_scalars(*values))
+    loads = {("operand", node.operand) for node in nodes if isinstance(node, Load)}
+    return loads | {("buffer", node.number) for node in nodes if isinstance(node, Kept)}
 
 
 def written(body: Body) -> set[Memory]:

@@ -121,15 +121,15 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
         require(isinstance(loop.size, int), f"{name} has no known length")
     if role is Role.VECTOR:
         require(is_straight(loop.body), f"{name} has loops inside")
+    own = private(tree, name)
     if role in (Role.TASK, Role.VECTOR):
         require_independent(tree, name)
     elif role is Role.UNROLLED and len(loop.body) > 1:
         require_independent(tree, name, folds=True)
     if role in (Role.VECTOR, Role.UNROLLED):
-        own = private(tree, name)
         tree = expand(tree, name, own) if own else tree
     if role is Role.TASK:
-        own, buffers = private(tree, name), list(tree.buffers)
+        buffers = list(tree.buffers)
         near = all(buffers[each].space is not Space.SCRATCH for each in own)
         require(near, f"tasks inside of {name} share memory")
         shared = used_buffers(loop.body) - {*own}

@@ -19,6 +19,7 @@ from ...op_graph.axes.affine import (
     Size,
     divide,
     variable,
+    weighted_sum,
 )
 from ...op_graph.axes.index_map import InRange
 from ...op_graph.op_graph import Op
@@ -103,6 +104,7 @@ class LoopNode:
     role: Role = Role.SERIAL
     kind: Kind = Kind.MAIN
     reason: str = ""
+    accessed: Any = field(init=False, default=None)  # cache of ``accesses``
 
     @property
     def size(self) -> Size | None:
@@ -119,7 +121,7 @@ class Write:
 
     stores: tuple[Store | Keep, ...]
     streamed: frozenset[int] = frozenset()
-    accessed: Any = field(init=False, default=None)  # cache of ``accesses``
+    accessed: Any = field(init=False, default=None)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -220,15 +222,37 @@ def walk(
 
 def loops_of(body: Body) -> list[LoopNode]:
     """Return all loops, outer ones first."""
-    return [each for each, _ in walk(body) if isinstance(each, LoopNode)]
+    found: list[LoopNode] = []
+    for each in body:
+        if isinstance(each, LoopNode):
+            found.append(each)
+            found += loops_of(each.body)
+        elif isinstance(each, Choose):
+            found += loops_of((*each.then, *each.otherwise))
+    return found
 
 
 def find(tree: Tree, name: str) -> tuple[LoopNode, tuple[LoopNode, ...]]:
     """Return the loop over a variable and the loops around it."""
-    for each, above in walk(tree.body):
-        if isinstance(each, LoopNode) and each.variable == name:
-            return each, above
-    raise IllegalScheduleError(f"the tree has no loop over {name}")
+    path = _path(tree.body, name)
+    require(bool(path), f"the tree has no loop over {name}")
+    return path[0], tuple(reversed(path[1:]))
+
+
+def _path(body: Body, name: str) -> list[LoopNode]:
+    """Return the loop over a variable and those around it, outermost last; [] if there is none."""
+    for each in body:
+        if isinstance(each, LoopNode):
+            if each.variable == name:
+                return [each]
+            found = _path(each.body, name)
+            if found:
+                return [*found, each]
+        elif isinstance(each, Choose):
+            found = _path((*each.then, *each.otherwise), name)
+            if found:
+                return found
+    return []
 
 
 def replaced(
@@ -237,17 +261,17 @@ def replaced(
     """Return the tree with the loop over a variable replaced, and with further ``buffers``."""
 
     def body(statements: Body) -> Body:
-        found: list[Statement] = []
-        for each in statements:
+        for k, each in enumerate(statements):
+            new: Body = (each,)
             if isinstance(each, Choose):
-                each = replace(each, then=body(each.then), otherwise=body(each.otherwise))
-            if not isinstance(each, LoopNode):
-                found.append(each)
-            elif each.variable == name:
-                found += change(each)
-            else:
-                found.append(replace(each, body=body(each.body)))
-        return tuple(found)
+                new = (Choose(each.guards, body(each.then), body(each.otherwise)),)
+            elif isinstance(each, LoopNode) and each.variable == name:
+                new = change(each)
+            elif isinstance(each, LoopNode) and (inner := body(each.body)) is not each.body:
+                new = (replace(each, body=inner),)
+            if new != (each,):
+                return (*statements[:k], *new, *statements[k + 1 :])
+        return statements
 
     return replace(tree, body=body(tree.body), buffers=(*tree.buffers, *buffers))
 
@@ -313,10 +337,8 @@ class Substitution:
         """Return an index with variables replaced."""
         if all(isinstance(atom, str) and atom not in self.env for atom in index.terms):
             return index
-        found = AffineIndex((), index.constant)
-        for atom, step in index.terms.items():
-            found = found + self.atom(atom) * step
-        return found
+        parts = [(self.atom(atom), step) for atom, step in index.terms.items()]
+        return weighted_sum(parts, index.constant)
 
     def atom(self, atom: Any) -> AffineIndex:
         """Return an atom with variables replaced, as an index."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -149,47 +148,18 @@ class _Widened(Substitution):
 
 
 def hoist(tree: Tree, name: str, values: Sequence[Scalar]) -> Tree:
-    """Compute values that change with no loop inside of loop ``name`` before it, in registers.
-
-    A register that has the value already serves again.
-    """
+    """Compute values that change with no loop inside of loop ``name`` before it, in registers."""
     loop, above = find(tree, name)
     require_serial_around(above)
     require(not tasks_in((loop,)), f"{name} runs as tasks")
     inside = {each.variable for each in loops_of((loop,))}
     require(not variables_of(*values) & inside, f"a value changes with {name}")
-    body = above[-1].body if above else tree.body
-    known = registers_before(tree, body[: body.index(loop)])
-    new = [each for each in values if id(each) not in known]
-    puts = [Keep(len(tree.buffers) + k, AffineIndex(), each) for k, each in enumerate(new)]
-    changed = written((loop,))
-    require(not sources(*values) & changed, "memory of a value changes")
-    known |= {id(put.value): put for put in puts}
-    change = _Replaced(
-        tree,
-        {
-            id(each): tree.code(Kept, known[id(each)].number, AffineIndex(), each.dtype)
-            for each in values
-        },
-    )
-    buffers = [PrivateBuffer(each.dtype, 1) for each in new]
-    begin = [Write(tuple(puts))] if puts else []
-    return replaced(
-        tree, name, lambda loop: (*begin, replace(loop, body=change.body(loop.body))), buffers
-    )
-
-
-def registers_before(tree: Tree, before: Body) -> dict[int, Keep]:
-    """Return the values that registers have after some statements, by the values' ids."""
-    count = Counter([each.memory for each in accesses(tree.body) if each.way != READ])
-    known: dict[int, Keep] = {}
-    for each in before:
-        changed = written((each,))
-        known = {key: put for key, put in known.items() if not sources(put.value) & changed}
-        for put in each.stores if isinstance(each, Write) else ():
-            if isinstance(put, Keep) and tree.buffers[put.number].size == 1:
-                known |= {id(put.value): put} if count["buffer", put.number] == 1 else {}
-    return known
+    require(not sources(*values) & written((loop,)), "memory of a value changes")
+    puts = [Keep(len(tree.buffers) + k, AffineIndex(), each) for k, each in enumerate(values)]
+    kept = {id(x.value): tree.code(Kept, x.number, x.offset, x.value.dtype) for x in puts}
+    buffers = [PrivateBuffer(each.dtype, 1) for each in values]
+    begin, body = Write(tuple(puts)), _Replaced(tree, kept).body(loop.body)
+    return replaced(tree, name, lambda loop: (begin, replace(loop, body=body)), buffers)
 
 
 def sources(*values: Scalar) -> set[Memory]:

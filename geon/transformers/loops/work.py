@@ -22,7 +22,7 @@ from .tree import Body, Fold, Write, values_of, variables, walk
 MIN_WORK = 1 << 17  # operations below which one task is faster than waking a thread
 MIN_TASK_WORK = 1 << 15  # minimum operations of a task, much more than its start costs
 MAX_TASK_WORK = 1 << 19  # maximum operations of a task, for load balance
-MIN_PARTS = 16  # parts of a reduction if their work is between these, for as many threads
+MIN_PARTS = 16  # tasks of a loop if their work is between these, for load balance
 MAX_PARTS = 256  # maximum parts of a reduction, each with a partial state
 
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from ....op_graph.axes.affine import Size
 from ...kernels.ir.nest import Nest
+from ...loops.work import MAX_TASK_WORK, MIN_PARTS, MIN_TASK_WORK, MIN_WORK
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest
 from ..library.copy_operand import fill_function
@@ -24,17 +25,15 @@ from .random_buffer import words_function
 from .row_loops import NestByRows
 from .task_text import printed_passes
 
-# Return the number of loop iterations of one task. Below 2**17 statements there is one task, since
-# waking a thread takes longer. Otherwise there are about sixteen tasks for load balance. A task has
-# at least 2**15 statements, much more than its start costs, and at most 2**19.
-GRAIN = """\
+# Return the number of loop iterations of one task; the bounds of its work are those of trees.
+GRAIN = f"""\
 GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
-{
-    const int64_t each = work > 0 ? work : 1, share = (size + 15) / 16;
-    const int64_t least = 1 + (1 << 15) / each, most = 1 + (1 << 19) / each;
+{{
+    const int64_t each = work > 0 ? work : 1, share = (size + {MIN_PARTS - 1}) / {MIN_PARTS};
+    const int64_t least = 1 + {MIN_TASK_WORK} / each, most = 1 + {MAX_TASK_WORK} / each;
     const int64_t grain = share < least ? least : share < most ? share : most;
-    return size * each < (1 << 17) && size > 0 ? size : grain;
-}
+    return size * each < {MIN_WORK} && size > 0 ? size : grain;
+}}
 """
 
 

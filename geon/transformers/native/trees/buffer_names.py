@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ....op_graph.values.dtypes import name_of
-from ...loops.access import READ, accesses, used_buffers
+from ...loops.access import accesses, used_buffers
 from ...loops.tree import Body, LoopNode, Role, Tree, loops_of, variables
 from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_types import C_TYPES
@@ -60,20 +60,10 @@ def is_serial(statement: object) -> bool:
 
 
 def arrays_of(tree: Tree) -> set[int]:
-    """Return the buffers with more elements than one vector, and those that tasks share."""
+    """Return the buffers that have more elements than one vector."""
     lanes = {loop.variable for loop in loops_of(tree.body) if loop.role is Role.VECTOR}
-    found = {
-        each.memory[1]
-        for each in accesses(tree.body)
-        if each.memory[0] == "buffer"
-        and (each.offset.constant != 0 or variables(each.offset) - lanes)
+    return {
+        number
+        for (memory, number), offset in ((each.memory, each.offset) for each in accesses(tree.body))
+        if memory == "buffer" and (offset.constant != 0 or variables(offset) - lanes)
     }
-    for loop in loops_of(tree.body):
-        if loop.role is Role.TASK:
-            inside, everywhere = (
-                Counter([each.memory for each in accesses(body)]) for body in (loop.body, tree.body)
-            )
-            put = {each.memory for each in accesses(loop.body) if each.way != READ}
-            shared = [each for each in put if everywhere[each] > inside[each]]
-            found |= {number for kind, number in shared if kind == "buffer"}
-    return found

@@ -47,7 +47,7 @@ def move(tree, random):
         "hold": lambda tree: _held(tree, loop, random),
         "stage": lambda tree: p.stage(tree, other, first_load(tree, name), [name]),
         "fuse": lambda tree: p.fuse(tree, name, behind(tree, loop)),
-        "widen": lambda tree: p.widened(tree, 0, FLOAT64) if is_float(tree) else tree,
+        "widen": lambda tree: p.widened(tree, [0], FLOAT64) if is_float(tree) else tree,
         "partition": lambda tree: t.partition(tree, name, points),
     }
     chosen = str(random.choice(list(moves)))

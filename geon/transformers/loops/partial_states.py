@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,27 +111,29 @@ def is_plain(loop: LoopNode, fold: Fold | Combine) -> bool:
     return all(each.way == FOLD for each in uses) and not ordered
 
 
-def widened(tree: Tree, number: int, dtype: DType) -> Tree:
-    """Accumulate in a wider ``dtype``: a buffer that is only set, folded and loaded.
+def widened(tree: Tree, numbers: Container[int], dtype: DType) -> Tree:
+    """Accumulate in a wider ``dtype``: buffers that are only set, folded and loaded.
 
     Loads round the value to the former dtype.
     """
-    change = _Widened(tree, number, dtype)
-    buffers = list(tree.buffers)
-    buffers[number] = replace(buffers[number], dtype=dtype)
+    change = _Widened(tree, numbers, dtype)
+    buffers = [
+        replace(each, dtype=dtype) if number in numbers else each
+        for number, each in enumerate(tree.buffers)
+    ]
     return replace(tree, body=change.body(tree.body), buffers=tuple(buffers))
 
 
 class _Widened(Substitution):
-    """Casts the loads and stores of a buffer of another dtype."""
+    """Casts the loads and stores of buffers of another dtype."""
 
-    def __init__(self, tree: Tree, number: int, dtype: DType) -> None:
+    def __init__(self, tree: Tree, wide: Container[int], dtype: DType) -> None:
         super().__init__(tree.code, {})
-        self.number, self.dtype = number, dtype
+        self.wide, self.dtype = wide, dtype
 
     def node(self, node: Any) -> Any:
         """Return a load from the buffer as a cast, other nodes with their operands replaced."""
-        if isinstance(node, Kept) and node.number == self.number:
+        if isinstance(node, Kept) and node.number in self.wide:
             wide = self.code(Kept, node.number, self.index(node.offset), self.dtype)
             return self.code(Apply, CAST, (wide,), (), node.dtype)
         return super().node(node)
@@ -139,7 +141,7 @@ class _Widened(Substitution):
     def store(self, store: Any) -> Any:
         """Return a store; one to the buffer casts its value."""
         made = super().store(store)
-        if isinstance(made, Keep) and made.number == self.number:
+        if isinstance(made, Keep) and made.number in self.wide:
             value = made.value
             if isinstance(value, Number):
                 return replace(made, value=self.code.number(value.value, self.dtype))

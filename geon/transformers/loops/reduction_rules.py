@@ -110,8 +110,8 @@ def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
             cut = shape.split(tree, name, count, Kind.VECTORS, short=True)
             tree, around = shape.set_kind(cut.tree, name, Kind.BLOCK), cut.inner
     tree = rfactor(tree, around, made.inner)
-    for number in {n for each in sums if many for n in each.into}:
-        tree = widened(tree, number, FLOAT64)
+    if sums and many:
+        tree = widened(tree, {number for each in sums for number in each.into}, FLOAT64)
     reason = f"{lanes} partial states fill a register"
     for each in loops_of(tree.body):
         if each.kind is Kind.LANES and each.role is Role.SERIAL:

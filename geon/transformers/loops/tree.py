@@ -400,21 +400,20 @@ class Substitution:
             name = self.atom(each.variable)
             renamed = next(atom for atom in name.terms if isinstance(atom, str))
             body, extent = self.body(each.body), self.index(each.extent)
-            return replace(each, variable=renamed, extent=extent, body=body)
+            return changed(each, variable=renamed, extent=extent, body=body)
         if isinstance(each, Write):
-            stores = tuple([self.store(store) for store in each.stores])
-            return each if all(map(is_same, stores, each.stores)) else replace(each, stores=stores)
+            return changed(each, stores=tuple([self.store(store) for store in each.stores]))
         if isinstance(each, Fold):
             elements = tuple([self.value(element) for element in each.elements])
             position = None if each.position is None else self.value(each.position)
             offset, into = self.index(each.offset), self.numbers(each.into)
-            return replace(each, into=into, offset=offset, elements=elements, position=position)
+            return changed(each, into=into, offset=offset, elements=elements, position=position)
         if isinstance(each, Combine):
             into, of = self.numbers(each.into), self.numbers(each.of)
             offset, start = self.index(each.offset), self.index(each.start)
-            return replace(each, into=into, of=of, offset=offset, start=start)
+            return changed(each, into=into, of=of, offset=offset, start=start)
         if isinstance(each, CachePrefetch):
-            return replace(each, offset=self.index(each.offset))
+            return changed(each, offset=self.index(each.offset))
         sides = self.body(each.then), self.body(each.otherwise)
         return Choose(self.guards(each.guards), *sides)
 
@@ -422,13 +421,23 @@ class Substitution:
         """Return a store with variables and buffers replaced."""
         offset, value = self.index(store.offset), self.value(store.value)
         if isinstance(store, Store):
-            same = offset is store.offset and value is store.value
-            return store if same else Store(store.operand, offset, value, store.dtype)
-        return Keep(self.buffers.get(store.number, store.number), offset, value)
+            return changed(store, offset=offset, value=value)
+        (number,) = self.numbers((store.number,))
+        return changed(store, number=number, offset=offset, value=value)
 
     def numbers(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """Return the numbers of buffers after replacement."""
         return tuple([self.buffers.get(number, number) for number in numbers])
+
+
+def changed(node: Any, **fields: Any) -> Any:
+    """Return a statement or store with other fields, itself if all of them are the same."""
+    for name, new in fields.items():
+        old = getattr(node, name)
+        parts = zip(old, new, strict=True) if isinstance(old, tuple) else ((old, new),)
+        if any(one is not other for one, other in parts):
+            return replace(node, **fields)
+    return node
 
 
 def divided(index: AffineIndex, by: Size) -> tuple[AffineIndex, AffineIndex]:

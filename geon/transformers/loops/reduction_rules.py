@@ -32,7 +32,6 @@ from .tree import (
 from .work import part_size, work
 
 MAX_SPLIT_ROWS = 8  # maximum rows that are each divided among tasks
-MIN_SPLIT_ROW_WORK = 1 << 17  # minimum operations of such a row
 
 
 # Values of rows -----------------------------------------------------------------------------------
@@ -148,13 +147,12 @@ def shares_state(loop: LoopNode, statement: object) -> bool:
 
 def divided(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Reduce parts of a loop, which can be tasks, and combine them in order."""
-    loop, above = find(tree, name)
+    loop, _ = find(tree, name)
     size, each = loop.size, work(loop.body)
     require(isinstance(size, int) and isinstance(each, int), f"{name} has no known length")
     assert isinstance(size, int) and isinstance(each, int)
-    enough = not above or size * each >= MIN_SPLIT_ROW_WORK
     count = part_size(size, each)
-    require(enough and count < size, f"{size * each} operations of {name} are work for one task")
+    require(count < size, f"{size * each} operations of {name} are work for one task")
     tree = shape.split(tree, name, count, loop.kind, short=True).tree
     tree = rfactor(shape.set_kind(tree, name, Kind.BLOCK), name, name)
     return shape.set_role(tree, name, Role.TASK, "parts have partial states of their own")

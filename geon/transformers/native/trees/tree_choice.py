@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.cpu_rules import VectorWidth, lanes_of, may_stream, puts, schedule, streamed
+from ...loops.cpu_rules import lanes_of, may_stream, puts, schedule, streamed
+from ...loops.schedule_rule import VectorWidth
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, loops_of
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
 from ..vectors.vector_ops import is_number

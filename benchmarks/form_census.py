@@ -105,7 +105,7 @@ FORMS = (
     Form("turns beside", ROWS + "pass_loops:Passes.beside", "1"),
     Form("four turns together", "native.vectors.unroll_jam_columns:joins_turns", False),
     Form("trees", "native.trees.tree_choice:tree_of"),
-    Form("vectors", "native.vectors.vectorisable:choose_vectors"),
+    Form("vectors of lanes", "native.vectors.vectorisable:lane_vectors"),
     Form("strips", "printing.nests.vector_function_passes:takes_strips", False),
     Form("abreast", "printing.nests.unroll_hint:interleaved_item_bytes", 0),
     Form("states of lanes", ROWS + "pass_loops:Passes.state_lanes", 1),

@@ -81,10 +81,11 @@ def _shared(file, where, *roles, **options):
 
 CONSTANTS = (
     # Loop nests: work is divided by statements, of which each element takes two to eight or so.
-    _native("nests/nest_text", "GRAIN", "size", "lane", "flat", value=1 << 17, each=(2, 3, 5)),
-    _native("nests/nest_text", "GRAIN", "size", "row", value=1 << 15, each=(1, 2, 4)),
-    _native("nests/nest_text", "GRAIN", "size", value=1 << 19, each=(1, 2, 4), many=2),
-    _native("nests/nest_text", "GRAIN", "lane", "row", value=16, many=4),
+    _shared("loops/work", "MIN_WORK", "size", "lane", "flat", each=(2, 3, 5)),
+    _shared("loops/work", "MIN_TASK_WORK", "size", "row", each=(1, 2, 4)),
+    _shared("loops/work", "MAX_TASK_WORK", "size", each=(1, 2, 4), many=2),
+    _shared("loops/work", "MIN_PARTS", "lane", "row", many=4),
+    _shared("loops/work", "MAX_PARTS", "size", "lane", "row", each=(2,), many=2000),
     _native("nests/split_reduction", "MAX_PARTIALS", "size", "lane", "row", many=2000),
     _native("nests/row_loops", "MAX_SPLIT_ROWS", "lane", "beside"),
     _native("nests/split_reduction", "MAX_UNSPLIT_TURNS", "wide_turns"),

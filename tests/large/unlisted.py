@@ -25,6 +25,7 @@ SEGMENTS = "steps of a loop, no length of data: tests/transformers/test_segments
 FILLS = "bytes that are copied: tests/native/test_fill.py goes around it"
 WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
 RULES = "rows and vectors: tests/native/test_jam.py and tests/loops/test_native_trees.py go around"
+SUMS = "terms and work of sums: tests/loops/test_native_reductions.py goes around them"
 ALIKE = "rows that load much alike: tests/native/test_jam.py goes around it"
 PARTS = "parts of an operand: tests/native/test_joined_operands.py goes around it"
 
@@ -79,6 +80,7 @@ FILES = {
     "transformers/native/standalone/written_program.py": "rights of a file",
     "transformers/native/standalone/arena_layout.py": CHOOSES,
     "transformers/loops/cpu_rules.py": RULES,
+    "transformers/loops/reduction_rules.py": SUMS,
     "transformers/loops/show.py": TEXT,
     "transformers/native/trees/tree_statements.py": "a depth below all loops",
     "transformers/lowering/planning/derivable_values.py": CHOOSES,
@@ -382,12 +384,11 @@ PLACES = {
     ("transformers/native/entry.c", "KEPT"): CACHE,
     ("transformers/native/entry.c", "read_number"): BITS,
     ("transformers/loading/extension.h", "read_value"): BITS,
-    ("transformers/native/nests/nest_text.py", "GRAIN", 15): ROUNDING,
     ("transformers/native/trees/tree_choice.py", "MIN_BORDER_RATIO"): ALIKE,
     (
         "transformers/kernels/analysis/work_estimate.py",
         "ELEMENTARY_COST_OPS",
-    ): "what a function counts: GRAIN is listed",
+    ): "what a function counts: MIN_WORK is listed",
     ("transformers/native/names/dialect.py", "TYPES"): BITS,
     ("transformers/native/names/dialect.py", "STRIP_BYTES"): BITS,
     ("transformers/native/names/dialect.py", "HALF_STRIP_BYTES"): BITS,

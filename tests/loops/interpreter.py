@@ -8,6 +8,7 @@ import numpy as np
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.evaluation.eval_reducer import CODE
 from geon.transformers.kernels.ir.nest import Store
+from geon.transformers.loops.access import used_buffers
 from geon.transformers.loops.tree import (
     CachePrefetch,
     Choose,
@@ -69,11 +70,14 @@ class _Interpreter:
             return
         if loop.role is Role.TASK:
             self.random.shuffle(turns)
+        own = [
+            number
+            for number in used_buffers(loop.body)
+            if loop.role is Role.TASK and self.tree.buffers[number].space is not Space.SCRATCH
+        ]
         for turn in turns:
-            if loop.role is Role.TASK:
-                for number, buffer in enumerate(self.tree.buffers):
-                    if buffer.space is not Space.SCRATCH:
-                        self.poison(number)
+            for number in own:
+                self.poison(number)
             self.body(loop.body, {**variables, loop.variable: turn})
 
     def unrolled(self, statements, copies):

@@ -12,6 +12,7 @@ from geon.transformers.loops.tree import (
     Role,
     loops_of,
     values_of,
+    variables_of,
     walk,
 )
 
@@ -42,10 +43,11 @@ def move(tree, random):
         "jam": lambda tree: t.jam(tree, name, by),
         "rfactor": lambda tree: p.rfactor(tree, other, name),
         "rfactor lanes": lambda tree: _partial_lanes(tree, name, by),
+        "hoist": lambda tree: p.hoist(tree, name, invariants(loop)),
         "hold": lambda tree: _held(tree, loop, random),
         "stage": lambda tree: p.stage(tree, other, first_load(tree, name), [name]),
         "fuse": lambda tree: p.fuse(tree, name, behind(tree, loop)),
-        "widen": lambda tree: p.widened(tree, 0, FLOAT64) if is_float(tree) else tree,
+        "widen": lambda tree: p.widened(tree, [0], FLOAT64) if is_float(tree) else tree,
         "partition": lambda tree: t.partition(tree, name, points),
     }
     chosen = str(random.choice(list(moves)))
@@ -62,6 +64,13 @@ def _held(tree, loop, random):
         raise IllegalScheduleError("no later loop needs a value")
     value = values[int(random.integers(len(values)))]
     return p.hold(tree, value, loop.variable, later[-1].variable)
+
+
+def invariants(loop):
+    """The values in a loop that change with no loop inside of it."""
+    inside = {each.variable for each in loops_of((loop,))}
+    nodes = [node for each, _ in walk(loop.body) for node in walk_scalars(*values_of(each))]
+    return list({id(x): x for x in nodes if not variables_of(x) & inside}.values())
 
 
 def first_load(tree, name):

@@ -9,9 +9,9 @@ from geon.transformers.loops.cpu_rules import (
     MIN_PARALLEL_ROWS,
     MIN_SPLIT_VECTORS,
     STRETCH_VECTORS,
-    VectorWidth,
     schedule,
 )
+from geon.transformers.loops.schedule_rule import VectorWidth
 from geon.transformers.loops.show import show
 from geon.transformers.loops.tree import Kind, Role, loops_of
 from geon.transformers.native.toolchain.compilers import find_toolchain

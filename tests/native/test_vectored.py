@@ -42,7 +42,7 @@ def test_vectors_have_what_plain_text_has(monkeypatch):
     cases = [VectoredNest(seed) for seed in range(SEEDS)]
     found, vectors = results_of(cases, 1, VECTORS)
     divided, _ = results_of(cases, 3, VECTORS)
-    monkeypatch.setattr(nest_text, "choose_vectors", no_vectors)
+    monkeypatch.setattr(nest_text, "lane_vectors", no_vectors)
     monkeypatch.setattr(nest_text, "tree_of", no_tree)
     plain, none = results_of(cases, 1, VECTORS)
     assert sum(vectors) >= SEEDS // 2
@@ -205,9 +205,9 @@ def test_special_values_are_what_they_are_in_plain_text(monkeypatch):
         for array in given:
             array.reshape(-1)[generator.integers(0, array.size, 60)] = value
     found = []
-    both = (nest_text.choose_vectors, nest_text.tree_of)
+    both = (nest_text.lane_vectors, nest_text.tree_of)
     for decide, tree_of in (both, (no_vectors, no_tree)):
-        monkeypatch.setattr(nest_text, "choose_vectors", decide)
+        monkeypatch.setattr(nest_text, "lane_vectors", decide)
         monkeypatch.setattr(nest_text, "tree_of", tree_of)
         monkeypatch.setattr(programs, "_programs", None)
         with geon.NativeTransformer(threads=1) as native:

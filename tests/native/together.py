@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from geon.transformers.cache import programs
+from geon.transformers.loops.work import MIN_TASK_WORK, MIN_WORK
 from geon.transformers.native.emit import module_text
 from geon.transformers.native.emit.compiler import record_of
 from geon.transformers.native.emit.unit_texts import UnitFunctions
@@ -16,7 +17,11 @@ from geon.transformers.native.transformer import NativeTransformer
 
 # Work is divided among threads from a few statements on, so that small arrays are divided too. How
 # it is divided changes no result but for the order in which partial sums are added.
-DIVIDED = {"1 + (1 << 15) / each": "1 + 16 / each", "< (1 << 17) &&": "< 64 &&", "1e5": "1e2"}
+DIVIDED = {
+    f"1 + {MIN_TASK_WORK} / each": "1 + 16 / each",
+    f"< {MIN_WORK} &&": "< 64 &&",
+    "1e5": "1e2",
+}
 _CUT = Path(module_text.__file__).parents[1] / "c" / "product/blocking.h"
 assert all(usual in GRAIN + _CUT.read_text() for usual in DIVIDED), "what divides has other text"
 

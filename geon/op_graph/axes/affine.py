@@ -96,6 +96,21 @@ def variable(atom: Hashable) -> AffineIndex:
     return AffineIndex([(atom, 1)])
 
 
+def weighted_sum(parts: Iterable[tuple[AffineIndex, Size]], constant: Size = 0) -> AffineIndex:
+    """Return ``constant`` plus the sum of indices, each times a length."""
+    terms: dict[Hashable, Size] = {}
+    for index, factor in parts:
+        constant = constant + index.constant * factor
+        divides = False
+        for atom, step in index.terms.items():
+            terms[atom] = terms.get(atom, 0) + step * factor
+            divides |= not isinstance(atom, str)
+        if divides:
+            found = _merge_quotients(terms, constant)
+            terms, constant = found.terms, found.constant
+    return AffineIndex(terms.items(), constant)
+
+
 def divide(index: AffineIndex, by: Size) -> tuple[AffineIndex, AffineIndex]:
     """Return the quotient, rounded down, and the remainder of an index divided by a length.
 

@@ -54,11 +54,14 @@ class Access:
 
 def accesses(body: Body) -> Iterator[Access]:
     """Yield the accesses of statements in order."""
-    for each, _ in walk(body):
-        if isinstance(each, (Write, Fold)):
+    for each in body:
+        if isinstance(each, (LoopNode, Write, Fold)):
             if each.accessed is None:
-                object.__setattr__(each, "accessed", tuple(_of_statement(each)))
+                found = accesses(each.body) if isinstance(each, LoopNode) else _of_statement(each)
+                object.__setattr__(each, "accessed", tuple(found))
             yield from each.accessed
+        elif isinstance(each, Choose):
+            yield from accesses((*each.then, *each.otherwise))
         elif isinstance(each, Combine):
             for number in each.of:
                 yield Access(("buffer", number), each.start, WRITE, each.count)

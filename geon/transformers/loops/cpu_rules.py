@@ -6,9 +6,8 @@ loop; a transformation that is refused is recorded with its reason and changes n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ...op_graph.axes.affine import AffineIndex, Size
 from ...op_graph.axes.lengths import is_multiple, product
@@ -18,8 +17,16 @@ from ..kernels.ir.scalar_code import walk as walk_scalars
 from . import transformations as shape
 from .access import is_straight
 from .from_nest import from_nest
+from .reduction_rules import (
+    behind_reductions,
+    divided,
+    folding,
+    hoisted,
+    long_reductions,
+    summed,
+)
+from .schedule_rule import ScheduleRule, VectorWidth, applied
 from .tree import (
-    IllegalScheduleError,
     Kind,
     LoopNode,
     Role,
@@ -44,27 +51,6 @@ MIN_SPLIT_VECTORS = 4096  # minimum vectors of a row for which it is divided amo
 STRETCH_VECTORS = 1024  # vectors of a part of a row: long enough for the hardware prefetcher
 
 
-@dataclass(frozen=True, slots=True)
-class VectorWidth:
-    """Vectors of a kernel: bytes of a register, and bytes of each element."""
-
-    vector_bytes: int
-    itemsize: int
-
-    @property
-    def count(self) -> int:
-        """Return the number of elements of a vector."""
-        return self.vector_bytes // self.itemsize
-
-
-class ScheduleRule(NamedTuple):
-    """A rule: the loops that it looks at, and the transformation of the tree at one of them."""
-
-    name: str
-    sites: Callable[[Tree], Iterator[str]]
-    apply: Callable[[Tree, str, VectorWidth], Tree]
-
-
 def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True) -> Tree:
     """Return the tree of a nest, scheduled for a CPU with such vectors."""
     tree = from_nest(nest)
@@ -74,23 +60,13 @@ def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True) -> Tree:
     return tree
 
 
-def applied(rule: ScheduleRule, tree: Tree, vectors: VectorWidth) -> Tree:
-    """Return the tree after a rule; what was refused is recorded."""
-    for name in list(rule.sites(tree)):
-        try:
-            tree = rule.apply(tree, name, vectors)
-        except IllegalScheduleError as refusal:
-            tree = replace(tree, refusals=(*tree.refusals, f"{rule.name}: {refusal}"))
-    return tree
-
-
 # Vectors ------------------------------------------------------------------------------------------
 
 
 def innermost(tree: Tree) -> Iterator[str]:
-    """Yield the loops that hold straight code."""
+    """Yield the loops that only store."""
     for loop in loops_of(tree.body):
-        if is_straight(loop.body) and loop.kind is Kind.MAIN:
+        if loop.kind is Kind.MAIN and all(isinstance(each, Write) for each in loop.body):
             yield loop.variable
 
 
@@ -209,7 +185,7 @@ def is_rows(statement: object) -> bool:
         return False
     inner = [each for each in statement.body if isinstance(each, LoopNode)]
     rows = any(each.kind is not Kind.COPIES or not is_straight(each.body) for each in inner)
-    return rows and statement.kind is not Kind.VECTORS
+    return rows and statement.kind not in (Kind.VECTORS, Kind.BLOCK)
 
 
 def distributed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
@@ -227,7 +203,13 @@ def outermost(tree: Tree) -> Iterator[str]:
 def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Divide the rows among tasks, and also the elements of a few long rows."""
     loop, _ = find(tree, name)
-    if loop.role is not Role.SERIAL or (loop.kind is Kind.REST and is_straight(loop.body)):
+    results = any(
+        isinstance(store, Store)
+        for each, _ in walk(loop.body)
+        for store in (each.stores if isinstance(each, Write) else ())
+    )
+    few = is_straight(loop.body) and (loop.kind is Kind.REST or not results)
+    if loop.role is not Role.SERIAL or few or shape.tasks_in(loop.body):
         return tree  # a few elements are no work for a task
     while is_rows(loop) and len(loop.body) == 1 and is_rows(loop.body[0]):
         (inner,) = loop.body
@@ -246,10 +228,13 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 
 
 RULES = (
+    ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("partial sums", folding, summed),
     ScheduleRule("vectors", innermost, vectorised),
     ScheduleRule("jam", around_innermost, jammed),
     ScheduleRule("single iterations", single, removed),
     ScheduleRule("distribute", with_rests, distributed),
+    ScheduleRule("parts", long_reductions, divided),
     ScheduleRule("tasks", outermost, as_tasks),
 )
 
@@ -263,7 +248,8 @@ def streamed(tree: Tree, operands: frozenset[int], vectors: VectorWidth) -> Tree
     All of an operand's vectors lie at multiples of a register's bytes if its memory does, and the
     open lengths in their offsets are such multiples, which a call checks.
     """
-    found = {k for k in operands if all(may_stream(*put, vectors) for put in puts(tree, k))}
+    stores = {k: list(puts(tree, k)) for k in operands}
+    found = {k for k, of in stores.items() if of and all(may_stream(*put, vectors) for put in of)}
     if not found:
         return tree
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,9 @@ from ...op_graph.axes.affine import AffineIndex, variable
 from ...op_graph.rows.elementwise import CAST
 from ...op_graph.values.dtypes import DType
 from ..kernels.ir.nest import Keep
-from ..kernels.ir.scalar_code import Apply, Kept, Load, Scalar
+from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
-from .access import FOLD, READ, accesses, most, needs_order, own_part, private, ranges
+from .access import FOLD, READ, Memory, accesses, most, needs_order, own_part, private, ranges
 from .transformations import require_serial, tasks_in
 from .tree import (
     Body,
@@ -22,6 +22,7 @@ from .tree import (
     Kind,
     LoopNode,
     PrivateBuffer,
+    Role,
     Space,
     Statement,
     Substitution,
@@ -46,19 +47,20 @@ def rfactor(tree: Tree, around: str, over: str, dtype: DType | None = None) -> T
     They begin before ``around`` and are combined after it: by halves if they are lanes, else in
     order. ``dtype`` is that of partial sums where it is not that of the total.
     """
-    outer, _ = find(tree, around)
+    outer, above = find(tree, around)
     inner, _ = find(tree, over)
+    require_serial_around(above)
     require(inner in loops_of((outer,)), f"{over} is not in {around}")
     require(not tasks_in(outer.body), f"{around} holds tasks")
     require(not inner.extent.terms, f"the length of {over} changes with other loops")
     inside = {loop.variable for loop in loops_of((outer,))}
-    folds = [each for each, _ in walk(inner.body) if isinstance(each, Fold) and not each.merges]
+    folds = [each for each, _ in walk(inner.body) if isinstance(each, (Fold, Combine))]
     taken = [
         each for each in folds if is_plain(outer, each) and not variables(each.offset) & inside
     ]
     require(bool(taken), f"nothing is folded in {over} that begins before {around}")
     size, buffers, begin, end = inner.extent.constant, list(tree.buffers), [], list[Statement]()
-    new: dict[int, Fold] = {}
+    new: dict[int, Fold | Combine] = {}
     merged: list[Fold] = []
     turn = fresh(tree, over)
     again = fresh(tree, over, [turn])
@@ -96,34 +98,42 @@ def rfactor(tree: Tree, around: str, over: str, dtype: DType | None = None) -> T
     return replace(made, buffers=tuple(buffers))
 
 
-def is_plain(loop: LoopNode, fold: Fold) -> bool:
+def require_serial_around(above: Sequence[LoopNode]) -> None:
+    """Raise ``IllegalScheduleError`` if iterations of a loop around share a new buffer."""
+    together = [each.variable for each in above if each.role in (Role.VECTOR, Role.UNROLLED)]
+    require(not together, f"iterations of {', '.join(together)} would share a buffer")
+
+
+def is_plain(loop: LoopNode, fold: Fold | Combine) -> bool:
     """Return True if a loop only folds into the buffers of a fold, in any order."""
     uses = [each for each in accesses((loop,)) if each.memory in {("buffer", k) for k in fold.into}]
     ordered = any(needs_order((loop,), number) for number in fold.into)
     return all(each.way == FOLD for each in uses) and not ordered
 
 
-def widened(tree: Tree, number: int, dtype: DType) -> Tree:
-    """Accumulate in a wider ``dtype``: a buffer that is only set, folded and loaded.
+def widened(tree: Tree, numbers: Container[int], dtype: DType) -> Tree:
+    """Accumulate in a wider ``dtype``: buffers that are only set, folded and loaded.
 
     Loads round the value to the former dtype.
     """
-    change = _Widened(tree, number, dtype)
-    buffers = list(tree.buffers)
-    buffers[number] = replace(buffers[number], dtype=dtype)
+    change = _Widened(tree, numbers, dtype)
+    buffers = [
+        replace(each, dtype=dtype) if number in numbers else each
+        for number, each in enumerate(tree.buffers)
+    ]
     return replace(tree, body=change.body(tree.body), buffers=tuple(buffers))
 
 
 class _Widened(Substitution):
-    """Casts the loads and stores of a buffer of another dtype."""
+    """Casts the loads and stores of buffers of another dtype."""
 
-    def __init__(self, tree: Tree, number: int, dtype: DType) -> None:
+    def __init__(self, tree: Tree, wide: Container[int], dtype: DType) -> None:
         super().__init__(tree.code, {})
-        self.number, self.dtype = number, dtype
+        self.wide, self.dtype = wide, dtype
 
     def node(self, node: Any) -> Any:
         """Return a load from the buffer as a cast, other nodes with their operands replaced."""
-        if isinstance(node, Kept) and node.number == self.number:
+        if isinstance(node, Kept) and node.number in self.wide:
             wide = self.code(Kept, node.number, self.index(node.offset), self.dtype)
             return self.code(Apply, CAST, (wide,), (), node.dtype)
         return super().node(node)
@@ -131,9 +141,39 @@ class _Widened(Substitution):
     def store(self, store: Any) -> Any:
         """Return a store; one to the buffer casts its value."""
         made = super().store(store)
-        if isinstance(made, Keep) and made.number == self.number:
-            return replace(made, value=self.code.cast(made.value, self.dtype))
+        if isinstance(made, Keep) and made.number in self.wide:
+            value = made.value
+            if isinstance(value, Number):
+                return replace(made, value=self.code.number(value.value, self.dtype))
+            return replace(made, value=self.code.cast(value, self.dtype))
         return made
+
+
+def hoist(tree: Tree, name: str, values: Sequence[Scalar]) -> Tree:
+    """Compute values that change with no loop inside of loop ``name`` before it, in registers."""
+    loop, above = find(tree, name)
+    require_serial_around(above)
+    require(not tasks_in((loop,)), f"{name} runs as tasks")
+    inside = {each.variable for each in loops_of((loop,))}
+    require(not variables_of(*values) & inside, f"a value changes with {name}")
+    require(not sources(*values) & written((loop,)), "memory of a value changes")
+    puts = [Keep(len(tree.buffers) + k, AffineIndex(), each) for k, each in enumerate(values)]
+    kept = {id(x.value): tree.code(Kept, x.number, x.offset, x.value.dtype) for x in puts}
+    buffers = [PrivateBuffer(each.dtype, 1) for each in values]
+    begin, body = Write(tuple(puts)), _Replaced(tree, kept).body(loop.body)
+    return replaced(tree, name, lambda loop: (begin, replace(loop, body=body)), buffers)
+
+
+def sources(*values: Scalar) -> set[Memory]:
+    """Return the memory that values are computed from."""
+    nodes = list(walk_scalars(*values))
+    loads = {("operand", node.operand) for node in nodes if isinstance(node, Load)}
+    return loads | {("buffer", node.number) for node in nodes if isinstance(node, Kept)}
+
+
+def written(body: Body) -> set[Memory]:
+    """Return the memory that statements change."""
+    return {each.memory for each in accesses(body) if each.way != READ}
 
 
 def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
@@ -143,6 +183,7 @@ def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
     """
     one, above = find(tree, first)
     two, _ = find(tree, later)
+    require_serial_around(above)
     require(not tasks_in((one, two)), f"{first} or {later} runs as tasks")
     require(one.extent == two.extent, f"{first} and {later} have other lengths")
     body = above[-1].body if above else tree.body
@@ -157,13 +198,11 @@ def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
     require(not variables_of(value) & inner, "the value changes with inner loops")
     uses = [node for each, _ in walk(two.body) for node in walk_scalars(*values_of(each))]
     require(again in uses, f"{later} does not compute the value")
-    sources = {each.memory for each in accesses((Write((Keep(-1, AffineIndex(), value),)),))}
-    written = {each.memory for each in accesses(between) if each.way != READ}
-    require(not sources & written, "the value is computed from memory that changes")
+    require(not sources(value) & written(between), "the value is computed from memory that changes")
     number = len(tree.buffers)
     kept = tree.code(Kept, number, variable(later), value.dtype)
     put = Write((Keep(number, variable(first), value),))
-    change = _Replaced(tree, again, kept)
+    change = _Replaced(tree, {id(again): kept})
     buffer = PrivateBuffer(value.dtype, size, Space.STACK)
     tree = replaced(tree, first, lambda loop: (replace(loop, body=(put, *loop.body)),), [buffer])
     return replaced(tree, later, lambda loop: (replace(loop, body=change.body(loop.body)),))
@@ -171,15 +210,15 @@ def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
 
 def stage(tree: Tree, at: str, load: Load, over: Sequence[str]) -> Tree:
     """Copy what a load reads in the loops ``over`` to a buffer, in each iteration of ``at``."""
-    loop, _ = find(tree, at)
+    loop, above = find(tree, at)
+    require_serial_around((*above, loop))
     require(not tasks_in(loop.body), f"{at} holds tasks")
     box = [find(tree, name)[0] for name in over]
     inside = {each.variable for each in loops_of(loop.body)}
     require(set(over) == variables(load.offset) & inside, "the load changes with other loops")
     require(all(not each.extent.terms for each in box), "the lengths change with other loops")
-    uses = list(accesses(tree.body))
-    written = {each.memory for each in uses if each.way != READ}
-    require(("operand", load.operand) not in written, f"operand {load.operand} is written")
+    changed = written(tree.body)
+    require(("operand", load.operand) not in changed, f"operand {load.operand} is written")
     nodes = [node for each, _ in walk(loop.body) for node in walk_scalars(*values_of(each))]
     require(load in nodes, f"{at} does not hold the load")
     number, to = len(tree.buffers), AffineIndex()
@@ -194,7 +233,7 @@ def stage(tree: Tree, at: str, load: Load, over: Sequence[str]) -> Tree:
     for name, each in reversed(list(zip(names, box, strict=True))):
         body = (LoopNode(name, each.extent, body),)
         size = size * each.extent.constant
-    change = _Replaced(tree, load, tree.code(Kept, number, to, load.dtype))
+    change = _Replaced(tree, {id(load): tree.code(Kept, number, to, load.dtype)})
     buffer = PrivateBuffer(load.dtype, size.constant, Space.STACK)
     return replaced(
         tree, at, lambda loop: (replace(loop, body=(*body, *change.body(loop.body))),), [buffer]
@@ -202,11 +241,11 @@ def stage(tree: Tree, at: str, load: Load, over: Sequence[str]) -> Tree:
 
 
 class _Replaced(Substitution):
-    """Replaces one value by another."""
+    """Replaces values, given by their ids, by others."""
 
-    def __init__(self, tree: Tree, old: Scalar, new: Scalar) -> None:
+    def __init__(self, tree: Tree, new: Mapping[int, Scalar]) -> None:
         super().__init__(tree.code, {})
-        self.old, self.new = old, new
+        self.new = new
 
     def index(self, index: AffineIndex) -> AffineIndex:
         """Return an index; only computed positions in it can change."""
@@ -216,7 +255,7 @@ class _Replaced(Substitution):
 
     def node(self, node: Any) -> Any:
         """Return a node with its operands replaced."""
-        return self.new if node is self.old else super().node(node)
+        return self.new[id(node)] if id(node) in self.new else super().node(node)
 
 
 def fuse(tree: Tree, first: str, second: str) -> Tree:

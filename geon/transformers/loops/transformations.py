@@ -6,6 +6,7 @@ is copied gets loops of its own and copies of the buffers that are private to it
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -111,26 +112,32 @@ def copied(
 def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     """Set the role of a loop, with the ``reason``.
 
-    Iterations of tasks and vectors must be independent. A vector holds straight code. It and an
+    Iterations of tasks and vectors must be independent; what tasks share with other statements
+    becomes scratch memory. A vector holds straight code. It and an
     unrolled loop have a known length; what is private to them gets an element per iteration.
     """
-    loop, _ = find(tree, name)
+    loop, above = find(tree, name)
     if role in (Role.VECTOR, Role.UNROLLED):
         require(isinstance(loop.size, int), f"{name} has no known length")
     if role is Role.VECTOR:
         require(is_straight(loop.body), f"{name} has loops inside")
+    own = private(tree, name)
     if role in (Role.TASK, Role.VECTOR):
         require_independent(tree, name)
     elif role is Role.UNROLLED and len(loop.body) > 1:
         require_independent(tree, name, folds=True)
     if role in (Role.VECTOR, Role.UNROLLED):
-        own = private(tree, name)
         tree = expand(tree, name, own) if own else tree
     if role is Role.TASK:
-        own = private(tree, name)
+        buffers = list(tree.buffers)
+        near = all(buffers[each].space is not Space.SCRATCH for each in own)
+        require(near, f"tasks inside of {name} share memory")
         shared = used_buffers(loop.body) - {*own}
-        far = all(tree.buffers[each].space is Space.SCRATCH for each in shared)
-        require(far, f"tasks of {name} share values in memory of their own")
+        outside = any(each.role is Role.TASK for each in above)
+        require(not (shared and outside), f"tasks of {name} share memory of one task")
+        for each in shared:
+            buffers[each] = replace(buffers[each], space=Space.SCRATCH)
+        tree = replace(tree, buffers=tuple(buffers))
     return replaced(tree, name, lambda loop: (replace(loop, role=role, reason=reason),))
 
 
@@ -189,14 +196,14 @@ def expand(tree: Tree, name: str, numbers: Sequence[int], space: Space | None = 
                 for store in statement.stores
             ]
             return replace(statement, stores=tuple(stores))
-        if isinstance(statement, Fold) and set(statement.into) & set(numbers):
+        if isinstance(statement, (Fold, Combine)) and set(statement.into) & set(numbers):
             return replace(statement, offset=widened(statement.offset))
         return statement
 
     combined = [
         each
         for each, _ in walk(loop.body)
-        if isinstance(each, Combine) and {*each.into, *each.of} & set(numbers)
+        if isinstance(each, Combine) and set(each.of) & set(numbers)
     ]
     require(not combined, "states in lanes are adjacent")
     loads = _KeptOffsets(tree, frozenset(numbers), widened)
@@ -252,14 +259,16 @@ def distribute(tree: Tree, name: str) -> tuple[Tree, list[str]]:
     """Split a loop into one loop for each statement of its body.
 
     Return the tree and the variables of the loops. What was private gets an element for each
-    iteration.
+    iteration where several statements use it.
     """
     loop, _ = find(tree, name)
     require_serial(loop, *tasks_in(loop.body))
     require_independent(tree, name)
     if len(loop.body) == 1:
         return tree, [name]
-    tree = _shared_by_iterations(tree, name)
+    uses = Counter([number for each in loop.body for number in used_buffers((each,))])
+    between = [number for number in private(tree, name) if uses[number] > 1]
+    tree = expand(tree, name, between, Space.STACK) if between else tree
     loop, _ = find(tree, name)
     found: list[LoopNode] = []
     for each in loop.body:
@@ -272,12 +281,6 @@ def distribute(tree: Tree, name: str) -> tuple[Tree, list[str]]:
 def tasks_in(body: Body) -> list[LoopNode]:
     """Return the loops inside of a body whose iterations are tasks."""
     return [loop for loop in loops_of(body) if loop.role is Role.TASK]
-
-
-def _shared_by_iterations(tree: Tree, name: str) -> Tree:
-    """Expand the buffers that are private to a loop."""
-    own = private(tree, name)
-    return expand(tree, name, own, Space.STACK) if own else tree
 
 
 def sink(tree: Tree, name: str) -> tuple[Tree, list[str]]:
@@ -297,7 +300,8 @@ def sink(tree: Tree, name: str) -> tuple[Tree, list[str]]:
         f"{name} has choices or combined lanes inside",
     )
     require_independent(tree, name)
-    tree = _shared_by_iterations(tree, name)
+    own = private(tree, name)
+    tree = expand(tree, name, own, Space.STACK) if own else tree
     loop, _ = find(tree, name)
     names: list[str] = []
 

@@ -19,6 +19,7 @@ from ...op_graph.axes.affine import (
     Size,
     divide,
     variable,
+    weighted_sum,
 )
 from ...op_graph.axes.index_map import InRange
 from ...op_graph.op_graph import Op
@@ -103,6 +104,7 @@ class LoopNode:
     role: Role = Role.SERIAL
     kind: Kind = Kind.MAIN
     reason: str = ""
+    accessed: Any = field(init=False, default=None)  # cache of ``accesses``
 
     @property
     def size(self) -> Size | None:
@@ -119,7 +121,7 @@ class Write:
 
     stores: tuple[Store | Keep, ...]
     streamed: frozenset[int] = frozenset()
-    accessed: Any = field(init=False, default=None)  # cache of ``accesses``
+    accessed: Any = field(init=False, default=None)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -220,15 +222,37 @@ def walk(
 
 def loops_of(body: Body) -> list[LoopNode]:
     """Return all loops, outer ones first."""
-    return [each for each, _ in walk(body) if isinstance(each, LoopNode)]
+    found: list[LoopNode] = []
+    for each in body:
+        if isinstance(each, LoopNode):
+            found.append(each)
+            found += loops_of(each.body)
+        elif isinstance(each, Choose):
+            found += loops_of((*each.then, *each.otherwise))
+    return found
 
 
 def find(tree: Tree, name: str) -> tuple[LoopNode, tuple[LoopNode, ...]]:
     """Return the loop over a variable and the loops around it."""
-    for each, above in walk(tree.body):
-        if isinstance(each, LoopNode) and each.variable == name:
-            return each, above
-    raise IllegalScheduleError(f"the tree has no loop over {name}")
+    path = _path(tree.body, name)
+    require(bool(path), f"the tree has no loop over {name}")
+    return path[0], tuple(reversed(path[1:]))
+
+
+def _path(body: Body, name: str) -> list[LoopNode]:
+    """Return the loop over a variable and those around it, outermost last; [] if there is none."""
+    for each in body:
+        if isinstance(each, LoopNode):
+            if each.variable == name:
+                return [each]
+            found = _path(each.body, name)
+            if found:
+                return [*found, each]
+        elif isinstance(each, Choose):
+            found = _path((*each.then, *each.otherwise), name)
+            if found:
+                return found
+    return []
 
 
 def replaced(
@@ -237,17 +261,17 @@ def replaced(
     """Return the tree with the loop over a variable replaced, and with further ``buffers``."""
 
     def body(statements: Body) -> Body:
-        found: list[Statement] = []
-        for each in statements:
+        for k, each in enumerate(statements):
+            new: Body = (each,)
             if isinstance(each, Choose):
-                each = replace(each, then=body(each.then), otherwise=body(each.otherwise))
-            if not isinstance(each, LoopNode):
-                found.append(each)
-            elif each.variable == name:
-                found += change(each)
-            else:
-                found.append(replace(each, body=body(each.body)))
-        return tuple(found)
+                new = (Choose(each.guards, body(each.then), body(each.otherwise)),)
+            elif isinstance(each, LoopNode) and each.variable == name:
+                new = change(each)
+            elif isinstance(each, LoopNode) and (inner := body(each.body)) is not each.body:
+                new = (replace(each, body=inner),)
+            if new != (each,):
+                return (*statements[:k], *new, *statements[k + 1 :])
+        return statements
 
     return replace(tree, body=body(tree.body), buffers=(*tree.buffers, *buffers))
 
@@ -313,10 +337,8 @@ class Substitution:
         """Return an index with variables replaced."""
         if all(isinstance(atom, str) and atom not in self.env for atom in index.terms):
             return index
-        found = AffineIndex((), index.constant)
-        for atom, step in index.terms.items():
-            found = found + self.atom(atom) * step
-        return found
+        parts = [(self.atom(atom), step) for atom, step in index.terms.items()]
+        return weighted_sum(parts, index.constant)
 
     def atom(self, atom: Any) -> AffineIndex:
         """Return an atom with variables replaced, as an index."""
@@ -378,21 +400,20 @@ class Substitution:
             name = self.atom(each.variable)
             renamed = next(atom for atom in name.terms if isinstance(atom, str))
             body, extent = self.body(each.body), self.index(each.extent)
-            return replace(each, variable=renamed, extent=extent, body=body)
+            return changed(each, variable=renamed, extent=extent, body=body)
         if isinstance(each, Write):
-            stores = tuple([self.store(store) for store in each.stores])
-            return each if all(map(is_same, stores, each.stores)) else replace(each, stores=stores)
+            return changed(each, stores=tuple([self.store(store) for store in each.stores]))
         if isinstance(each, Fold):
             elements = tuple([self.value(element) for element in each.elements])
             position = None if each.position is None else self.value(each.position)
             offset, into = self.index(each.offset), self.numbers(each.into)
-            return replace(each, into=into, offset=offset, elements=elements, position=position)
+            return changed(each, into=into, offset=offset, elements=elements, position=position)
         if isinstance(each, Combine):
             into, of = self.numbers(each.into), self.numbers(each.of)
             offset, start = self.index(each.offset), self.index(each.start)
-            return replace(each, into=into, of=of, offset=offset, start=start)
+            return changed(each, into=into, of=of, offset=offset, start=start)
         if isinstance(each, CachePrefetch):
-            return replace(each, offset=self.index(each.offset))
+            return changed(each, offset=self.index(each.offset))
         sides = self.body(each.then), self.body(each.otherwise)
         return Choose(self.guards(each.guards), *sides)
 
@@ -400,13 +421,23 @@ class Substitution:
         """Return a store with variables and buffers replaced."""
         offset, value = self.index(store.offset), self.value(store.value)
         if isinstance(store, Store):
-            same = offset is store.offset and value is store.value
-            return store if same else Store(store.operand, offset, value, store.dtype)
-        return Keep(self.buffers.get(store.number, store.number), offset, value)
+            return changed(store, offset=offset, value=value)
+        (number,) = self.numbers((store.number,))
+        return changed(store, number=number, offset=offset, value=value)
 
     def numbers(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """Return the numbers of buffers after replacement."""
         return tuple([self.buffers.get(number, number) for number in numbers])
+
+
+def changed(node: Any, **fields: Any) -> Any:
+    """Return a statement or store with other fields, itself if all of them are the same."""
+    for name, new in fields.items():
+        old = getattr(node, name)
+        parts = zip(old, new, strict=True) if isinstance(old, tuple) else ((old, new),)
+        if any(one is not other for one, other in parts):
+            return replace(node, **fields)
+    return node
 
 
 def divided(index: AffineIndex, by: Size) -> tuple[AffineIndex, AffineIndex]:

@@ -19,7 +19,6 @@ from ...printing.nests.pass_text import Accumulator
 from ...printing.scalars import c_expressions
 from ..names.dialect import ArrayLanes
 from ..names.loop_lines import indent
-from ..vectors.vector_ops import vector_type
 
 # Booleans between two tests for an early exit, for one row and for each of several rows in lanes.
 TRUTHS_PER_CHECK = 4096
@@ -52,7 +51,6 @@ class Accumulation:
     ``held`` is the number of lanes that have accumulators then, as C. ``truths`` is True if the
     pass only reduces booleans. ``narrows`` allows sums of narrow integers to accumulate in 32 bits.
     ``times`` is the factor of additional accumulators if the compiler interleaves vectors.
-    ``taken`` is the number of elements of a statement; accumulators are vectors of that many.
     """
 
     def __init__(
@@ -67,10 +65,9 @@ class Accumulation:
         truths: bool = False,
         narrows: bool = True,
         times: int = 1,
-        taken: int = 1,
     ) -> None:
         self.sums, self.loops, self.lanes, self.extent = sums, loops, lanes, extent
-        self.beside, self.truths, self.taken = beside, truths, taken
+        self.beside, self.truths = beside, truths
         self.lane_loop = "" if lanes is None else lanes.head(held)
         self.block = MAX_SERIAL_TERMS * width if lanes is None else MAX_SERIAL_TERMS
         if self.truths:
@@ -129,7 +126,7 @@ class Accumulation:
             return most
         count = -(-extent // most)
         equal = -(-extent // count)
-        return equal if extent % equal == 0 and equal % self.taken == 0 else most
+        return equal if extent % equal == 0 else most
 
     def fills(self, number: int, cut: bool, bounds: tuple[str, str] | None) -> bool:
         """Return True if each run of the innermost loop has a multiple of ``number`` iterations."""
@@ -144,7 +141,7 @@ class Accumulation:
 
     def clause(self) -> str:
         """Return the OpenMP reduction clauses for partial values in vector lanes."""
-        if self.lanes is not None or self.taken > 1:
+        if self.lanes is not None:
             return ""
         found = [f"reduction({SIGNS[t.row]}:{self.held_in(t)})" for t in self.sums]
         found += [f"reduction(|:{t.spoiled})" for t in self.sums if t.spoiled]
@@ -152,20 +149,7 @@ class Accumulation:
 
     def held_in(self, total: Accumulator) -> str:
         """Return the name of the variable that accumulates a reduction's terms."""
-        if self.taken > 1:
-            return f"{total.name}_each"
         return f"{total.name}_block" if total.name in self.narrow else total.name
-
-    def first(self, total: Accumulator, value: str) -> str:
-        """Return the declaration of a vector accumulator with all lanes ``value``."""
-        ctype = vector_type(total.ctype, self.taken)
-        start = f"GEON_EACH({ctype}, {value})"
-        return f"{ctype} {self.held_in(total)} = {start};"
-
-    def folded(self, total: Accumulator) -> str:
-        """Return the C expression of a vector accumulator's horizontal reduction."""
-        kind = vector_type(total.ctype, self.taken)
-        return f"{kind}_{total.row}({self.held_in(total)})"
 
     def around_turns(self) -> tuple[Lines, Lines]:
         """Return the statements that load accumulators into registers before unrolled iterations
@@ -208,9 +192,6 @@ class Accumulation:
             if total.name in self.blocked:
                 found += self.declared("double", wide_name(total), "0")
                 found += [] if self.lanes is None else [self.lanes.array(total.ctype, total.name)]
-                continue
-            if self.taken > 1:
-                found.append(self.first(total, total.first))
                 continue
             found += self.declared(total.ctype, total.name, total.first)
             if total.name in self.narrow and self.lanes is not None:
@@ -280,8 +261,6 @@ class Accumulation:
                 if self.lanes is not None:
                     zero = self.lanes.each(ctype, "0")
                     found.append(f"{self.lane_loop} {self.lanes.at(held, ctype)} = {zero};")
-                elif self.taken > 1:
-                    found.append(self.first(total, "0.0f"))
                 else:
                     found.append(f"{ctype} {held} = 0;")
         return found
@@ -294,7 +273,7 @@ class Accumulation:
                 narrow, held = total.name in self.narrow, self.held_in(total)
                 into = total.name if narrow else wide_name(total)
                 if self.lanes is None:
-                    found.append(f"{into} += {self.folded(total) if self.taken > 1 else held};")
+                    found.append(f"{into} += {held};")
                     continue
                 ctype = total.ctype if narrow else "double"
                 added = self.lanes.converted("int32_t" if narrow else total.ctype, ctype, held)
@@ -354,8 +333,6 @@ class Accumulation:
                     found.append(
                         f"const {total.ctype} {total.name} = ({total.ctype}){wide_name(total)};"
                     )
-            if self.taken > 1 and total.name not in self.blocked:
-                found.append(f"const {total.ctype} {total.name} = {self.folded(total)};")
             if total.spoiled:
                 nan = c_expressions.literal(float("nan"), total.dtype)
                 if self.lanes is not None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from ...kernels.ir.nest import Nest
+from ...loops.work import MAX_TASK_WORK, MIN_PARTS, MIN_TASK_WORK, MIN_WORK
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest
 from ..library.copy_operand import fill_function
@@ -18,22 +19,20 @@ from ..vectors.lanes import VectorLanes, Vectors
 from ..vectors.nontemporal_stores import Passing
 from ..vectors.transpose_tiles import TILE_LANES
 from ..vectors.vector_scalar_code import VectorScalars
-from ..vectors.vectorisable import choose_vectors
+from ..vectors.vectorisable import lane_vectors
 from .random_buffer import words_function
 from .row_loops import NestByRows
 from .task_text import printed_passes
 
-# Return the number of loop iterations of one task. Below 2**17 statements there is one task, since
-# waking a thread takes longer. Otherwise there are about sixteen tasks for load balance. A task has
-# at least 2**15 statements, much more than its start costs, and at most 2**19.
-GRAIN = """\
+# Return the number of loop iterations of one task; the bounds of its work are those of trees.
+GRAIN = f"""\
 GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
-{
-    const int64_t each = work > 0 ? work : 1, share = (size + 15) / 16;
-    const int64_t least = 1 + (1 << 15) / each, most = 1 + (1 << 19) / each;
+{{
+    const int64_t each = work > 0 ? work : 1, share = (size + {MIN_PARTS - 1}) / {MIN_PARTS};
+    const int64_t least = 1 + {MIN_TASK_WORK} / each, most = 1 + {MAX_TASK_WORK} / each;
     const int64_t grain = share < least ? least : share < most ? share : most;
-    return size * each < (1 << 17) && size > 0 ? size : grain;
-}
+    return size * each < {MIN_WORK} && size > 0 ? size : grain;
+}}
 """
 
 
@@ -86,24 +85,23 @@ def form_text(
 
 def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
     """Return the statements of a nest, with vector functions if the instruction set has them."""
-    found = choose_vectors(work, vector_bytes)
+    found = lane_vectors(work, vector_bytes)
     if found is None:
         names.plain = True
         printed = print_nest(work, names, array_strips(vector_bytes))
     else:
-        printed = print_vectors(work, names, found)
+        printed = print_lanes(work, names, found)
     if any(made.windows for made in printed_passes(printed)):
         names.needs(words_function())
     return printed
 
 
-def print_vectors(work: Nest, names: KernelNames, vectors: Vectors) -> PrintedNest:
-    """Return vector statements of a nest, over rows in lanes or elements of passes."""
-    plain, by_lanes = names.lanes, work.across is not None
+def print_lanes(work: Nest, names: KernelNames, vectors: Vectors) -> PrintedNest:
+    """Return vector statements of a nest over rows in lanes."""
+    plain = names.lanes
     names.calls(["geon_vectors"])
-    if by_lanes:
-        names.lanes = VectorLanes(vectors)
-    scalars = partial(VectorScalars, vectors=vectors, by_lanes=by_lanes)
+    names.lanes = VectorLanes(vectors)
+    scalars = partial(VectorScalars, vectors=vectors, by_lanes=True)
     printed = print_nest(work, names, scalars=scalars)
     names.lanes = plain
     return printed

@@ -21,7 +21,7 @@ from ...printing.nests.pass_text import (
 from ...printing.nests.scalar_statements import MAX_LANES
 from ...printing.nests.vector_function_passes import STRIP_ELEMENTS
 from ..names.dialect import ArrayLanes, strip_start
-from ..names.loop_lines import SIMD, for_loop, indent, stepped_loop
+from ..names.loop_lines import SIMD, for_loop, indent
 from ..names.naming import KernelNames
 from ..vectors.interleave import INTERLEAVED_VECTORS, MIN_VECTOR_BYTES, choose_interleaving
 from ..vectors.lanes import LaneValue, values_together
@@ -159,8 +159,6 @@ class Passes:
             wide = choose_interleaving(made, self.vector_bytes)
             if lanes:
                 return self.over.loop(low, high, body)
-            if made.taken > 1:
-                return stepped_loop(variable, made.taken, body, low, high)
             if wide is None:
                 return [pragma, *for_loop(variable, low, high, body)]
             return wide.loop(variable, (low, high), extent, pragma, body)
@@ -171,7 +169,7 @@ class Passes:
             inner, ends = self.inner(made), (low, high)
             if self.is_direct(chosen):
                 return self.past.direct(chosen, inner, ends, plain)
-            filled = made.taken > 1 or (lanes and self.over.vectors is not None)
+            filled = lanes and self.over.vectors is not None
             return self.past.loop(
                 chosen, inner, ends, plain, divided=divided, whole=filled, apart=lanes
             )
@@ -230,9 +228,7 @@ class Passes:
             count = masked_count(f"{high} - {low}", loop.extent, self.at_once(made))
             lines = [f"const int64_t {loop.name} = {low} + turn;", *body]
             wide, ends = choose_interleaving(made, self.vector_bytes), ("0", "turns")
-            if made.taken > 1:
-                turns = stepped_loop("turn", made.taken, lines, *ends)
-            elif wide is None:
+            if wide is None:
                 turns = [SIMD, *for_loop("turn", *ends, lines)]
             else:
                 turns = wide.blocks("turn", ends, SIMD, lines)
@@ -374,7 +370,6 @@ class Passes:
             held,
             truths,
             narrows=made.strip is None and bool(made.loops),
-            taken=made.taken,
             times=1 if serial or made.strip is not None else self.at_once(made) // width,
         )
 

@@ -264,12 +264,6 @@ class DividedNest(NestTasks):
             return False
         return is_multiple(made.loops[0].extent, self.passes.at_once(made))
 
-    def turns_of_part(self, made: PrintedPass) -> int:
-        """Return a number of iterations that divides each part but the last."""
-        if self.is_flat(made):
-            return self.passes.at_once(made)
-        return made.taken if made.divided == len(made.loops) - 1 else 1
-
     def divide(self, made: PrintedPass, task: str, told: Mapping[str, str]) -> list[str]:
         """Return the statements that run a pass in parts and combine its partial values in order.
 
@@ -286,7 +280,7 @@ class DividedNest(NestTasks):
         if made.sums or made.states:
             lines.append(f"if (grain < (size + {MAX_PARTIALS - 1}) / {MAX_PARTIALS}) "
                          f"grain = (size + {MAX_PARTIALS - 1}) / {MAX_PARTIALS};")  # fmt: skip
-        at_once = self.turns_of_part(made)
+        at_once = self.passes.at_once(made) if self.is_flat(made) else 1
         if at_once > 1:
             lines.append(f"grain = (grain + {at_once - 1}) & -{at_once};")
         lines.append("const int64_t parts = (size + grain - 1) / grain;")

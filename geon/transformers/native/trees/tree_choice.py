@@ -1,15 +1,16 @@
-"""Choose the nests that run as loop trees: passes that only store, as vectors along their loops."""
+"""Choose the nests that run as loop trees: passes that store or sum vectors along their loops."""
 
 from __future__ import annotations
 
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.cpu_rules import VectorWidth, lanes_of, may_stream, puts, schedule, streamed
-from ...loops.tree import Kind, LoopNode, Role, Tree, loops_of
+from ...loops.cpu_rules import lanes_of, may_stream, puts, schedule, streamed
+from ...loops.schedule_rule import VectorWidth
+from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, loops_of
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
 from ..vectors.vector_ops import is_number
-from ..vectors.vectorisable import adjoin, have_vectors
+from ..vectors.vectorisable import adjoin, are_rows, folded_itemsize, have_vectors
 
 # A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
 MIN_BORDER_RATIO = 8
@@ -20,11 +21,20 @@ def tree_of(
 ) -> Tree | None:
     """Return the scheduled tree of a nest, or None if the nest has another form.
 
-    Every long pass stores vectors along its last loop. Rows that are not jammed must fill whole
-    vectors: compilers do the rests of others better.
+    Every long pass stores or folds vectors along its last loop. Rows that are not jammed must fill
+    whole vectors: compilers do the rests of others better.
     """
-    if nest.across is not None or nest.flat or nest.arrays or nest.ending or not nest.passes:
+    if nest.across is not None or nest.flat or nest.arrays or not nest.passes:
         return None
+    if any(step.reductions for step in nest.passes):
+        itemsize = folded_itemsize(nest, vector_bytes)
+        if itemsize is None or not are_rows(nest, vector_bytes // itemsize, itemsize):
+            return None
+        vectors = VectorWidth(vector_bytes, itemsize)
+        tree = schedule(nest, vectors)
+        if not all(map(folds_vectors, loops_of(tree.body))):
+            return None
+        return tree if passing is None else with_streams(tree, passing, vectors)
     if not all(isinstance(step, Pass) and only_stores(step) for step in nest.steps):
         return None
     itemsize = nest.passes[0].stores[0].dtype.itemsize
@@ -81,6 +91,12 @@ def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | N
     stores = [put for k in passing.operands for put in puts(tree, k)]
     across = not all(may_stream(store, lane, vectors) for store, lane in stores)
     return None if large and across else found
+
+
+def folds_vectors(loop: LoopNode) -> bool:
+    """Return True if a loop is over lanes where it folds elements, and not states."""
+    folds = [each for each in loop.body if isinstance(each, Fold) and not each.merges]
+    return not folds or loop.role is Role.VECTOR
 
 
 def is_short(loop: LoopNode, vectors: VectorWidth) -> bool:

@@ -7,12 +7,12 @@ interleaved, and a value that copies share is computed once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....op_graph.axes.affine import AffineIndex, variable
 from ....op_graph.values.dtypes import name_of
-from ...kernels.ir.nest import Store
+from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import (
     NODES,
     Apply,
@@ -31,6 +31,8 @@ from ...loops.access import is_straight
 from ...loops.tree import (
     Body,
     Choose,
+    Combine,
+    Fold,
     Least,
     LoopNode,
     Role,
@@ -44,13 +46,16 @@ from ...loops.tree import (
     variables,
     walk,
 )
+from ...printing.nests.parameters import Parameter
 from ...printing.nests.scalar_statements import DIRECT
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_types import C_TYPES
 from ..names.loop_lines import for_loop, indent, stepped_loop
 from ..names.naming import KernelNames
 from ..vectors.lanes import Vectors
+from ..vectors.vector_ops import vector_type
 from ..vectors.vector_scalar_code import VectorScalars
+from .buffer_names import BufferNames, buffer_name
 
 HERE = 1 << 30  # depth of values that are computed where they are used
 
@@ -89,8 +94,11 @@ class TreeDepths:
 class TreeScalars(VectorScalars):
     """Emits scalar code in a tree; loop variables of vectors count as 0."""
 
-    def __init__(self, names: KernelNames, depths: Any, vectors: Vectors) -> None:
+    def __init__(
+        self, names: KernelNames, depths: Any, vectors: Vectors, buffers: BufferNames
+    ) -> None:
         super().__init__(names, depths, vectors, by_lanes=False)
+        self.buffers = buffers
         self.registers: set[Hashable] = set()  # values that compilers would load or compute again
         self.scales: dict[Hashable, int] = {}  # steps of the C loops over variables, where not 1
 
@@ -113,6 +121,15 @@ class TreeScalars(VectorScalars):
         first, second = (self.index(block, each) for each in atom.of)
         return f"({first} < {second} ? {first} : {second})"
 
+    def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
+        """Return the element of a private buffer at ``offset``, or the vector that begins there."""
+        name, ctype = buffer_name(number), self.buffers.ctype(number)
+        lanes = any(offset.step(lane) for lane in self.vectors.variables)
+        if number not in self.buffers.registers:
+            name = f"{name}[{self.index(block, offset)}]"
+            name = self.vectors.place(ctype, name) if lanes else name
+        return self.vector(name) if lanes else name
+
     def let(self, block: StatementBlock, key: Hashable, ctype: str, text: str) -> str:
         """Emit ``text`` once in ``block`` and return its name."""
         is_vector = text in self.texts
@@ -124,25 +141,44 @@ class TreeScalars(VectorScalars):
 
 
 class TreeStatements:
-    """Emits the loops and statements of a tree for one C function."""
+    """Emits the loops and statements of a tree for one C function.
 
-    def __init__(self, tree: Tree, names: KernelNames, vectors: Vectors) -> None:
-        self.tree, self.names, self.vectors = tree, names, vectors
+    ``told`` are the parameters of the function that are private buffers, by number. ``tasks``
+    returns the statements that run a loop as tasks.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        names: KernelNames,
+        vectors: Vectors,
+        tasks: Callable[[LoopNode], list[str]] | None = None,
+        told: Mapping[int, Parameter] | None = None,
+    ) -> None:
+        self.tree, self.names, self.vectors, self.tasks = tree, names, vectors, tasks
         self.depths = TreeDepths()
-        self.scalars = TreeScalars(names, self.depths, vectors)
+        self.buffers = BufferNames(tree, told or {})
+        self.scalars = TreeScalars(names, self.depths, vectors, self.buffers)
 
     def body(self, body: Body, block: StatementBlock) -> None:
         """Emit statements into a block."""
+        block.lines += self.buffers.arrays(body)
         for each in body:
             if isinstance(each, LoopNode):
                 self.loop(each, block)
             elif isinstance(each, Choose):
                 self.choose(each, block)
+            elif isinstance(each, Combine):
+                self.combine(each, block)
             else:
                 self.straight((each,), [{}], block)
 
     def loop(self, loop: LoopNode, block: StatementBlock) -> None:
         """Emit a loop: as statements if it is a vector or unrolled."""
+        if loop.role is Role.TASK:
+            assert self.tasks is not None, "tasks have no tasks"
+            block.lines += self.tasks(loop)
+            return
         if loop.role is Role.VECTOR or (loop.role is Role.UNROLLED and is_unrolled(loop)):
             for statement, copies, lanes in straight_copies(loop, [{}]):
                 self.scalars.vectors = self.vectors.of(lanes)
@@ -188,7 +224,10 @@ class TreeStatements:
     ) -> None:
         """Emit statements without loops, each value of all copies before the next value."""
         for each in statements:
-            assert isinstance(each, Write), "trees with folds are not emitted"
+            if isinstance(each, Fold):
+                self.fold(each, copies, block)
+                continue
+            assert isinstance(each, Write)
             made = [Substitution(self.tree.code, env) for env in copies if env]
             writes = [change.statement(each) for change in made] or [each]
             if len(copies) > 1:
@@ -203,8 +242,50 @@ class TreeStatements:
             for write in writes:
                 block.lines += [self.store(store, write, block) for store in write.stores]
 
-    def store(self, store: Store, write: Write, block: StatementBlock) -> str:
+    def fold(
+        self, fold: Fold, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
+    ) -> None:
+        """Emit a fold; copies with the same state load and store it once."""
+        code, states = self.tree.code, dict[AffineIndex, tuple[Scalar, ...]]()
+        for env in copies:
+            each = Substitution(code, env).statement(fold)
+            state = states.get(each.offset)
+            if state is None:
+                types = [self.tree.buffers[number].dtype for number in each.into]
+                pairs = zip(each.into, types, strict=True)
+                state = tuple([code(Kept, number, each.offset, dtype) for number, dtype in pairs])
+            if each.merges:
+                states[each.offset] = each.reducer.combine(code, state, each.elements)
+            else:
+                step = each.reducer.step(code, state, each.elements[0], each.position)
+                states[each.offset] = step
+        puts = [
+            Keep(number, offset, value)
+            for offset, state in states.items()
+            for number, value in zip(fold.into, state, strict=True)
+        ]
+        for put in puts:
+            self.scalars.value(block, put.value)
+        write = Write(tuple(puts))
+        block.lines += [self.store(put, write, block) for put in puts]
+        for put in puts:
+            block.names.pop(put.value, None)  # the next value of this state is another one
+
+    def combine(self, combine: Combine, block: StatementBlock) -> None:
+        """Emit the reduction of the lanes of a vector to its state."""
+        scalars, row = self.scalars, combine.reducer.folds.name
+        for into, of in zip(combine.into, combine.of, strict=True):
+            source, target = (name_of(self.tree.buffers[number].dtype) for number in (of, into))
+            vector = vector_type(C_TYPES[source], combine.count)
+            part = scalars.cast(block, source, target, f"{vector}_{row}({buffer_name(of)})")
+            total = scalars.kept_place(block, into, combine.offset)
+            value = scalars.expression(block, row, [target] * 2, target, [total, part])
+            block.lines.append(f"{total} = {value};")
+
+    def store(self, store: Store | Keep, write: Write, block: StatementBlock) -> str:
         """Return the statement that stores a value, past the caches if it may."""
+        if isinstance(store, Keep):
+            return self.keep(store, block)
         scalars, ctype = self.scalars, C_TYPES[name_of(store.dtype)]
         value = scalars.value(block, store.value)
         place = f"{self.names.operand(store.operand)}[{scalars.index(block, store.offset)}]"
@@ -214,6 +295,16 @@ class TreeStatements:
         if store.operand in write.streamed:
             return f"GEON_PUT({vector}, passes, {place}, {value});"
         return f"GEON_AT({vector}, {place}) = {value};"
+
+    def keep(self, keep: Keep, block: StatementBlock) -> str:
+        """Return the statement that stores to a private buffer; the first one declares it."""
+        scalars, ctype = self.scalars, self.buffers.ctype(keep.number)
+        value = scalars.value(block, keep.value)
+        place = scalars.kept_place(block, keep.number, keep.offset)
+        if scalars.is_vector(place):
+            value, ctype = scalars.put(ctype, value)
+        declared = self.buffers.declare(keep.number)
+        return f"{ctype} {place} = {value};" if declared else f"{place} = {value};"
 
 
 def counts_elements(loop: LoopNode, by: int) -> bool:
@@ -235,6 +326,8 @@ def indices_in(body: Body) -> Iterator[AffineIndex]:
     for each, _ in walk(body):
         for store in each.stores if isinstance(each, Write) else ():
             yield store.offset
+        if isinstance(each, Fold):
+            yield each.offset
         for node in walk_scalars(*values_of(each)):
             yield from indices(node)
 

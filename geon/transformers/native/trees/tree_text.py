@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-from ....op_graph.axes.affine import Size
-from ...kernels.analysis.work_estimate import ELEMENTARY_COST_OPS
-from ...kernels.ir.nest import Store
-from ...kernels.ir.scalar_code import (
-    Apply,
-    Kept,
-    LengthNumber,
-    Number,
-    RandomBits,
-    Scalar,
-    Wrapped,
-    children_of,
-    indices,
-)
-from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import most, operands_in, sizes_in
+from ....op_graph.values.dtypes import name_of
+from ...loops.access import READ, accesses, operands_in, private, sizes_in
 from ...loops.cpu_rules import puts
-from ...loops.tree import (
-    Body,
-    Choose,
-    LoopNode,
-    Role,
-    Tree,
-    Write,
-    loops_of,
-    values_of,
-    variables,
-    walk,
-)
+from ...loops.tree import Fold, LoopNode, Role, Tree, Write, find, loops_of, values_of, walk
+from ...loops.work import work
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.statement_blocks import StatementBlock
+from ...printing.scalars.c_types import C_TYPES
 from ..names.loop_lines import indent
 from ..names.naming import KernelNames
 from ..vectors.lanes import Vectors
 from ..vectors.nontemporal_stores import Passing
+from .buffer_names import buffer_name
 from .tasks import Tasks
 from .tree_statements import TreeStatements
 
@@ -62,15 +40,14 @@ def declare(tree: Tree, names: KernelNames, passing: Passing | None) -> None:
 def vectors_of(tree: Tree) -> Vectors:
     """Return the vector types of a tree's loops over lanes."""
     lanes = [loop for loop in loops_of(tree.body) if loop.role is Role.VECTOR]
-    store = next(
-        store
+    itemsize = min(
+        value.dtype.itemsize
         for each, above in walk(tree.body)
-        if isinstance(each, Write) and above and above[-1].role is Role.VECTOR
-        for store in each.stores
-        if isinstance(store, Store)
+        if isinstance(each, (Write, Fold)) and above and above[-1].role is Role.VECTOR
+        for value in values_of(each)
     )
     widest = max(each.size for each in lanes if isinstance(each.size, int))
-    return Vectors(widest, store.dtype.itemsize, [each.variable for each in lanes])
+    return Vectors(widest, itemsize, [each.variable for each in lanes])
 
 
 class _TreeFunctions(Tasks):
@@ -82,37 +59,20 @@ class _TreeFunctions(Tasks):
 
     def text(self) -> str:
         """Return all functions."""
-        main = self.printed(self.tree.body)
+        block = StatementBlock()
+        TreeStatements(self.tree, self.names, self.vectors, self.task).body(self.tree.body, block)
+        main = list(map(str, block.lines))
+        if not self.functions:
+            main.append("(void)threads;")
         return self.whole([*self.functions, [self.head(), "{", *indent(main), "}"]])
-
-    def printed(self, body: Body) -> list[str]:
-        """Return the statements of the main function, and add the functions of tasks."""
-        lines: list[str] = []
-        for each in body:
-            if isinstance(each, LoopNode) and each.role is Role.TASK:
-                lines += self.task(each)
-            elif isinstance(each, Choose):
-                lines += self.choice(each)
-            else:
-                block = StatementBlock()
-                TreeStatements(self.tree, self.names, self.vectors).body((each,), block)
-                lines += ["{", *indent(list(map(str, block.lines))), "}"]
-        return lines
-
-    def choice(self, each: Choose) -> list[str]:
-        """Return a choice between forms of the kernel."""
-        block, statements = StatementBlock(), TreeStatements(self.tree, self.names, self.vectors)
-        found = [text for guard in each.guards for text in statements.scalars.guard(block, guard)]
-        lines = [f"if ({' && '.join(found)}) {{", *indent(self.printed(each.then))]
-        return [*lines, "} else {", *indent(self.printed(each.otherwise)), "}"]
 
     def task(self, loop: LoopNode) -> list[str]:
         """Return the statements that run a loop's iterations as tasks; add the task's function."""
         name, length = f"{self.name}_rows{len(self.functions) // 2 or ''}", self.names.length
         assert loop.size is not None
-        size = length(loop.size)
+        size, shared = length(loop.size), self.shared(loop)
         block = StatementBlock()
-        statements = TreeStatements(self.tree, self.names, self.vectors)
+        statements = TreeStatements(self.tree, self.names, self.vectors, told=shared)
         statements.serial(loop, block, "begin", "end")
         body = [
             "const int64_t begin = task * grain;",
@@ -122,13 +82,32 @@ class _TreeFunctions(Tasks):
         ]
         if self.passes(loop):
             body.append("geon_past_done(passes);")
-        extra = [Parameter("grain", "int64_t", None, False)]
+        _, above = find(self.tree, loop.variable)
+        counts = [
+            Parameter(x, "int64_t", None, False) for x in ("grain", *(y.variable for y in above))
+        ]
+        extra = [*counts, *shared.values()]
         self.functions += [self.structure(name, extra), self.function(name, body, extra)]
         return ["{", *indent([
             f"const int64_t size = {size}, grain = geon_grain(size, {length(work(loop.body))});",
             "const int64_t parts = (size + grain - 1) / grain;",
-            *self.launch(name, {"grain": "grain"}),
+            *self.launch(name, {each.name: each.name for each in extra}),
         ]), "}"]  # fmt: skip
+
+    def shared(self, loop: LoopNode) -> dict[int, Parameter]:
+        """Return the parameters of a task that are private buffers of the kernel: by value those
+        that it only reads, if they are one element.
+        """
+        found = {}
+        uses = [each for each in accesses(loop.body) if each.memory[0] == "buffer"]
+        own = {*private(self.tree, loop.variable)}
+        for number in sorted({each.memory[1] for each in uses} - own):
+            written = any(each.way != READ for each in uses if each.memory[1] == number)
+            buffer = self.tree.buffers[number]
+            pointer = written or buffer.size != 1
+            ctype = C_TYPES[name_of(buffer.dtype)]
+            found[number] = Parameter(buffer_name(number), ctype, None, pointer)
+        return found
 
     def passes(self, loop: LoopNode) -> frozenset[int]:
         """Return the operands of stores in a loop that may pass by the caches."""
@@ -151,37 +130,3 @@ class _TreeFunctions(Tasks):
         width = self.vectors.count * self.vectors.itemsize
         low = f"(({' | '.join(dict.fromkeys(parts))}) & {width - 1})"
         return [f"const _Bool passes = {test} && {low} == 0;"]
-
-
-def work(body: Body) -> Size:
-    """Return the approximate number of machine operations of statements."""
-    total: Size = 0
-    for each, above in walk(body):
-        times: Size = 1
-        for loop in above:
-            size = most(loop.extent)
-            times = times * (1 if size is None else size)
-        if isinstance(each, Write):
-            inner = {loop.variable for loop in above[-2:]}
-            total = total + times * (len(each.stores) + sum(map(cost, varying(each, inner))))
-    return total
-
-
-def varying(write: Write, inner: set[str]) -> list[Scalar]:
-    """Return the values of a statement that change with some variables."""
-    found: dict[int, Scalar] = {}
-    for node in walk_scalars(*values_of(write)):
-        own = any(variables(index) & inner for index in indices(node))
-        if own or any(id(part) in found for part in children_of(node)):
-            found[id(node)] = node
-    return list(found.values())
-
-
-def cost(node: Scalar) -> int:
-    """Return the approximate number of machine operations of a value, without its operands."""
-    if isinstance(node, (Number, LengthNumber, Kept, Wrapped)):
-        return 0
-    costly = isinstance(node, RandomBits) or (
-        isinstance(node, Apply) and node.row.cost == "expensive"
-    )
-    return ELEMENTARY_COST_OPS if costly else 1

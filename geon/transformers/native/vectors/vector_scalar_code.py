@@ -27,7 +27,6 @@ class VectorScalars(ScalarPrinter):
     ) -> None:
         super().__init__(names, depths)
         self.vectors, self.by_lanes = vectors, by_lanes
-        self.width = 1 if by_lanes else vectors.count
         self.texts: set[str] = set()  # texts and names that are vectors
         self.numbers: dict[str, Known] = {}  # scalars hoisted out of loops, by name
 
@@ -109,8 +108,6 @@ class VectorScalars(ScalarPrinter):
         element = f"{self.names.operand(value.operand)}[{self.index(block, value.offset)}]"
         return self.vector(self.vectors.place(C_TYPES[name_of(value.dtype)], element))
 
-    def put(self, ctype: str, text: str, of_row: bool = False) -> tuple[str, str]:
-        """Return the vector to store and its type; for a store of a single row, the scalar."""
-        if not self.by_lanes and of_row:
-            return super().put(ctype, text, of_row)
+    def put(self, ctype: str, text: str) -> tuple[str, str]:
+        """Return the vector to store and its type."""
         return self.spread(ctype, text), self.vectors.type(ctype)

@@ -1,4 +1,4 @@
-"""Decide which nests are emitted as vectors: over rows in lanes, or along the last loops of passes.
+"""Decide which nests are vectors: over rows in lanes, or along the last loops of passes.
 
 A compiler does not need to vectorise them and takes half of the time. Every operation must have a
 vector text, and each vectorised loop must fill whole vectors.
@@ -31,26 +31,35 @@ from .vector_ops import has_vector, is_number, vectors
 FOLDS = ("add", "multiply")  # reductions of floats with the same text for vectors and scalars
 
 
-def choose_vectors(nest: Nest, vector_bytes: int) -> Vectors | None:
-    """Return the vectors with which a nest is emitted, or None for scalar text."""
+def lane_vectors(nest: Nest, vector_bytes: int) -> Vectors | None:
+    """Return the vectors over rows in lanes with which a nest is emitted, or None."""
+    itemsize = folded_itemsize(nest, vector_bytes)
+    if itemsize is None or nest.across is None:
+        return None
+    count = vector_bytes // itemsize
+    fits = is_filled(nest.across, count) and are_lanes(nest, nest.across.name, itemsize)
+    return Vectors(count, itemsize, (nest.across.name,)) if fits else None
+
+
+def folded_itemsize(nest: Nest, vector_bytes: int) -> int | None:
+    """Return the bytes of an element if a nest folds and stores numbers that fill vectors."""
     puts = [store for step in nest.passes for store in step.stores] or stores(nest)
     if nest.flat or nest.arrays or not nest.passes or not puts:
         return None
     itemsize = puts[0].dtype.itemsize
-    if vector_bytes % itemsize or vector_bytes == itemsize:
-        return None
-    count = vector_bytes // itemsize
-    if not all(is_folded(step, itemsize) for step in nest.passes):
-        return None
-    if nest.across is not None:
-        fits = is_filled(nest.across, count) and are_lanes(nest, nest.across.name, itemsize)
-        return Vectors(count, itemsize, (nest.across.name,)) if fits else None
-    inner = {step.loops[-1].name for step in nest.passes if step.loops}
-    others = {loop.name for step in nest.passes for loop in step.loops[:-1]}
-    others |= {loop.name for loop in nest.rows}
-    if inner & others or not all(are_elements(nest, each, count, itemsize) for each in nest.passes):
-        return None
-    return Vectors(count, itemsize, tuple(inner))
+    several = vector_bytes % itemsize == 0 and vector_bytes > itemsize
+    return itemsize if several and all(is_folded(x, itemsize) for x in nest.passes) else None
+
+
+def are_rows(nest: Nest, count: int, itemsize: int) -> bool:
+    """Return True if all passes can be vectors of ``count`` elements along their last loops.
+
+    Tasks without rows share loops of known length.
+    """
+    known = [loop.extent for step in nest.passes for loop in step.loops]
+    if not nest.rows and not all(isinstance(extent, int) for extent in known):
+        return False
+    return all(are_elements(nest, each, count, itemsize) for each in nest.passes)
 
 
 def is_filled(loop: Loop, count: int) -> bool:

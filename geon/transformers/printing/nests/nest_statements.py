@@ -199,7 +199,7 @@ class _NestPrinter:
         dtype, operand = name_of(store.dtype), self.names.operand(store.operand)
         ctype = "uint8_t" if dtype == "bool" else c_expressions.C_TYPES[dtype]
         size = store.dtype.itemsize
-        value, vector = self.scalars.put(ctype, value, of_row=not inner)
+        value, vector = self.scalars.put(ctype, value)
         place = f"{operand}[{offset}]"
         plain = PrintedStore(place, value, ctype, store.operand, size, vector=vector)
         if not inner or store.offset.step(inner[0]) != 1 or not is_direct(store.offset):
@@ -241,12 +241,11 @@ class _NestPrinter:
             made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
         if lanes.tiles and across is not None and not made.windows:
             made.one_run = is_one_run(step, across, self.depths)
-        made.taken = self.scalars.width
         self.reduce(row, made, step)
         self.put(made, step)
         if made.one_run:
             made.of_lanes = self.arrays_of_lanes(row, step)
-        plainly = strips is None and made.taken == 1 and not made.windows
+        plainly = strips is None and not made.windows
         if plainly and across is None and step.loops:
             made.abreast = interleaved_item_bytes(step, self.depths)
         if strips is not None:

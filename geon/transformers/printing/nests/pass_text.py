@@ -207,7 +207,6 @@ class PrintedPass:
     ``abreast``: the bytes of an element if several vectors are interleaved, else 0. ``copies``:
     True if the only load from a tile is stored unchanged. ``divided``: the number of the loop that
     threads share. ``most``: the maximum extent of loops of open length if these are short, else 0.
-    ``taken``: the number of elements along the last loop that its statements process.
     """
 
     loops: tuple[Loop, ...]
@@ -236,7 +235,6 @@ class PrintedPass:
     copies: bool = False
     divided: int = 0
     most: int = 0
-    taken: int = 1
 
 
 class RowStore(str):

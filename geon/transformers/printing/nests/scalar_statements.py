@@ -73,16 +73,14 @@ def is_worse_known(step: Size) -> bool:
 class ScalarPrinter:
     """Prints the scalar code of one kernel.
 
-    ``width``: the number of elements along the last loop that a statement processes. ``reduced``:
-    names of finished reductions, by number and part. ``running``: names of the current state of a
-    reduction (and of the second one), by part. ``kept``: names of row arrays. ``contracted``: the
-    text of a contraction's sum. ``words``: texts of buffered random bits. ``spelled``: texts of
-    loop variables where they are not their names. ``apart``: the lane variable whose strides are
-    hidden from compilers that would vectorise worse. ``hides``: True if there are such strides.
-    ``assumed``: guards that are assumed to hold or to fail; selects by them are resolved.
+    ``reduced``: names of finished reductions, by number and part. ``running``: names of the current
+    state of a reduction (and of the second one), by part. ``kept``: names of row arrays.
+    ``contracted``: the text of a contraction's sum. ``words``: texts of buffered random bits.
+    ``spelled``: texts of loop variables where they are not their names. ``apart``: the lane
+    variable whose strides are hidden from compilers that would vectorise worse. ``hides``: True if
+    there are such strides. ``assumed``: guards that are assumed to hold or to fail; selects by them
+    are resolved.
     """
-
-    width = 1
 
     def __init__(self, names: MemoryNames, depths: Depths) -> None:
         self.names, self.depths = names, depths
@@ -300,11 +298,8 @@ class ScalarPrinter:
     def name(self, *texts: str) -> None:
         """Record that texts are used in the statements of an element; a hook for subclasses."""
 
-    def put(self, ctype: str, text: str, of_row: bool = False) -> tuple[str, str]:
-        """Return the text to store, and its vector type or "".
-
-        ``of_row`` is True for a value of a row.
-        """
+    def put(self, ctype: str, text: str) -> tuple[str, str]:
+        """Return the text to store, and its vector type or ""."""
         return text, ""
 
     def call_strip(self, block: StatementBlock, strip: Strips, value: Scalar, function: str) -> str:

@@ -1,0 +1,158 @@
+"""Rules for reductions: values of rows, partial sums in vectors and blocks, and parts for tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from ...op_graph.rows.elementwise import add
+from ...op_graph.values.dtypes import FLOAT64
+from ..kernels.ir.scalar_code import Apply, Kept, Scalar, children_of
+from ..kernels.ir.scalar_code import walk as walk_scalars
+from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from . import transformations as shape
+from .access import is_straight
+from .partial_states import hoist, is_plain, rfactor, widened
+from .schedule_rule import VectorWidth
+from .tree import (
+    Combine,
+    Fold,
+    Kind,
+    LoopNode,
+    Role,
+    Tree,
+    find,
+    loops_of,
+    require,
+    values_of,
+    variables,
+    variables_of,
+    walk,
+)
+from .work import part_size, work
+
+MAX_SPLIT_ROWS = 8  # maximum rows that are each divided among tasks
+
+
+# Values of rows -----------------------------------------------------------------------------------
+
+
+def behind_reductions(tree: Tree) -> Iterator[str]:
+    """Yield the outermost loops that load results of reductions."""
+    folded = {n for each, _ in walk(tree.body) if isinstance(each, Fold) for n in each.into}
+    for loop in loops_of(tree.body) if folded else ():
+        inside = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
+        if not folded <= {number for each in inside for number in each.into}:
+            yield loop.variable
+
+
+def hoisted(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Compute values of a row that a pass uses before the pass."""
+    loop, _ = find(tree, name)
+    inside = {each.variable for each in loops_of((loop,))}
+    roots = [value for each, _ in walk(loop.body) for value in values_of(each)]
+    of_rows: set[int] = set()  # ids of nodes that are computed from results of reductions
+    for node in walk_scalars(*roots):
+        if isinstance(node, Kept) or any(id(part) in of_rows for part in children_of(node)):
+            of_rows.add(id(node))
+    found: dict[int, Scalar] = {}
+    waiting, seen = list(roots), set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen or id(node) not in of_rows:
+            continue
+        seen.add(id(node))
+        if isinstance(node, (Apply, Kept)) and not variables_of(node) & inside:
+            found[id(node)] = node
+        else:
+            waiting += children_of(node)
+    return hoist(tree, name, list(found.values())) if found else tree
+
+
+# Vectors ------------------------------------------------------------------------------------------
+
+
+def folding(tree: Tree) -> Iterator[str]:
+    """Yield the innermost loops that fold."""
+    for loop in loops_of(tree.body):
+        if is_straight(loop.body) and any(isinstance(each, Fold) for each in loop.body):
+            yield loop.variable
+
+
+def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Fold into a vector of partial states, and sums of many floats in blocks.
+
+    The terms of a block are added in their dtype, and sums of blocks in float64. So the error does
+    not grow with the number of terms, whose order depends on lengths and the vector width alone.
+    """
+    loop, above = find(tree, name)
+    lanes, size = vectors.count, loop.size
+    whole = isinstance(size, int) and size > 0 and size % lanes == 0
+    require(whole, f"the iterations of {name} fill no vectors of {lanes}")
+    assert isinstance(size, int)
+    folds = [each for each in loop.body if isinstance(each, Fold)]
+    outer = [loop]
+    for each in reversed(above):
+        if not all(shares_state(each, fold) for fold in folds):
+            break
+        outer.append(each)
+    sizes = [each.size for each in outer]
+    block = MAX_SERIAL_TERMS * vectors.vector_bytes // 4
+    known = [each for each in sizes if isinstance(each, int)]
+    many = len(known) < len(sizes) or prod(known) > block
+    sums = [each for each in folds if each.reducer.folds is add]
+    made = shape.split(tree, name, lanes, Kind.LANES)
+    tree, around = shape.set_kind(made.tree, name, Kind.VECTORS), outer[-1].variable
+    if sums and many:
+        around, count = name, block_size(size, block, lanes) // lanes
+        if count < size // lanes:
+            cut = shape.split(tree, name, count, Kind.VECTORS, short=True)
+            tree, around = shape.set_kind(cut.tree, name, Kind.BLOCK), cut.inner
+    tree = rfactor(tree, around, made.inner)
+    if sums and many:
+        tree = widened(tree, {number for each in sums for number in each.into}, FLOAT64)
+    reason = f"{lanes} partial states fill a register"
+    for each in loops_of(tree.body):
+        if each.kind is Kind.LANES and each.role is Role.SERIAL:
+            tree = shape.set_role(tree, each.variable, Role.VECTOR, reason)
+    return tree
+
+
+def block_size(size: int, block: int, lanes: int) -> int:
+    """Return the iterations of a block: equal blocks if these fill vectors, at most ``block``."""
+    equal = -(-size // -(-size // block))
+    return equal if size % equal == 0 and equal % lanes == 0 else min(block, size)
+
+
+# Tasks --------------------------------------------------------------------------------------------
+
+
+def long_reductions(tree: Tree) -> Iterator[str]:
+    """Yield the outermost loops that reduce, of the whole nest or of a few rows."""
+    for each in tree.body:
+        if isinstance(each, LoopNode):
+            inner = [x for x in each.body if isinstance(x, LoopNode)] if len(each.body) > 1 else []
+            few = isinstance(each.size, int) and each.size <= MAX_SPLIT_ROWS
+            for loop in [each, *(inner if few else [])]:
+                if any(shares_state(loop, x) for x, _ in walk(loop.body)):
+                    yield loop.variable
+
+
+def shares_state(loop: LoopNode, statement: object) -> bool:
+    """Return True if a statement folds into a state that begins before a loop."""
+    if not isinstance(statement, (Fold, Combine)):
+        return False
+    return is_plain(loop, statement) and loop.variable not in variables(statement.offset)
+
+
+def divided(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Reduce parts of a loop, which can be tasks, and combine them in order."""
+    loop, _ = find(tree, name)
+    size, each = loop.size, work(loop.body)
+    require(isinstance(size, int) and isinstance(each, int), f"{name} has no known length")
+    assert isinstance(size, int) and isinstance(each, int)
+    count = part_size(size, each)
+    require(count < size, f"{size * each} operations of {name} are work for one task")
+    tree = shape.split(tree, name, count, loop.kind, short=True).tree
+    tree = rfactor(shape.set_kind(tree, name, Kind.BLOCK), name, name)
+    return shape.set_role(tree, name, Role.TASK, "parts have partial states of their own")

@@ -1,0 +1,73 @@
+"""Estimate the work of a tree's statements, and choose how many of them one task runs."""
+
+from __future__ import annotations
+
+from ...op_graph.axes.affine import Size
+from ..kernels.analysis.work_estimate import ELEMENTARY_COST_OPS
+from ..kernels.ir.scalar_code import (
+    Apply,
+    Kept,
+    LengthNumber,
+    Number,
+    RandomBits,
+    Scalar,
+    Wrapped,
+    children_of,
+    indices,
+)
+from ..kernels.ir.scalar_code import walk as walk_scalars
+from .access import most
+from .tree import Body, Fold, Write, values_of, variables, walk
+
+MIN_WORK = 1 << 17  # operations below which one task is faster than waking a thread
+MIN_TASK_WORK = 1 << 15  # minimum operations of a task, much more than its start costs
+MAX_TASK_WORK = 1 << 19  # maximum operations of a task, for load balance
+MIN_PARTS = 16  # tasks of a loop if their work is between these, for load balance
+MAX_PARTS = 256  # maximum parts of a reduction, each with a partial state
+
+
+def work(body: Body) -> Size:
+    """Return the approximate number of machine operations of statements."""
+    total: Size = 0
+    for each, above in walk(body):
+        times: Size = 1
+        for loop in above:
+            size = most(loop.extent)
+            times = times * (1 if size is None else size)
+        if isinstance(each, (Write, Fold)):
+            inner = {loop.variable for loop in above[-2:]}
+            count = len(each.stores) if isinstance(each, Write) else len(each.into)
+            total = total + times * (count + sum(map(cost, varying(each, inner))))
+    return total
+
+
+def varying(statement: Write | Fold, inner: set[str]) -> list[Scalar]:
+    """Return the values of a statement that change with some variables."""
+    found: dict[int, Scalar] = {}
+    for node in walk_scalars(*values_of(statement)):
+        own = any(variables(index) & inner for index in indices(node))
+        if own or any(id(part) in found for part in children_of(node)):
+            found[id(node)] = node
+    return list(found.values())
+
+
+def cost(node: Scalar) -> int:
+    """Return the approximate number of machine operations of a value, without its operands."""
+    if isinstance(node, (Number, LengthNumber, Kept, Wrapped)):
+        return 0
+    costly = isinstance(node, RandomBits) or (
+        isinstance(node, Apply) and node.row.cost == "expensive"
+    )
+    return ELEMENTARY_COST_OPS if costly else 1
+
+
+def part_size(size: int, each: int) -> int:
+    """Return how many of ``size`` iterations one task runs if ``each`` is the work of one.
+
+    It depends on no number of threads, so that partial states do not.
+    """
+    if size * each < MIN_WORK:
+        return size
+    least, largest = 1 + MIN_TASK_WORK // each, 1 + MAX_TASK_WORK // each
+    count = max(min(max(-(-size // MIN_PARTS), least), largest), -(-size // MAX_PARTS))
+    return -(-size // -(-size // count))  # parts of equal size

@@ -1,0 +1,69 @@
+"""Name and declare the private buffers of a loop tree in a C function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from ....op_graph.values.dtypes import name_of
+from ...loops.access import accesses, used_buffers
+from ...loops.tree import Body, LoopNode, Role, Tree, loops_of, variables
+from ...printing.nests.parameters import Parameter
+from ...printing.scalars.c_types import C_TYPES
+
+
+def buffer_name(number: int) -> str:
+    """Return the name of a private buffer."""
+    return f"b{number}"
+
+
+class BufferNames:
+    """The private buffers of a C function; ``told`` are those that are its parameters.
+
+    A buffer in ``registers`` is a scalar or vector variable, declared by its first store. Others
+    are arrays, declared in the innermost body that has all their accesses.
+    """
+
+    def __init__(self, tree: Tree, told: Mapping[int, Parameter]) -> None:
+        self.tree = tree
+        self.declared = {*told}
+        self.registers = set(range(len(tree.buffers))) - arrays_of(tree)
+        self.registers |= {number for number, each in told.items() if not each.pointer}
+
+    def ctype(self, number: int) -> str:
+        """Return the C type of an element."""
+        return C_TYPES[name_of(self.tree.buffers[number].dtype)]
+
+    def declare(self, number: int) -> bool:
+        """Return True for a buffer that is not declared yet, and take it as declared."""
+        if number in self.declared:
+            return False
+        self.declared.add(number)
+        return True
+
+    def arrays(self, body: Body) -> list[str]:
+        """Return the declarations of the arrays that begin in a body."""
+        uses = Counter([number for each in body for number in used_buffers((each,))])
+        here = used_buffers(tuple([each for each in body if not is_serial(each)]))
+        begin = [n for n, count in sorted(uses.items()) if count > 1 or n in here]
+        return [
+            f"{self.ctype(number)} {buffer_name(number)}[{self.tree.buffers[number].size}] "
+            "GEON_IN_LINES;"
+            for number in begin
+            if number not in self.registers and self.declare(number)
+        ]
+
+
+def is_serial(statement: object) -> bool:
+    """Return True for a loop that is a loop in C."""
+    return isinstance(statement, LoopNode) and statement.role in (Role.SERIAL, Role.TASK)
+
+
+def arrays_of(tree: Tree) -> set[int]:
+    """Return the buffers that have more elements than one vector."""
+    lanes = {loop.variable for loop in loops_of(tree.body) if loop.role is Role.VECTOR}
+    return {
+        number
+        for (memory, number), offset in ((each.memory, each.offset) for each in accesses(tree.body))
+        if memory == "buffer" and (offset.constant != 0 or variables(offset) - lanes)
+    }

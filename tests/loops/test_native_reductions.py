@@ -1,0 +1,109 @@
+"""Reductions of rows that native code runs from trees: their loops, and their values."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon import Axis
+from geon.testing.cases import for_each
+from geon.transformers.kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from geon.transformers.loops.cpu_rules import schedule
+from geon.transformers.loops.reduction_rules import MAX_SPLIT_ROWS, block_size
+from geon.transformers.loops.tree import Combine, Kind, Role, loops_of, walk
+from geon.transformers.loops.work import MAX_PARTS, MIN_WORK, part_size
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.trees.tree_choice import tree_of
+from tests.loops.test_native_trees import WIDTH, nest_of, roles
+
+native_only = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+BLOCK = MAX_SERIAL_TERMS * WIDTH.count  # terms of a block
+
+
+def summed(rows, columns, dtype="float32"):
+    """Sums of rows, with their placeholder; of the whole array if there are no rows."""
+    axes = [Axis("C", columns)] if rows is None else [Axis("N", rows), Axis("C", columns)]
+    x = geon.placeholder(axes, dtype)
+    return geon.sum(x, "C"), x
+
+
+def tree_of_sums(rows, columns):
+    return schedule(nest_of(*summed(rows, columns)), WIDTH)
+
+
+def test_a_block_of_terms_has_partial_sums_in_one_vector():
+    assert roles(tree_of_sums(400, BLOCK)) == [
+        (Role.TASK, Kind.MAIN, 400),
+        (Role.VECTOR, Kind.LANES, 16),
+        (Role.SERIAL, Kind.VECTORS, BLOCK // 16),
+        (Role.VECTOR, Kind.LANES, 16),
+    ]
+
+
+def test_more_terms_are_summed_in_blocks_of_equal_size():
+    blocks = [size for _, kind, size in roles(tree_of_sums(400, 3 * 400)) if kind is Kind.BLOCK]
+    assert blocks == [3]
+    assert block_size(1200, BLOCK, 16) == 400
+    assert block_size(1216, BLOCK, 16) == BLOCK  # a third of it fills no vectors
+
+
+def test_rows_that_fill_no_vectors_have_no_tree():
+    assert tree_of(nest_of(*summed(400, 63)), 64, None) is None
+    assert tree_of(nest_of(*summed(400, 64)), 64, None) is not None
+
+
+@for_each("rows", [None, 1, MAX_SPLIT_ROWS, MAX_SPLIT_ROWS + 1])
+@for_each("columns", [BLOCK, MIN_WORK // 2 - 8 * BLOCK, MIN_WORK // 2])
+def test_long_reductions_of_few_rows_are_divided(rows, columns):
+    tree = tree_of_sums(rows, columns)
+    (parts, *_) = [loop for loop in loops_of(tree.body) if loop.role is Role.TASK] or [None]
+    divided = parts is not None and parts.kind is Kind.BLOCK
+    assert divided == (columns == MIN_WORK // 2 and (rows is None or rows <= MAX_SPLIT_ROWS))
+
+
+@for_each("size", [1, 100, MIN_WORK, 1 << 24, 1 << 30])
+@for_each("each", [1, 100, MIN_WORK])
+def test_parts_of_a_reduction_are_few_and_equal(size, each):
+    count = part_size(size, each)
+    parts = -(-size // count)
+    assert 1 <= parts <= MAX_PARTS
+    assert count * parts - size < parts
+    assert (parts == 1) == (size * each < MIN_WORK or size == 1)
+
+
+def test_each_state_of_lanes_is_combined_once():
+    n, c = Axis("N", 40), Axis("C", 64)
+    x = geon.placeholder([n, c])
+    tree = schedule(nest_of([geon.sum(x, c), geon.prod(x, c)], x), WIDTH)
+    combined = [each for each, _ in walk(tree.body) if isinstance(each, Combine)]
+    assert {each.reducer.folds.name for each in combined} == {"add", "multiply"}
+    assert len(combined) == 2
+
+
+def test_values_of_rows_are_computed_before_their_passes():
+    n, c = Axis("N", 40), Axis("C", 64)
+    x = geon.placeholder([n, c])
+    centred = x - geon.mean(x, c)
+    tree = schedule(nest_of(centred * geon.rsqrt(geon.mean(centred * centred, c)), x), WIDTH)
+    held = [buffer for buffer in tree.buffers if buffer.size == 1]
+    assert len(held) == 5  # two sums, the mean in two passes, and the root in one
+
+
+@native_only
+@for_each("dtype", ["float32", "float64"])
+@for_each("rows", [None, 1, 3, 40])
+@for_each("columns", [64, BLOCK, BLOCK + 64, 1 << 16, (1 << 18) + 64])
+def test_values(dtype, rows, columns):
+    total, x = summed(rows, columns, dtype)
+    centred = x - total * (1 / columns)
+    results = [total, geon.sum(centred * centred, "C"), centred * 2]
+    values = np.random.default_rng(columns).normal(size=[a.length for a in x.axes]).astype(dtype)
+    exact = values.astype("float64")
+    mean = exact.sum(-1, keepdims=True) / columns
+    wanted = [exact.sum(-1), ((exact - mean) ** 2).sum(-1), (exact - mean) * 2]
+    found = {}
+    for threads in (1, 3):
+        with geon.NativeTransformer(threads=threads) as native:
+            found[threads] = native.computation(results, x)(values)
+    for one, three, right in zip(found[1], found[3], wanted, strict=True):
+        np.testing.assert_array_equal(one, three)
+        np.testing.assert_allclose(one, right, rtol=2e-6, atol=2e-6 * columns**0.5)

@@ -95,6 +95,8 @@ ALLOWED = {
         "geon.transformers.computation",
         "geon.transformers.lowering.facts.target",
         "geon.transformers.lowering.rules.lowering_rules",
+        "geon.transformers.lowering.rules.small_matrices",
+        "geon",  # loops over columns of matrices, by the public names
         "geon.transformers.runtime.files",  # checks of paths
     ],
     **{

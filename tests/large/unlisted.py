@@ -108,6 +108,7 @@ FILES = {
     "op_graph/text/loads.py": CHECKS,
     "op_graph/values/attribute_types.py": CHECKS,
     "op_graph/axes/affine.py": CACHE,
+    "op_graph/values/structural_key.py": CACHE,
     "op_graph/rows/windows.py": "samples of generated tests",
     "op_graph/text/display.py": TEXT,
     "op_graph/nodes.py": TEXT,
@@ -205,6 +206,10 @@ FILES = {
     "transformers/pycuda/runtime/bound_launches.py": ON_DEVICES,
     "transformers/pycuda/kernels/horizontal_fusion.py": ON_DEVICES,
     "transformers/lowering/planning/concurrent_waves.py": ON_DEVICES,
+    "transformers/pycuda/kernels/factorisations.py": MATRICES,
+    "transformers/pycuda/products/cufft.py": CACHE,
+    "transformers/pycuda/products/cusolver.py": ON_DEVICES,
+    "transformers/pycuda/runtime/host_solver.py": "constants and arguments of cuSOLVER",
     "transformers/pycuda/runtime/host.py": "flags, an alignment, and the length of a message",
     "transformers/kernels/products/residue_classes.py": "tests/kernels/test_straight.py goes above",
     "transformers/kernels/nests/unrolled_reductions.py": (

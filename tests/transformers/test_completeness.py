@@ -210,10 +210,11 @@ def test_every_row_has_all_that_its_kind_needs(transformer):
     graphs.append(([last, stacked, chosen, until, found], {x: None}))
     on_gpu = transformer.target.name.startswith("cuda")
     without = {"eigh", "eigvalsh", "qr", "svd"} if on_gpu else set()
+    refusal = r"no generated kernel on GPUs; .*cusolver.*native"
     for results, feeds in graphs:
         f = transformer.computation(results, *feeds)
         if without & {op.primitive.name for op in deep_order(results)}:
-            with pytest.raises(geon.UnavailableError, match=r"no kernel on GPUs; .*native"):
+            with pytest.raises(geon.UnavailableError, match=refusal):
                 _ = f.program
             continue
         seen |= {op.primitive.name for op in deep_order(f.program.roots)}

@@ -9,9 +9,11 @@ import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
 from geon.transformers.lowering.planning.kernel_order import KernelStep, order_of_least_memory
+from geon.transformers.native.sizes.blocking import MAX_PACK_CACHE_ROWS
 
-N, E, F = geon.Axis("N", 512), geon.Axis("E", 64), geon.Axis("F", 256)
-HIDDEN, VISIBLE = 4 * 512 * 256, 4 * 512 * 64  # bytes of values
+ROWS = MAX_PACK_CACHE_ROWS + 256  # products of so many rows keep no packed weights between calls
+N, E, F = geon.Axis("N", ROWS), geon.Axis("E", 64), geon.Axis("F", 256)
+HIDDEN, VISIBLE = 4 * ROWS * 256, 4 * ROWS * 64  # bytes of values
 
 
 def made_at_random(dice, count):
@@ -120,7 +122,7 @@ def test_values_are_those_of_a_program_that_keeps_both():
     results, x = blocks(3, lambda f: f, True, geon.gelu)
     again = geon.NativeTransformer().computation(results, x)
     assert " gelu\n" in again.explain("simplify")
-    data = np.random.default_rng(0).normal(size=(512, 64)).astype("f4")
+    data = np.random.default_rng(0).normal(size=(ROWS, 64)).astype("f4")
     kept = geon.NativeTransformer().computation(results, x, check="nan")
     for got, want in zip(again(data), kept(data), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

@@ -411,6 +411,7 @@ PLACES = {
         "transformers/native/machine/caches.py",
         "DEFAULT_CACHE_SIZES",
     ): "bytes of caches where the system does not say",
+    ("transformers/native/vectors/nontemporal_stores.py", "MAX_STREAMED_WORK"): CHOOSES,
     ("transformers/native/machine/caches.py", "_past"): "how many times LEAST counts",
     (
         "transformers/native/machine/caches.py",

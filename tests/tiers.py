@@ -4,7 +4,7 @@
 test with several parameters it runs cases that have each value of each of them, others for each
 seed: each on NumPy, and on one of the transformers that compile. Native code of single programs is
 compiled with few passes (``-Og``) but for tests that are marked ``optimized``. Of the tests in
-``rotating_tests.txt``, whose kernels other tests schedule too, a run of all files has an eighth of
+``rotating_tests.txt``, whose kernels other tests schedule too, a run of all files has a twelfth of
 the cases, by the seed. Cases in ``kernel_cases.txt`` always run: they schedule kernels that no
 other case does. ``tests/reach.py`` makes both lists.
 ``make test-all`` is pytest with ``--all``: everything, compiled as users have it, and a share of it
@@ -35,7 +35,7 @@ SHORT_EXAMPLES, ALL_EXAMPLES, LONG_EXAMPLES = 20, 150, 5000  # of Hypothesis, fo
 FEW_PASSES = "-Og"
 KERNEL_CASES = Path(__file__).with_name("kernel_cases.txt")
 ROTATING_TESTS = Path(__file__).with_name("rotating_tests.txt")
-TURNS = 8  # consecutive seeds that together run all chosen cases of a rotating test
+TURNS = 12  # consecutive seeds that together run all chosen cases of a rotating test
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -11,6 +11,7 @@ from geon.transformers.loops.cpu_rules import schedule
 from geon.transformers.loops.reduction_rules import MAX_SPLIT_ROWS, block_size
 from geon.transformers.loops.tree import Combine, Kind, Role, loops_of, walk
 from geon.transformers.loops.work import MAX_PARTS, MIN_WORK, part_size
+from geon.transformers.native.runtime import bound_program
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.trees.tree_choice import tree_of
 from tests.loops.test_native_trees import WIDTH, nest_of, roles
@@ -107,3 +108,26 @@ def test_values(dtype, rows, columns):
     for one, three, right in zip(found[1], found[3], wanted, strict=True):
         np.testing.assert_array_equal(one, three)
         np.testing.assert_allclose(one, right, rtol=2e-6, atol=2e-6 * columns**0.5)
+
+
+@native_only
+@pytest.mark.parametrize("past", [None, 64])
+def test_rows_that_read_what_they_stored_are_tasks(monkeypatch, past):
+    """A normalisation whose centred rows are a result, with an operand across memory."""
+    if past is not None:
+        monkeypatch.setattr(bound_program, "past_bytes", lambda: past)
+    n, t, c = Axis("N"), Axis("T"), Axis("C", 16)
+    x, y, g = geon.placeholder([n, t, c]), geon.placeholder([t, n, c]), geon.placeholder([c])
+    centred = x + y - geon.mean(x + y, c)
+    squares = geon.mean(geon.square(centred), c)
+    scaled = centred * (1 / geon.sqrt(squares + 1e-5))
+    random = np.random.default_rng(0)
+    given = [random.normal(size=shape).astype("float32") for shape in ((5, 3, 16), (3, 5, 16), 16)]
+    with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
+        results = [scaled * g + 1, scaled, centred, squares]
+        f = native.computation(results, x, y, g)
+        assert "geon_pool_run(kernel_0" in f.source and "GEON_PUT(f" in f.source
+        for found, wanted in zip(
+            f(*given), numpy.computation(results, x, y, g)(*given), strict=True
+        ):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

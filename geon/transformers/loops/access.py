@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -211,15 +212,18 @@ def require_independent(tree: Tree, name: str, *, folds: bool = False) -> None:
     found = [each for each in accesses(loop.body) if each.memory not in own]
     written = {each.memory for each in found if each.way != READ}
     inner = ranges([loop, *loops_of(loop.body)])
+    extents: dict[Hashable, AffineIndex]
+    extents = {each.variable: each.extent for each in loops_of(loop.body)}
     for memory in written:
         here = [each for each in found if each.memory == memory]
         what = f"{memory[0]} {memory[1]}"
         if memory[0] == "operand":
             writes = {each.offset for each in here if each.way == WRITE}
-            reads = {each.offset for each in here if each.way == READ}
+            reads = {footprint(each.offset, extents) for each in here if each.way == READ}
+            stored = {footprint(offset, extents) for offset in writes}
             changes = all(name in variables(offset) for offset in writes)
             require(changes, f"iterations of {name} store the same elements of {what}")
-            require(reads <= writes, f"iterations of {name} read what others store in {what}")
+            require(reads <= stored, f"iterations of {name} read what others store in {what}")
             continue
         if folds and all(each.way == FOLD for each in here):
             ordered = needs_order(loop.body, memory[1])
@@ -228,6 +232,15 @@ def require_independent(tree: Tree, name: str, *, folds: bool = False) -> None:
         single = all(each.count == 1 for each in here)
         keys = {own_part(each.offset, name, inner) for each in here} if single else {None}
         require(len(keys) == 1 and None not in keys, f"iterations of {name} share {what}")
+
+
+def footprint(offset: AffineIndex, extents: Mapping[Hashable, AffineIndex]) -> Hashable:
+    """Return a key of the elements at ``offset`` in one iteration of a loop.
+
+    It is equal for offsets that differ in the names of loops of equal ``extents`` inside of it.
+    """
+    terms = Counter((extents.get(atom, atom), step) for atom, step in offset.terms.items())
+    return frozenset(terms.items()), offset.constant
 
 
 def needs_order(body: Body, number: int) -> bool:

@@ -243,7 +243,7 @@ RULES = (
 
 
 def streamed(tree: Tree, operands: frozenset[int], vectors: VectorWidth) -> Tree:
-    """Mark the stores to ``operands`` that may pass by the caches: those of whole registers.
+    """Mark the stores to ``operands`` in tasks that may pass by the caches: of whole registers.
 
     All of an operand's vectors lie at multiples of a register's bytes if its memory does, and the
     open lengths in their offsets are such multiples, which a call checks.
@@ -261,7 +261,8 @@ def streamed(tree: Tree, operands: frozenset[int], vectors: VectorWidth) -> Tree
         return (replace(loop, body=tuple(body)),)
 
     for loop in loops_of(tree.body):
-        if loop.role is Role.VECTOR:
+        above = find(tree, loop.variable)[1]
+        if loop.role is Role.VECTOR and any(each.role is Role.TASK for each in above):
             tree = replaced(tree, loop.variable, marked)
     return tree
 

@@ -123,6 +123,21 @@ def test_inputs_are_read_in_place_and_may_be_named(transformer):
     assert first.any() and not table.results[0].any()
 
 
+def test_compiled_code_gets_arrays_that_are_aligned(transformer):
+    axis, numbers = geon.Axis("D", 5000), np.arange(5000, dtype=np.float32)
+    x = geon.placeholder([axis], name="x")
+    unaligned = np.frombuffer(b"x" + numbers.tobytes(), np.float32, 5000, 1)
+    assert not unaligned.flags.aligned
+    w = geon.Variable([axis], initial_value=unaligned, name="w")
+    f = transformer.computation(x * geon.constant(unaligned, [axis]) + w, x)
+    table = f.c_function.table(unaligned)
+    kinds = [pointer.kind for pointer in f.c_function.pointers]
+    assert {"input", "variable", "constant"} <= set(kinds)
+    assert not [kind for kind, at in zip(kinds, table.pointers, strict=False) if (at or 0) % 4]
+    transformer.set(w, unaligned)
+    np.testing.assert_array_equal(f(unaligned), numbers**2 + numbers)
+
+
 def test_results_go_into_arrays_that_are_given(transformer):
     f, x = several(transformer), data(5)
     out = [np.empty((5, 50), np.float32), np.empty(5, np.float32)]

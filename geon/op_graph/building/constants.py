@@ -127,11 +127,12 @@ def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) 
 
 
 def _lies_in_bytes(array: np.ndarray[Any, Any]) -> bool:
-    """Return True for a row-major array whose elements are those of a ``bytes`` object."""
+    """Return True for a row-major, aligned array whose elements are those of a ``bytes`` object."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
-    return isinstance(base, bytes) and array.flags.c_contiguous and not array.flags.writeable
+    flags = array.flags
+    return isinstance(base, bytes) and flags.c_contiguous and flags.aligned and not flags.writeable
 
 
 def stored_dtype(dtype: DType, weak: bool) -> DType:

@@ -333,6 +333,26 @@ def test_the_format_lists_parameters():
         (lambda m, x, y: cnnp.dynamic(lambda x: 3)(x), geon.ArgumentError, "returned 3; let it"),
         (lambda m, x, y: m([[1, 2], [3]]), geon.ArgumentError, "rows of different shapes"),
         (lambda m, x, y: m.fit_data([]), geon.ArgumentError, "an epoch of the data has no batch"),
+        (
+            lambda m, x, y: cnnp.convolution(4, 3).compile((2, 3)),
+            geon.ArgumentError,
+            "model convolution .* no batch of images: give 3 or 4 dimensions, NHWC",
+        ),
+        (
+            lambda m, x, y: cnnp.convolution(6, 3, groups=4).compile((2, 5, 5, 4)),
+            geon.ArgumentError,
+            "groups=4 does not divide .* 4 and 6; give a number that does",
+        ),
+        (
+            lambda m, x, y: cnnp.group_norm(3).compile((2, 4)),
+            geon.ArgumentError,
+            "groups=3 does not divide the channels.* 4; give",
+        ),
+        (
+            lambda m, x, y: cnnp.embedding(5, 2).compile((2, 4)),
+            geon.DTypeError,
+            "model embedding of .*rows have integers for numbers",
+        ),
         (lambda m, x, y: cnnp.dense(3).write("x"), geon.ArgumentError, "no parameters yet"),
     ],
 )

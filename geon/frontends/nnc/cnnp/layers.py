@@ -128,6 +128,15 @@ def windows_of(*placement: Any) -> dict[str, geon.Window]:
     }
 
 
+def check_groups(x: Value, groups: int, *counts: Any) -> None:
+    """Raise ``ArgumentError`` unless the channels of ``x``, and the filters, divide into groups."""
+    if any(count % groups for count in counts):
+        raise ArgumentError(
+            f"{x}: groups={groups} does not divide the channels, or the channels and filters, "
+            f"{' and '.join(map(str, counts))}; give a number that does"
+        )
+
+
 # Rows of the table --------------------------------------------------------------------------------
 
 
@@ -178,10 +187,7 @@ def _convolved(
     """Return images after a layer of ``kind``, whose filters are in the order of the layout."""
     dims = image_dims(x, m.format)
     channels = x.shape[dims.index("C")]
-    if channels % groups or count % groups:
-        raise ArgumentError(
-            f"{channels} channels of {x} and {count} filters do not divide into groups={groups}"
-        )
+    check_groups(x, groups, channels, count)
     apart = ("G",) if groups > 1 else ()
     layer = kind(
         windows, geon.Axis("K", count // groups), begun(m, init), 0.0 if bias else None,
@@ -233,30 +239,23 @@ def batch_norm(
     return applied(m, layer, x, dims, dims, **_affine(own, "scale", "shift", "mean", "variance"))
 
 
-def layer_norm(
-    m: Scope, x: Value, *, affine: bool = True, bias: bool = True, axes: Any = (-1,),
-    epsilon: float = 1e-5,
-) -> Value:  # fmt: skip
-    """Return ``x`` normalised over ``axes``; with ``affine``, times a weight, plus a bias."""
-    return _normalised(m, x, layers.LayerNorm, affine, bias, axes, epsilon)
+def normalising(kind: Any, least: float) -> Callable[..., Value]:
+    """Return the function of a layer of ``neon`` over ``axes``; ``least`` is its epsilon."""
 
+    def function(
+        m: Scope, x: Value, *, affine: bool = True, bias: bool = True, axes: Any = (-1,),
+        epsilon: float = least,
+    ) -> Value:  # fmt: skip
+        """Return ``x`` normalised over ``axes``; with ``affine``, times a weight, plus a bias.
 
-def rmsnorm(
-    m: Scope, x: Value, *, affine: bool = True, bias: bool = True, axes: Any = (-1,),
-    epsilon: float = 1e-6,
-) -> Value:  # fmt: skip
-    """Return ``x`` with mean square 1 over ``axes``; with ``affine``, times a weight."""
-    return _normalised(m, x, layers.RMSNorm, affine, bias, axes, epsilon)
+        Parameters have length 1 along the other dimensions. ``rmsnorm`` has no bias.
+        """
+        dims = dims_of(x)
+        layer = kind([dims[k] for k in positions(x, axes)], epsilon)
+        own = _affine(dims, affine and "scale", affine and bias and "shift")
+        return applied(m, layer, x, dims, dims, **own)
 
-
-def _normalised(
-    m: Scope, x: Value, kind: Any, affine: bool, bias: bool, axes: Any, epsilon: float
-) -> Value:
-    """Return ``x`` after a layer; parameters have length 1 along dimensions not in ``axes``."""
-    dims = dims_of(x)
-    layer = kind([dims[k] for k in positions(x, axes)], epsilon)
-    own = _affine(dims, affine and "scale", affine and bias and "shift")
-    return applied(m, layer, x, dims, dims, **own)
+    return function
 
 
 def group_norm(
@@ -265,6 +264,7 @@ def group_norm(
 ) -> Value:  # fmt: skip
     """Return ``x`` normalised over groups of channels; with ``affine``, with weight and bias."""
     at = channel_position(x, m.format) if axis is None else positions(x, axis)[0]
+    check_groups(x, groups, x.shape[at])
     rank = len(x.shape)
     whole = [k for k in range(rank) if k not in positions(x, axes)]
     if axes is None:
@@ -299,7 +299,8 @@ def dropout(m: Scope, x: Value, *, p: float = 0.5, entirety: bool = False) -> Va
 LAYERS: dict[str, Callable[..., Value]] = {
     "dense": dense, "convolution": convolution, "convolution_transpose": convolution_transpose,
     "max_pool": pooling("max"), "average_pool": pooling("average"), "batch_norm": batch_norm,
-    "layer_norm": layer_norm, "rmsnorm": rmsnorm, "group_norm": group_norm,
+    "layer_norm": normalising(layers.LayerNorm, 1e-5),
+    "rmsnorm": normalising(layers.RMSNorm, 1e-6), "group_norm": group_norm,
     "embedding": embedding, "dropout": dropout,
 }  # fmt: skip
 """The functions of models by name."""

@@ -21,35 +21,46 @@ from ...positional.values import Value, array, full_tensor
 from .model import Scope
 
 Names = Sequence[str | tuple[str, ...]]
+Own = Mapping[str, tuple[str, Names]]
 
 
-class BuildTraining(layers.Training):
-    """Gives new values of a layer's states to ``keep(state, value)`` at once."""
+class ModelStates(layers.Training):
+    """Gives the new values of a layer's states to a model; ``known`` has its name and dimensions.
 
-    def __init__(self, keep: Callable[[Any, geon.Tensor], None]) -> None:
+    The keys of ``known`` are what the layer has for variables.
+    """
+
+    def __init__(self, m: Scope) -> None:
         super().__init__()
-        self.keep = keep  # type: ignore[method-assign]  # it is that method
+        self.m, self.known = m, dict[Any, tuple[str, Names]]()
+
+    def keep(self, state: Any, value: geon.Tensor) -> None:
+        """Assign a state this value after the step."""
+        name, dims = self.known[state]
+        self.m.keep(name, positional(value, dims))
 
 
 def named(x: Value, names: Names, lengths: Mapping[str, Any]) -> geon.Tensor:
     """Return a value as a tensor with these axes; ``lengths`` has those of names in tuples."""
-    flat = [n for each in names for n in ([each] if isinstance(each, str) else each)]
-    if len(flat) > len(names):
-        sizes = zip(names, x.shape, strict=True)
-        x = reshape(x, [n for name, size in sizes for n in (
-            [size] if isinstance(name, str) else [lengths[part] for part in name])])  # fmt: skip
-    tensor = full_tensor(x)
+    parts = _parts(names)
+    sizes = [lengths.get(n, size) for part, size in zip(parts, x.shape, strict=True) for n in part]
+    tensor = full_tensor(x if len(sizes) == len(x.shape) else reshape(x, sizes))
+    flat = [n for part in parts for n in part]
     changed: dict[Any, Any] = dict(zip(tensor.axes.names, flat, strict=True))
     return tensor.rename(changed)
 
 
 def positional(y: geon.Tensor, names: Names) -> Value:
     """Return a tensor as a value with these dimensions; those that it has no axis for are 1."""
-    groups = [(each,) if isinstance(each, str) else each for each in names]
-    made = array(y, [n if n in y.axes else None for group in groups for n in group])
-    if len(made.dims) == len(groups):
+    parts = _parts(names)
+    made = array(y, [n if n in y.axes else None for part in parts for n in part])
+    if len(made.dims) == len(parts):
         return made
-    return reshape(made, [math.prod(_length(y.axes, n) for n in group) for group in groups])
+    return reshape(made, [math.prod(_length(y.axes, n) for n in part) for part in parts])
+
+
+def _parts(names: Names) -> list[tuple[str, ...]]:
+    return [(each,) if isinstance(each, str) else each for each in names]
 
 
 def _length(axes: geon.Axes, name: str) -> Any:
@@ -57,49 +68,43 @@ def _length(axes: geon.Axes, name: str) -> Any:
 
 
 def applied(
-    m: Scope, layer: layers.Layer, x: Value, names: Names, result: Names,
-    lengths: Mapping[str, Any] | None = None, **own: tuple[str, Names],
+    m: Scope, layer: layers.Layer, x: Value, names: Names, result: Names, own: Own | None = None,
+    lengths: Mapping[str, Any] | None = None,
 ) -> Value:  # fmt: skip
     """Return a layer of ``x``, whose dimensions and those of the result have these names.
 
     ``own`` has for variables of the layer the name of the parameter of the model that each is, and
-    the names of its dimensions. Others keep the number that they begin with.
+    the names of its dimensions. Others keep the number that they begin with. ``lengths`` has those
+    of names of ``x`` in tuples.
     """
-    states: dict[Any, tuple[str, Names]] = {}
+    states, known = ModelStates(m), own or {}
 
     def variable(
         place: str, axes: geon.Axes, first: Any, *, inputs: Any = (), outputs: Any = (),
         dtype: Any = None, trainable: bool = True,
     ) -> Any:  # fmt: skip
-        if place not in own:
+        if place not in known:
             return first
-        name, dims = own[place]
-        groups = [(each,) if isinstance(each, str) else each for each in dims]
-        sizes = {n: _length(axes, n) for group in groups for n in group}
-        shape = [math.prod(sizes[n] for n in group) for group in groups]
+        name, dims = known[place]
+        parts = _parts(dims)
+        sizes = {n: _length(axes, n) for part in parts for n in part}
+        shape = [math.prod(sizes[n] for n in part) for part in parts]
         fan = [
-            [k for k, group in enumerate(groups) if any(n in part for n in group)]
-            for part in (inputs, outputs)
+            [k for k, part in enumerate(parts) if any(n in ends for n in part)]
+            for ends in (inputs, outputs)
         ]
         kind = "bias" if place in ("b", "shift") else "weight"
         made = m.parameter(
             name, shape, first, kind if trainable else "state", fan, None if trainable else dtype
         )
         tensor = named(made if trainable else m.state(name), dims, sizes)
-        extra: Any = [n for n in sizes if n not in axes]
-        if extra:
-            tensor = tensor[dict.fromkeys(extra, 0)]
+        tensor = tensor[{n: 0 for n in sizes if n not in axes}]
         if not trainable:
-            states[tensor] = own[place]
+            states.known[tensor] = known[place]
         return tensor
 
-    def keep(state: Any, value: geon.Tensor) -> None:
-        name, dims = states[state]
-        m.keep(name, positional(value, dims))
-
-    layer.variable = variable  # type: ignore[method-assign]  # the parameters of the model
-    training = BuildTraining(keep) if m.build.training else None
-    y = layer(named(x, names, lengths or {}), training=training)
+    layer.variable = variable  # type: ignore[method-assign,assignment]  # parameters of the model
+    y = layer(named(x, names, lengths or {}), training=states if m.build.training else None)
     return positional(y, result)
 
 
@@ -146,8 +151,8 @@ def dense(m: Scope, x: Value, *, count: int, bias: bool = True, init: Any = None
     layer = layers.Affine(
         geon.Axis("count", count), begun(m, init), 0.0 if bias else None, over=last
     )
-    weights = {"w": ("weight", ["count", last]), "b": ("bias", ["count"])}
-    return applied(m, layer, x, [*rest, last], [*rest, "count"], **weights)
+    weights: Own = {"w": ("weight", ["count", last]), "b": ("bias", ["count"])}
+    return applied(m, layer, x, [*rest, last], [*rest, "count"], weights)
 
 
 def convolution(
@@ -168,13 +173,12 @@ def convolution_transpose(
 ) -> Value:  # fmt: skip
     """Return the transposed convolution of images with ``count`` filters, plus a bias."""
     windows = windows_of(size, stride, border, dilation)
+    slides = slides_of(size, stride, border, dilation)
     sizes = dict(zip(image_dims(x, m.format), x.shape, strict=True))
-    lengths = {}
-    for (name, w), extra in zip(windows.items(), pair(output_padding), strict=True):
-        inside, (before, after) = w.axis.length, w.pad  # type: ignore[union-attr,misc]  # an axis, a pair
-        lengths[name] = (
-            (sizes[name] - 1) * w.stride + w.dilation * (inside - 1) + 1 - before - after + extra
-        )
+    lengths = {
+        name: (sizes[name] - 1) * s.stride + s.dilation * (s.length - 1) + 1 - sum(s.pad) + extra
+        for name, s, extra in zip("HW", slides, pair(output_padding), strict=True)
+    }
     return _convolved(
         m, x, layers.Deconvolution, windows, count, bias, init, groups, lengths=lengths
     )
@@ -198,8 +202,8 @@ def _convolved(
     filters: Names = [outer, "R", "S", inner] if m.format == "NHWC" else [outer, inner, "R", "S"]
     names, result = ([(*apart, letter) if n == "C" else n for n in dims] for letter in ("C", "K"))
     sizes = {"G": groups, "C": channels // groups}
-    own = {"w": ("weight", filters), "b": ("bias", [(*apart, "K")])}
-    return applied(m, layer, x, names, result, sizes, **own)
+    own: Own = {"w": ("weight", filters), "b": ("bias", [(*apart, "K")])}
+    return applied(m, layer, x, names, result, own, sizes)
 
 
 def pooling(kind: str) -> Callable[..., Value]:
@@ -220,7 +224,7 @@ def pooling(kind: str) -> Callable[..., Value]:
 AFFINE = {"scale": "weight", "shift": "bias", "mean": "mean", "variance": "var"}
 
 
-def _affine(dims: Names, *places: Any) -> dict[str, tuple[str, Names]]:
+def _affine(dims: Names, *places: Any) -> Own:
     """Return parameters over ``dims`` for the places that are not False."""
     return {place: (AFFINE[place], dims) for place in places if place}
 
@@ -236,7 +240,7 @@ def batch_norm(
         at = [k for k in range(len(dims)) if k not in positions(x, axes)]
     own = [dims[k] for k in at]
     layer = layers.BatchNorm(own, momentum, epsilon)
-    return applied(m, layer, x, dims, dims, **_affine(own, "scale", "shift", "mean", "variance"))
+    return applied(m, layer, x, dims, dims, _affine(own, "scale", "shift", "mean", "variance"))
 
 
 def normalising(kind: Any, least: float) -> Callable[..., Value]:
@@ -253,7 +257,7 @@ def normalising(kind: Any, least: float) -> Callable[..., Value]:
         dims = dims_of(x)
         layer = kind([dims[k] for k in positions(x, axes)], epsilon)
         own = _affine(dims, affine and "scale", affine and bias and "shift")
-        return applied(m, layer, x, dims, dims, **own)
+        return applied(m, layer, x, dims, dims, own)
 
     return function
 
@@ -276,7 +280,7 @@ def group_norm(
     dims = ["N", "C", *[f"d{k}" for k in order[len(kept) + 1 :]]]
     own = _affine(["C"], affine and "scale", affine and "shift")
     layer = layers.GroupNorm(groups, "C", epsilon)
-    y = applied(m, layer, reshape(transpose(x, order), merged), dims, dims, **own)
+    y = applied(m, layer, reshape(transpose(x, order), merged), dims, dims, own)
     return transpose(reshape(y, lengths), [order.index(k) for k in range(rank)])
 
 
@@ -286,7 +290,7 @@ def embedding(m: Scope, x: Value, *, vocabulary: int, size: int, init: Any = Non
     layer = layers.LookupTable(
         geon.Axis("vocabulary", vocabulary), geon.Axis("size", size), begun(m, init)
     )
-    return applied(m, layer, x, dims, [*dims, "size"], w=("weight", ["vocabulary", "size"]))
+    return applied(m, layer, x, dims, [*dims, "size"], {"w": ("weight", ["vocabulary", "size"])})
 
 
 def dropout(m: Scope, x: Value, *, p: float = 0.5, entirety: bool = False) -> Value:

@@ -248,6 +248,9 @@ def test_dropout_is_drawn_anew_in_training_alone():
     assert np.array_equal(model(x), x)
     first, second = (model.evaluate(x, is_test=False) for _ in range(2))
     assert set(np.unique(first)) == {0.0, 2.0} and not np.array_equal(first, second)
+    assert not cnnp.dropout(1.0).evaluate(x, is_test=False).any()
+    whole = [cnnp.dropout(0.5, entirety=True).evaluate(x, is_test=False) for _ in range(2)]
+    assert all(len(np.unique(y)) == 1 for y in whole)
 
 
 def test_files_have_parameters_and_states_by_name(tmp_path):

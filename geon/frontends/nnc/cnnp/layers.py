@@ -295,9 +295,14 @@ def embedding(m: Scope, x: Value, *, vocabulary: int, size: int, init: Any = Non
 
 def dropout(m: Scope, x: Value, *, p: float = 0.5, entirety: bool = False) -> Value:
     """Return ``x``; in training with elements 0 with probability ``p``, and the others scaled."""
+    if not m.build.training:
+        return x
+    if p == 1:  # of which neon has no layer
+        (y, _) = m.exec("dropout", x, p=p, entirety=entirety)
+        return y  # type: ignore[return-value]  # a float
     dims = dims_of(x)
     layer = layers.Dropout(p, m.build.random, [] if entirety else None)
-    return applied(m, layer, x, dims, dims) if m.build.training else x
+    return applied(m, layer, x, dims, dims)
 
 
 LAYERS: dict[str, Callable[..., Value]] = {

@@ -14,8 +14,8 @@ import geon
 from ....errors import ArgumentError
 from ...neon import layers
 from ...neon.initialisers import Glorot
-from ...positional.networks.common import channel_position, pair, positions
-from ...positional.networks.images import slides_of
+from ...positional.networks.common import channel_position, positions
+from ...positional.networks.images import slides_of, spread_lengths
 from ...positional.reshaping import reshape, transpose
 from ...positional.values import Value, array, full_tensor
 from .model import Scope
@@ -175,13 +175,11 @@ def convolution_transpose(
     windows = windows_of(size, stride, border, dilation)
     slides = slides_of(size, stride, border, dilation)
     sizes = dict(zip(image_dims(x, m.format), x.shape, strict=True))
-    lengths = {
-        name: (sizes[name] - 1) * s.stride + s.dilation * (s.length - 1) + 1 - sum(s.pad) + extra
-        for name, s, extra in zip("HW", slides, pair(output_padding), strict=True)
-    }
+    lengths = spread_lengths([sizes["H"], sizes["W"]], slides, output_padding)
     return _convolved(
-        m, x, layers.Deconvolution, windows, count, bias, init, groups, lengths=lengths
-    )
+        m, x, layers.Deconvolution, windows, count, bias, init, groups,
+        lengths=dict(zip("HW", lengths, strict=True)),
+    )  # fmt: skip
 
 
 def _convolved(

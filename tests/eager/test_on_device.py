@@ -7,6 +7,7 @@ import geon
 from geon import eager
 from geon.transformers.pycuda.runtime import host
 from tests.cuda.devices import CountingDevice, transformer_on
+from tests.eager.random_programs import Program
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 SLACK = 512  # bytes of scalars, whose copies are padded
@@ -70,3 +71,13 @@ def test_complex_and_small_values_come_back_with_the_call(gpu):
     small = eager.array(data.real[:4, :4].copy(), [N, C]) + 1
     eager.sync()
     assert isinstance(small._node.value, np.ndarray)
+
+
+def test_random_programs_of_values_that_stay_on_the_device(gpu, monkeypatch):
+    monkeypatch.setattr("geon.eager.evaluation.MIN_DEVICE_BYTES", 0)
+    compared = 0
+    for seed in range(2000, 2006):
+        program = Program(seed, gpu.transformer)
+        program.run()
+        compared += program.compared
+    assert compared > 40

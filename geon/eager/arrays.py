@@ -19,7 +19,7 @@ from ..op_graph.nodes import Node, slot_setter
 from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes
 from ..op_graph.values.labels import by_name, dim_names
 from ..op_graph.values.tree import mapped
-from .evaluation import keep, limit, read
+from .evaluation import host_value, keep, limit, read
 from .nodes import (
     ALIAS,
     DETACHED,
@@ -102,7 +102,8 @@ class EagerArray(Leaf):
                 f"the value of {self._label()} (made at {self.line_info}) was read at "
                 f"{describe(user_site())} while a function was recorded"
             )
-        return read(node) if node.value is None else node.value
+        value = read(node) if node.value is None else node.value
+        return value if value.__class__ is np.ndarray else host_value(value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # type: ignore[override]  # tensors refuse
         value = self.numpy()

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+
+import numpy as np
 
 from ..errors import FeedError, GeonError, GuardError
 from ..op_graph.core.source_info import describe, user_site
 from ..op_graph.values.byte_budget import ByteBudget
 from ..transformers.base import Transformer, make_transformer
 from . import nodes
-from .nodes import ALIAS, FORGOTTEN, MAX_DEPTH, MemoEntry, Recent, RecordedNode, local, lock
+from .nodes import (
+    ALIAS,
+    FORGOTTEN,
+    MAX_DEPTH,
+    MemoEntry,
+    Recent,
+    RecordedNode,
+    Type,
+    local,
+    lock,
+)
 from .tape import Tape, built
 
 MAX_PROGRAMS = 512  # maximum compiled programs
 MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
 LARGE_BYTES = 4096  # least bytes of a value that are counted
+# Least bytes of a result for which those of its program stay on a device. Smaller ones come back
+# with the call: work that copies all results back is replayed as one CUDA graph.
+MIN_DEVICE_BYTES = 4096
 
 programs: Recent[Any] = Recent()  # by structure and lengths
 # By structure: the program for all lengths; None before the second ones, False if it states one.
@@ -112,7 +128,8 @@ def evaluate(roots: Sequence[RecordedNode]) -> None:
 
 def _store(node: RecordedNode, value: Any) -> None:
     """Give a node its value."""
-    value.setflags(write=False)
+    if isinstance(value, np.ndarray):
+        value.setflags(write=False)
     node.value, entry = value, node.entry
     if entry is not None and node.shown is not None and node.shown() is not None:
         keep(entry, value)
@@ -134,6 +151,7 @@ def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[A
     of its arguments in order of discovery; those of computed ones are negative.
     """
     order, values, chosen = [*wanted], [], use.chosen or transformer()
+    on_host = chosen.memory.on_host
     key: list[Any] = [chosen, len(order)]
     numbers = {node: k for k, node in enumerate(order)}
     for node in order:  # it grows
@@ -145,7 +163,7 @@ def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[A
                 if arg.value is None:
                     order.append(arg)
                 else:
-                    values.append(arg.value)
+                    values.append(arg.value if on_host else _resident(arg, chosen))
                     number = ~number
                 numbers[arg] = number
             key.append(number)
@@ -195,7 +213,10 @@ def _compiled(
         leaves = tape.placeholders(open)
         tensors = built(tape.steps, tape.leaves, leaves, again, tape.sites)
         results = [tensors[tape.numbers[node]] for node in wanted]
-        return chosen.computation(results if len(results) > 1 else results[0], *leaves)
+        stays = not chosen.memory.on_host and _may_stay([node.type for node in wanted])
+        return chosen.computation(
+            results if len(results) > 1 else results[0], *leaves, on_device=stays
+        )
 
 
 def _with_lines(chosen: Transformer, error: GeonError, tape: Tape) -> GeonError:
@@ -214,6 +235,51 @@ def _with_lines(chosen: Transformer, error: GeonError, tape: Tape) -> GeonError:
             what = f"the value of {node.result.call.name} at {describe(node.site)}"
             return type(own)(f"{own}\n{what} was asked for at {asked}")
     return type(error)(f"{error}\nits value was asked for at {asked}")
+
+
+# Values on a device ------------------------------------------------------------------------------
+
+_read: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+"""By array of a device: its elements as a NumPy array, once they were read or if they came so."""
+
+
+def _may_stay(types: Sequence[Type]) -> bool:
+    """Return True if results of these types are to stay on a device: real ones, some of them large.
+
+    A device has no complex arrays.
+    """
+    sizes = [math.prod(t.axes.lengths) * t.dtype.itemsize for t in types]
+    return max(sizes) >= MIN_DEVICE_BYTES and all(t.dtype.kind != "c" for t in types)
+
+
+def _resident(node: RecordedNode, chosen: Transformer) -> Any:
+    """Return the value of a node as input of a program on a device.
+
+    Large values of variables, which every step reads, are copied to the device once.
+    """
+    value = node.value
+    if not isinstance(value, np.ndarray):
+        is_there = getattr(value, "device", None) is getattr(chosen, "device", None)
+        return value if is_there else host_value(value)
+    is_version = node.mark is not None and node.mark.__class__ is not str
+    if is_version and value.nbytes >= MIN_DEVICE_BYTES and value.dtype.kind != "c":
+        copy = chosen.memory.copy_in(value)
+        _read[copy] = value
+        node.value = value = copy
+    return value
+
+
+def host_value(value: Any) -> Any:
+    """Return a computed value as a NumPy array; that on a device is copied by the first read."""
+    if isinstance(value, np.ndarray):
+        return value
+    with lock:
+        found = _read.get(value)
+        if found is None:
+            found = np.asarray(value)
+            found.setflags(write=False)
+            _read[value] = found
+    return found
 
 
 # Kept values -------------------------------------------------------------------------------------

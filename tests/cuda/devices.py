@@ -28,6 +28,22 @@ def in_stages(count):
     return made
 
 
+class CountingDevice(host.HostDevice):
+    """The host's device; it counts the bytes that are copied from and to the host."""
+
+    def __init__(self):
+        super().__init__()
+        self.moved = 0
+
+    def copy_in(self, address, array):
+        self.moved += array.nbytes
+        super().copy_in(address, array)
+
+    def copy_out(self, array, address):
+        self.moved += array.nbytes
+        super().copy_out(array, address)
+
+
 class Moved:
     """A copy from or to pinned memory, which must be there until it is done."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from typing import Any
 
 from ...errors import ArgumentError, OrderError
@@ -145,27 +147,24 @@ class GraphBase:
             if ends:
                 kept &= reached([self._own(node) for node in ends], ways)
         for early, late in further:
-            after[early].append(late)
             before[late].append(early)
-        open_count = {node: sum(b in kept for b in before[node]) for node in kept}
         place = {node: k for k, node in enumerate(self.nodes)}
-        ready = sorted([n for n in kept if not open_count[n]], key=place.__getitem__)
-        order: list[Any] = []
-        while ready:
-            node = ready.pop(0)
-            order.append(node)
-            for each in after[node]:
-                if each in kept:
-                    open_count[each] -= 1
-                    if not open_count[each]:
-                        ready.append(each)
-                        ready.sort(key=place.__getitem__)
-        if len(order) < len(kept):
-            rest = sorted(kept - set(order), key=place.__getitem__)
+        waiting = TopologicalSorter({n: [b for b in before[n] if b in kept] for n in kept})
+        try:
+            waiting.prepare()
+        except CycleError as error:
+            cycle = sorted({*error.args[1]}, key=place.__getitem__)
             raise OrderError(
-                f"{self.name} has a cycle among {', '.join([n.name for n in rest])}; remove an "
+                f"{self.name} has a cycle among {', '.join([n.name for n in cycle])}; remove an "
                 "edge with disjoin"
-            )
+            ) from None
+        ready: list[tuple[int, Any]] = []
+        order: list[Any] = []
+        while waiting.is_active():
+            for node in waiting.get_ready():
+                heappush(ready, (place[node], node))
+            order.append(heappop(ready)[1])
+            waiting.done(order[-1])
         return order
 
     # Loops and branches ---------------------------------------------------------------------------

@@ -116,7 +116,7 @@ class Tensor:
             raise ArgumentError("a Tensor is made of data or of shape=; give one of them")
         if data is None:
             param = TensorParam(tuple(shape or ()), dtype or "float32", format, device)
-            self.memory = memory(param.bytes).view(param.dtype).reshape(param.shape)
+            self.memory = buffer(param.bytes).view(param.dtype).reshape(param.shape)
         else:
             weak = dtype is None and not hasattr(data, "dtype")
             found = np.asarray(data, dtype)
@@ -233,7 +233,7 @@ class Tensor:
         return f"<Tensor {self.param} {self.format} on {self.device}>"
 
 
-def memory(size: int, allocate: Callable[[int], Any] | None = None) -> Array:
+def buffer(size: int, allocate: Callable[[int], Any] | None = None) -> Array:
     """Return so many uninitialised bytes at an address that is a multiple of ``ALIGNMENT``.
 
     They are in what ``allocate`` returns for a number of bytes. Raises ``ArgumentError`` for a

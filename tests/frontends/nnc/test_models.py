@@ -11,12 +11,12 @@ from geon.frontends import neon
 from geon.frontends.nnc import cmd, cmd_exec, cnnp
 from geon.frontends.nnc.dataframe import DataFrame
 from geon.frontends.nnc.dynamic import DynamicGraph
-from geon.frontends.nnc.tensors import TensorParam
+from geon.frontends.nnc.tensors import Tensor, TensorParam
 from geon.frontends.positional.values import as_array
 from geon.op_graph.op_graph import post_order
 from geon.testing.cases import for_each
 
-from .model_cases import CASES, signed
+from .model_cases import CASES, data, signed
 
 
 def test_each_model_has_a_case():
@@ -248,6 +248,9 @@ def test_dropout_is_drawn_anew_in_training_alone():
     assert np.array_equal(model(x), x)
     first, second = (model.evaluate(x, is_test=False) for _ in range(2))
     assert set(np.unique(first)) == {0.0, 2.0} and not np.array_equal(first, second)
+    assert not cnnp.dropout(1.0).evaluate(x, is_test=False).any()
+    whole = [cnnp.dropout(0.5, entirety=True).evaluate(x, is_test=False) for _ in range(2)]
+    assert all(len(np.unique(y)) == 1 for y in whole)
 
 
 def test_files_have_parameters_and_states_by_name(tmp_path):
@@ -333,6 +336,26 @@ def test_the_format_lists_parameters():
         (lambda m, x, y: cnnp.dynamic(lambda x: 3)(x), geon.ArgumentError, "returned 3; let it"),
         (lambda m, x, y: m([[1, 2], [3]]), geon.ArgumentError, "rows of different shapes"),
         (lambda m, x, y: m.fit_data([]), geon.ArgumentError, "an epoch of the data has no batch"),
+        (
+            lambda m, x, y: cnnp.convolution(4, 3).compile((2, 3)),
+            geon.ArgumentError,
+            "model convolution .* no batch of images: give 3 or 4 dimensions, NHWC",
+        ),
+        (
+            lambda m, x, y: cnnp.convolution(6, 3, groups=4).compile((2, 5, 5, 4)),
+            geon.ArgumentError,
+            "groups=4 does not divide .* 4 and 6; give a number that does",
+        ),
+        (
+            lambda m, x, y: cnnp.group_norm(3).compile((2, 4)),
+            geon.ArgumentError,
+            "groups=3 does not divide the channels.* 4; give",
+        ),
+        (
+            lambda m, x, y: cnnp.embedding(5, 2).compile((2, 4)),
+            geon.DTypeError,
+            "model embedding of .*rows have integers for numbers",
+        ),
         (lambda m, x, y: cnnp.dense(3).write("x"), geon.ArgumentError, "no parameters yet"),
     ],
 )
@@ -446,3 +469,55 @@ def test_an_lstm_with_projections_is_that_of_the_command():
         np.testing.assert_allclose(mine, reference.numpy(), rtol=1e-5, atol=1e-6)
     with pytest.raises(geon.ArgumentError, match="projection=4 of hidden=4; give 1 to 3"):
         cnnp.lstm(4, projection=4)(x)
+
+
+LAYERS_AND_COMMANDS = {
+    "convolution": (
+        cnnp.convolution(6, (3, 2), stride=2, border=((1, 0), (0, 1)), groups=2),
+        cmd.convolution(stride=2, border=((1, 0), (0, 1)), groups=2),
+    ),
+    "convolution_transpose": (
+        cnnp.convolution_transpose(6, 3, stride=2, border=1, groups=2, output_padding=1),
+        cmd.convolution_transpose(stride=2, border=1, groups=2, output_padding=1),
+    ),
+    "max_pool": (cnnp.max_pool(2, 1), cmd.max_pool(size=2, stride=1)),
+    "average_pool": (cnnp.average_pool(3, 2, 1), cmd.average_pool(size=3, stride=2, border=1)),
+    "batch_norm": (cnnp.batch_norm(), cmd.batch_norm(is_test=True)),
+    "layer_norm": (cnnp.layer_norm(axes=(0, 2)), cmd.layer_norm(axes=(0, 2))),
+    "rmsnorm": (cnnp.rmsnorm(axes=-2), cmd.rmsnorm(axes=-2)),
+    "group_norm": (cnnp.group_norm(2, axis=1, axes=-1), cmd.group_norm(groups=2, axis=1, axes=-1)),
+}
+
+
+@for_each("name", sorted(LAYERS_AND_COMMANDS))
+def test_layers_are_those_of_the_commands_in_each_layout(name):
+    model, command = LAYERS_AND_COMMANDS[name]
+    images = {"NHWC": (2, 5, 1, 4), "NCHW": (2, 4, 5, 3), "CHWN": (4, 5, 3, 1)}
+    if name in ("convolution", "convolution_transpose", "average_pool"):
+        images["NHWC"] = (5, 3, 4)  # a single image
+    if name == "max_pool":
+        images["NHWC"] = (2, 5, 2, 4)
+    if name == "group_norm":
+        images |= {"NHWC": (2, 4, 3, 3), "CHWN": (4, 4, 3, 2)}
+    for layout, shape in images.items():
+        made, x = model.copy(), signed(*shape).astype("float32")
+        made.compile(x, format=layout, seed=1)
+        for parameter in made.held():
+            parameter.set(parameter.numpy() + data(*parameter.shape).astype("float32"))
+        own = [parameter.numpy() for parameter in made.held()]
+        tensors = [Tensor(each, format=layout) for each in (x, *own)]
+        (wanted, *_) = cmd_exec(command, tensors)
+        np.testing.assert_allclose(made(x), wanted.numpy(), rtol=2e-5, atol=2e-6)
+
+
+def test_running_statistics_are_those_of_neon_in_half_precision_too():
+    x = (10 * signed(6, 3)).astype("float16")
+    model = cnnp.batch_norm(momentum=0.5)
+    model.compile(x)
+    model.evaluate(x, is_test=False)
+    mean, var = model.parameters("state").numpy()
+    assert mean.dtype == var.dtype == np.float32
+    wide = x.astype("float32")
+    np.testing.assert_allclose(mean, 0.5 * wide.mean(0), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(var, 0.5 + 0.5 * wide.var(0, ddof=1), rtol=1e-5)
+    assert model.parameters().numpy()[0].dtype == np.float16

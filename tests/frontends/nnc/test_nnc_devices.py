@@ -4,28 +4,12 @@ import numpy as np
 import pytest
 
 from geon.frontends import nnc
-from geon.frontends.nnc import Tensor, cmd
+from geon.frontends.nnc import Tensor, cmd, cnnp
 from geon.frontends.nnc.commands import execution
 from geon.transformers.pycuda.runtime import host
-from tests.cuda.devices import transformer_on
+from tests.cuda.devices import CountingDevice, transformer_on
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
-
-
-class CountingDevice(host.HostDevice):
-    """The simulated device; it counts the bytes that are copied."""
-
-    def __init__(self):
-        super().__init__()
-        self.moved = 0
-
-    def copy_in(self, address, array):
-        self.moved += array.nbytes
-        super().copy_in(address, array)
-
-    def copy_out(self, array, address):
-        self.moved += array.nbytes
-        super().copy_out(array, address)
 
 
 @pytest.fixture
@@ -143,6 +127,43 @@ def test_weights_and_states_stay_on_the_device_between_runs(gpu, on_streams):
         assert arena.tensor(step.updated[0]).address == arena.tensor(w).address
     np.testing.assert_allclose(losses["gpu"], losses["cpu"], rtol=2e-3)
     assert losses["gpu"][3] < losses["gpu"][0]
+
+
+def test_a_model_moves_the_batch_and_the_losses(gpu):
+    """Parameters and states of minimisers stay on the device from the first step on."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(32, 64)).astype("float32")
+    labels = rng.integers(0, 64, 32).astype("int32")
+    model = cnnp.Sequential([cnnp.dense(64), cnnp.relu(), cnnp.dense(64)])
+    model.compile(
+        x,
+        minimizer=cmd.adam(rate=0.02),
+        loss=cmd.softmax_crossentropy(),
+        transformer=execution.transformer_of("gpu"),
+    )
+    losses, slack = [], 4096  # bytes of scalars and biases
+    for k in range(4):
+        before = gpu.moved
+        losses.append(model.fit(x, labels).mean())
+        held = 2 * 64 * 64 * 4 * 3  # weights and both moments come once
+        assert gpu.moved - before <= x.nbytes + (held if k == 0 else 0) + slack
+    assert losses[3] < 0.8 * losses[0]
+    before = gpu.moved
+    for _ in range(3):
+        model(x)
+    assert gpu.moved - before <= 3 * (x.nbytes + 32 * 64 * 4) + slack
+    before = gpu.moved
+    weights = model.parameters("weight").numpy()
+    assert gpu.moved - before == sum(w.nbytes for w in weights)
+    outputs = model.evaluate(x, requires_grad=True)
+    before = gpu.moved
+    model.backward(np.ones_like(outputs))
+    model.apply_gradients()
+    assert gpu.moved - before <= 2 * x.nbytes + outputs.nbytes + slack
+    changed = model.parameters("weight").numpy()
+    assert not any(np.array_equal(a, b) for a, b in zip(weights, changed, strict=True))
+    model.parameters().map(np.zeros_like)
+    assert not model(x).any()
 
 
 def test_a_device_without_the_tensor_reads_it_from_the_host(gpu):

@@ -17,9 +17,10 @@ from ....op_graph.autodiff.remat import checkpoint
 from ....op_graph.core.source_info import user_call
 from ...positional.values import Value, as_array
 from ..commands import cmd
+from ..commands.command import matching
 from ..recorded import replaced
 from ..tensors import TensorParam
-from .parameters import Parameter, Parameters, selected
+from .parameters import KINDS, Parameter, Parameters, selected
 from .training import Build, Trainable
 
 
@@ -141,7 +142,8 @@ class Model(Trainable):
     def places(self, path: str = "") -> list[tuple[str, Model, str]]:
         """Return the path, owner and name of each parameter, also of inner models, once each."""
         used = self.structure
-        found = [(path + name, used, name) for name in used.own]
+        own = sorted(used.own, key=lambda name: KINDS.index(used.own[name].kind))
+        found = [(path + name, used, name) for name in own]
         for number, part in enumerate(used.parts):
             found += part.places(f"{path}{part.name or number}.")
         return list(
@@ -324,10 +326,10 @@ class Scope:
         new = self.build.updates.get(self.model.own[name].leaf)
         return given if new is None else replaced(given, new)
 
-    def keep(self, name: str, value: Value | None) -> None:
+    def keep(self, name: str, value: Value) -> None:
         """Assign a value to a state after the step."""
-        assert value is not None
-        self.build.updates[self.model.own[name].leaf] = as_array(value).tensor
+        state = self.model.own[name]
+        self.build.updates[state.leaf] = matching(value, state.value, f"the state {name}")
 
 
 class LeafModel(Model):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import geon
+from geon import eager
 
 from ....errors import ArgumentError
 from ....op_graph.core.source_info import user_call
@@ -75,7 +76,7 @@ class Replicas:
                     "devices to set_data_parallel"
                 )
             parts.append(np.array_split(each, count, self._rows_of(each)))
-        own = [Tensor(p.numpy()) for p in self.model.held()]
+        own = [Tensor(np.asarray(eager.array(p.leaf)).reshape(p.shape)) for p in self.model.held()]
         results: list[list[Array]] = []
         states: list[Parameter] = []
         for k, stream in enumerate(self.streams):

@@ -1,4 +1,4 @@
-"""The table of models: those that are one command, and functions with parameters or shapes."""
+"""The table of models: layers, models that are one command, and functions of values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import geon
 
 from ....errors import ArgumentError
 from ....op_graph.core.source_info import user_call
-from ...neon.initialisers import Glorot, Uniform
+from ...neon.initialisers import Uniform
 from ...positional import movement
-from ...positional.networks.common import channel_position, pair, positions
+from ...positional.networks.common import positions
 from ...positional.networks.recurrent import lstm_shapes
 from ...positional.reshaping import flatten_to, reshape
 from ...positional.reshaping import transpose as permuted
@@ -23,6 +23,7 @@ from ..commands.command import Command
 from ..lowering import lower, part_value, read
 from ..symbolic.graph import SymbolicGraph
 from ..tensors import part_of
+from .layers import LAYERS, begun
 from .model import LeafModel, Scope
 
 Made = Value | Sequence[Value | None]
@@ -33,8 +34,7 @@ OF_COMMANDS: dict[str, str] = {
     "cmul": "cmul", "matmul": "gemm transpose_a transpose_b", "div": "ewdiv", "sqrt": "ewsqrt",
     "exp": "ewexp", "log": "ewlog", "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh",
     "swish": "swish", "gelu": "gelu tanh", "leaky_relu": "leaky_relu slope",
-    "softmax": "softmax axis", "max_pool": "max_pool size stride border",
-    "average_pool": "average_pool size stride border", "pad": "pad type begin end",
+    "softmax": "softmax axis", "pad": "pad type begin end",
     "transpose": "transpose axes", "masked_fill": "masked_fill eq fill",
     "index_select": "index_select", "upsample": "upsample type scale",
     "reduce_sum": "reduce_sum axes", "reduce_mean": "reduce_mean axes",
@@ -43,92 +43,6 @@ OF_COMMANDS: dict[str, str] = {
     "min": "min", "max": "max", "clamp": "clamp min max",
     "datatype_conversion": "datatype_conversion dtype",
 }  # fmt: skip
-
-
-def weight_of(m: Scope, shape: Any, init: Any, fan: Any) -> Value:
-    """Return weights that begin by ``init``, Glorot's by default."""
-    return m.parameter("weight", shape, init or Glorot(m.build.random), fan=fan)
-
-
-def bias_of(m: Scope, count: int, bias: bool) -> Value | None:
-    """Return the bias of ``count`` elements, which begins at 0; None without one."""
-    return m.parameter("bias", (count,), 0.0, "bias") if bias else None
-
-
-def dense(m: Scope, x: Value, *, count: int, bias: bool = True, init: Any = None) -> Made:
-    """Return ``x`` times weights (count, inputs), plus a bias."""
-    w = weight_of(m, (count, x.shape[-1]), init, ((1,), (0,)))
-    return m.exec("gemm", x, w, bias_of(m, count, bias), transpose_b=True)
-
-
-def convolving(command: str) -> Callable[..., Made]:
-    """Return the function of a convolution, or a transposed one."""
-
-    def function(
-        m: Scope, x: Value, *, count: int, size: Any, bias: bool = True, init: Any = None,
-        **options: Any,
-    ) -> Made:  # fmt: skip
-        """Return images convolved with ``count`` filters of ``size``, plus a bias."""
-        channels, groups = x.shape[channel_position(x, m.format)], options.get("groups", 1)
-        first: Any = count
-        inner = channels // groups
-        if command == "convolution_transpose":
-            first, inner = channels, count // groups
-        last = m.format == "NHWC"
-        shape = (first, *pair(size), inner) if last else (first, inner, *pair(size))
-        fan = ((1, 2, 3), (0, 1, 2) if last else (0, 2, 3))
-        w = weight_of(m, shape, init, fan if first == count else fan[::-1])
-        return m.exec(command, x, w, bias_of(m, count, bias), **options)
-
-    return function
-
-
-def batch_norm(m: Scope, x: Value, **options: Any) -> Made:
-    """Return channels normalised: in training by the batch, which moves running statistics."""
-    count = (x.shape[channel_position(x, m.format)],)
-    scale, shift = affine_of(m, count, True, True)
-    for name, first in (("mean", 0.0), ("var", 1.0)):
-        m.parameter(name, count, first, "state")
-    given = x, scale, shift, m.state("mean"), m.state("var")
-    outputs = m.exec("batch_norm", *given, **options, is_test=not m.build.training)
-    if m.build.training:
-        m.keep("mean", outputs[1])
-        m.keep("var", outputs[2])
-    return outputs[:1]
-
-
-def affine_of(m: Scope, shape: Any, affine: bool, bias: bool) -> tuple[Value | None, Value | None]:
-    """Return a weight of ones and a bias of zeros, each None if it is not wanted."""
-    scale = m.parameter("weight", shape, 1.0) if affine else None
-    return scale, m.parameter("bias", shape, 0.0, "bias") if affine and bias else None
-
-
-def normalising(command: str, has_bias: bool) -> Callable[..., Made]:
-    """Return the function of a normalisation over ``axes``."""
-
-    def function(
-        m: Scope, x: Value, *, affine: bool = True, bias: bool = True, **options: Any
-    ) -> Made:
-        """Return ``x`` normalised over ``axes``; with ``affine``, times a weight, plus a bias."""
-        at = positions(x, options.get("axes", -1))
-        shape = [n if k in at else 1 for k, n in enumerate(x.shape)]
-        both = affine_of(m, shape, affine, bias and has_bias)
-        return m.exec(command, x, *both[: 1 + has_bias], **options)[:1]
-
-    return function
-
-
-def group_norm(m: Scope, x: Value, *, groups: int, affine: bool = True, **options: Any) -> Made:
-    """Return ``x`` normalised over groups of channels; with ``affine``, with weight and bias."""
-    axis = options.get("axis")
-    at = channel_position(x, m.format) if axis is None else positions(x, axis)[0]
-    both = affine_of(m, (x.shape[at],), affine, True)
-    return m.exec("group_norm", x, *both, groups=groups, **options)[:1]
-
-
-def embedding(m: Scope, x: Value, *, vocabulary: int, size: int, init: Any = None) -> Made:
-    """Return rows of a table (vocabulary, size) of weights at the integers ``x``."""
-    return m.exec("index_select", weight_of(m, (vocabulary, size), init, ((0,), (1,))), x)
 
 
 def lstm(
@@ -154,13 +68,9 @@ def attention(
     w = b = None
     if unify is not None:
         joined = v.shape[-1] * (v.shape[-2] if len(v.shape) == 4 else 1)
-        w, b = weight_of(m, (unify, joined), init, ((1,), (0,))), bias_of(m, unify, bias)
+        w = m.parameter("weight", (unify, joined), begun(m, init), fan=((1,), (0,)))
+        b = m.parameter("bias", (unify,), 0.0, "bias") if bias else None
     return m.exec("scaled_dot_product_attention", q, k, v, mask, w, b, **options)[:1]
-
-
-def dropout(m: Scope, x: Value, *, p: float = 0.5, entirety: bool = False) -> Made:
-    """Return ``x``; in training with elements 0 with probability ``p``, and the others scaled."""
-    return m.exec("dropout", x, p=p, entirety=entirety)[:1] if m.build.training else x
 
 
 def concat(m: Scope, *xs: Value, axis: int = -1) -> Made:
@@ -244,11 +154,7 @@ def graph(
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "dense": dense, "convolution": convolving("convolution"),
-    "convolution_transpose": convolving("convolution_transpose"), "batch_norm": batch_norm,
-    "layer_norm": normalising("layer_norm", True), "rmsnorm": normalising("rmsnorm", False),
-    "group_norm": group_norm, "embedding": embedding, "lstm": lstm,
-    "scaled_dot_product_attention": attention, "dropout": dropout, "concat": concat,
+    **LAYERS, "lstm": lstm, "scaled_dot_product_attention": attention, "concat": concat,
     "chunk": chunk, "reshape": reshaped, "extract": extract, "parameter": parameter,
     "variable": variable, "scalar": scalar, "move": move, "debug": debug, "cmd_exec": cmd_exec,
     "graph": graph,

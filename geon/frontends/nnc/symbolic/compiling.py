@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....errors import ArgumentError
 from ....transformers.runtime.arena import place
@@ -12,10 +12,12 @@ from ..commands import cmd
 from ..commands.facts import allows_inplace, enforces_inplace
 from ..concrete import Exec, Graph
 from ..lowering import all_slots, root
-from ..tensors import ALIGNMENT, Resident, Tensor, memory
-from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
+from ..tensors import ALIGNMENT, Resident, Tensor, buffer
 
-Compiled = tuple[Graph, "TensorArena", dict[ExecSymbol, Exec]]
+if TYPE_CHECKING:
+    from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
+
+Compiled = tuple[Graph, "TensorArena", "dict[ExecSymbol, Exec]"]
 
 
 class TensorArena:
@@ -73,11 +75,19 @@ def check_bind(symbol: TensorSymbol, tensor: Tensor) -> None:
 
 
 def compile_graph(
-    graph: SymbolicGraph, outputs: Sequence[TensorSymbol], binds: dict[TensorSymbol, Tensor],
-    sources: Sequence[ExecSymbol] | None, destinations: Sequence[ExecSymbol] | None,
-    budget: int | str | None, allocate: Callable[[int], Any] | None,
+    graph: SymbolicGraph, outputs: Sequence[TensorSymbol] = (),
+    binds: dict[TensorSymbol, Tensor] | None = None, *,
+    sources: Sequence[ExecSymbol] | None = None, destinations: Sequence[ExecSymbol] | None = None,
+    memory: int | str | None = None, allocate: Callable[[int], Any] | None = None,
 ) -> Compiled:  # fmt: skip
-    """Return the concrete graph, the tensor arena and the nodes of a symbolic graph."""
+    """Return ``(graph, tensor_arena, exec_arena)``: a concrete graph and its memory.
+
+    ``outputs`` keep their values after a run. Symbols in ``binds`` live in the memory of the
+    tensors given. ``memory`` bounds the memory of a run as one computation. The arena is in what
+    ``allocate`` returns for a number of bytes, such as a ``bytearray``, a mapped file or shared
+    memory: a writable buffer that is alive as long as the arena.
+    """
+    binds = binds or {}
     for symbol, tensor in binds.items():
         check_bind(symbol, tensor)
     order = graph.topsort(sources, destinations)
@@ -92,7 +102,7 @@ def compile_graph(
               for reader in order if reader is not node and x in reader.reads]  # fmt: skip
     layout = _Layout(graph.topsort(sources, destinations, before), list(map(root, outputs)), binds)
     arena = layout.arena(allocate)
-    made = Graph(graph.name, memory=budget)
+    made = Graph(graph.name, memory=memory)
     made.is_planned = True
     nodes = layout.concrete_nodes(made, arena, graph.followers())
     for symbol in layout.slots:  # memory that has a value before the first run
@@ -201,7 +211,7 @@ class _Layout:
             keeps = any(s in self.lasting for s in each)
             lives.append((begins, steps if keeps else max([self.last[s] for s in each])))
         offsets, size = place(sizes, lives, ALIGNMENT)
-        whole = memory(size, allocate)
+        whole = buffer(size, allocate)
         arrays = {key: tensor.memory for key, tensor in bound.items()}
         residents = {key: tensor.resident for key, tensor in bound.items()}
         for key, offset, length, life in zip(planned, offsets, sizes, lives, strict=True):

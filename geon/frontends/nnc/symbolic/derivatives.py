@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError, DerivativeError
 from ..commands import cmd
@@ -11,16 +12,19 @@ from ..commands.command import Command
 from ..commands.facts import enforces_inplace, needed_inputs
 from ..lowering import root
 from ..tensors import TensorParam
-from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
+
+if TYPE_CHECKING:
+    from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
 
 
 def add_gradients(
     graph: SymbolicGraph, losses: Sequence[TensorSymbol], wrt: Sequence[TensorSymbol]
 ) -> list[TensorSymbol]:
-    """Add a backward node for each node between ``wrt`` and ``losses``, and return the gradients.
+    """Add the nodes of the gradients of the sum of ``losses``, and return their symbols.
 
-    The gradient of a whole is the sum of those that its readers give; a reader of a part gives one
-    that is 0 elsewhere. A backward node reads those inputs and outputs that its gradients need.
+    There is a backward node for each node between ``wrt`` and ``losses``. The gradient of a whole
+    is the sum of those that its readers give; a reader of a part gives one that is 0 elsewhere. A
+    backward node reads those inputs and outputs that its gradients need.
     Raises ``DerivativeError`` for a symbol that no loss depends on.
     """
     order = graph.topsort()

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,20 +26,28 @@ from ..commands import cmd, command_table
 from ..commands.command import Command, CommandRow, leaf_of, matching
 from ..files import store_of
 from ..tensors import Part, Tensor, TensorParam
-from .graph import SymbolicGraph, TensorSymbol
+
+if TYPE_CHECKING:
+    from .graph import SymbolicGraph, TensorSymbol
 
 VERSION = 1
 Record = dict[str, Any]
 MALFORMED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 """What reading a record of another form raises."""
-Contents = tuple[SymbolicGraph, dict[str, TensorSymbol], dict[TensorSymbol, Tensor]]
+Contents = tuple["SymbolicGraph", "dict[str, TensorSymbol]", "dict[TensorSymbol, Tensor]"]
 
 
 def write_graph(
-    graph: SymbolicGraph, path: str | os.PathLike[str], symbols: Mapping[str, TensorSymbol],
-    binds: Mapping[TensorSymbol, Tensor],
+    graph: SymbolicGraph, path: str | os.PathLike[str],
+    symbols: Mapping[str, TensorSymbol] | None = None,
+    binds: Mapping[TensorSymbol, Tensor] | None = None,
 ) -> None:  # fmt: skip
-    """Write a graph, symbols of it by name, and bound tensors; see ``SymbolicGraph.write``."""
+    """Write the graph to a file, with the names of ``symbols``, and tensors that are bound.
+
+    Loops, branches and functions of ``cmd.custom`` are written as the ops that they build; a file
+    runs no code.
+    """
+    symbols, binds = symbols or {}, binds or {}
     numbers: dict[TensorSymbol, int] = {}
     rows: list[Record] = []
 
@@ -77,8 +85,11 @@ def write_graph(
     store_of({"graph": text, **held})[0].save(path)
 
 
-def read_graph(path: str | os.PathLike[str]) -> Contents:
-    """Return what ``write_graph`` wrote; raise ``CheckpointError`` for any other file."""
+def read_graph(kind: type[SymbolicGraph], path: str | os.PathLike[str]) -> Contents:
+    """Return the graph in a file, its symbols by name, and the tensors for ``compile``.
+
+    Raises ``CheckpointError`` for a file that is damaged or has no graph.
+    """
     store = make_transformer("numpy")
     text = geon.Variable([geon.Axis("d0")], "uint8", name="graph")
     store.computation([text])
@@ -99,7 +110,7 @@ def read_graph(path: str | os.PathLike[str]) -> Contents:
         arrays = {f"bind.{k}": np.zeros(p.shape, p.dtype) for k, p in enumerate(params)}
         held, leaves = store_of(arrays)
         held.restore(path, only=list(arrays)) if arrays else None
-        graph, rows = _graph_of(record)
+        graph, rows = _graph_of(kind(record["name"]), record)
         tensors = [
             Tensor(held.get(leaf), format=param.format, device=param.device)
             for leaf, param in zip(leaves.values(), params, strict=True)
@@ -117,14 +128,15 @@ def read_graph(path: str | os.PathLike[str]) -> Contents:
     return graph, symbols, binds
 
 
-def _graph_of(record: Record) -> tuple[SymbolicGraph, dict[int, TensorSymbol]]:
-    """Return the graph of a record, whose nodes are checked as new ones, and symbols by number."""
-    graph = SymbolicGraph(record["name"])
+def _graph_of(
+    graph: SymbolicGraph, record: Record
+) -> tuple[SymbolicGraph, dict[int, TensorSymbol]]:
+    """Fill the graph of a record, whose nodes are checked as new ones; return symbols by number."""
     rows: dict[int, TensorSymbol] = {}
     for k, row in enumerate(record["rows"]):
         param, name, slices = TensorParam(*row["param"]), row["name"], row["slices"]
         if row["base"] is None:
-            rows[k] = TensorSymbol(graph, param, name, None, None, row["fill"], row["is_state"])
+            rows[k] = graph.tensor(param, name=name, fill=row["fill"], is_state=row["is_state"])
         else:
             part = Part(param.shape, slices and tuple([slice(*each) for each in slices]))
             rows[k] = rows[row["base"]].part_symbol(part, name)

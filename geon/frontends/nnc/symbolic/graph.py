@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,8 @@ from ..commands.command import Command
 from ..commands.facts import infer_params
 from ..graph_base import GraphBase, GraphNode
 from ..lowering import root
-from ..tensors import Part, Tensor, TensorParam, part_of
+from ..tensors import Part, TensorParam, part_of
+from . import compiling, derivatives, files, passes
 
 Hook = Callable[[Any], Any]
 HOOKED = ("tensor", "alias", "exec")
@@ -188,92 +188,21 @@ class SymbolicGraph(GraphBase):
                     y.param = param
         self.version += 1
 
-    # Derivatives, passes, compilation -------------------------------------------------------------
+    # Derivatives, passes, compilation, files ------------------------------------------------------
 
-    def backward(
-        self, losses: Sequence[TensorSymbol], wrt: Sequence[TensorSymbol]
-    ) -> list[TensorSymbol]:
-        """Add the nodes of the gradients of the sum of ``losses``, and return their symbols."""
-        from .derivatives import add_gradients
-
-        return add_gradients(self, losses, wrt)
+    backward = derivatives.add_gradients
+    minimize = derivatives.add_optimiser
+    simplify = passes.simplify
+    dup = passes.duplicate
+    compile = compiling.compile_graph
+    write = files.write_graph
+    read = classmethod(files.read_graph)
 
     def gradient(self, symbol: TensorSymbol) -> TensorSymbol:
         """Return the gradient of a symbol that the last ``backward`` went through."""
         if symbol not in self.gradients:
             raise ArgumentError(f"{symbol} has no gradient; give it to backward(losses, wrt=[...])")
         return self.gradients[symbol]
-
-    def minimize(
-        self, optimiser: Command, losses: Sequence[TensorSymbol], params: Sequence[TensorSymbol]
-    ) -> Any:
-        """Add gradients and a step of an optimiser; see ``derivatives.Minimized``."""
-        from .derivatives import add_optimiser
-
-        return add_optimiser(self, optimiser, losses, params)
-
-    def simplify(
-        self, outputs: Sequence[TensorSymbol], passes: Sequence[str] | None = None
-    ) -> dict[TensorSymbol, TensorSymbol]:
-        """Apply passes by name, all by default; return the symbols that replace others."""
-        from .passes import simplify
-
-        return simplify(self, outputs, passes)
-
-    def dup(
-        self, substitute: Callable[[ExecSymbol], Command | None] = lambda node: None
-    ) -> tuple[SymbolicGraph, dict[TensorSymbol, TensorSymbol]]:
-        """Return a copy of the graph, and the symbols of the copy by those of this graph.
-
-        Where ``substitute`` returns a command for a node, the copy of the node has that one.
-        """
-        from .passes import duplicate
-
-        return duplicate(self, substitute)
-
-    def compile(
-        self, outputs: Sequence[TensorSymbol] = (), binds: dict[TensorSymbol, Tensor] | None = None,
-        *, sources: Sequence[ExecSymbol] | None = None,
-        destinations: Sequence[ExecSymbol] | None = None, memory: int | str | None = None,
-        allocate: Callable[[int], Any] | None = None,
-    ) -> Any:  # fmt: skip
-        """Return ``(graph, tensor_arena, exec_arena)``: a concrete graph and its memory.
-
-        ``outputs`` keep their values after a run. Symbols in ``binds`` live in the memory of the
-        tensors given. ``memory`` bounds the memory of a run as one computation. The arena is in
-        what ``allocate`` returns for a number of bytes, such as a ``bytearray``, a mapped file or
-        shared memory: a writable buffer that is alive as long as the arena.
-        """
-        from .compiling import compile_graph
-
-        return compile_graph(self, outputs, binds or {}, sources, destinations, memory, allocate)
-
-    # Files ----------------------------------------------------------------------------------------
-
-    def write(
-        self, path: str | os.PathLike[str], symbols: Mapping[str, TensorSymbol] | None = None,
-        binds: Mapping[TensorSymbol, Tensor] | None = None,
-    ) -> None:  # fmt: skip
-        """Write the graph to a file, with the names of ``symbols``, and tensors that are bound.
-
-        Loops, branches and functions of ``cmd.custom`` are written as the ops that they build; a
-        file runs no code.
-        """
-        from .files import write_graph
-
-        write_graph(self, path, symbols or {}, binds or {})
-
-    @staticmethod
-    def read(
-        path: str | os.PathLike[str],
-    ) -> tuple[SymbolicGraph, dict[str, TensorSymbol], dict[TensorSymbol, Tensor]]:
-        """Return the graph in a file, its symbols by name, and the tensors for ``compile``.
-
-        Raises ``CheckpointError`` for a file that is damaged or has no graph.
-        """
-        from .files import read_graph
-
-        return read_graph(path)
 
 
 def _overlap(a: TensorSymbol, b: TensorSymbol) -> bool:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....errors import ArgumentError
 from ..commands import cmd
 from ..commands.command import Command
 from ..lowering import root
-from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
 
-Replaced = dict[TensorSymbol, TensorSymbol]
+if TYPE_CHECKING:
+    from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
+
+Replaced = dict["TensorSymbol", "TensorSymbol"]
 UNSHARED = ("random_normal", "random_uniform", "dropout", "lstm", "custom")
 """Commands that may give another result for the same inputs, so that no two are one."""
 FUSED = {  # an activation and the loss of it, and the command of both
@@ -22,9 +24,9 @@ FUSED = {  # an activation and the loss of it, and the command of both
 
 
 def simplify(
-    graph: SymbolicGraph, outputs: Sequence[TensorSymbol], passes: Sequence[str] | None
+    graph: SymbolicGraph, outputs: Sequence[TensorSymbol], passes: Sequence[str] | None = None
 ) -> Replaced:
-    """Apply passes in order; return the symbols that replace others, outputs among them."""
+    """Apply passes by name, all by default; return the symbols that replace others."""
     unknown = [name for name in passes or () if name not in PASSES]
     if unknown:
         raise ArgumentError(f"there is no pass {unknown[0]!r}; the passes are {', '.join(PASSES)}")
@@ -209,7 +211,7 @@ def _mover(
         if s not in known:
             param = s.param if device is None else replace(s.param, device=device)
             name, base = s.name + suffix, moved(s.base)
-            known[s] = TensorSymbol(graph, param, name, base, s.part, s.fill, s.is_state)
+            known[s] = type(s)(graph, param, name, base, s.part, s.fill, s.is_state)
         return known[s]
 
     return moved
@@ -221,17 +223,20 @@ def _copied(
 ) -> ExecSymbol:  # fmt: skip
     """Add a copy of a node on moved symbols to a graph."""
     inputs, outputs = list(map(moved, node.inputs)), list(map(moved, node.outputs))
-    made = ExecSymbol(graph, command or node.command, inputs, outputs, node.name + suffix)
+    made = type(node)(graph, command or node.command, inputs, outputs, node.name + suffix)
     made.params = list(node.params)
     graph.add_node(made)
     return made
 
 
 def duplicate(
-    graph: SymbolicGraph, substitute: Callable[[ExecSymbol], Command | None]
+    graph: SymbolicGraph, substitute: Callable[[ExecSymbol], Command | None] = lambda node: None
 ) -> tuple[SymbolicGraph, Replaced]:
-    """Return a copy of a graph, and its symbols by those of the graph."""
-    made, known = SymbolicGraph(graph.name), Replaced()
+    """Return a copy of the graph, and the symbols of the copy by those of this graph.
+
+    Where ``substitute`` returns a command for a node, the copy of the node has that one.
+    """
+    made, known = type(graph)(graph.name), Replaced()
     moved = _mover(made, known)
     nodes = {n: _copied(made, n, moved, command=substitute(n)) for n in graph.nodes}
     for node, following in graph.edges.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import geon
@@ -84,12 +85,20 @@ def convolution_transpose(
     images, filters = channels_first(x, layout), _filters(w, layout)
     _check_filters(filters, None, size)
     slides = slides_of(sizes(filters.shape[2:]), stride, border, dilation)
-    lengths = [
-        (n - 1) * s.stride + s.dilation * (s.length - 1) + 1 - sum(s.pad) + extra
-        for n, s, extra in zip(images.shape[2:], slides, pair(output_padding), strict=True)
-    ]
+    lengths = spread_lengths(images.shape[2:], slides, output_padding)
     found = convolve(images, filters, slides, groups, lengths)
     return channels_back(_biased(found, bias), layout, x)
+
+
+def spread_lengths(lengths: Sequence[Any], slides: Sequence[Slide], padding: Any) -> list[Any]:
+    """Return the lengths of a transposed convolution of ``lengths`` rows and columns.
+
+    ``padding`` elements are added at the end: one number, or one for each.
+    """
+    return [
+        (n - 1) * s.stride + s.dilation * (s.length - 1) + 1 - sum(s.pad) + extra
+        for n, s, extra in zip(lengths, slides, pair(padding), strict=True)
+    ]
 
 
 def pool(f: Any) -> Any:

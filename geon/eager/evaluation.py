@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,13 +13,18 @@ from ..op_graph.values.byte_budget import ByteBudget
 from ..transformers.base import Transformer, make_transformer
 from . import nodes
 from .nodes import ALIAS, FORGOTTEN, MAX_DEPTH, MemoEntry, Recent, RecordedNode, local, lock
-from .tape import Tape, built
+from .tape import Tape, built, matcher
 
 MAX_PROGRAMS = 512  # maximum compiled programs
 MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
+MAX_MATCHED = 256  # maximum pending nodes of a program that is found by its latest structure
 LARGE_BYTES = 4096  # least bytes of a value that are counted
 
 programs: Recent[Any] = Recent()  # by structure and lengths
+matchers: Recent[Callable[[Sequence[RecordedNode]], Any]] = Recent()  # of ``tape``, by the same
+# By the result of the first wanted node: the matcher and the program that were used last.
+latest: Recent[tuple[Callable[[Sequence[RecordedNode]], Any], Any]] = Recent()
+NEVER = (lambda wanted: None, None)  # matches nothing
 # By structure: the program for all lengths; None before the second ones, False if it states one.
 structures: Recent[Any] = Recent()
 
@@ -112,10 +117,10 @@ def evaluate(roots: Sequence[RecordedNode]) -> None:
 
 def _store(node: RecordedNode, value: Any) -> None:
     """Give a node its value."""
-    value.setflags(write=False)
-    node.value, entry = value, node.entry
-    if entry is not None and node.shown is not None and node.shown() is not None:
-        keep(entry, value)
+    value.setflags(False)
+    node.value, shown = value, node.shown
+    if node.entry is not None and shown is not None and shown() is not None:
+        keep(node.entry, value)
     if node.mark is not None:
         node.forget(node.mark)
 
@@ -128,12 +133,42 @@ def _source(node: RecordedNode) -> RecordedNode:
 
 
 def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[Any]:
-    """Return the values of nodes; without ``run`` compile their program, and return none.
+    """Return the values of nodes; without ``run`` compile their program, and return none."""
+    chosen, first = use.chosen or transformer(), wanted[0].result
+    match, program = latest.get(first, NEVER)
+    values = match(wanted)
+    if values is None or program.transformer is not chosen or not run:
+        key, tape = _structure(chosen, wanted)
+        program = programs.get(key)
+        if program is None:
+            program = programs.put(key, _program(chosen, tape, wanted), MAX_PROGRAMS)
+        elif len(tape.order) <= MAX_MATCHED:
+            match = matchers.get(key) or matchers.put(key, matcher(wanted), MAX_PROGRAMS)
+            latest.put(first, (match, program), MAX_PROGRAMS)
+        if not run:
+            _ = program.stages().compiled
+            return ()
+        values = [node.value for node in tape.inputs]
+    try:
+        made = program(*values)
+    except GeonError as error:
+        key, tape = _structure(chosen, wanted)
+        if not isinstance(error, (FeedError, GuardError)):
+            raise _with_lines(chosen, error, tape) from None
+        # The program for all lengths states one.
+        programs[key] = _compiled(chosen, tape, wanted, False, False)
+        latest.pop(first, None)
+        made = programs[key](*values)
+    return (made,) if len(wanted) == 1 else made
 
-    The key of their program has the results of calls, from the ``wanted`` on, each with the numbers
-    of its arguments in order of discovery; those of computed ones are negative.
+
+def _structure(chosen: Transformer, wanted: Sequence[RecordedNode]) -> tuple[Any, Tape]:
+    """Return a key of the graph behind nodes up to those that have values, and its tape.
+
+    The key has the results of calls, from the ``wanted`` on, each with the numbers of its arguments
+    in order of discovery; those of computed ones are negative.
     """
-    order, values, chosen = [*wanted], [], use.chosen or transformer()
+    order = [*wanted]
     key: list[Any] = [chosen, len(order)]
     numbers = {node: k for k, node in enumerate(order)}
     for node in order:  # it grows
@@ -145,33 +180,11 @@ def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[A
                 if arg.value is None:
                     order.append(arg)
                 else:
-                    values.append(arg.value)
                     number = ~number
                 numbers[arg] = number
             key.append(number)
-    exact = tuple(key)
-    program = programs.get(exact)
-    if program is None:
-        made = _program(chosen, _tape(order, numbers), wanted)
-        program = programs.put(exact, made, MAX_PROGRAMS)
-    if not run:
-        _ = program.stages().compiled
-        return ()
-    try:
-        made = program(*values)
-    except GeonError as error:
-        tape = _tape(order, numbers)
-        if not isinstance(error, (FeedError, GuardError)):
-            raise _with_lines(chosen, error, tape) from None
-        # The program for all lengths states one.
-        programs[exact] = _compiled(chosen, tape, wanted, False, False)
-        made = programs[exact](*values)
-    return [made] if len(wanted) == 1 else made
-
-
-def _tape(order: Sequence[RecordedNode], numbers: Mapping[RecordedNode, int]) -> Tape:
-    order = sorted(order, key=nodes.serial)
-    return Tape(order, [node for node, number in numbers.items() if number < 0])
+    inputs = [node for node, number in numbers.items() if number < 0]
+    return tuple(key), Tape(sorted(order, key=nodes.serial), inputs)
 
 
 def _program(chosen: Transformer, tape: Tape, wanted: Sequence[RecordedNode]) -> Any:

@@ -42,11 +42,12 @@ class PendingArrays(list["weakref.ref[EagerArray]"]):
 
     def nodes(self) -> list[RecordedNode]:
         """Return the nodes of those that were neither dropped nor computed."""
-        return [
-            node
-            for known in self
-            if (array := known()) is not None and (node := array._node).value is None
-        ]
+        found = []
+        for known in self:
+            array = known()
+            if array is not None and array._node.value is None:
+                found.append(array._node)
+        return found
 
     def take(self) -> list[RecordedNode]:
         """Remove all, and return the nodes of those that were neither dropped nor computed."""

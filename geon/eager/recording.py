@@ -26,7 +26,7 @@ from ..op_graph.op_graph import Leaf, Op, Tensor, Variable, VoidOp, storage_leav
 from ..op_graph.random.graph_draws import has_draws, number_draws
 from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.tree import Place, filled, mapped
-from .arrays import EagerArray, array, computed, data_array, handle
+from .arrays import EagerArray, array, array_of, computed, data_array
 from .building import Arguments, arrays_in, bound, build, is_ours, name_of
 from .nodes import Recent, RecordedCall, RecordedNode, Type, local, symbolic, type_of
 from .tape import Tape, built, tape_of
@@ -162,7 +162,7 @@ def call_of(
         given, words = filled(skeleton, made)
         return function(*given, **words), made[len(leaves) :]
 
-    inputs: dict[Tensor, RecordedNode] = {handle(node, node.site): node for node in tape.free}
+    inputs: dict[Tensor, RecordedNode] = {array_of(node): node for node in tape.free}
     held = [*found.held, *[leaf for leaf in leaves if leaf is not None]]
     generic = (function, *found.generic)
     if derived is not None:
@@ -188,15 +188,15 @@ def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int
 
 def finish(call: RecordedCall, given: Sequence[RecordedNode], name: str | None = None) -> Any:
     """Return the results of a call on these nodes, and give variables their new versions."""
-    site, args = user_site(2), tuple(given)
+    site, args = user_site(4), tuple(given)
     if call.variables:
         args += tuple([state_of(leaf).array._node for leaf in call.variables])
     if call.single:
-        made = handle(computed(call.results[0], args, site), site)
+        made = computed(call.results[0], args, site)
         if name is not None:
             made._set_name(name)
         return made
-    arrays = [handle(computed(result, args, site), site) for result in call.results]
+    arrays = [computed(result, args, site) for result in call.results]
     for leaf, new in zip(call.updated, arrays[call.shown :], strict=True):
         state_of(leaf).put(new, site)
     return filled(call.structure, arrays)
@@ -346,7 +346,7 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
         frame = _getframe(1)
         code = frame.f_code
         site = user_site(2) if code.co_filename.startswith(ROOT) else (code, frame.f_lasti, "")
-        return handle(computed(call.results[0], args, site), site)
+        return computed(call.results[0], args, site)
 
     return method
 

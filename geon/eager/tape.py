@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DerivativeError
@@ -107,3 +107,39 @@ def tape_of(roots: Iterable[RecordedNode], cut: Sequence[RecordedNode] = ()) -> 
     order.sort(key=serial)
     used = [*(arg for node in order for arg in node.args), *roots]
     return Tape(order, dict.fromkeys([*(node for node in used if node in starts), *cut]), cut)
+
+
+def matcher(wanted: Sequence[RecordedNode]) -> Callable[[Sequence[RecordedNode]], Any]:
+    """Return a function that recognises the graph behind pending nodes, up to those with values.
+
+    It takes other nodes, and returns the values that their graph starts from, in order of
+    discovery; None if the graph has another structure. It is code without loops or tables, which
+    takes a tenth of the time of a key of the structure.
+    """
+    names = {node: f"n{k}" for k, node in enumerate(wanted)}
+    order, values, results = [*wanted], [], dict[str, Any]()
+    lines = [f"if len(wanted) != {len(wanted)}: return", f"{', '.join(names.values())}, = wanted"]
+    for node in order:  # it grows
+        own = names[node]
+        results[f"{own}r"] = node.result
+        lines.append(f"if {own}.value is not None or {own}.result is not {own}r: return")
+        targets, checks = list[str](), list[str]()
+        for arg in node.args:
+            known = names.get(arg)
+            if known is not None:
+                targets.append(f"a{len(targets)}")
+                checks.append(f"if {targets[-1]} is not {known}: return")
+                continue
+            names[arg] = new = f"n{len(names)}"
+            targets.append(new)
+            if arg.value is None:
+                order.append(arg)
+            else:
+                values.append(f"{new}v")
+                checks += [f"{new}v = {new}.value", f"if {new}v is None: return"]
+        if targets:
+            lines += [f"{', '.join(targets)}, = {own}.args", *checks]
+    body = "\n ".join([*lines, f"return [{', '.join(values)}]"])
+    exec(f"def match(wanted):\n {body}", results)
+    match: Callable[[Sequence[RecordedNode]], Any] = results["match"]
+    return match

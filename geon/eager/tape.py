@@ -117,12 +117,16 @@ def matcher(wanted: Sequence[RecordedNode]) -> Callable[[Sequence[RecordedNode]]
     takes a tenth of the time of a key of the structure.
     """
     names = {node: f"n{k}" for k, node in enumerate(wanted)}
-    order, values, results = [*wanted], [], dict[str, Any]()
+    order, values, results, calls = [*wanted], [], dict[str, Any](), dict[int, str]()
     lines = [f"if len(wanted) != {len(wanted)}: return", f"{', '.join(names.values())}, = wanted"]
     for node in order:  # it grows
         own = names[node]
         results[f"{own}r"] = node.result
         lines.append(f"if {own}.value is not None or {own}.result is not {own}r: return")
+        if id(node.args) in calls:  # another result of one call
+            lines.append(f"if {own}.args is not {calls[id(node.args)]}.args: return")
+            continue
+        calls[id(node.args)] = own
         targets, checks = list[str](), list[str]()
         for arg in node.args:
             known = names.get(arg)

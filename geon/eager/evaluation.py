@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..op_graph.values.byte_budget import ByteBudget
 from ..transformers.base import Transformer, make_transformer
 from . import nodes
 from .nodes import ALIAS, FORGOTTEN, MAX_DEPTH, MemoEntry, Recent, RecordedNode, local, lock
-from .tape import Tape, built, matcher
+from .tape import Matcher, Tape, built, matcher, tape_of
 
 MAX_PROGRAMS = 512  # maximum compiled programs
 MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
@@ -21,9 +21,9 @@ MAX_MATCHED = 256  # maximum pending nodes of a program that is found by its lat
 LARGE_BYTES = 4096  # least bytes of a value that are counted
 
 programs: Recent[Any] = Recent()  # by structure and lengths
-matchers: Recent[Callable[[Sequence[RecordedNode]], Any]] = Recent()  # of ``tape``, by the same
+matchers: Recent[Matcher] = Recent()  # by the same
 # By the result of the first wanted node: the matcher and the program that were used last.
-latest: Recent[tuple[Callable[[Sequence[RecordedNode]], Any], Any]] = Recent()
+latest: Recent[tuple[Matcher, Any]] = Recent()
 NEVER = (lambda wanted: None, None)  # matches nothing
 # By structure: the program for all lengths; None before the second ones, False if it states one.
 structures: Recent[Any] = Recent()
@@ -143,7 +143,7 @@ def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[A
         if program is None:
             program = programs.put(key, _program(chosen, tape, wanted), MAX_PROGRAMS)
         elif len(tape.order) <= MAX_MATCHED:
-            match = matchers.get(key) or matchers.put(key, matcher(wanted), MAX_PROGRAMS)
+            match = matchers.get(key) or matchers.put(key, matcher(tape, wanted), MAX_PROGRAMS)
             latest.put(first, (match, program), MAX_PROGRAMS)
         if not run:
             _ = program.stages().compiled
@@ -163,28 +163,10 @@ def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[A
 
 
 def _structure(chosen: Transformer, wanted: Sequence[RecordedNode]) -> tuple[Any, Tape]:
-    """Return a key of the graph behind nodes up to those that have values, and its tape.
-
-    The key has the results of calls, from the ``wanted`` on, each with the numbers of its arguments
-    in order of discovery; those of computed ones are negative.
-    """
-    order = [*wanted]
-    key: list[Any] = [chosen, len(order)]
-    numbers = {node: k for k, node in enumerate(order)}
-    for node in order:  # it grows
-        key.append(node.result)
-        for arg in node.args:
-            number = numbers.get(arg)
-            if number is None:
-                number = len(numbers)
-                if arg.value is None:
-                    order.append(arg)
-                else:
-                    number = ~number
-                numbers[arg] = number
-            key.append(number)
-    inputs = [node for node, number in numbers.items() if number < 0]
-    return tuple(key), Tape(sorted(order, key=nodes.serial), inputs)
+    """Return the tape of what is pending behind nodes, and the key of their program."""
+    tape = tape_of(wanted, pending=True)
+    numbers = [tape.numbers[node] for node in wanted]
+    return (chosen, len(tape.inputs), *numbers, *tape.steps), tape
 
 
 def _program(chosen: Transformer, tape: Tape, wanted: Sequence[RecordedNode]) -> Any:

@@ -138,7 +138,7 @@ def _derived_tape(function: Any, args: Any, keywords: Any, found: Arguments) -> 
     """
     place, word = function.differentiates
     roots = [x._node for x in arrays_in(args[place] if place < len(args) else keywords[word])]
-    tape = tape_of(dict.fromkeys(roots), [node for node in found.numbers if node not in roots])
+    tape = tape_of(roots, [node for node in found.numbers if node not in roots])
     wanted = {id(op) for op in found.held}
     for node in [node for node in tape.free if isinstance(node.mark, VariableState)]:
         known = node.mark.variable()

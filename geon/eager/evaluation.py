@@ -17,14 +17,14 @@ from .tape import Matcher, Tape, built, matcher, tape_of
 
 MAX_PROGRAMS = 512  # maximum compiled programs
 MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
-MAX_MATCHED = 256  # maximum pending nodes of a program that is found by its latest structure
+MAX_MATCHED = 256  # maximum pending nodes of a program that has a matcher
+MAX_LATEST = 8  # maximum matchers that are tried before a tape is made
 LARGE_BYTES = 4096  # least bytes of a value that are counted
 
 programs: Recent[Any] = Recent()  # by structure and lengths
 matchers: Recent[Matcher] = Recent()  # by the same
-# By the result of the first wanted node: the matcher and the program that were used last.
-latest: Recent[tuple[Matcher, Any]] = Recent()
-NEVER = (lambda wanted: None, None)  # matches nothing
+# By the result of the first wanted node: its matchers and programs that were found last.
+latest: Recent[list[tuple[Matcher, Any]]] = Recent()
 # By structure: the program for all lengths; None before the second ones, False if it states one.
 structures: Recent[Any] = Recent()
 
@@ -135,16 +135,19 @@ def _source(node: RecordedNode) -> RecordedNode:
 def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[Any]:
     """Return the values of nodes; without ``run`` compile their program, and return none."""
     chosen, first = use.chosen or transformer(), wanted[0].result
-    match, program = latest.get(first, NEVER)
-    values = match(wanted)
-    if values is None or program.transformer is not chosen or not run:
+    for match, program in latest.get(first, []) if run else []:
+        values = match(wanted)
+        if values is not None and program.transformer is chosen:
+            break
+    else:
         key, tape = _structure(chosen, wanted)
         program = programs.get(key)
         if program is None:
             program = programs.put(key, _program(chosen, tape, wanted), MAX_PROGRAMS)
         elif len(tape.order) <= MAX_MATCHED:
             match = matchers.get(key) or matchers.put(key, matcher(tape, wanted), MAX_PROGRAMS)
-            latest.put(first, (match, program), MAX_PROGRAMS)
+            others = latest.get(first, [])[: MAX_LATEST - 1]
+            latest.put(first, [(match, program), *others], MAX_PROGRAMS)
         if not run:
             _ = program.stages().compiled
             return ()

@@ -169,8 +169,7 @@ class RecordedCall:
         self.single = not self.updated and self.structure.__class__ is Place
         # Each new version: a result, or the position of the argument that it is.
         places: dict[int, Any] = {id(leaf): k for k, leaf in enumerate(self.leaves)}
-        new = zip(self.updated, self.results[shown:], strict=True)
-        self.updates = [(s, places.get(id(self.templates[r.number]), r)) for s, r in new]
+        self.updates = [places.get(id(self.templates[r.number]), r) for r in self.results[shown:]]
 
     def build(self, tensors: Sequence[Any], open: bool, site: Site | None) -> Sequence[Any]:
         """Return the results for these tensors; if ``open``, built again, at the line ``site``."""

@@ -204,11 +204,10 @@ def finish(call: RecordedCall, given: Sequence[RecordedNode], name: str | None =
         if name is not None:
             arrays[0]._set_name(name)
         return arrays[0]
-    nodes = [
-        args[new] if new.__class__ is int else computed([new], args, site)[0]._node
-        for _, new in call.updates
+    new = [
+        args[r] if r.__class__ is int else computed([r], args, site)[0]._node for r in call.updates
     ]
-    for (state, _), node in zip(call.updates, nodes, strict=True):
+    for state, node in zip(call.updated, new, strict=True):
         state.put(node, site)
     return filled(call.structure, arrays)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
@@ -225,43 +225,39 @@ def array_of(node: RecordedNode) -> EagerArray:
     return handle(node) if known is None else known
 
 
-def computed(results: Sequence[CallResult], args: Args, site: Site) -> list[EagerArray]:
-    """Return the arrays of results of one call: those of an equal call if there are any."""
-    mark, depth = None if local.grad else DETACHED, 0
+def computed(result: CallResult, args: Args, site: Site) -> EagerArray:
+    """Return the array of a result of a call: that of an equal call if there is one."""
+    mark, depth, value = None if local.grad else DETACHED, 0, None
+    if not args:
+        return handle(RecordedNode(result, args, result.type, site, None, 1, mark))
     for arg in args:
         if arg.depth > depth:
             depth = arg.depth
     if depth >= MAX_DEPTH:
         limit(args)
         depth = max([arg.depth for arg in args])
-    count, first = len(args), args[0] if args else None
-    rest: Any = None
-    if count == 2:
-        rest = args[1].serial
-    elif count > 2:
-        rest = tuple([arg.serial for arg in args[1:]])
-    arrays = []
-    for result in results:
-        key: Any = result if rest is None else (result, rest)
-        memo, value = None if first is None else first.memo, None
-        if memo is not None and key in memo:
-            known = memo[key]
-            equal, value = known(), known.value
-            if equal is not None and equal.mark is mark is None:
-                if equal.shown is None or equal.shown() is None:
-                    equal.site = site
-                arrays.append(array_of(equal))
-                continue
-        node = RecordedNode(result, args, result.type, site, value, depth + 1, mark)
-        if mark is None and first is not None:
-            if memo is None or len(memo) >= MAX_USES:
-                memo = first.memo = {}
-            memo[key] = node.entry = known = MemoEntry(node)
-            known.value = None
-            if value is not None:
-                keep(known, value)
-        arrays.append(handle(node))
-    return arrays
+    first, count = args[0], len(args)
+    if count < 3:
+        key: Any = result if count == 1 else (result, args[1].serial)
+    else:
+        key = (result, *[arg.serial for arg in args[1:]])
+    memo = first.memo
+    if memo is not None and key in memo:
+        known = memo[key]
+        equal, value = known(), known.value
+        if equal is not None and equal.mark is mark is None:
+            if equal.shown is None or equal.shown() is None:
+                equal.site = site
+            return array_of(equal)
+    node = RecordedNode(result, args, result.type, site, value, depth + 1, mark)
+    if mark is None:
+        if memo is None or len(memo) >= MAX_USES:
+            memo = first.memo = {}
+        memo[key] = node.entry = known = MemoEntry(node)
+        known.value = None
+        if value is not None:
+            keep(known, value)
+    return handle(node)
 
 
 def same(node: RecordedNode, mark: Any, site: Site) -> EagerArray:

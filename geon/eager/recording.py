@@ -199,14 +199,13 @@ def finish(call: RecordedCall, given: Sequence[RecordedNode], name: str | None =
     site, args = user_site(4), tuple(given)
     if call.states:
         args += tuple([state.array._node for state in call.states])
-    arrays = computed(call.shown, args, site)
     if call.single:
+        made = computed(call.results[0], args, site)
         if name is not None:
-            arrays[0]._set_name(name)
-        return arrays[0]
-    new = [
-        args[r] if r.__class__ is int else computed([r], args, site)[0]._node for r in call.updates
-    ]
+            made._set_name(name)
+        return made
+    arrays = [computed(result, args, site) for result in call.shown]
+    new = [args[r] if r.__class__ is int else computed(r, args, site)._node for r in call.updates]
     for state, node in zip(call.updated, new, strict=True):
         state.put(node, site)
     return filled(call.structure, arrays)
@@ -360,7 +359,7 @@ def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
         frame = _getframe(1)
         code = frame.f_code
         site = user_site(2) if code.co_filename.startswith(ROOT) else (code, frame.f_lasti, "")
-        return computed(call.shown, args, site)[0]
+        return computed(call.results[0], args, site)
 
     return method
 

@@ -176,6 +176,46 @@ def test_pending_arrays_are_computed_together_and_dropped_ones_not():
     eager.sync()
 
 
+def test_known_structures_are_told_apart_and_need_no_tape(monkeypatch):
+    def shared(x, y):
+        a = geon.sin(x)
+        return (a + 0.5) * (a + 0.25)
+
+    def distinct(x, y):
+        return (geon.sin(x) + 0.5) * (geon.sin(y) + 0.25)
+
+    def read_between(x, y):
+        a = geon.sin(x) + 0.5
+        a.numpy()
+        return a * (geon.sin(y) + 0.25)
+
+    def two_arrays(x, y):
+        others.append(geon.sin(y) + 0.25)
+        return (geon.sin(x) + 0.5) * others[-1]
+
+    others = []
+    for k in range(6):
+        if k == 2:
+            monkeypatch.setattr(evaluation, "tape_of", None)
+        for f in (shared, distinct, read_between, two_arrays):
+            x, y = data(2, 3) + k, data(2, 3) - k
+            got = f(eager.array(x, [N, C]), eager.array(y, [N, C])).numpy()
+            want = (np.sin(x) + 0.5) * (np.sin(x if f is shared else y) + 0.25)
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+            assert nodes.local.pending == []
+        np.testing.assert_allclose(others[k], np.sin(y) + 0.25, rtol=1e-4, atol=1e-6)
+
+
+def test_an_equal_call_is_of_the_newest_line():
+    x = x_of()
+    y = geon.tanh(x)
+    z = geon.exp(y)
+    first = y.lineno
+    del y
+    y = geon.tanh(x)
+    assert y.lineno == first + 4 and z.numpy().shape == (2, 3)
+
+
 def test_a_value_is_found_again_on_the_same_arguments():
     x, z = x_of(), x_of()
     first = np.asarray(geon.tanh(x))

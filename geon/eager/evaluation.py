@@ -22,7 +22,7 @@ MAX_LATEST = 8  # maximum matchers that are tried before a tape is made
 LARGE_BYTES = 4096  # least bytes of a value that are counted
 
 programs: Recent[Any] = Recent()  # by structure and lengths
-matchers: Recent[Matcher] = Recent()  # by the same
+matchers: Recent[Matcher] = Recent()  # by the same, of programs that were used twice
 # By the result of the first wanted node: its matchers and programs that were found last.
 latest: Recent[list[tuple[Matcher, Any]]] = Recent()
 # By structure: the program for all lengths; None before the second ones, False if it states one.

@@ -52,6 +52,14 @@ def test_values_convert_to_python_and_numpy():
     assert str(eager.array(2.5)) == "2.5"
 
 
+def test_constructors_take_integers_of_arrays_or_say_why_not():
+    assert str(geon.Axis("T", eager.array(4))) == "T:4"
+    with pytest.raises(geon.ArgumentError, match="stride must be an integer"):
+        geon.Window(C, stride=eager.array(2))
+    with pytest.raises(geon.SymbolicError, match="has 6 elements and is no index"):
+        geon.Axis("T", x_of())
+
+
 def test_read_values_cannot_be_written_and_data_are_copied():
     given = data(2, 3)
     x = eager.array(given, [N, C])

@@ -15,7 +15,7 @@ from ..op_graph.axes.axes import Axes, Axis, as_axes
 from ..op_graph.building.constants import fit_axes, to_array
 from ..op_graph.core.primitive import PRIMITIVES
 from ..op_graph.core.source_info import ROOT, describe, user_call, user_site
-from ..op_graph.nodes import Node, slot_setter
+from ..op_graph.nodes import slot_setter
 from ..op_graph.op_graph import Leaf, LeafInfo, Op, Tensor, put_notes
 from ..op_graph.values.labels import by_name, dim_names
 from ..op_graph.values.tree import mapped
@@ -91,6 +91,7 @@ class EagerArray(Leaf):
         primitive = PRIMITIVES["placeholder"]
         args, attrs, guards, weak, effectful = (), (), (), False, False
         info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
+        _site = property(lambda self: self._node.site)
         axes = property(lambda self: self._node.type.axes, doc="Its axes, with their lengths.")
         dtype = property(lambda self: self._node.type.dtype, doc="The dtype of its elements.")
 
@@ -202,17 +203,13 @@ class EagerArray(Leaf):
         return self
 
 
-_put_node, _put_site = slot_setter(EagerArray, "_node"), slot_setter(Node, "_site")
+_put_node = slot_setter(EagerArray, "_node")
 
 
-def handle(node: RecordedNode, site: Site) -> EagerArray:
-    """Return the array of a node, made at a line; the next read of a value computes it."""
-    known = None if node.shown is None else node.shown()
-    if known is not None:
-        return known  # that of an equal call
+def handle(node: RecordedNode) -> EagerArray:
+    """Return the array of a node; the next read of a value computes it."""
     made: EagerArray = _new(EagerArray)
     _put_node(made, node)
-    _put_site(made, site)
     put_notes(made, None)
     node.shown = shown = ref(made)
     if node.value is None:
@@ -223,29 +220,36 @@ def handle(node: RecordedNode, site: Site) -> EagerArray:
     return made
 
 
-def computed(result: CallResult, args: Args, site: Site) -> RecordedNode:
-    """Return the node of a result of a call: that of an equal call if there is one."""
-    mark = None if local.grad else DETACHED
+def array_of(node: RecordedNode) -> EagerArray:
+    """Return the array of a node; a new one if it was dropped."""
+    known = None if node.shown is None else node.shown()
+    return handle(node) if known is None else known
+
+
+def computed(result: CallResult, args: Args, site: Site) -> EagerArray:
+    """Return the array of a result of a call: that of an equal call if there is one."""
+    mark, depth, value = None if local.grad else DETACHED, 0, None
     if not args:
-        return RecordedNode(result, args, result.type, site, None, 1, mark)
-    depth = 0
+        return handle(RecordedNode(result, args, result.type, site, None, 1, mark))
     for arg in args:
         if arg.depth > depth:
             depth = arg.depth
     if depth >= MAX_DEPTH:
         limit(args)
         depth = max([arg.depth for arg in args])
-    first, count, value = args[0], len(args), None
+    first, count = args[0], len(args)
     if count < 3:
         key: Any = result if count == 1 else (result, args[1].serial)
     else:
         key = (result, *[arg.serial for arg in args[1:]])
     memo = first.memo
-    known = None if memo is None else memo.get(key)
-    if known is not None:
+    if memo is not None and key in memo:
+        known = memo[key]
         equal, value = known(), known.value
         if equal is not None and equal.mark is mark is None:
-            return equal
+            if equal.shown is None or equal.shown() is None:
+                equal.site = site
+            return array_of(equal)
     node = RecordedNode(result, args, result.type, site, value, depth + 1, mark)
     if mark is None:
         if memo is None or len(memo) >= MAX_USES:
@@ -254,7 +258,7 @@ def computed(result: CallResult, args: Args, site: Site) -> RecordedNode:
         known.value = None
         if value is not None:
             keep(known, value)
-    return node
+    return handle(node)
 
 
 def same(node: RecordedNode, mark: Any, site: Site) -> EagerArray:
@@ -262,7 +266,7 @@ def same(node: RecordedNode, mark: Any, site: Site) -> EagerArray:
     made = RecordedNode(ALIAS, (node,), node.type, site, node.value, node.depth + 1, mark)
     if node.value is not None:
         made.forget(mark)
-    return handle(made, site)
+    return handle(made)
 
 
 _known: Recent[Type] = Recent()  # by declared axes, shape and dtype of NumPy arrays
@@ -313,8 +317,7 @@ def data_array(value: Any, kind: Type, given: Any = None) -> EagerArray:
     if value is given or value.base is not None or not value.flags.c_contiguous:
         value = np.array(value, order="C")
     value.setflags(write=False)
-    site = user_site(3)
-    return handle(RecordedNode(None, (), kind, site, value, 0, None), site)
+    return handle(RecordedNode(None, (), kind, user_site(3), value, 0, None))
 
 
 def check_array(x: Any, what: str) -> EagerArray:

@@ -37,6 +37,10 @@ def arrays_in(value: Any) -> list[EagerArray]:
     return found
 
 
+class Words(tuple[str, ...]):
+    """The names of keyword arguments, before whose values they stand in a key."""
+
+
 class Arguments:
     """The arguments of a call: the nodes of its arrays, and a key of everything else about it.
 
@@ -56,7 +60,7 @@ class Arguments:
         self.known, self.stored, self.calls = True, False, False
         add_parts(self.key, args, self._part)
         if keywords:
-            self.key.append((Mapping, *keywords))
+            self.key.append(Words(keywords))
             add_parts(self.key, keywords.values(), self._part)
 
     def _part(self, value: Any) -> Any:
@@ -170,7 +174,8 @@ def build(
         slots = [kind.slot(k) for k, kind in enumerate(kinds)]
         replaced = [*inputs, *[tensors[k] for k in taken], *captured]
         known: dict[Op, Op] = dict(zip(replaced, slots, strict=True))
-        kinds += [state_of(leaf).array._node.type for leaf in read]
+        states = [state_of(leaf) for leaf in read]
+        kinds += [state.array._node.type for state in states]
         roots = bound([substitute(op, known) for op in roots], kinds, name)
     shape = repr(mapped(structure, lambda v: v if isinstance(v, Place) else type(v)))
     ids = tuple(map(id, (*roots, *slots, *read, *updates)))
@@ -181,11 +186,11 @@ def build(
         anew = again(make, len(inputs), taken, read, is_ours(function))
         call = RecordedCall(
             name, roots, (*slots, *read), [result_type(op, kinds) for op in roots], generic,
-            anew if rebuilt and not captured else None, read, [*updates], taken, len(outputs),
+            anew if rebuilt and not captured else None, states, [*map(state_of, updates)], taken,
             structure,
         )  # fmt: skip
         interned.put(key, call)
-    call.held.update({id(op): op for op in held})
+    call.held.update({id(op): op for op in (*held, *updates)})
     return call, nodes
 
 

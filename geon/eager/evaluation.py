@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,16 +26,21 @@ from .nodes import (
     local,
     lock,
 )
-from .tape import Tape, built
+from .tape import Matcher, Tape, built, matcher, tape_of
 
 MAX_PROGRAMS = 512  # maximum compiled programs
 MAX_BYTES = 64 << 20  # maximum bytes of values that are kept beside those of arrays in use
+MAX_MATCHED = 256  # maximum pending nodes of a program that has a matcher
+MAX_LATEST = 8  # maximum matchers that are tried before a tape is made
 LARGE_BYTES = 4096  # least bytes of a value that are counted
 # Least bytes of a result for which those of its program stay on a device. Smaller ones come back
 # with the call: work that copies all results back is replayed as one CUDA graph.
 MIN_DEVICE_BYTES = 4096
 
 programs: Recent[Any] = Recent()  # by structure and lengths
+matchers: Recent[Matcher] = Recent()  # by the same, of programs that were used twice
+# By the result of the first wanted node: its matchers and programs that were found last.
+latest: Recent[list[tuple[Matcher, Any]]] = Recent()
 # By structure: the program for all lengths; None before the second ones, False if it states one.
 structures: Recent[Any] = Recent()
 
@@ -129,10 +134,10 @@ def evaluate(roots: Sequence[RecordedNode]) -> None:
 def _store(node: RecordedNode, value: Any) -> None:
     """Give a node its value."""
     if isinstance(value, np.ndarray):
-        value.setflags(write=False)
-    node.value, entry = value, node.entry
-    if entry is not None and node.shown is not None and node.shown() is not None:
-        keep(entry, value)
+        value.setflags(False)
+    node.value, shown = value, node.shown
+    if node.entry is not None and shown is not None and shown() is not None:
+        keep(node.entry, value)
     if node.mark is not None:
         node.forget(node.mark)
 
@@ -145,51 +150,44 @@ def _source(node: RecordedNode) -> RecordedNode:
 
 
 def _computed(wanted: Sequence[RecordedNode], *, run: bool = True) -> Sequence[Any]:
-    """Return the values of nodes; without ``run`` compile their program, and return none.
-
-    The key of their program has the results of calls, from the ``wanted`` on, each with the numbers
-    of its arguments in order of discovery; those of computed ones are negative.
-    """
-    order, values, chosen = [*wanted], [], use.chosen or transformer()
+    """Return the values of nodes; without ``run`` compile their program, and return none."""
+    chosen, first = use.chosen or transformer(), wanted[0].result
     on_host = chosen.memory.on_host
-    key: list[Any] = [chosen, len(order)]
-    numbers = {node: k for k, node in enumerate(order)}
-    for node in order:  # it grows
-        key.append(node.result)
-        for arg in node.args:
-            number = numbers.get(arg)
-            if number is None:
-                number = len(numbers)
-                if arg.value is None:
-                    order.append(arg)
-                else:
-                    values.append(arg.value if on_host else _resident(arg, chosen))
-                    number = ~number
-                numbers[arg] = number
-            key.append(number)
-    exact = tuple(key)
-    program = programs.get(exact)
-    if program is None:
-        made = _program(chosen, _tape(order, numbers), wanted)
-        program = programs.put(exact, made, MAX_PROGRAMS)
-    if not run:
-        _ = program.stages().compiled
-        return ()
+    for match, program in latest.get(first, []) if run and on_host else []:
+        values = match(wanted)
+        if values is not None and program.transformer is chosen:
+            break
+    else:
+        key, tape = _structure(chosen, wanted)
+        program = programs.get(key)
+        if program is None:
+            program = programs.put(key, _program(chosen, tape, wanted), MAX_PROGRAMS)
+        elif on_host and len(tape.order) <= MAX_MATCHED:
+            match = matchers.get(key) or matchers.put(key, matcher(tape, wanted), MAX_PROGRAMS)
+            others = latest.get(first, [])[: MAX_LATEST - 1]
+            latest.put(first, [(match, program), *others], MAX_PROGRAMS)
+        if not run:
+            _ = program.stages().compiled
+            return ()
+        values = [n.value if on_host else _resident(n, chosen) for n in tape.inputs]
     try:
         made = program(*values)
     except GeonError as error:
-        tape = _tape(order, numbers)
+        key, tape = _structure(chosen, wanted)
         if not isinstance(error, (FeedError, GuardError)):
             raise _with_lines(chosen, error, tape) from None
         # The program for all lengths states one.
-        programs[exact] = _compiled(chosen, tape, wanted, False, False)
-        made = programs[exact](*values)
-    return [made] if len(wanted) == 1 else made
+        programs[key] = _compiled(chosen, tape, wanted, False, False)
+        latest.pop(first, None)
+        made = programs[key](*values)
+    return (made,) if len(wanted) == 1 else made
 
 
-def _tape(order: Sequence[RecordedNode], numbers: Mapping[RecordedNode, int]) -> Tape:
-    order = sorted(order, key=nodes.serial)
-    return Tape(order, [node for node, number in numbers.items() if number < 0])
+def _structure(chosen: Transformer, wanted: Sequence[RecordedNode]) -> tuple[Any, Tape]:
+    """Return the tape of what is pending behind nodes, and the key of their program."""
+    tape = tape_of(wanted, pending=True)
+    numbers = [tape.numbers[node] for node in wanted]
+    return (chosen, len(tape.inputs), *numbers, *tape.steps), tape
 
 
 def _program(chosen: Transformer, tape: Tape, wanted: Sequence[RecordedNode]) -> Any:

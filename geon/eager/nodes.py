@@ -22,6 +22,7 @@ from ..op_graph.values.tree import Place
 if TYPE_CHECKING:
     from ..op_graph.core.source_info import Site
     from .arrays import EagerArray
+    from .variables import VariableState
 
 Value = TypeVar("Value")
 MAX_ENTRIES = 8192  # maximum calls, types and numbers that a table keeps
@@ -42,11 +43,12 @@ class PendingArrays(list["weakref.ref[EagerArray]"]):
 
     def nodes(self) -> list[RecordedNode]:
         """Return the nodes of those that were neither dropped nor computed."""
-        return [
-            node
-            for known in self
-            if (array := known()) is not None and (node := array._node).value is None
-        ]
+        found = []
+        for known in self:
+            array = known()
+            if array is not None and array._node.value is None:
+                found.append(array._node)
+        return found
 
     def take(self) -> list[RecordedNode]:
         """Remove all, and return the nodes of those that were neither dropped nor computed."""
@@ -140,12 +142,12 @@ class RecordedCall:
     """A function applied to arguments of given types.
 
     ``templates`` are the pure ops of its results over ``leaves``: the slots of its arguments, then
-    the ``variables`` that it reads. The first ``shown`` of its ``results``, which have ``types``,
-    are the user's, in ``structure``; the others are the new values of the variables ``updated``.
-    ``taken`` are the arguments that are nodes of a derived tape. ``generic`` is equal for calls
-    that differ in lengths alone; ``again`` builds the results from tensors of other or open
-    lengths, and is None if the function cannot be called again. ``held`` keeps alive what keys of
-    tables have the id of, by the id.
+    the variables of the ``states`` that it reads. The first of its ``results``, which have
+    ``types``, are ``shown`` to the user in ``structure``; the others are the new versions of the
+    variables ``updated``. ``taken`` are the arguments that are nodes of a derived tape. ``generic``
+    is equal for calls that differ in lengths alone; ``again`` builds the results from tensors of
+    other or open lengths, and is None if the function cannot be called again. ``held`` keeps alive
+    what keys of tables have the id of, by the id.
     """
 
     name: str
@@ -154,16 +156,20 @@ class RecordedCall:
     types: Sequence[Any]
     generic: Any
     again: Callable[[Sequence[Any], Any], Sequence[Any]] | None
-    variables: Sequence[Leaf] = ()
-    updated: Sequence[Leaf] = ()
+    states: Sequence[VariableState] = ()
+    updated: Sequence[VariableState] = ()
     taken: Sequence[int] = ()
-    shown: int = 1
     structure: Any = Place(0)
     held: dict[int, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.results = [CallResult(self, k, kind) for k, kind in enumerate(self.types)]
+        shown = len(self.results) - len(self.updated)
+        self.shown = self.results[:shown]
         self.single = not self.updated and self.structure.__class__ is Place
+        # Each new version: a result, or the position of the argument that it is.
+        places: dict[int, Any] = {id(leaf): k for k, leaf in enumerate(self.leaves)}
+        self.updates = [places.get(id(self.templates[r.number]), r) for r in self.results[shown:]]
 
     def build(self, tensors: Sequence[Any], open: bool, site: Site | None) -> Sequence[Any]:
         """Return the results for these tensors; if ``open``, built again, at the line ``site``."""

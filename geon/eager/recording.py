@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DerivativeError, GeonError
-from ..op_graph.axes.axes import Axes
+from ..op_graph.axes.axes import Axes, Axis
 from ..op_graph.building.constants import constant_value
 from ..op_graph.building.elementwise_build import Elementwise
 from ..op_graph.core.argument_hints import Dispatch
@@ -25,15 +25,17 @@ from ..op_graph.core.traversal import until_dropped
 from ..op_graph.op_graph import Leaf, Op, Tensor, Variable, VoidOp, storage_leaves
 from ..op_graph.random.graph_draws import has_draws, number_draws
 from ..op_graph.rows.leaves import input_leaf
+from ..op_graph.values.structural_key import PLAIN
 from ..op_graph.values.tree import Place, filled, mapped
-from .arrays import EagerArray, array, computed, data_array, handle
-from .building import Arguments, arrays_in, bound, build, is_ours, name_of
+from .arrays import EagerArray, array, array_of, computed, data_array
+from .building import Arguments, Words, arrays_in, bound, build, is_ours, name_of
 from .nodes import Recent, RecordedCall, RecordedNode, Type, local, symbolic, type_of
 from .tape import Tape, built, tape_of
-from .variables import VariableState, leaf_of, parameter, state_of
+from .variables import VariableState, leaf_of, parameter
 
 _getframe = sys._getframe
 NUMBERS = frozenset((float, int))
+DIRECT = PLAIN | {Axis, Axes, Words}  # types of values that are parts of keys
 LEAVES = input_leaf.__module__
 MAX_NUMBERS = 4  # numbers of one line that are constants of programs; more become arguments
 calls: Recent[RecordedCall] = Recent()
@@ -47,21 +49,27 @@ def dispatch(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     if local.recording:
         return NotImplemented
     key, given = [function], list[RecordedNode]()
-    for value in args:
+    for value in (*args, Words(keywords), *keywords.values()) if keywords else args:
         kind = value.__class__
-        if kind is EagerArray and value._node not in given:
-            given.append(value._node)
-            key.append(value._node.type)
+        if kind is EagerArray:
+            node = value._node
+            if node in given:
+                key.append(given.index(node))
+            else:
+                given.append(node)
+                key.append(node.type)
         elif kind is float and value:
             key.append((float, value))
         elif kind is Variable:
             key.append(id(value))
+        elif kind in DIRECT:
+            key.append(value)
         else:
             break
     else:
-        call = None if keywords else calls.get(tuple(key))
+        call = calls.get(tuple(key)) if given else None
         if call is not None:
-            return finish(call, given)
+            return finish(call, given, keywords.get("name"))
     if not is_ours(function) and not hasattr(function, "differentiates"):
         return NotImplemented
     try:
@@ -130,7 +138,7 @@ def _derived_tape(function: Any, args: Any, keywords: Any, found: Arguments) -> 
     """
     place, word = function.differentiates
     roots = [x._node for x in arrays_in(args[place] if place < len(args) else keywords[word])]
-    tape = tape_of(dict.fromkeys(roots), [node for node in found.numbers if node not in roots])
+    tape = tape_of(roots, [node for node in found.numbers if node not in roots])
     wanted = {id(op) for op in found.held}
     for node in [node for node in tape.free if isinstance(node.mark, VariableState)]:
         known = node.mark.variable()
@@ -162,7 +170,7 @@ def call_of(
         given, words = filled(skeleton, made)
         return function(*given, **words), made[len(leaves) :]
 
-    inputs: dict[Tensor, RecordedNode] = {handle(node, node.site): node for node in tape.free}
+    inputs: dict[Tensor, RecordedNode] = {array_of(node): node for node in tape.free}
     held = [*found.held, *[leaf for leaf in leaves if leaf is not None]]
     generic = (function, *found.generic)
     if derived is not None:
@@ -188,17 +196,18 @@ def _as_arrays(function: Any, args: Sequence[Any], found: Arguments) -> dict[int
 
 def finish(call: RecordedCall, given: Sequence[RecordedNode], name: str | None = None) -> Any:
     """Return the results of a call on these nodes, and give variables their new versions."""
-    site, args = user_site(2), tuple(given)
-    if call.variables:
-        args += tuple([state_of(leaf).array._node for leaf in call.variables])
+    site, args = user_site(4), tuple(given)
+    if call.states:
+        args += tuple([state.array._node for state in call.states])
     if call.single:
-        made = handle(computed(call.results[0], args, site), site)
+        made = computed(call.results[0], args, site)
         if name is not None:
             made._set_name(name)
         return made
-    arrays = [handle(computed(result, args, site), site) for result in call.results]
-    for leaf, new in zip(call.updated, arrays[call.shown :], strict=True):
-        state_of(leaf).put(new, site)
+    arrays = [computed(result, args, site) for result in call.shown]
+    new = [args[r] if r.__class__ is int else computed(r, args, site)._node for r in call.updates]
+    for state, node in zip(call.updated, new, strict=True):
+        state.put(node, site)
     return filled(call.structure, arrays)
 
 
@@ -327,33 +336,37 @@ def _number_array(value: Any, dtype: Any) -> EagerArray | None:
 # Operators ---------------------------------------------------------------------------------------
 
 
-def _binary(name: str) -> Callable[[Any, Any], Any]:
+def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
     """Return the method of an operator of arrays, which finds a known call with one look-up."""
     row: Any = PRIMITIVES[name]
 
     def method(x: EagerArray, y: Any) -> Any:
-        node, kind = x._node, y.__class__
+        node, kind, call = x._node, y.__class__, None
+        args: tuple[RecordedNode, ...] = (node,)
         if kind is float:
-            call = calls.get((row, node.type, (float, y))) if y else None
-            args: tuple[RecordedNode, ...] = (node,)
+            if y:
+                number = (float, y)
+                key = (row, number, node.type) if reflected else (row, node.type, number)
+                call = calls.get(key)
         elif kind is EagerArray and y._node is not node:
             call = calls.get((row, node.type, y._node.type))
             args = (node, y._node)
-        else:
-            call = None
+        elif kind is Variable:
+            call = calls.get((row, node.type, id(y)))
+            args = (node, *[state.array._node for state in call.states]) if call else ()
         if call is None or local.recording:
-            return row(x, y)
+            return row(y, x) if reflected else row(x, y)
         frame = _getframe(1)
         code = frame.f_code
         site = user_site(2) if code.co_filename.startswith(ROOT) else (code, frame.f_lasti, "")
-        return handle(computed(call.results[0], args, site), site)
+        return computed(call.results[0], args, site)
 
     return method
 
 
 METHODS = {
-    "__add__": "add", "__sub__": "subtract", "__mul__": "multiply", "__truediv__": "divide",
-    "__lt__": "less", "__le__": "less_equal", "__gt__": "greater", "__ge__": "greater_equal",
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
 }  # fmt: skip
 
 
@@ -361,4 +374,6 @@ def install() -> None:
     """Send calls with arrays here, from public functions and operators."""
     Dispatch.hook = dispatch
     for method, name in METHODS.items():
-        setattr(EagerArray, method, _binary(name))
+        setattr(EagerArray, f"__{method}__", _binary(name))
+    for method, name in [*METHODS.items()][:4]:
+        setattr(EagerArray, f"__r{method}__", _binary(name, reflected=True))

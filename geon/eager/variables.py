@@ -37,21 +37,20 @@ class VariableState:
         given = leaf.initial_value
         inputs = storage_leaves(given) if isinstance(given, Tensor) else []
         if any(isinstance(each, EagerArray) for each in inputs):
-            self.put(array(given).detach(), leaf._site)
+            self.put(array(given).detach()._node, leaf._site)
         else:
             value = make_transformer("numpy").get(leaf)  # an initial value of any other kind
             axes = [axis.with_length(n) for axis, n in zip(leaf.axes, value.shape, strict=True)]
-            self.put(
-                data_array(value, type_of(Axes(*axes), leaf.axes, leaf.dtype), value), leaf._site
-            )
+            kind = type_of(Axes(*axes), leaf.axes, leaf.dtype)
+            self.put(data_array(value, kind, value)._node, leaf._site)
 
     def current(self, node: RecordedNode) -> Leaf | None:
         """Return the variable if ``node`` is its newest version; otherwise None."""
         return self.variable() if self.array._node is node else None
 
-    def put(self, value: EagerArray, site: Site) -> None:
+    def put(self, value: RecordedNode, site: Site) -> None:
         """Make ``value`` the newest version, assigned at a line."""
-        self.array = same(value._node, self, site)
+        self.array = same(value, self, site)
 
 
 _states: dict[int, VariableState] = {}  # by the id of the variable

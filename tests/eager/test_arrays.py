@@ -52,6 +52,14 @@ def test_values_convert_to_python_and_numpy():
     assert str(eager.array(2.5)) == "2.5"
 
 
+def test_constructors_take_integers_of_arrays_or_say_why_not():
+    assert str(geon.Axis("T", eager.array(4))) == "T:4"
+    with pytest.raises(geon.ArgumentError, match="stride must be an integer"):
+        geon.Window(C, stride=eager.array(2))
+    with pytest.raises(geon.SymbolicError, match="has 6 elements and is no index"):
+        geon.Axis("T", x_of())
+
+
 def test_read_values_cannot_be_written_and_data_are_copied():
     given = data(2, 3)
     x = eager.array(given, [N, C])
@@ -174,6 +182,46 @@ def test_pending_arrays_are_computed_together_and_dropped_ones_not():
     float(y.sum())
     assert z._node.value is not None and not nodes.local.pending
     eager.sync()
+
+
+def test_known_structures_are_told_apart_and_need_no_tape(monkeypatch):
+    def shared(x, y):
+        a = geon.sin(x)
+        return (a + 0.5) * (a + 0.25)
+
+    def distinct(x, y):
+        return (geon.sin(x) + 0.5) * (geon.sin(y) + 0.25)
+
+    def read_between(x, y):
+        a = geon.sin(x) + 0.5
+        a.numpy()
+        return a * (geon.sin(y) + 0.25)
+
+    def two_arrays(x, y):
+        others.append(geon.sin(y) + 0.25)
+        return (geon.sin(x) + 0.5) * others[-1]
+
+    others = []
+    for k in range(6):
+        if k == 2:
+            monkeypatch.setattr(evaluation, "tape_of", None)
+        for f in (shared, distinct, read_between, two_arrays):
+            x, y = data(2, 3) + k, data(2, 3) - k
+            got = f(eager.array(x, [N, C]), eager.array(y, [N, C])).numpy()
+            want = (np.sin(x) + 0.5) * (np.sin(x if f is shared else y) + 0.25)
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+            assert nodes.local.pending == []
+        np.testing.assert_allclose(others[k], np.sin(y) + 0.25, rtol=1e-4, atol=1e-6)
+
+
+def test_an_equal_call_is_of_the_newest_line():
+    x = x_of()
+    y = geon.tanh(x)
+    z = geon.exp(y)
+    first = y.lineno
+    del y
+    y = geon.tanh(x)
+    assert y.lineno == first + 4 and z.numpy().shape == (2, 3)
 
 
 def test_a_value_is_found_again_on_the_same_arguments():

@@ -181,6 +181,7 @@ def public(function: F) -> F:
     notes = NOTES.get(parameters[-1].annotation, []) if parameters else []
     if notes:
         parameters[-1:] = notes
+    dispatched = function.__name__ != "__init__"  # a constructor makes no tensor
     known = {p.name for p in parameters}
     own = known - {p.name for p in notes}
     flags = [
@@ -191,7 +192,7 @@ def public(function: F) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        if Dispatch.hook is not None:
+        if dispatched and Dispatch.hook is not None:
             found = Dispatch.hook(call, args, keywords)
             if found is not NotImplemented:
                 return found

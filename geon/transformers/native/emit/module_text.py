@@ -22,7 +22,7 @@ from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
 from ...kernels.products.row_blocking import Blocked
 from ...kernels.scans.sequential_scan import OrderedLoop
-from ...kernels.structural_key import structure
+from ...kernels.structural_key import first_occurrences, structure
 from ...linking import Linking
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import open_lengths, place_of, pointer_table
@@ -370,9 +370,7 @@ class _CModuleWriter:
         if isinstance(kernel.work, Call | Region):
             return function_of(plan, kernel, self.vector_bytes)
         memory = memory_of(plan, kernel)
-        first: dict[Place | None, int] = {None: -1}
-        shared = tuple([first.setdefault(place, k) for k, place in enumerate(memory)])
-        key = (self.structure(plan, kernel), shared)
+        key = (self.structure(plan, kernel), first_occurrences(memory))
         if key not in self.printed:
             made = function_of(plan, kernel, self.vector_bytes)
             self.printed[key] = plan, kernel, made

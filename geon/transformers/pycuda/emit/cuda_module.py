@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import count, groupby
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from ...kernels.products.attention import attention_of
 from ...kernels.products.contraction import Contraction
 from ...kernels.products.row_blocking import Blocked
 from ...kernels.scans.sequential_scan import OrderedLoop
+from ...kernels.structural_key import first_occurrences, structure
 from ...linking import Linking
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import open_lengths, place_of, pointer_table
@@ -67,6 +68,7 @@ from ..launches.naming import (
     MemoryCopy,
     Part,
     copy_function,
+    relocated,
     types_of,
 )
 from ..products.attention import attention_function
@@ -138,6 +140,15 @@ def kernel_parts(
     return nest_parts(work, names)
 
 
+def memory_of(plan: Plan, kernel: Kernel, chosen: Sequence[Chosen]) -> list[Place | None]:
+    """Return the places that a kernel's functions take: operands, scratch, indices of cases."""
+    assert not isinstance(kernel.work, Call | Region)
+    scratch = plan.scratch.get(kernel.op)
+    found: list[Place | None] = [place_of(plan, op) for op in kernel.work.operands]
+    found.append(None if scratch is None else ("arena", scratch))
+    return [*found, *(each.place(k) for k, each in enumerate(chosen))]
+
+
 class Row(NamedTuple):
     """A row of a profile: the kernels of ``plan`` at ``positions``, which are timed together.
 
@@ -187,6 +198,8 @@ class _CudaModuleWriter:
         self.small: list[Array] = []
         self.guarded = any(kernel.raises for kernel in plan.schedule.kernels)
         self.names: dict[str, str] = {}
+        # parts by structural key, and the places that they take
+        self.printed: dict[Hashable, tuple[list[Place | None], list[Part]]] = {}
         self.kernels: list[Signature] = []
         self.pieces: list[TextPiece] = []
         self.functions: dict[str, CudaFunction] = {}  # emitted kernels by name
@@ -285,13 +298,35 @@ class _CudaModuleWriter:
         """Return the parts of a kernel, and of the finite checks of its result if these are on."""
         plan = scope.plan
         kernel, number = plan.schedule.kernels[position], scope.step(position)
-        libraries = self.libraries if scope is self.top else frozenset()
-        where = scope.apart, scope.chosen, scope.looped
-        parts = kernel_parts(plan, kernel, number, self.guarded, libraries, *where)
+        parts = self.work_parts(scope, kernel, number)
         if plan.schedule.check and kernel.raises and not kernel.acts:
+            where = scope.apart, scope.chosen, scope.looped
             names = CudaKernelNames(plan, kernel, self.guarded, *where)
             parts += finite_parts(kernel.results[0], names, number, kernel.infinite)
         return parts
+
+    def work_parts(self, scope: LaunchScope, kernel: Kernel, number: int) -> list[Part]:
+        """Return the parts of a kernel; kernels of one structure are printed once."""
+        libraries = self.libraries if scope is self.top else frozenset()
+        where = scope.apart, scope.chosen, scope.looped
+        if isinstance(kernel.work, Call | Region):
+            return kernel_parts(scope.plan, kernel, number, self.guarded, libraries, *where)
+        memory = memory_of(scope.plan, kernel, scope.chosen)
+        key = (
+            structure(kernel.work),
+            first_occurrences(memory),
+            tuple([place in scope.apart for place in memory]),
+            tuple([each.branch for each in scope.chosen]),
+            scope.looped,
+            libraries,
+            bool(kernel.writes),
+        )
+        if key not in self.printed:
+            parts = kernel_parts(scope.plan, kernel, number, self.guarded, libraries, *where)
+            self.printed[key] = memory, parts
+        known, parts = self.printed[key]
+        places = dict(zip(known, memory, strict=True))
+        return [relocated(part, places) for part in parts]
 
     def steps(self, parts: Sequence[Part]) -> list[Step]:
         """Convert parts to steps: replace memory places by pointer indices."""

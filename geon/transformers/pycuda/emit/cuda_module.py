@@ -40,6 +40,7 @@ from ..launches.launch_ir import (
     Argument,
     Branches,
     Copy,
+    DeviceLoop,
     FixedNumber,
     Grid,
     Grids,
@@ -51,8 +52,6 @@ from ..launches.launch_ir import (
     Step,
     Timed,
     Turn,
-    Turns,
-    Until,
     describe_steps,
     kernels_in,
 )
@@ -74,7 +73,7 @@ from ..launches.naming import (
 from ..products.attention import attention_function
 from ..products.contractions import contraction_parts
 from ..products.library_dispatch import library_work, parts_by_library
-from .loop_steps import LaunchScope, Repeating, Turning, branches, lying, pairs_of
+from .loop_steps import LaunchScope, LoopPointers, branches, lying, pairs_of
 from .persistent_loop import is_long, whole_loop
 
 PRELUDE = "prelude.cuh"
@@ -280,9 +279,8 @@ class _CudaModuleWriter:
         self.note(kernel)
         self.scope = scope
         if isinstance(kernel.work, Region):
-            name = kernel.work.op.primitive.name
-            if name != "case":
-                return self.turns(scope, kernel) if name == "scan" else self.until(scope, kernel)
+            if kernel.work.op.primitive.name != "case":
+                return self.loop(scope, kernel)
             inner = branches(kernel, scope, self.pointer)
             found = [self.inside(each) for each in inner]
             taken = tuple([tuple(steps) for steps, _ in found])
@@ -347,21 +345,14 @@ class _CudaModuleWriter:
                 found.append(LaunchVariants(part.holds, tuple(both[0]), tuple(both[1])))
         return found
 
-    def turns(self, scope: LaunchScope, kernel: Kernel) -> list[Step]:
-        """Emit the kernels of a scan's body and return the steps of the scan."""
-        made = Turning(kernel, scope, self.pointer, self.virtual)
+    def loop(self, scope: LaunchScope, kernel: Kernel) -> list[Step]:
+        """Emit the kernels of a loop's bodies and return the steps of the loop."""
+        made = LoopPointers(kernel, scope, self.pointer, self.virtual)
         before = self.steps(made.before)
-        steps, origins = self.inside(made.scope)
-        return [*before, self.whole(made.turns(tuple(steps), tuple(origins)))]
+        bodies = [self.inside(each) for each in made.scopes]
+        return [*before, self.whole(made.loop(bodies))]
 
-    def until(self, scope: LaunchScope, kernel: Kernel) -> list[Step]:
-        """Emit the kernels of a while loop's bodies and return the steps of the loop."""
-        made = Repeating(kernel, scope, self.pointer, self.virtual)
-        before = self.steps(made.before)
-        test, step = map(self.inside, made.scopes)
-        return [*before, self.whole(made.until(test, step))]
-
-    def whole(self, loop: Turns | Until | Branches) -> Step:
+    def whole(self, loop: DeviceLoop | Branches) -> Step:
         """Return a loop or a case as one launch if it is small enough, else as separate launches.
 
         If that depends on open lengths, return a ``LaunchVariants`` between both.
@@ -372,7 +363,7 @@ class _CudaModuleWriter:
         function, holds = made
         step: Step = self.launch(function)
         assert isinstance(step, Launch)
-        if isinstance(loop, Until) and is_long(loop):
+        if isinstance(loop, DeviceLoop) and is_long(loop):
             step = replace(loop, whole=step)
         return LaunchVariants(holds, (step,), (loop,)) if holds else step
 

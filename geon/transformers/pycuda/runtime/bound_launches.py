@@ -22,6 +22,7 @@ from ..launches.launch_ir import (
     Argument,
     Branches,
     Copy,
+    DeviceLoop,
     FixedNumber,
     Grid,
     Launch,
@@ -33,8 +34,6 @@ from ..launches.launch_ir import (
     Step,
     Timed,
     Turn,
-    Turns,
-    Until,
 )
 from ..launches.library_requests import Ask
 from ..products.library_dispatch import WORKSPACE_BYTES
@@ -87,7 +86,7 @@ class Waiting(NamedTuple):
     is the iteration number of the enclosing loops.
     """
 
-    loop: Turns | Until
+    loop: DeviceLoop
     inside: Mapping[int, tuple[int, int]]
     origin: int
     turn: int
@@ -183,17 +182,10 @@ def turns_of(
     loop = waiting.loop
     if any(read(*made.at(index), np.int64) != branch for index, branch in loop.chosen):
         return
-    if isinstance(loop, Until) and loop.whole is not None:
+    if loop.whole is None:
+        yield from made.iterations(loop, read)
+    else:
         yield from made.rounds(loop, loop.whole, waiting.origin, read)
-        return
-    if isinstance(loop, Until):
-        yield from made.until(loop, read)
-        return
-    assert loop.given is not None
-    most = evaluate(loop.count, lengths)
-    count = min(max(read(*made.at(loop.given), np.int64), 0), most)
-    yield from made.turns(loop, count)
-    yield from made.unreached(loop.stacks, count, most)
 
 
 class _Bare:
@@ -220,10 +212,10 @@ class _Bare:
                 holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
                 holds = holds and all(map(self.can, step.steps))
                 yield from self.bare(step.steps if holds else step.others, origin)
-            elif isinstance(step, Until) or (isinstance(step, Turns) and step.given is not None):
+            elif isinstance(step, DeviceLoop) and step.is_open:
                 yield Waiting(step, dict(self.inside), origin, self.turn)
-            elif isinstance(step, Turns):
-                yield from self.turns(step, evaluate(step.count, self.lengths))
+            elif isinstance(step, DeviceLoop):
+                yield from self.iterations(step, None)
             elif isinstance(step, Ask):
                 yield self.calling(step, origin)
             elif isinstance(step, Show):
@@ -250,39 +242,31 @@ class _Bare:
         (to, to_at), (of, of_at) = self.at(target), self.at(source)
         return Copy(to, of, size, to_at, of_at)
 
-    def turns(self, loop: Turns, count: int) -> Iterator[Bare]:
-        """Yield the steps of ``count`` iterations."""
-        most, before = evaluate(loop.count, self.lengths), self.turn
-        for carry in loop.carries:
-            self.inside[carry.reads] = self.at(carry.first)
-        for turn in range(count):
-            part = count - 1 - turn if loop.reverse else turn
-            self.turn = before * most + part
-            self.parts_of(loop.stacks, part)
-            for carry in loop.carries:
-                there = carry.last if (count - turn) % 2 else carry.other
-                self.inside[carry.writes] = self.at(there)
-            yield from self.each(loop.steps, loop.origins)
-            for carry in loop.carries:
-                self.inside[carry.reads] = self.inside[carry.writes]
-        self.turn = before
-        for carry in loop.carries:
-            if carry.stays and not count and evaluate(carry.size, self.lengths):
-                yield self.copy(carry.last, carry.first, carry.size)
+    def iterations(self, loop: DeviceLoop, read: Read | None) -> Iterator[Bare]:
+        """Yield the steps of a loop's iterations; ``read`` is needed if the loop is open.
 
-    def until(self, loop: Until, read: Read) -> Iterator[Bare]:
-        """Yield the steps of iterations until the condition is false."""
+        Each step of an open loop must be submitted before the next one is requested.
+        """
+        most = None if loop.most is None else evaluate(loop.most, self.lengths)
+        count, before, turn = most, self.turn, 0
+        if loop.given is not None:
+            assert read is not None and most is not None
+            count = min(max(read(*self.at(loop.given), np.int64), 0), most)
         for carry in loop.carries:
             self.inside[carry.reads] = self.at(carry.first)
-        turn, before = 0, self.turn
-        while loop.limit is None or turn < loop.limit:
-            self.turn = before * (loop.limit or UNLIMITED_TURNS) + turn
-            yield from self.each(loop.test, loop.test_origins)
-            if not read(*self.at(loop.truth), np.bool_):
-                break
-            self.parts_of(loop.stacks, turn)
+        while count is None or turn < count:
+            part = turn if count is None or not loop.reverse else count - 1 - turn
+            self.turn = before * (most or UNLIMITED_TURNS) + part
+            if loop.condition is not None:
+                assert read is not None
+                yield from self.each(loop.condition.steps, loop.condition.origins)
+                if not read(*self.at(loop.condition.truth), np.bool_):
+                    break
+            self.parts_of(loop.stacks, part)
+            # A count that is known lets the last iteration write to ``last``.
+            left = 1 - turn if loop.condition is not None or count is None else count - turn
             for carry in loop.carries:
-                self.inside[carry.writes] = self.at(carry.other if turn % 2 else carry.last)
+                self.inside[carry.writes] = self.at(carry.last if left % 2 else carry.other)
             yield from self.each(loop.steps, loop.origins)
             for carry in loop.carries:
                 self.inside[carry.reads] = self.inside[carry.writes]
@@ -292,14 +276,16 @@ class _Bare:
             moved = carry.stays and self.inside[carry.reads] != self.at(carry.last)
             if moved and evaluate(carry.size, self.lengths):
                 yield self.copy(carry.last, carry.reads, carry.size)
-        if loop.limit is not None:
-            yield from self.unreached(loop.stacks, turn, loop.limit)
+        if most is not None:
+            yield from self.unreached(loop.stacks, turn, most)
 
-    def rounds(self, loop: Until, whole: Launch, origin: int, read: Read) -> Iterator[Bare]:
+    def rounds(self, loop: DeviceLoop, whole: Launch, origin: int, read: Read) -> Iterator[Bare]:
         """Yield launches of some iterations each, until the condition is false."""
-        while loop.limit is None or self.round < loop.limit:
+        assert loop.condition is not None
+        most = None if loop.most is None else evaluate(loop.most, self.lengths)
+        while most is None or self.round < most:
             yield self.begun(whole, origin)
-            if not read(*self.at(loop.truth), np.bool_):
+            if not read(*self.at(loop.condition.truth), np.bool_):
                 return
             self.round += TURNS_PER_LAUNCH
 

@@ -16,7 +16,7 @@ from geon.transformers.pycuda.kernels import sorting
 from geon.transformers.pycuda.launches import convolution, launch_ir, library_requests, module_text
 from geon.transformers.pycuda.products import library_dispatch, scratch
 from geon.transformers.pycuda.runtime import host
-from geon.transformers.pycuda.runtime.program import CudaProgram
+from geon.transformers.pycuda.runtime.bound_program import CudaProgram
 
 from .devices import LateDevice, transformer_on
 from .test_lengths import GRAPHS, data, v, x

@@ -31,9 +31,9 @@ from .products.library_dispatch import scratch_with
 from .products.scratch import scratch_of
 from .reports.profile import profile
 from .runtime import gpu, host
+from .runtime.bound_program import CudaProgram
 from .runtime.calls import CudaCall
 from .runtime.pinned_buffers import bytes_of_result
-from .runtime.program import CudaProgram
 
 # The library that each option selects beside "generated", the kernels of geon.
 LIBRARIES = {

@@ -104,13 +104,11 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of ``size`` bytes between two pointers, at the given byte offsets."""
+    """A copy of ``size`` bytes between two pointers."""
 
     target: int
     source: int
     size: Size
-    target_at: int = 0
-    source_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,11 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate
 from ...kernels.ir.nest import UNLIMITED_TURNS
 from ..emit.cuda_module import CudaModule
-from ..launches.device import LibraryCall
+from ..launches.device import Device, LibraryCall
 from ..launches.launch_ir import (
     TURNS_PER_LAUNCH,
     Argument,
     Branches,
-    Copy,
     DeviceLoop,
     FixedNumber,
     Grid,
@@ -43,6 +42,14 @@ MAX_SMALL_LANES = 8  # lanes, in addition to that of kernels that fill the devic
 STEPS_PER_STOP_CHECK = 1 << 10  # steps of a loop between two tests for interruption by the host
 
 
+Located = tuple[int, int]  # pointer index in the table of a call, and byte offset
+
+
+def address_of(table: Sequence[int], located: Located) -> int:
+    """Return the address of a located value in a call with this table of pointers."""
+    return table[located[0]] + located[1]
+
+
 class Begun(NamedTuple):
     """A launch for given lengths.
 
@@ -57,6 +64,13 @@ class Begun(NamedTuple):
     pointers: tuple[tuple[int, int], ...]
     origin: int
 
+    def submit(self, device: Device, table: Sequence[int]) -> None:
+        """Submit the launch; ``table`` has the addresses of pointers."""
+        words = self.words.copy()
+        for at, number in self.pointers:
+            words[at] += table[number]
+        device.launch(self.kernel, self.blocks, self.threads, words)
+
 
 class Calling(NamedTuple):
     """A library call for given lengths, of the kernel ``origin``.
@@ -66,17 +80,37 @@ class Calling(NamedTuple):
     """
 
     made: LibraryCall
-    values: tuple[tuple[int, int] | None, ...]
-    works: tuple[int, int]
+    values: tuple[Located | None, ...]
+    works: Located
     origin: int
+
+    def submit(self, device: Device, table: Sequence[int]) -> None:
+        """Submit the call; ``table`` has the addresses of pointers."""
+        values = [0 if each is None else address_of(table, each) for each in self.values]
+        device.call(self.made.placed(values, address_of(table, self.works)))
+
+
+class ByteCopy(NamedTuple):
+    """A copy of ``size`` bytes."""
+
+    target: Located
+    source: Located
+    size: int
+
+    def submit(self, device: Device, table: Sequence[int]) -> None:
+        """Submit the copy; ``table`` has the addresses of pointers."""
+        device.copy(address_of(table, self.target), address_of(table, self.source), self.size)
 
 
 class Clear(NamedTuple):
-    """Zeroing of ``size`` bytes at byte offset ``target_at`` of a pointer."""
+    """Zeroing of ``size`` bytes."""
 
-    target: int
-    target_at: int
+    target: Located
     size: int
+
+    def submit(self, device: Device, table: Sequence[int]) -> None:
+        """Submit the zeroing; ``table`` has the addresses of pointers."""
+        device.clear(address_of(table, self.target), self.size)
 
 
 class Waiting(NamedTuple):
@@ -87,7 +121,7 @@ class Waiting(NamedTuple):
     """
 
     loop: DeviceLoop
-    inside: Mapping[int, tuple[int, int]]
+    inside: Mapping[int, Located]
     origin: int
     turn: int
 
@@ -101,14 +135,14 @@ class Edge(NamedTuple):
 
     number: int
     begins: bool
-    chosen: tuple[tuple[tuple[int, int], int], ...]
-    number_at: tuple[int, int] | None
+    chosen: tuple[tuple[Located, int], ...]
+    number_at: Located | None
 
 
 # A step under given lengths.
-Bare = Begun | Calling | Copy | Show | Clear | Waiting | Edge
-# Wait for submitted work, then read a number: (pointer index, byte offset, dtype) -> int.
-Read = Callable[[int, int, type], int]
+Bare = Begun | Calling | ByteCopy | Clear | Show | Waiting | Edge
+# Wait for submitted work, then read a number of a dtype.
+Read = Callable[[Located, type], int]
 Lanes = list[list[Bare]]
 Takes = Callable[[LibraryCall], bool]  # True if a library supports the call
 
@@ -168,7 +202,7 @@ def fills(chain: Sequence[Bare]) -> bool:
     return any(
         step.blocks >= FULL_DEVICE_BLOCKS
         if isinstance(step, Begun)
-        else not isinstance(step, (Copy, Clear))
+        else not isinstance(step, (ByteCopy, Clear))
         for step in chain
     )
 
@@ -180,7 +214,7 @@ def turns_of(
     made = _Bare(loaded, lengths)
     made.inside, made.turn = dict(waiting.inside), waiting.turn
     loop = waiting.loop
-    if any(read(*made.at(index), np.int64) != branch for index, branch in loop.chosen):
+    if any(read(made.at(index), np.int64) != branch for index, branch in loop.chosen):
         return
     if loop.whole is None:
         yield from made.iterations(loop, read)
@@ -195,11 +229,11 @@ class _Bare:
         self, loaded: Mapping[str, Any], lengths: Mapping[str, int], takes: Takes | None = None
     ) -> None:
         self.loaded, self.lengths, self.takes = loaded, lengths, takes
-        self.inside: dict[int, tuple[int, int]] = {}
+        self.inside: dict[int, Located] = {}
         self.turn = self.round = 0
 
-    def at(self, pointer: int) -> tuple[int, int]:
-        """Return (pointer index, byte offset) of a pointer."""
+    def at(self, pointer: int) -> Located:
+        """Return where a pointer points."""
         return self.inside.get(pointer, (pointer, 0))
 
     def bare(self, steps: Iterable[Step], origin: int) -> Iterator[Bare]:
@@ -228,8 +262,8 @@ class _Bare:
                 yield edge
                 yield from self.bare(step.steps, origin)
                 yield edge._replace(begins=False)
-            elif evaluate(step.size, self.lengths):
-                yield self.copy(step.target, step.source, step.size)
+            else:
+                yield from self.copies(step.target, step.source, step.size)
 
     def edge(self, step: Timed) -> Edge:
         """Return the start of a timed step."""
@@ -237,10 +271,11 @@ class _Bare:
         index = None if step.index is None else self.at(step.index)
         return Edge(step.number, True, chosen, index)
 
-    def copy(self, target: int, source: int, size: Size) -> Copy:
-        """Return a copy between two pointers of the program's table."""
-        (to, to_at), (of, of_at) = self.at(target), self.at(source)
-        return Copy(to, of, size, to_at, of_at)
+    def copies(self, target: int, source: int, size: Size) -> Iterator[ByteCopy]:
+        """Yield the copy between two pointers, unless it is empty."""
+        count = evaluate(size, self.lengths)
+        if count:
+            yield ByteCopy(self.at(target), self.at(source), count)
 
     def iterations(self, loop: DeviceLoop, read: Read | None) -> Iterator[Bare]:
         """Yield the steps of a loop's iterations; ``read`` is needed if the loop is open.
@@ -251,7 +286,7 @@ class _Bare:
         count, before, turn = most, self.turn, 0
         if loop.given is not None:
             assert read is not None and most is not None
-            count = min(max(read(*self.at(loop.given), np.int64), 0), most)
+            count = min(max(read(self.at(loop.given), np.int64), 0), most)
         for carry in loop.carries:
             self.inside[carry.reads] = self.at(carry.first)
         while count is None or turn < count:
@@ -260,7 +295,7 @@ class _Bare:
             if loop.condition is not None:
                 assert read is not None
                 yield from self.each(loop.condition.steps, loop.condition.origins)
-                if not read(*self.at(loop.condition.truth), np.bool_):
+                if not read(self.at(loop.condition.truth), np.bool_):
                     break
             self.parts_of(loop.stacks, part)
             # A count that is known lets the last iteration write to ``last``.
@@ -273,9 +308,8 @@ class _Bare:
             turn += 1
         self.turn = before
         for carry in loop.carries:
-            moved = carry.stays and self.inside[carry.reads] != self.at(carry.last)
-            if moved and evaluate(carry.size, self.lengths):
-                yield self.copy(carry.last, carry.reads, carry.size)
+            if carry.stays and self.inside[carry.reads] != self.at(carry.last):
+                yield from self.copies(carry.last, carry.reads, carry.size)
         if most is not None:
             yield from self.unreached(loop.stacks, turn, most)
 
@@ -285,7 +319,7 @@ class _Bare:
         most = None if loop.most is None else evaluate(loop.most, self.lengths)
         while most is None or self.round < most:
             yield self.begun(whole, origin)
-            if not read(*self.at(loop.condition.truth), np.bool_):
+            if not read(self.at(loop.condition.truth), np.bool_):
                 return
             self.round += TURNS_PER_LAUNCH
 
@@ -306,7 +340,7 @@ class _Bare:
             stride = evaluate(stack.stride, self.lengths)
             number, start = self.at(stack.pointer)
             if stack.written and turns < most and stride:
-                yield Clear(number, start + turns * stride, (most - turns) * stride)
+                yield Clear((number, start + turns * stride), (most - turns) * stride)
 
     def begun(self, launch: Launch, origin: int) -> Begun:
         """Return a launch with the known argument words."""

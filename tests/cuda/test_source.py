@@ -11,7 +11,7 @@ import geon
 from geon.errors import DeviceError
 from geon.transformers.pycuda.emit import cuda_module
 from geon.transformers.pycuda.emit.cuda_module import make_module
-from geon.transformers.pycuda.launches.module_text import MIN_TEXT_WORK, CudaSource, TextPiece
+from geon.transformers.pycuda.launches.device import MIN_TEXT_WORK, CudaSource, TextPiece
 from geon.transformers.pycuda.runtime import gpu, host, nvrtc
 from tests.golden.emitting import Cuda
 from tests.golden.programs import PROGRAMS

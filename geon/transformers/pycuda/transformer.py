@@ -21,12 +21,12 @@ from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.matrix_rules import EACH_SMALL
 from .emit.completeness import lacks
 from .emit.cuda_module import make_module
-from .emit.fusion import groups
 from .emit.record import load, record_of, save
 from .kernels.sorting import SORTS
 from .launches.device import Device
+from .launches.dialect import CudaTarget
 from .launches.memory import ALIGNMENT_BYTES, DeviceMemory
-from .launches.target import CudaTarget
+from .products.attention import groups
 from .products.library_dispatch import scratch_with
 from .products.scratch import scratch_of
 from .reports.profile import profile

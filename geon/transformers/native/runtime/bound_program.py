@@ -275,7 +275,7 @@ class BoundProgram:
 
     def failure(self, kernel: int) -> Exception:
         """Return the error that a kernel reported."""
-        from ...runtime.kernel_failures import kernel_failure  # few calls fail
+        from ...reports.kernel_failures import kernel_failure  # few calls fail
 
         record = self.program.record
         loops = record.loops.get(kernel, ())

@@ -30,9 +30,8 @@ from ...printing.scalars.comments import comment
 from ...printing.scalars.helpers import definitions
 from ..kernels.horizontal_fusion import join_chains, joined_text
 from ..kernels.library_kernels import finite_parts, library_parts
-from ..kernels.nest_text import nest_parts
-from ..kernels.scan_text import ordered_function
-from ..launches.device import Array, Signature
+from ..kernels.nest_text import nest_parts, ordered_function
+from ..launches.device import Array, CudaSource, Signature, TextPiece
 from ..launches.dialect import by_instruction, cuda_text
 from ..launches.launch_ir import (
     CLOCKS_POINTER,
@@ -56,7 +55,6 @@ from ..launches.launch_ir import (
     kernels_in,
 )
 from ..launches.library_requests import Ask
-from ..launches.module_text import CudaSource, TextPiece
 from ..launches.naming import (
     NAME,
     Asked,

@@ -19,9 +19,8 @@ from ...lowering.planning.plan_loops import Loops, loops_of
 from ...sizes.buffers import Buffer
 from ...sizes.spaces import Space
 from ..kernels import sorting
-from ..launches import convolution, launch_ir, library_requests
-from ..launches.device import PipelineStages, Signature
-from ..launches.module_text import CudaSource, TextPiece
+from ..launches import launch_ir, library_requests
+from ..launches.device import CudaSource, PipelineStages, Signature, TextPiece
 from ..products import scratch
 from ..products.library_dispatch import LibraryScratch
 from .cuda_module import CudaModule
@@ -101,7 +100,7 @@ PARTS = {
         launch_ir.Timed, launch_ir.Branches,
         library_requests.Ask, library_requests.ProductCall, library_requests.Strides,
         library_requests.MatrixCall, library_requests.FourierCall,
-        convolution.ConvolutionCall, convolution.Spatial,
+        library_requests.ConvolutionCall, library_requests.Spatial,
         sorting.SortMemory,
     )
 }  # fmt: skip

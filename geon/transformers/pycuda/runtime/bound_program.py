@@ -19,7 +19,7 @@ import numpy as np
 from ....errors import DeviceError
 from ....op_graph.axes.lengths import evaluate
 from ...loading.environment import debugging
-from ...runtime.kernel_failures import kernel_failure
+from ...reports.kernel_failures import kernel_failure
 from ...runtime.rwlock import stop_if_interrupted
 from ...sizes.spaces import beyond_counting
 from ..emit.record import CudaRecord

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import IndexRangeError, LinearAlgebraError, NonFiniteError
-from .loop_steps import at_steps
-from .value_errors import not_finite, outside, unfactorised
+from ..runtime.loop_steps import at_steps
+from ..runtime.value_errors import not_finite, outside, unfactorised
 
 
 def kernel_failure(

@@ -120,7 +120,7 @@ FORMS = (
     Form("masked counts", ROWS + "multiple_hint:masked_count", first),
     Form("tiles of patterns", NESTS + "collapsed_rows:_RowParts.pattern"),
     Form("tiles across", "native.vectors.transpose_tiles:tile_loops", always=True),
-    Form("filled copy", "native.library.copy_operand:fill_function", always=True),
+    Form("filled copy", "native.library.library_kernels:fill_function", always=True),
     Form("divided", ROWS + "split_reduction:DividedNest.divided", always=True),
     Form("by rows", ROWS + "row_loops:NestByRows.by_rows", always=True),
     Form("run or rows", ROWS + "nest_text:run_text", always=True),

@@ -6,7 +6,7 @@ from ...op_graph.op_graph import Op
 from .ir.nest import Call, Fused, Nest, Region
 from .nests.index_set_splitting import make_nest
 from .nests.inlining import OperandInliner
-from .nests.partial_update import make_update
+from .nests.nest_lowering import make_update
 from .products.contraction import Contraction, make_contraction
 from .products.row_blocking import Blocked, make_blocked
 from .scans.sequential_scan import OrderedLoop

@@ -29,13 +29,18 @@ from ...lowering.planning.buffer_slots import open_lengths, place_of, pointer_ta
 from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Place
 from ...printing.scalars.c_expressions import C_TYPES, literal
-from ...printing.scalars.comments import comment
-from ...printing.scalars.lengths import c_length, divides
+from ...printing.scalars.c_types import c_length, comment, divides
 from ..library.library_calls import finite_function, library_function
 from ..names.external_names import external_link
-from ..names.memory_names import MemoryScope
-from ..names.naming import NAME, START, KernelNames, NativeFunction, offset_place
-from ..names.pointer_bias import from_starts
+from ..names.naming import (
+    NAME,
+    START,
+    KernelNames,
+    MemoryScope,
+    NativeFunction,
+    from_starts,
+    offset_place,
+)
 from ..nests.nest_text import nest_function
 from ..products.contractions import contraction_function
 from ..toolchain.translation_units import CALL_COST_CHARACTERS

@@ -21,9 +21,8 @@ from ...runtime.rwlock import raises_at_once
 from ...sizes.spaces import beyond_counting, walks
 from ..machine.caches import past_bytes, reread_bytes
 from ..machine.threads import load_pool
-from .empty_arrays import nothing, zeros
 from .fast_call import FastEntry, extension
-from .result_pool import maker, new_result
+from .result_pool import maker, new_result, nothing, zeros
 
 if TYPE_CHECKING:
     from ..emit.record import Record

@@ -26,7 +26,7 @@ from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import open_lengths, place_of, pointer_table
 from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Place
-from ...printing.scalars.comments import comment
+from ...printing.scalars.c_types import comment
 from ...printing.scalars.helpers import definitions
 from ..kernels.horizontal_fusion import join_chains, joined_text
 from ..kernels.library_kernels import finite_parts, library_parts

@@ -13,9 +13,8 @@ from typing import Any
 from ....op_graph.axes.affine import Size
 from ...cache import disk, serialization
 from ...lowering.facts.value_sizes import bytes_of
-from ...lowering.planning.iteration_spaces import spaces_of
+from ...lowering.planning.iteration_spaces import Loops, loops_of, spaces_of
 from ...lowering.planning.plan import Plan, kernels_of
-from ...lowering.planning.plan_loops import Loops, loops_of
 from ...sizes.buffers import Buffer
 from ...sizes.spaces import Space
 from ..kernels import sorting

@@ -47,7 +47,7 @@ FILES = {
     "op_graph/special/series.py": FORMULA,
     "transformers/lowering/rules/complex_arithmetic.py": "exponents and arguments, no lengths",
     "transformers/lowering/rules/fourier_products.py": TRANSFORMS,
-    "transformers/pycuda/emit/completeness.py": "an example in a message",
+    "transformers/pycuda/emit/kernel_parts.py": "an example in a message",
     "op_graph/functions/fourier.py": "prime factors of a length: it decides how far to pad",
     "transformers/lowering/facts/position_ranges.py": CHOOSES,
     "op_graph/rows/complex_numbers.py": BITS,

@@ -19,8 +19,8 @@ from ..lowering.facts.target import Arrangement, Layout
 from ..lowering.planning.plan import Plan
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.matrix_rules import EACH_SMALL
-from .emit.completeness import lacks
 from .emit.cuda_module import make_module
+from .emit.kernel_parts import lacks
 from .emit.record import load, record_of, save
 from .kernels.sorting import SORTS
 from .launches.device import Device

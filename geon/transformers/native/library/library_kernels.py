@@ -17,6 +17,7 @@ from ....op_graph.op_graph import Op
 from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.attribute_types import SCATTER_MODES
 from ....op_graph.values.dtypes import name_of
+from ...printing.scalars import completeness
 from ...printing.scalars.c_expressions import cast, cast_calls
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ...printing.scalars.nan_test import finite
@@ -97,6 +98,14 @@ def library_text(name: str, dtypes: tuple[str, ...]) -> FileFunction:
 
 
 # Checks -------------------------------------------------------------------------------------------
+
+
+def lacks(op: Op) -> list[str]:
+    """Return the table entries that ``op`` needs and the native backend does not have."""
+    if op.primitive.name in completeness.REGIONS:
+        return []
+    where = "LIBRARY of transformers/native/library/library_kernels.py"
+    return completeness.lacks(op, LIBRARY, where)
 
 
 def check_finite_text(dtype: str, infinite: bool = False) -> FileFunction:

@@ -86,7 +86,7 @@ def product_text(product: MatrixProduct, of: Shape) -> tuple[str, bool]:
     """Return the C text of ``static void NAME(int32_t threads, <arguments>)`` with its own
     functions, and True if it has loops over elements that the compiler should vectorise.
 
-    It calls the functions of ``product_kernels``, whose header its unit needs.
+    It calls the functions of ``product_units``, whose header its unit needs.
     """
     made = ProductText(orient_product(product, of), of)
     return "\n".join(made.make()) + "\n", made.loops

@@ -16,10 +16,6 @@ from ....op_graph.rows.effects import printed_form
 from ....op_graph.values.attribute_types import Frozen
 from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Call, Region
-from ...kernels.products.attention import attention_of
-from ...kernels.products.contraction import Contraction
-from ...kernels.products.row_blocking import Blocked
-from ...kernels.scans.sequential_scan import OrderedLoop
 from ...kernels.structural_key import first_occurrences, structure
 from ...linking import Linking
 from ...lowering.fusion.kernel import Kernel
@@ -29,8 +25,7 @@ from ...printing.nests.parameters import Parameter, Place
 from ...printing.scalars.c_types import comment
 from ...printing.scalars.helpers import definitions
 from ..kernels.horizontal_fusion import join_chains, joined_text
-from ..kernels.library_kernels import finite_parts, library_parts
-from ..kernels.nest_text import nest_parts, ordered_function
+from ..kernels.library_kernels import finite_parts
 from ..launches.device import Array, CudaSource, Signature, TextPiece
 from ..launches.dialect import by_instruction, cuda_text
 from ..launches.launch_ir import (
@@ -58,7 +53,6 @@ from ..launches.library_requests import Ask
 from ..launches.naming import (
     NAME,
     Asked,
-    Chosen,
     CudaFunction,
     CudaKernelNames,
     Joined,
@@ -68,9 +62,7 @@ from ..launches.naming import (
     relocated,
     types_of,
 )
-from ..products.attention import attention_function
-from ..products.contractions import contraction_parts
-from ..products.library_dispatch import library_work, parts_by_library
+from .kernel_parts import kernel_parts, memory_of
 from .loop_steps import LaunchScope, LoopPointers, branches, lying, pairs_of
 from .persistent_loop import is_long, whole_loop
 
@@ -100,50 +92,6 @@ class CudaModule:
     lengths: tuple[str, ...]
     raises: bool
     written: int
-
-
-def kernel_parts(
-    plan: Plan,
-    kernel: Kernel,
-    number: int,
-    guarded: bool,
-    libraries: Set[str] = frozenset(),
-    apart: Set[Place] = frozenset(),
-    chosen: Sequence[Chosen] = (),
-    looped: bool = False,
-) -> list[Part]:
-    """Return the functions and other parts of kernel ``number`` of a plan, in execution order.
-
-    Large products and convolutions go to ``libraries``, see ``library_work``. ``apart``, ``chosen``
-    and ``looped`` are as for ``CudaKernelNames``.
-    """
-    names = CudaKernelNames(plan, kernel, guarded, apart, chosen, looped)
-    work = kernel.work
-    if isinstance(work, Call):
-        return library_parts(work.op, names, number)
-    if isinstance(work, Contraction):
-        generated = contraction_parts(work, names)
-        asked = library_work(plan.schedule, kernel, libraries)
-        if asked is None:
-            return generated
-        return parts_by_library(kernel, CudaKernelNames(plan, kernel, guarded), asked, generated)
-    assert not isinstance(work, Region), "its body's kernels are launched"
-    if isinstance(work, OrderedLoop):
-        return [ordered_function(work, names)]
-    if isinstance(work, Blocked):
-        attention = attention_of(work)
-        assert attention is not None, "no other kernel goes over blocks of rows"
-        return [attention_function(attention, names)]
-    return nest_parts(work, names)
-
-
-def memory_of(plan: Plan, kernel: Kernel, chosen: Sequence[Chosen]) -> list[Place | None]:
-    """Return the places that a kernel's functions take: operands, scratch, indices of cases."""
-    assert not isinstance(kernel.work, Call | Region)
-    scratch = plan.scratch.get(kernel.op)
-    found: list[Place | None] = [place_of(plan, op) for op in kernel.work.operands]
-    found.append(None if scratch is None else ("arena", scratch))
-    return [*found, *(each.place(k) for k, each in enumerate(chosen))]
 
 
 class Row(NamedTuple):

@@ -81,6 +81,7 @@ class CallInFlight:
                 if self.state is not None:
                     lose(self.state, error)
             self.ended, self.bound, self.short, self.inputs = True, None, None, ()
+            self.left = self.results = ()
             if self.space is not None:
                 self.free.append(self.space)
 

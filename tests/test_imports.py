@@ -62,7 +62,7 @@ OF_A_CALL = {
     "transformers.native.emit": "record",
     "transformers.native.machine": "caches roofline_peaks threads",
     "transformers.native.names": "c_texts",
-    "transformers.native.runtime": "bound_program empty_arrays fast_call flushing result_pool",
+    "transformers.native.runtime": "bound_program fast_call flushing result_pool",
     "transformers.native.sizes": "blocking products",
     "transformers.native.toolchain": "compilers flags prebuilt progress shared_objects"
     " translation_units",

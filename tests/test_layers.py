@@ -294,7 +294,7 @@ LATER = {
     ("geon.transformers.native.transformer", "geon.transformers.native.runtime.sanitizing"),
     (
         "geon.transformers.native.runtime.bound_program",
-        "geon.transformers.native.runtime.external_functions",
+        "geon.transformers.reports.kernel_failures",
     ),
     (
         "geon.transformers.native.transformer",

@@ -17,9 +17,8 @@ import types
 import numpy as np
 
 from geon.op_graph.values.dtypes import named_dtype
-from geon.transformers.pycuda.launches.device import Signature
-from geon.transformers.pycuda.launches.module_text import CudaSource
-from geon.transformers.pycuda.runtime import graph_replay, host_solver, nvrtc
+from geon.transformers.pycuda.launches.device import CudaSource, Signature
+from geon.transformers.pycuda.runtime import graph_replay, host_library, nvrtc
 
 from .devices import LateDevice
 
@@ -634,12 +633,12 @@ class Driver:
         }
         nvmath, of_nvmath = types.ModuleType("nvmath"), types.ModuleType("nvmath.bindings")
         self.called = []  # names of functions of cuSOLVER, cuBLAS and cuFFT, in their order
-        cublas = self.late("cublas", host_solver.HostBlas())
-        cublas.cuBLASError = host_solver.HostLibraryError
-        of_nvmath.cusolverDn = self.late("cusolverDn", host_solver.HostSolver())
-        of_nvmath.cufft = self.late("cufft", host_solver.HostFourier())
+        cublas = self.late("cublas", host_library.HostBlas())
+        cublas.cuBLASError = host_library.HostLibraryError
+        of_nvmath.cusolverDn = self.late("cusolverDn", host_library.HostSolver())
+        of_nvmath.cufft = self.late("cufft", host_library.HostFourier())
         of_nvmath.cusolver = types.ModuleType("nvmath.bindings.cusolver")
-        of_nvmath.cusolver.cuSOLVERError = host_solver.HostLibraryError
+        of_nvmath.cusolver.cuSOLVERError = host_library.HostLibraryError
         of_nvmath.cusolver.get_version = lambda: 12000
         cublas.ComputeType = types.SimpleNamespace(COMPUTE_32F=68, COMPUTE_64F=70)
         cublas.Operation = types.SimpleNamespace(N=0, T=1)

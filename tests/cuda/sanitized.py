@@ -9,9 +9,8 @@ import numpy as np
 
 import geon
 from geon.transformers.pycuda.kernels import cooperative_threads
-from geon.transformers.pycuda.launches.device import Signature
+from geon.transformers.pycuda.launches.device import CudaSource, Signature
 from geon.transformers.pycuda.launches.dialect import cuda_text
-from geon.transformers.pycuda.launches.module_text import CudaSource
 from geon.transformers.pycuda.runtime import host
 from tests.cuda import (
     test_attention,

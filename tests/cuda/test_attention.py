@@ -7,7 +7,6 @@ import geon
 from geon.transformers.pycuda.products import (
     attention,
     attention_text,
-    attention_wmma,
     product_tiles,
 )
 from geon.transformers.pycuda.runtime import host
@@ -29,7 +28,7 @@ LENGTHS = (
 )
 WIDTHS = [
     (64, 64),
-    (attention_wmma.WMMA_DEPTH - 1, attention_wmma.WMMA_DEPTH + 1),
+    (attention.WMMA_DEPTH - 1, attention.WMMA_DEPTH + 1),
     (8, attention.MAX_PART_RESULTS),
     (1, 1),
     (8, attention.MAX_PART_RESULTS + 1),

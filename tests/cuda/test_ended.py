@@ -94,7 +94,9 @@ def test_what_is_written_before_a_loop_lets_it_run_to_its_end(transformer, looks
     f(DATA)
     module = f.stages().compiled.module
     waves = zip(module.waves, module.steps, strict=True)
-    assert module.written <= max(wave for wave, step in waves if isinstance(step, launch_ir.Turns))
+    assert module.written <= max(
+        wave for wave, step in waves if isinstance(step, launch_ir.DeviceLoop)
+    )
     assert looks.count == 0 and (transformer.get(u) == 2).all() and transformer.get(v).any()
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda.kernels import cooperative_threads, full_reduction
-from geon.transformers.pycuda.kernels.float4_maps import ELEMENTS_PER_THREAD
+from geon.transformers.pycuda.kernels import cooperative_threads, split_reductions
+from geon.transformers.pycuda.kernels.float4 import ELEMENTS_PER_THREAD
 from geon.transformers.pycuda.launches import launch_ir
 from geon.transformers.pycuda.runtime import host
 
@@ -102,7 +102,7 @@ def test_rows_that_begin_between_fours_are_read_one_by_one():
 
 
 @pytest.mark.parametrize(
-    "count", [full_reduction.ELEMENTS_PER_BLOCK + k for k in (-4, -3, 0, 1, 2, 3, 4)]
+    "count", [split_reductions.ELEMENTS_PER_BLOCK + k for k in (-4, -3, 0, 1, 2, 3, 4)]
 )
 def test_sums_of_all_elements_at_any_end(count):
     x = geon.placeholder([N], name="x")

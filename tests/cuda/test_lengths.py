@@ -10,10 +10,9 @@ import pytest
 import geon
 from geon.transformers.pycuda.kernels import (
     cooperative_threads,
-    full_reduction,
     nest_text,
-    row_storage,
     sorting,
+    split_reductions,
 )
 from geon.transformers.pycuda.launches import launch_ir
 from geon.transformers.pycuda.products import contractions, product_tiles
@@ -34,8 +33,8 @@ NUMBERS = sorted({
     launch_ir.MIN_PART_TURNS,
 })  # fmt: skip
 LENGTHS = sorted({length for n in NUMBERS for length in (n - 1, n, n + 1)})
-LONG = [full_reduction.ELEMENTS_PER_BLOCK + k for k in (-1, 0, 1)] + [
-    3 * full_reduction.ELEMENTS_PER_BLOCK + 5
+LONG = [split_reductions.ELEMENTS_PER_BLOCK + k for k in (-1, 0, 1)] + [
+    3 * split_reductions.ELEMENTS_PER_BLOCK + 5
 ]
 N, C, T = geon.Axis("N"), geon.Axis("C"), geon.Axis("T")
 x = geon.placeholder([N, C], name="x")
@@ -149,7 +148,7 @@ def test_known_lengths(name, both):
         for n in (
             cooperative_threads.WARP_SIZE,
             cooperative_threads.MAX_WARP_ROW_ELEMENTS,
-            row_storage.MAX_REGISTER_ELEMENTS * launch_ir.THREADS_PER_BLOCK,
+            cooperative_threads.MAX_REGISTER_ELEMENTS * launch_ir.THREADS_PER_BLOCK,
         )
         for more in (-1, 0, 1)
     ],
@@ -159,7 +158,7 @@ def test_rows_that_threads_hold(length, both):
         f, g = (each.computation(GRAPHS[name], x, specialize={C: length}) for each in both)
         assert (
             ("[turn] = " in f.source)
-            == (length <= row_storage.MAX_REGISTER_ELEMENTS * launch_ir.THREADS_PER_BLOCK)
+            == (length <= cooperative_threads.MAX_REGISTER_ELEMENTS * launch_ir.THREADS_PER_BLOCK)
         ) or name != "softmax"
         for n in (1, 9):
             given = data(n, length)[:1]

@@ -12,7 +12,7 @@ from geon import linalg
 from geon.transformers.pycuda.launches.device import MatrixRoutine
 from geon.transformers.pycuda.products import cusolver
 from geon.transformers.pycuda.products.nvmath_bindings import SharedWorkspace
-from geon.transformers.pycuda.runtime import gpu, host, host_solver
+from geon.transformers.pycuda.runtime import gpu, host, host_library
 from geon.transformers.pycuda.transformer import PyCudaTransformer
 
 from . import fake_cuda
@@ -193,7 +193,7 @@ def test_an_error_of_the_library_names_the_kernel(driver):
     a, _ = operands("float64")
     with transformer_on(gpu.GpuDevice(0), matrices="cusolver") as transformer:
         f = transformer.computation(linalg.cholesky(a, [I, J]), a)
-        driver.fails["dpotrf"] = host_solver.HostLibraryError("CUSOLVER_STATUS_EXECUTION_FAILED")
+        driver.fails["dpotrf"] = host_library.HostLibraryError("CUSOLVER_STATUS_EXECUTION_FAILED")
         with pytest.raises(geon.DeviceError, match=r"cuSOLVER factorises.*EXECUTION_FAILED"):
             f(np.eye(9)[None])
 
@@ -331,7 +331,7 @@ def test_the_bindings_have_what_is_called():
                 assert library.takes(call)
                 library.call(call, 0)
     assert cusolver.ROUTINES.keys() == {name for name, _, _ in CALLS}
-    emulated = host_solver.HostSolver(), host_solver.HostBlas()
+    emulated = host_library.HostSolver(), host_library.HostBlas()
     for binding, called, ours in zip((solver, cublas), found, emulated, strict=True):
         assert len(called.called) > 4
         for name, given in called.called.items():

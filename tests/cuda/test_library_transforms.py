@@ -13,7 +13,7 @@ from geon.transformers.pycuda.launches.launch_ir import Launch
 from geon.transformers.pycuda.launches.library_requests import Ask
 from geon.transformers.pycuda.products import cufft
 from geon.transformers.pycuda.products.nvmath_bindings import SharedWorkspace
-from geon.transformers.pycuda.runtime import gpu, host, host_solver
+from geon.transformers.pycuda.runtime import gpu, host, host_library
 from geon.transformers.pycuda.transformer import PyCudaTransformer
 
 from . import fake_cuda
@@ -154,7 +154,7 @@ def test_plans_are_kept_and_bounded(driver, numpy, monkeypatch):
         assert len(library.known) == 2
         assert driver.called[-2:] == ["exec_c2c", "exec_r2c"]
         assert driver.called.count("exec_c2c") == 5
-        driver.fails["exec_c2c"] = host_solver.HostLibraryError("CUFFT_EXEC_FAILED")
+        driver.fails["exec_c2c"] = host_library.HostLibraryError("CUFFT_EXEC_FAILED")
         with pytest.raises(geon.DeviceError, match=r"cuFFT computes a Fourier.*EXEC_FAILED"):
             f(value)
     assert driver.captured_graphs == 0 and not driver.wrong
@@ -166,7 +166,7 @@ class Noted:
     class cuFFTError(Exception):
         pass
 
-    Type = host_solver.HostFourier.Type
+    Type = host_library.HostFourier.Type
 
     def __init__(self):
         self.called = {}
@@ -194,10 +194,10 @@ def test_the_binding_has_what_is_called():
     for name, given in noted.called.items():
         known = inspect.signature(getattr(binding, name)).parameters
         assert len(given) == len(known), name
-    ours = inspect.signature(host_solver.HostFourier().make_plan_many64)
+    ours = inspect.signature(host_library.HostFourier().make_plan_many64)
     assert list(ours.parameters) == list(inspect.signature(binding.make_plan_many64).parameters)
     assert {each.name: each.value for each in binding.Type} == {
-        each.name: each.value for each in host_solver.HostFourier.Type
+        each.name: each.value for each in host_library.HostFourier.Type
     }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda.kernels.split_row_reduction import ELEMENTS_PER_BLOCK, holds
+from geon.transformers.pycuda.kernels.split_reductions import ELEMENTS_PER_BLOCK, holds
 from geon.transformers.pycuda.launches.launch_ir import (
     FULL_DEVICE_BLOCKS,
     Grids,

@@ -17,9 +17,8 @@ from geon.op_graph.op_graph import storage_leaves
 from geon.transformers.kernels.analysis.load_guards import limits
 from geon.transformers.kernels.ir.scalar_code import INT64, Clamped, Load, Number, Select
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
-from geon.transformers.pycuda.launches.device import Signature
+from geon.transformers.pycuda.launches.device import CudaSource, Signature
 from geon.transformers.pycuda.launches.dialect import cuda_text
-from geon.transformers.pycuda.launches.module_text import CudaSource
 from geon.transformers.pycuda.runtime import host
 
 H, W, V, T = (geon.Axis(name) for name in "HWVT")

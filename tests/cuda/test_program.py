@@ -7,9 +7,8 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.pycuda.launches.device import Signature
+from geon.transformers.pycuda.launches.device import CudaSource, Signature
 from geon.transformers.pycuda.launches.dialect import cuda_text
-from geon.transformers.pycuda.launches.module_text import CudaSource
 from geon.transformers.pycuda.runtime import host
 from geon.transformers.pycuda.runtime.pinned_buffers import laid_out
 

@@ -5,10 +5,9 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.pycuda.kernels import cooperative_threads, full_reduction
-from geon.transformers.pycuda.launches.device import Signature
+from geon.transformers.pycuda.kernels import cooperative_threads, split_reductions
+from geon.transformers.pycuda.launches.device import CudaSource, Signature
 from geon.transformers.pycuda.launches.dialect import cuda_text
-from geon.transformers.pycuda.launches.module_text import CudaSource
 from geon.transformers.pycuda.runtime import host
 
 from .test_lengths import GRAPHS, data, v, x
@@ -69,7 +68,7 @@ def test_kernels_have_none(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", [(1, full_reduction.ELEMENTS_PER_BLOCK + 3), (3, 3000)])
+@pytest.mark.parametrize("shape", [(1, split_reductions.ELEMENTS_PER_BLOCK + 3), (3, 3000)])
 def test_long_ones_have_none(shape):
     with geon.make_transformer("cuda-on-host", checks="races") as transformer:
         for name in ("everything", "softmax", "slope_of_softmax", "prefixes"):

@@ -13,10 +13,10 @@ import geon
 from geon.transformers.pycuda.emit import record
 from geon.transformers.pycuda.emit.record import from_json, to_json
 from geon.transformers.pycuda.kernels import sorting
-from geon.transformers.pycuda.launches import convolution, launch_ir, library_requests, module_text
+from geon.transformers.pycuda.launches import device, launch_ir, library_requests
 from geon.transformers.pycuda.products import library_dispatch, scratch
 from geon.transformers.pycuda.runtime import host
-from geon.transformers.pycuda.runtime.program import CudaProgram
+from geon.transformers.pycuda.runtime.bound_program import CudaProgram
 
 from .devices import LateDevice, transformer_on
 from .test_lengths import GRAPHS, data, v, x
@@ -124,10 +124,9 @@ def test_all_that_programs_are_made_of_can_be_kept():
         for module in (
             launch_ir,
             library_requests,
-            convolution,
             scratch,
             sorting,
-            module_text,
+            device,
             library_dispatch,
         )
         for kind in vars(module).values()

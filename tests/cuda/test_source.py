@@ -9,8 +9,9 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
+from geon.transformers.pycuda.emit import cuda_module
 from geon.transformers.pycuda.emit.cuda_module import make_module
-from geon.transformers.pycuda.launches.module_text import MIN_TEXT_WORK, CudaSource, TextPiece
+from geon.transformers.pycuda.launches.device import MIN_TEXT_WORK, CudaSource, TextPiece
 from geon.transformers.pycuda.runtime import gpu, host, nvrtc
 from tests.golden.emitting import Cuda
 from tests.golden.programs import PROGRAMS
@@ -83,6 +84,50 @@ def test_no_kernel_needs_another_one():
                 assert re.search(rf"^GEON_INLINE void {called}\(", text, re.MULTILINE)
                 helpers += 1
     assert helpers > 5
+
+
+def test_kernels_of_one_structure_share_what_is_printed_once(monkeypatch):
+    """The module is the same where each kernel is printed by itself."""
+    counts = []
+    printed = cuda_module.kernel_parts
+
+    def counted(*args, **keywords):
+        counts.append(1)
+        return printed(*args, **keywords)
+
+    monkeypatch.setattr(cuda_module, "kernel_parts", counted)
+    shared = total = 0
+    for f in sources():
+        stages = f.stages()
+        once = make_module(stages.plan, stages.linking, annotate=False)
+        shared, counts = shared + len(counts), []
+        with monkeypatch.context() as patch:
+            patch.setattr(cuda_module, "structure", lambda work: object())
+            each = make_module(stages.plan, stages.linking, annotate=False)
+        total, counts = total + len(counts), []
+        assert once.source == each.source
+        assert (once.steps, once.kernels) == (each.steps, each.kernels)
+    assert 0 < shared < total
+
+
+def test_equal_layers_are_printed_once(monkeypatch):
+    """A further layer adds launches, and no text."""
+    counts = {}
+    printed = cuda_module.kernel_parts
+    n, a = geon.Axis("N", 8), geon.Axis("A", 8)
+
+    def counted(*args, **keywords):
+        counts[layers] = counts.get(layers, 0) + 1
+        return printed(*args, **keywords)
+
+    monkeypatch.setattr(cuda_module, "kernel_parts", counted)
+    for layers in (3, 9):
+        x = y = geon.placeholder([n, a])
+        weights = [geon.placeholder([a, a.prime]) for _ in range(layers)]
+        for w in weights:
+            y = geon.softmax(geon.rename(geon.dot(y, w), {a.prime: a}), a)
+        assert Cuda().computation(y, x, *weights).source
+    assert counts[3] == counts[9]
 
 
 # On a device --------------------------------------------------------------------------------------

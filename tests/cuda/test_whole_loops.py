@@ -8,10 +8,9 @@ from geon.op_graph.axes.lengths import evaluate
 from geon.transformers.pycuda.emit import cuda_module, persistent_loop
 from geon.transformers.pycuda.launches.launch_ir import (
     Branches,
+    DeviceLoop,
     Launch,
     LaunchVariants,
-    Turns,
-    Until,
 )
 from geon.transformers.pycuda.runtime import bound_launches, host
 
@@ -122,7 +121,7 @@ def steps_in(steps):
         yield step
         if isinstance(step, LaunchVariants):
             yield from steps_in((*step.steps, *step.others))
-        if isinstance(step, Until) and step.whole is not None:
+        if isinstance(step, DeviceLoop) and step.whole is not None:
             yield step.whole
 
 
@@ -142,7 +141,7 @@ def test_one_launch_gives_the_same_bits_as_one_each_turn(name, monkeypatch):
     monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
     each, g = computed("cuda-on-host", [*made, ask * 2], CALLS)  # another program, by its graph
     assert "_inside(" not in g.source and any(
-        isinstance(s, Turns | Until | Branches) for s in steps_of(g)
+        isinstance(s, DeviceLoop | Branches) for s in steps_of(g)
     )
     expected, _ = computed("numpy", made, CALLS)
     for found, same, right in zip(whole, each, expected, strict=True):
@@ -161,7 +160,7 @@ def test_lengths_say_what_is_small():
     """Some rows are few blocks of each kernel of the body, 5000 are many."""
     _, f = computed("cuda-on-host", results()["scan"], CALLS[:1])
     choices = [s for s in steps_of(f) if isinstance(s, LaunchVariants) and s.others]
-    choice = next(s for s in choices if isinstance(s.others[0], Turns))
+    choice = next(s for s in choices if isinstance(s.others[0], DeviceLoop))
     begun = []
     for rows in (1, 16, 5000):
         lengths = {"N": rows, "T": 3}
@@ -179,7 +178,7 @@ def test_launches_share_the_turns_of_a_loop_without_end(turns, limit, monkeypatc
     made = until(limit)
     made = [made["h"] * 2, made["n"], made["s"]]  # a program of its own, by its graph
     (found,), f = computed("cuda-on-host", made, [(2, 1, turns)])
-    whole = [s for s in steps_of(f) if isinstance(s, Until) and s.whole is not None]
+    whole = [s for s in steps_of(f) if isinstance(s, DeviceLoop) and s.whole is not None]
     assert whole
     (expected,), _ = computed("numpy", made, [(2, 1, turns)])
     for a, b in zip(found, expected, strict=True):

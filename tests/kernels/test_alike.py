@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels import lowering_cache
+from geon.transformers.kernels import kernel_lowering
 from geon.transformers.kernels.ir.nest import Nest
 from geon.transformers.kernels.kernel_lowering import lower
 from geon.transformers.kernels.nests.inlining import OperandInliner
@@ -47,9 +47,9 @@ def each_alone(monkeypatch):
             assert list(map(id, work.operands)) == list(map(id, alone.operands))
         return work
 
-    remembering = lowering_cache.Lowering.lower
-    monkeypatch.setattr(lowering_cache.Lowering, "lower", compared)
-    monkeypatch.setattr(lowering_cache, "lower", counted)
+    remembering = kernel_lowering.Lowering.lower
+    monkeypatch.setattr(kernel_lowering.Lowering, "lower", compared)
+    monkeypatch.setattr(kernel_lowering, "lower", counted)
     return counts
 
 

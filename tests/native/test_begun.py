@@ -6,7 +6,7 @@ import geon
 from geon import Axis
 from geon.transformers.native.emit import compiler
 from geon.transformers.native.emit.module_text import make_module
-from geon.transformers.native.products.product_kernels import product_units
+from geon.transformers.native.products.product_text import product_units
 from geon.transformers.native.sizes.blocking import shape
 
 missing = geon.NativeTransformer.unavailable()

@@ -5,7 +5,7 @@ import pytest
 
 import geon
 from geon.transformers.kernels.analysis.loop_depth import Depths
-from geon.transformers.kernels.analysis.work_estimate import weight
+from geon.transformers.kernels.analysis.op_counts import weight
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.printing.scalars import c_expressions
 

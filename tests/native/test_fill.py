@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.library.copy_operand import BYTES_PER_TASK
+from geon.transformers.native.library.library_kernels import BYTES_PER_TASK
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 from .ways import store_past

@@ -35,7 +35,7 @@ from geon.transformers.native.library.scattering import (
 from geon.transformers.native.library.sorting import MAX_WIDE_SORT_LENGTH, MIN_SHARED_SORT_LENGTH
 from geon.transformers.native.names.c_texts import c_text
 from geon.transformers.native.names.dialect import PRELUDE
-from geon.transformers.native.sizes.sorts import SortScratch
+from geon.transformers.native.sizes.kernel_scratch import SortScratch
 from geon.transformers.printing.scalars.helpers import definitions
 
 GRAIN = MIN_PARALLEL_ELEMENTS

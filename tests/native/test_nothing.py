@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.runtime import empty_arrays
+from geon.transformers.native.runtime import result_pool
 
 H, W = geon.Axis("H"), geon.Axis("W")
 WIDE = 1 << 23  # elements: more bytes than lie behind an array of none by chance
@@ -37,7 +37,7 @@ def test_what_is_not_there_is_not_taken(monkeypatch, threads, debug):
 
 
 def test_less_address_space(monkeypatch):
-    asked, real, least = [], mmap.mmap, empty_arrays.RESERVATION_BYTES[-1]
+    asked, real, least = [], mmap.mmap, result_pool.RESERVATION_BYTES[-1]
 
     def scarce(file, size, *options):
         asked.append(size)
@@ -46,7 +46,7 @@ def test_less_address_space(monkeypatch):
         return real(file, size, *options)
 
     monkeypatch.setattr(mmap, "mmap", scarce)
-    found = empty_arrays._reserved.__wrapped__()
-    assert asked == list(empty_arrays.RESERVATION_BYTES) and len(found) == least and not found[-1]
-    monkeypatch.setattr(empty_arrays, "RESERVATION_BYTES", empty_arrays.RESERVATION_BYTES[:1])
-    assert empty_arrays._reserved.__wrapped__() is empty_arrays._FALLBACK_ZEROS
+    found = result_pool._reserved.__wrapped__()
+    assert asked == list(result_pool.RESERVATION_BYTES) and len(found) == least and not found[-1]
+    monkeypatch.setattr(result_pool, "RESERVATION_BYTES", result_pool.RESERVATION_BYTES[:1])
+    assert result_pool._reserved.__wrapped__() is result_pool._FALLBACK_ZEROS

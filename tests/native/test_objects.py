@@ -15,7 +15,7 @@ import pytest
 
 from geon.errors import UnavailableError
 from geon.transformers.cache import disk
-from geon.transformers.native.names.math_declarations import FUNCTIONS, declarations
+from geon.transformers.native.names.dialect import FUNCTIONS, declarations
 from geon.transformers.native.toolchain import compilers, shared_objects
 
 if compilers.find_toolchain() is None:
@@ -214,7 +214,7 @@ PROCESS = """
 import ctypes, sys
 from geon.transformers.native.toolchain import compilers as toolchain
 from geon.transformers.native.toolchain import shared_objects as objects
-from geon.transformers.native.names.math_declarations import FUNCTIONS, declarations
+from geon.transformers.native.names.dialect import FUNCTIONS, declarations
 
 tools = toolchain.find_toolchain()
 units = [f"int f{i}(void) {{ return {i}; }}" for i in range(4)]

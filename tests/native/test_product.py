@@ -22,12 +22,13 @@ from geon.transformers.kernels.products.contraction import merge_loops
 from geon.transformers.native.names.c_texts import FOLDER, c_text
 from geon.transformers.native.names.dialect import PRELUDE
 from geon.transformers.native.products.operand_plan import no_element, sides
-from geon.transformers.native.products.product_kernels import product_header, product_units
 from geon.transformers.native.products.product_text import (
     MatrixProduct,
     Operand,
     orient_product,
+    product_header,
     product_text,
+    product_units,
     shape_of,
 )
 from geon.transformers.native.sizes import products as product_sizes
@@ -39,7 +40,7 @@ from geon.transformers.native.sizes.blocking import (
 )
 from geon.transformers.native.sizes.products import ProductScratch
 from geon.transformers.printing.nests.contractions import PrintedElement
-from geon.transformers.printing.scalars.lengths import c_length
+from geon.transformers.printing.scalars.c_types import c_length
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler was found")

@@ -14,7 +14,7 @@ from geon.transformers.kernels.ir.nest import Nest
 from geon.transformers.native.emit.module_text import function_of, make_module
 from geon.transformers.native.emit.unit_texts import small_functions
 from geon.transformers.native.library.library_kernels import library_text
-from geon.transformers.native.products.product_kernels import product_units
+from geon.transformers.native.products.product_text import product_units
 from geon.transformers.native.sizes.blocking import half_vector_shape, shape
 from geon.transformers.native.toolchain import shared_objects, translation_units
 from geon.transformers.native.toolchain.compilers import find_toolchain

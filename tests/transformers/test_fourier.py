@@ -7,7 +7,7 @@ import pytest
 
 import geon
 from geon.errors import UnavailableError
-from geon.transformers.native.runtime import external_functions, pocketfft
+from geon.transformers.native.runtime import external_functions
 from geon.transformers.numpy.transformer import TARGET, NumPyTransformer
 from tests.kinds import numpy_only
 
@@ -230,10 +230,12 @@ def test_errors_name_the_cure():
 def test_an_unknown_numpy_is_refused(monkeypatch):
     monkeypatch.setattr(external_functions, "_known", {})
     monkeypatch.setitem(
-        pocketfft.EXPECTED, "fft", pocketfft._Expected("(n)->(n)", {"float64": "Dd->D"})
+        external_functions.EXPECTED,
+        "fft",
+        external_functions._Expected("(n)->(n)", {"float64": "Dd->D"}),
     )
     with pytest.raises(UnavailableError, match=r"calls fft of numpy\.fft.*geon\.make_transformer"):
         external_functions.external_address("pocketfft.fft_float64")
-    monkeypatch.setattr(pocketfft, "MODULE", "numpy.fft._no_such_module")
+    monkeypatch.setattr(external_functions, "MODULE", "numpy.fft._no_such_module")
     with pytest.raises(UnavailableError, match="_no_such_module"):
         external_functions.external_address("pocketfft.irfft_float64")

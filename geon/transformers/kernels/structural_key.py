@@ -54,6 +54,16 @@ def step_structure(step: Step) -> Hashable:
     return Extremes, step.op.primitive.name, step.lines, step.length, step.offset, dtypes
 
 
+def first_occurrences(places: Iterable[Hashable]) -> tuple[int, ...]:
+    """Return, for each memory location of a kernel, the position of its first occurrence.
+
+    Kernels of one structure have one text if their operands alias in the same way. None, for an
+    absent location, has position -1.
+    """
+    first: dict[Hashable, int] = {None: -1}
+    return tuple([first.setdefault(place, k) for k, place in enumerate(places)])
+
+
 class _KeyWriter:
     def __init__(self) -> None:
         self.numbers: dict[int, int] = {}

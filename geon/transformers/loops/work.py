@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...op_graph.axes.affine import Size
-from ..kernels.analysis.work_estimate import ELEMENTARY_COST_OPS
+from ..kernels.analysis.op_counts import ELEMENTARY_COST_OPS
 from ..kernels.ir.scalar_code import (
     Apply,
     Kept,

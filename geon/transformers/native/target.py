@@ -12,8 +12,8 @@ from ..lowering.fusion.op_facts import is_product, shows
 from ..lowering.fusion.thin_products import SHORT_SUMS
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.split_reductions import SPLIT_FOLDS
-from .emit.completeness import lacks
 from .emit.scratch import scratch_of
+from .library.library_kernels import lacks
 from .machine.measured_machine import MODEL, machine
 from .products.packed_weight_cache import packed_copies
 

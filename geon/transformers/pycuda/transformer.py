@@ -19,21 +19,21 @@ from ..lowering.facts.target import Arrangement, Layout
 from ..lowering.planning.plan import Plan
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.matrix_rules import EACH_SMALL
-from .emit.completeness import lacks
 from .emit.cuda_module import make_module
-from .emit.fusion import groups
+from .emit.kernel_parts import lacks
 from .emit.record import load, record_of, save
 from .kernels.sorting import SORTS
 from .launches.device import Device
+from .launches.dialect import CudaTarget
 from .launches.memory import ALIGNMENT_BYTES, DeviceMemory
-from .launches.target import CudaTarget
+from .products.attention import groups
 from .products.library_dispatch import scratch_with
 from .products.scratch import scratch_of
 from .reports.profile import profile
 from .runtime import gpu, host
+from .runtime.bound_program import CudaProgram
 from .runtime.calls import CudaCall
 from .runtime.pinned_buffers import bytes_of_result
-from .runtime.program import CudaProgram
 
 # The library that each option selects beside "generated", the kernels of geon.
 LIBRARIES = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.index_map import InRange
 from ..analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
-from ..analysis.work_estimate import ELEMENTARY_COST_OPS
+from ..analysis.op_counts import ELEMENTARY_COST_OPS
 from ..ir.nest import Loop, Nest, Pass
 from ..ir.scalar_code import (
     Apply,

@@ -2,24 +2,45 @@
 
 A nest iterates over rows in parallel. For each row it runs one or more passes: loops that reduce,
 store, or both. Values that a later pass needs are scalars of the row, stored or kept elements, or
-recomputed.
+recomputed. An update of a part of a value is a nest over the part that stores into the whole.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from ....op_graph.axes.affine import variable
 from ....op_graph.axes.lengths import product
+from ....op_graph.op_graph import Op
+from ....op_graph.rows.slicing import part_index
 from ..analysis.index_boxes import Facts, IndexBox
 from ..analysis.index_uses import Uses, computes, divides_rows
-from ..ir.nest import Fused, Nest, Pass, Store
+from ..ir.nest import Fill, Fused, Loop, Nest, Pass, Store
 from ..ir.scalar_code import Apply, Select, walk
 from .buffered_loads import chooses_in_place
 from .collapsed_rows import VECTOR_BYTES
-from .inlining import OperandInliner
+from .inlining import Elements, OperandInliner
 from .iteration_space import Groups
 from .nest_builder import NestBuilder
 from .nest_outputs import Item, loop_order
+
+
+def make_update(op: Op, operands: OperandInliner) -> Nest:
+    """Return the loops of an update: they store the new part; a fill copies the rest if needed."""
+    value = op.args[1]
+    elements = Elements(operands)
+    loops = tuple([
+        Loop(f"i_{k}", (axis.name,), axis.expression) for k, axis in enumerate(value.axes)
+    ])  # fmt: skip
+    index = {axis.name: variable(f"i_{k}") for k, axis in enumerate(value.axes)}
+    whole, base = operands.number(op), operands.number(operands.base[op.args[0]])
+    read = elements.value(value, index)
+    offset = operands.offset(op, elements.resolved(op, part_index(op, index)))
+    store = Store(whole, offset, read, op.dtype)
+    step = Pass(loops[-1:], stores=(store,))
+    fill = Fill(whole, base)
+    return Nest(loops[:-1], None, (step,), (), (), tuple(operands.numbers), fill)
+
 
 MAX_SHORT_ROW_ELEMENTS = 15  # maximum elements of a row for rows in vector lanes
 MIN_ADJACENT_ROWS = 64  # minimum extent of the axis in vector lanes

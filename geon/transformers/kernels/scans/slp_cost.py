@@ -7,7 +7,7 @@ waits for. Small systems are latency-bound, and lane moves lengthen the chain.
 from __future__ import annotations
 
 from ....op_graph.values.dtypes import name_of
-from ..analysis.work_estimate import ELEMENTARY_COST_OPS
+from ..analysis.op_counts import ELEMENTARY_COST_OPS
 from ..ir.scalar_code import Apply, Load, Scalar, children_of, walk
 from .sequential_scan import OrderedLoop
 from .slp import DTYPES, Nodes, Operand, Packed, SlpPacker, Vector, packed_nodes

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ....op_graph.axes.lengths import is_below, product
 from ....op_graph.op_graph import Op
-from .fusion_group import FusionGroup
-from .fusion_state import FusionState, Use
+from .fusion_state import FusionGroup, FusionState, Use
 from .legality import may_compute, small_rows
 from .op_facts import innermost, is_view, loop_axes, reductions_below, repeats, shows
 

@@ -1,15 +1,46 @@
-"""State of fusion: the uses of each op, and the groups that compute it."""
+"""State of fusion: the uses of each op, and the groups, kernels under construction."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ....op_graph.axes.lengths import Length
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op
-from .fusion_group import FusionGroup
+from ...kernels.ir.nest import Fused
 from .layout import LaidOut
 from .op_facts import is_product, is_view
+
+
+@dataclass(eq=False, slots=True)
+class FusionGroup:
+    """A kernel under construction.
+
+    ``kind`` is that of ``Fused``. ``level`` is lower than those of all kernels that read its
+    results. ``results`` are stored; ``inner`` are all ops it computes, ``reductions`` those that
+    reduce. ``rows``, ``dot`` and ``names`` are as in ``Fused``. ``statements`` counts the
+    statements of its body. ``extents`` are the lengths of the axes of its loops.
+    """
+
+    kind: str
+    level: int
+    results: list[Op] = field(default_factory=list)
+    reductions: list[Op] = field(default_factory=list)
+    inner: set[Op] = field(default_factory=set)
+    rows: frozenset[str] | None = None
+    dot: Op | None = None
+    names: tuple[tuple[str, str], ...] = ()
+    statements: int = 0
+    extents: dict[str, int | Length] = field(default_factory=dict)
+    reindexed: set[Op] = field(default_factory=set)  # ops computed at indices not their own
+    widened: set[Op] = field(default_factory=set)  # ops computed repeatedly along further axes
+
+    @property
+    def fused(self) -> Fused:
+        """Return the form of the kernel."""
+        return Fused(self.kind, self.rows, self.dot, tuple(self.reductions), self.names)
 
 
 class Use(NamedTuple):

@@ -15,7 +15,6 @@ from ...kernels.nests.inlining import inspected_values
 from ..facts.target import Target
 from .chain_fusion import by_blocks
 from .duplication import Repeats
-from .fusion_group import FusionGroup
 from .fusion_groups import (
     Apart,
     Group,
@@ -24,7 +23,7 @@ from .fusion_groups import (
     region_results,
     single,
 )
-from .fusion_state import FusionState, Use
+from .fusion_state import FusionGroup, FusionState, Use
 from .horizontal_fusion import Siblings
 from .kernel_reads import KernelReads
 from .layout import LaidOut, is_choice

@@ -7,8 +7,7 @@ from collections import deque
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op
 from ....op_graph.rewriting.matching import is_of
-from .fusion_group import FusionGroup
-from .fusion_state import FusionState
+from .fusion_state import FusionGroup, FusionState
 from .legality import full, same_lengths
 
 MAX_SEARCHED_VALUES = 64  # maximum values below an op that are searched for shared inputs

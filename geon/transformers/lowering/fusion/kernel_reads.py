@@ -8,8 +8,8 @@ from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op
 from ....op_graph.rows.slicing import below_renames, is_updated_part
 from ...kernels.nests.inlining import element_arguments
-from .fusion_group import FusionGroup
 from .fusion_groups import same_places
+from .fusion_state import FusionGroup
 from .layout import LaidOut
 
 

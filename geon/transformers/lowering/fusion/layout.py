@@ -11,7 +11,7 @@ from ....op_graph.core.source_info import building
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import NO_AXES, Leaf, Op, RegionOp, Tensor
 from ....op_graph.rows.elementwise import copy
-from ...kernels.lowering_cache import Lowering
+from ...kernels.kernel_lowering import Lowering
 from ...kernels.scans.scan_fusion import reads_views
 from ..facts.target import Layout, Target
 from ..facts.view_layout import view_layout

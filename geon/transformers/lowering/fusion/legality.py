@@ -7,8 +7,7 @@ from typing import NamedTuple
 from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.slicing import is_updated_part
-from .fusion_group import FusionGroup
-from .fusion_state import FusionState, Use
+from .fusion_state import FusionGroup, FusionState, Use
 from .layout import LaidOut
 from .op_facts import loop_axes, statements
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, among
-from .fusion_group import FusionGroup
+from .fusion_state import FusionGroup
 from .legality import MAX_NEST_STATEMENTS, Nominal
 from .merging import Merging
 from .op_facts import statements

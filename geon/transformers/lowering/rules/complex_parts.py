@@ -37,8 +37,7 @@ from ....op_graph.rows.movement import broadcast
 from ....op_graph.rows.slicing import _slice
 from ....op_graph.transforms.functionalize import Functional
 from ....op_graph.values.dtypes import real_dtype
-from .complex_arithmetic import PARTS, Part
-from .complex_products import PRODUCTS
+from .complex_arithmetic import PARTS, PRODUCTS, Part
 from .fourier_products import as_products
 
 RULES = PARTS | PRODUCTS

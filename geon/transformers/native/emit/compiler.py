@@ -11,14 +11,13 @@ from ....op_graph.values.dtypes import name_of
 from ...linking import Linking
 from ...lowering.facts.value_sizes import bytes_of
 from ...lowering.fusion import is_product
-from ...lowering.planning.iteration_spaces import spaces_of
+from ...lowering.planning.iteration_spaces import loops_of, spaces_of
 from ...lowering.planning.plan import Plan, kernels_of
-from ...lowering.planning.plan_loops import loops_of
 from ...lowering.rules.program import Program
 from ...printing.scalars.c_expressions import C_TYPES
 from ..library.library_calls import CALLED, function_of_call
 from ..machine.threads import processors
-from ..products.product_kernels import product_units
+from ..products.product_text import product_units
 from ..sizes.blocking import shape
 from ..toolchain.compilers import Toolchain
 from ..toolchain.shared_objects import begin, shared_object

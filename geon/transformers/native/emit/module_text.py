@@ -22,20 +22,25 @@ from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
 from ...kernels.products.row_blocking import Blocked
 from ...kernels.scans.sequential_scan import OrderedLoop
-from ...kernels.structural_key import structure
+from ...kernels.structural_key import first_occurrences, structure
 from ...linking import Linking
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import open_lengths, place_of, pointer_table
 from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Place
 from ...printing.scalars.c_expressions import C_TYPES, literal
-from ...printing.scalars.comments import comment
-from ...printing.scalars.lengths import c_length, divides
+from ...printing.scalars.c_types import c_length, comment, divides
 from ..library.library_calls import finite_function, library_function
 from ..names.external_names import external_link
-from ..names.memory_names import MemoryScope
-from ..names.naming import NAME, START, KernelNames, NativeFunction, offset_place
-from ..names.pointer_bias import from_starts
+from ..names.naming import (
+    NAME,
+    START,
+    KernelNames,
+    MemoryScope,
+    NativeFunction,
+    from_starts,
+    offset_place,
+)
 from ..nests.nest_text import nest_function
 from ..products.contractions import contraction_function
 from ..toolchain.translation_units import CALL_COST_CHARACTERS
@@ -370,9 +375,7 @@ class _CModuleWriter:
         if isinstance(kernel.work, Call | Region):
             return function_of(plan, kernel, self.vector_bytes)
         memory = memory_of(plan, kernel)
-        first: dict[Place | None, int] = {None: -1}
-        shared = tuple([first.setdefault(place, k) for k, place in enumerate(memory)])
-        key = (self.structure(plan, kernel), shared)
+        key = (self.structure(plan, kernel), first_occurrences(memory))
         if key not in self.printed:
             made = function_of(plan, kernel, self.vector_bytes)
             self.printed[key] = plan, kernel, made

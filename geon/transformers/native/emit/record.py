@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...cache import disk, serialization
 
 if TYPE_CHECKING:
-    from ...lowering.planning.plan_loops import Loops
+    from ...lowering.planning.iteration_spaces import Loops
     from ...sizes.buffers import Buffer
     from ...sizes.scratch import Size
     from ...sizes.spaces import Space

@@ -12,7 +12,7 @@ from ...kernels.ir.nest import UNLIMITED_TURNS, Region
 from ...lowering.facts.value_sizes import bytes_of
 from ...lowering.planning.plan import Inside
 from ...lowering.planning.schedule import Kernel
-from ..names.memory_names import MemoryScope
+from ..names.naming import MemoryScope
 from ..products.packed_weight_cache import pays_text
 
 # The parameters of ``geon_run``, after a table of the region's pointers.

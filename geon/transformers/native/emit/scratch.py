@@ -26,9 +26,8 @@ from ..products.implicit_im2col import find_band
 from ..products.multi_index import last
 from ..products.operand_plan import contraction_sides
 from ..sizes.blocking import Shape, shape
-from ..sizes.chains import BlockedScratch
+from ..sizes.kernel_scratch import BlockedScratch, SortScratch
 from ..sizes.products import OneOf, ProductScratch, unknown
-from ..sizes.sorts import SortScratch
 
 MAX_VECTOR_BYTES = (
     64  # bytes of the widest vectors, whose product blocks need the most scratch memory

@@ -11,8 +11,7 @@ from ....op_graph.values.dtypes import name_of
 from ...kernels.nests.inlining import inspected_values
 from ..names.c_files import FileFunction
 from ..names.naming import KernelNames, NativeFunction, head
-from . import fourier
-from .library_kernels import library_text
+from .library_kernels import fourier_function, library_text
 from .matrices import ROUTINES, matrix_call
 from .sorting import SORTS
 
@@ -39,7 +38,7 @@ def function_of_call(op: Op) -> FileFunction:
     """Return the library function that ``op`` calls; it does not depend on the kernels."""
     name, x = op.primitive.name, op.args[0]
     if name == "fourier_parts":
-        return library_text(*fourier.function_of(op))
+        return library_text(*fourier_function(op))
     if name == "scatter":
         return library_text(
             f"scatter_{op.attrs.mode}", (name_of(op.dtype), name_of(op.args[1].dtype))

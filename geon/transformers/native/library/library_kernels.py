@@ -1,27 +1,87 @@
-"""C kernels that are not loop nests: sorting, prefixes, scatter and checks.
+"""C kernels that are not loop nests: sorting, prefixes, scatter, transforms, copies and checks.
 
 Arrays are contiguous with shape (outer, n, inner); a kernel works along the middle axis. Each
 function has a translation unit of its own that is compiled once for all programs. Checks are the
 exception: they are shorter than the fixed cost of a unit. Results do not depend on the number of
-threads: one task computes each element.
+threads: one task computes each element. Fourier transforms are those of NumPy's own inner loops,
+with the C in ``c/fourier.c``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from typing import NamedTuple
 
+from ....op_graph.op_graph import Op
 from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.attribute_types import SCATTER_MODES
+from ....op_graph.values.dtypes import name_of
+from ...printing.scalars import completeness
 from ...printing.scalars.c_expressions import cast, cast_calls
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ...printing.scalars.nan_test import finite
-from ..names.c_files import FileFunction, instance
-from .fourier import fourier_text
+from ..names.c_files import FileFunction, file_function, instance
+from ..names.external_names import external_name
 from .matrices import ROUTINES, matrix_text
 from .prefixes import cumulative_text
 from .scattering import scatter_text
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
+
+FOURIER_LINES_PER_TASK = 8  # lines that a task transforms: one is about as long as starting a task
+
+
+class _FourierKind(NamedTuple):
+    """One kind of transform: the ufunc for even and for odd lengths, and numbers per element."""
+
+    even: str
+    odd: str
+    read: int
+    written: int
+
+
+FOURIER_KINDS = {
+    "c2c": _FourierKind("fft", "fft", 2, 2),
+    "inverse": _FourierKind("ifft", "ifft", 2, 2),
+    "r2c": _FourierKind("rfft_n_even", "rfft_n_odd", 1, 2),
+    "c2r": _FourierKind("irfft", "irfft", 2, 1),
+}
+
+
+def kind_of(op: Op) -> str:
+    """Return the key of ``FOURIER_KINDS`` of a transform."""
+    a = op.attrs
+    return "inverse" if a.form == "c2c" and a.inverse else str(a.form)
+
+
+def fourier_text(kind: str, dtype: str) -> FileFunction:
+    """Return ``void(threads, x, out, outer, before, after, inner)`` for a kind of transform.
+
+    Complex numbers are pairs of ``dtype``. It has no factor.
+    """
+    what = FOURIER_KINDS[kind]
+    names = dict.fromkeys((what.even, what.odd))
+    keys = [f"pocketfft.{name}_{dtype}{end}" for name in names for end in ("", "_data")]
+    even, even_data, odd, odd_data = (keys + keys)[:4]
+    macros: dict[str, object] = {
+        "LOOP": external_name(even),
+        "DATA": external_name(even_data),
+        "ODD": external_name(odd),
+        "ODD_DATA": external_name(odd_data),
+        "READ": what.read,
+        "WRITTEN": what.written,
+        "REAL": "before" if kind == "r2c" else "0",
+        "LINES": FOURIER_LINES_PER_TASK,
+    }
+    types = {"TYPE": C_TYPES[dtype]}
+    name = f"geon_fourier_{kind}_{SUFFIXES[dtype]}"
+    return file_function("fourier", name, types, macros, external=tuple(keys))
+
+
+def fourier_function(op: Op) -> tuple[str, tuple[str, str]]:
+    """Return the arguments of ``library_text`` for a transform."""
+    return "fourier_parts", (kind_of(op), name_of(op.dtype))
+
 
 HALVES = ("float16", "bfloat16")
 
@@ -38,6 +98,14 @@ def library_text(name: str, dtypes: tuple[str, ...]) -> FileFunction:
 
 
 # Checks -------------------------------------------------------------------------------------------
+
+
+def lacks(op: Op) -> list[str]:
+    """Return the table entries that ``op`` needs and the native backend does not have."""
+    if op.primitive.name in completeness.REGIONS:
+        return []
+    where = "LIBRARY of transformers/native/library/library_kernels.py"
+    return completeness.lacks(op, LIBRARY, where)
 
 
 def check_finite_text(dtype: str, infinite: bool = False) -> FileFunction:
@@ -69,3 +137,12 @@ LIBRARY: dict[str, Callable[..., FileFunction]] = {
     "check_finite": check_finite_text,
     "check_numbers": lambda dtype: check_finite_text(dtype, infinite=True),
 }
+
+
+COPIED_BYTES_PER_TASK = 1 << 20  # bytes that one task copies: about 30 microseconds
+
+
+@cache
+def fill_function() -> FileFunction:
+    """Return ``void(threads, out, x, size)``, a parallel copy of ``size`` bytes."""
+    return file_function("move/copy", "geon_fill", {}, {"GRAIN": COPIED_BYTES_PER_TASK})

@@ -12,15 +12,15 @@ from ....op_graph.values.dtypes import FLOATS, name_of, named_dtype
 from ...printing.scalars.c_expressions import ARITHMETIC, calls, expression, literal
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ..names.c_files import FileFunction, file_function
-from ..sizes.prefixes import (
+from ..sizes.kernel_scratch import (
     BLOCK_COLUMNS,
     MIN_PARALLEL_BLOCKS,
     MIN_PART_ROWS,
     MIN_PARTS,
+    MIN_TASK_ELEMENTS,
     PART_ELEMENTS,
     PartTotals,
 )
-from ..sizes.sorts import MIN_TASK_ELEMENTS
 
 BLOCK_ROWS = (
     16  # rows of a wide block that are processed together, while their pages are in the TLB

@@ -12,7 +12,7 @@ from ....op_graph.values.dtypes import HALVES, as_dtype
 from ...printing.scalars.c_expressions import cast_calls, combine_expression, literal
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ..names.c_files import FileFunction, file_function
-from ..sizes.scatters import MAX_COPIES, MIN_PARALLEL_ELEMENTS, MIN_VALUES_PER_PLACE, Copies
+from ..sizes.kernel_scratch import MAX_COPIES, MIN_PARALLEL_ELEMENTS, MIN_VALUES_PER_PLACE, Copies
 
 MIN_TASK_COLUMNS = (
     512  # minimum columns of a task: long contiguous runs use memory bandwidth better

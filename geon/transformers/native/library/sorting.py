@@ -22,7 +22,12 @@ from ....op_graph.values.dtypes import named_dtype
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ...sizes.blocks import CACHE_LINE_BYTES
 from ..names.c_files import FileFunction, file_function, instance
-from ..sizes.sorts import MAX_NARROW_SORT_LENGTH, MAX_TILE_BYTES, MIN_TASK_ELEMENTS, word_bytes
+from ..sizes.kernel_scratch import (
+    MAX_NARROW_SORT_LENGTH,
+    MAX_TILE_BYTES,
+    MIN_TASK_ELEMENTS,
+    word_bytes,
+)
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
 HELPERS = ("KEY_OF", "BITS_OF", "OF_BITS")  # macros that are helper functions

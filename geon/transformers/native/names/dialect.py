@@ -1,4 +1,8 @@
-"""The gcc and clang dialect of emitted C: the prelude of units, and rows and strips as arrays."""
+"""The gcc and clang dialect of emitted C: the prelude of units, and rows and strips as arrays.
+
+Prototypes of ``math.h`` functions are declared here because reading the header is slow: most
+compilers take longer to read it than to compile a kernel.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,34 @@ from typing import Any
 from ...printing.nests.scalar_statements import MAX_LANES
 from ...printing.nests.vector_function_passes import STRIP_ELEMENTS
 from .loop_lines import SIMD, for_loop
-from .math_declarations import declarations
+
+# Functions by number of arguments.
+FUNCTIONS = {
+    1: """acos asin atan cos sin tan acosh asinh atanh cosh sinh tanh exp exp2 expm1 log log10 log1p
+        log2 cbrt fabs sqrt erf erfc lgamma tgamma ceil floor nearbyint rint round trunc""",
+    2: "atan2 copysign fdim fmax fmin fmod hypot nextafter pow remainder",
+    3: "fma",
+}
+MACROS = """\
+#ifndef INFINITY
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
+#define isnan(x) __builtin_isnan(x)
+#define isinf(x) __builtin_isinf(x)
+#define isfinite(x) __builtin_isfinite(x)
+#define signbit(x) __builtin_signbit(x)
+#endif
+#define GEON_1(x) double x(double); float x##f(float);
+#define GEON_2(x) double x(double, double); float x##f(float, float);
+#define GEON_3(x) double x(double, double, double); float x##f(float, float, float);
+"""
+
+
+def declarations() -> str:
+    """Return the prototypes of the double and float functions, and the macros that kernels use."""
+    calls = [f"GEON_{count}({f})" for count, names in FUNCTIONS.items() for f in names.split()]
+    return MACROS + "\n".join(calls) + "\n"
+
 
 INCLUDES = """\
 #include <stddef.h>

@@ -21,8 +21,14 @@ from ..vectors.vector_scalar_code import VectorScalars
 from ..vectors.vectorisable import are_stored
 from .operand_plan import describe_operand, no_element
 from .product_ir import StoreText
-from .product_kernels import product_header, product_units
-from .product_text import MatrixProduct, Operand, product_text, shape_of
+from .product_text import (
+    MatrixProduct,
+    Operand,
+    product_header,
+    product_text,
+    product_units,
+    shape_of,
+)
 
 
 def contraction_function(

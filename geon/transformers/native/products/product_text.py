@@ -8,6 +8,11 @@ windows. Sums stay in the task's scratch memory until the last block, when `stor
 each element. If `store` only writes the sums, tiles write the result themselves. Every sum is
 accumulated in the order of the summed index, except that a few rows use vector lanes if the right
 operand is contiguous along it. The number of threads does not change results.
+
+The C functions that all products share are two units for each type and vector width,
+``c/product/driver.c`` and ``c/product/kernels.c``, split so that both take about as long to
+compile. They are compiled once and come from the object cache afterwards. Units that call them
+include ``c/product/product.h``.
 """
 
 from __future__ import annotations
@@ -15,13 +20,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from ...kernels.ir.nest import Loop
+from ..names.c_files import defines
+from ..names.c_texts import c_text
+from ..names.dialect import PRELUDE
 from ..sizes.blocking import (
     MAX_TRANSPOSED_COLUMNS,
     MIN_HALF_VECTOR_MULADDS,
     MIN_UNPACKED_STRIDE_BYTES,
     SIZES,
+    TAGS,
     Shape,
     half_vector_shape,
     shape,
@@ -30,6 +40,27 @@ from .descriptor import ProductText
 from .multi_index import last, size
 from .operand_views import Operand
 from .product_ir import MatrixProduct
+
+
+def _typed(of: Shape) -> dict[str, object]:
+    """Return the macros of the element type."""
+    return {"TYPE": of.type, "TAG(name)": f"name##_{of.tag}"}
+
+
+@lru_cache(maxsize=2 * len(TAGS))
+def product_header(of: Shape) -> str:
+    """Return the header of the shared product functions of a shape."""
+    undefined = "#undef TYPE\n#undef TAG\n"
+    return defines(_typed(of)) + c_text("product/product.h") + undefined
+
+
+@lru_cache(maxsize=16)
+def product_units(of: Shape) -> tuple[str, ...]:
+    """Return the units that define the shared product functions of a shape."""
+    macros = _typed(of) | of.macros()
+    first = PRELUDE + defines(macros)
+    return tuple(first + c_text(file) for file in ("product/driver.c", "product/kernels.c"))
+
 
 __all__ = ["MatrixProduct", "Operand", "orient_product", "product_text", "shape_of"]
 
@@ -55,7 +86,7 @@ def product_text(product: MatrixProduct, of: Shape) -> tuple[str, bool]:
     """Return the C text of ``static void NAME(int32_t threads, <arguments>)`` with its own
     functions, and True if it has loops over elements that the compiler should vectorise.
 
-    It calls the functions of ``product_kernels``, whose header its unit needs.
+    It calls the functions of ``product_units``, whose header its unit needs.
     """
     made = ProductText(orient_product(product, of), of)
     return "\n".join(made.make()) + "\n", made.loops

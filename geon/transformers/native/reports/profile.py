@@ -19,8 +19,8 @@ from ...kernels.costs.machine import Machine
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.cost_report import Predicted, predictions
+from ...lowering.planning.iteration_spaces import kernels_inside
 from ...lowering.planning.plan import Plan
-from ...lowering.planning.plan_loops import kernels_inside
 from ...reports.call_errors import about_ops
 from ...reports.profile_table import (
     UNKNOWN,

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,16 +16,13 @@ import numpy as np
 
 from ....errors import GeonError
 from ....op_graph.axes.lengths import evaluate
-from ...runtime.loop_steps import at_steps
 from ...runtime.memory import CACHE_LINE_BYTES
 from ...runtime.rwlock import raises_at_once
-from ...runtime.value_errors import not_finite, outside, unfactorised
 from ...sizes.spaces import beyond_counting, walks
 from ..machine.caches import past_bytes, reread_bytes
 from ..machine.threads import load_pool
-from .empty_arrays import nothing, zeros
 from .fast_call import FastEntry, extension
-from .result_pool import maker, new_result
+from .result_pool import maker, new_result, nothing, zeros
 
 if TYPE_CHECKING:
     from ..emit.record import Record
@@ -276,22 +274,13 @@ class BoundProgram:
 
     def failure(self, kernel: int) -> Exception:
         """Return the error that a kernel reported."""
-        inside = self.program.record.checks[kernel]
-        error: GeonError
-        if inside is None:
-            count, total, first = self.report[0], self.report[1], self.report[2]
-            value = np.int64(first).view(np.float64)
-            error = not_finite(count, total, value)
-        elif inside[2] is not None:
-            sizes = [(name, evaluate(size, self.lengths)) for name, size in inside[2]]
-            error = unfactorised(self.report[0] - 1, sizes)
-        else:
-            low, high, size = self.report[0], self.report[1], evaluate(inside[0], self.lengths)
-            error = outside(low, high, -size if inside[1] else 0, size)
-        error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
-        loops = self.program.record.loops.get(kernel, ())
-        lengths = [(axis, evaluate(length, self.lengths)) for axis, length in loops]
-        return at_steps(error, lengths, self.report[3])
+        from ...reports.kernel_failures import kernel_failure  # few calls fail
+
+        record = self.program.record
+        loops = record.loops.get(kernel, ())
+        *words, step = self.report
+        size_of = partial(evaluate, lengths=self.lengths)
+        return kernel_failure(kernel, record.checks[kernel], words, size_of, loops, step)
 
 
 class PackedCopyTable:

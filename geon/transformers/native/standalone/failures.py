@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ....op_graph.axes.lengths import names_of
 from ....op_graph.op_graph import Guard
 from ...lowering.planning.plan import Plan
-from ...printing.scalars.lengths import c_length
+from ...printing.scalars.c_types import c_length
 from ...reports.call_errors import describe_kernel
 from ...runtime.value_errors import UNCONVERGED, convergence_error
 from ..emit.record import Record

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 
 from ....version import __version__
-from ...printing.scalars.comments import comment
+from ...printing.scalars.c_types import comment
 from .interface import STATE_ALIGNMENT, ArrayParameter, Interface, StateMember
 
 LINE = 100  # characters

@@ -16,8 +16,7 @@ from ....op_graph.values.attribute_types import Frozen
 from ....op_graph.values.dtypes import kind, name_of
 from ...linking import Linking
 from ...printing.nests.parameters import Place
-from ...printing.scalars.comments import comment
-from ...printing.scalars.lengths import c_length
+from ...printing.scalars.c_types import c_length, comment
 from ..emit.module_text import FAILURE_REPORT_WORDS, CModule
 from ..emit.one_file import one_file
 from ..emit.record import Record, Shown

@@ -25,9 +25,8 @@ from ..toolchain.processors import OWN, for_processor
 from .failures import find_failures
 from .header import header_text
 from .identifiers import require_name
-from .interface import make_interface
+from .interface import MAX_ARRAY_BYTES, binary, initialiser, make_interface, state_bytes
 from .source import SourceFile, SourceText
-from .state_values import MAX_ARRAY_BYTES, binary, initialiser, state_bytes
 
 FORMS = (None, "array", "file")
 # Flags of geon's own runs of the compiler that a reader of the README does not need.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...kernels.analysis.work_estimate import ELEMENTARY_COST_OPS
+from ...kernels.analysis.op_counts import ELEMENTARY_COST_OPS
 from ...kernels.ir.scalar_code import Apply, walk
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...kernels.scans.slp_cost import choose_packing

@@ -6,9 +6,8 @@ from collections import ChainMap
 
 from .f32 import EXPONENTIAL_F32
 from .f32_angles import ANGLES_F32
-from .f64 import ELEMENTARY_F64
+from .f64 import ELEMENTARY_F64, POWERS_F64
 from .f64_angles import ANGLES_F64
-from .f64_powers import POWERS_F64
 from .polynomials import BITS
 from .special_text import TAILS
 from .vector_functions import STRIPS

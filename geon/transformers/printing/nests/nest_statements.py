@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.loop_depth import Depths
-from ...kernels.analysis.work_estimate import weight
+from ...kernels.analysis.op_counts import weight
 from ...kernels.ir.nest import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from ...kernels.ir.scalar_code import Load, Scalar, walk
 from ...kernels.nests.buffered_loads import Staged, choose_buffered

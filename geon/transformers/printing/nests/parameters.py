@@ -10,7 +10,7 @@ from ....op_graph.axes.lengths import names_of
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
 from ..scalars.c_expressions import C_TYPES
-from ..scalars.lengths import c_length, divides
+from ..scalars.c_types import c_length, divides
 
 Place = tuple[str, object]  # kind of memory, and its number or the value that owns it
 

@@ -1,6 +1,11 @@
-"""C types of dtypes, and the suffixes of function names for them."""
+"""C types of dtypes with suffixes of function names, lengths as C, and texts in comments."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import FloorDiv
 
 C_TYPES: dict[str, str] = {
     "bool": "_Bool",
@@ -28,3 +33,36 @@ SUFFIXES: dict[str, str] = {
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = SIGNED + UNSIGNED
+
+
+def comment(text: str) -> str:
+    """Return a text that is safe in a C comment: one line of printable ASCII characters."""
+    plain = text.encode("ascii", "backslashreplace").decode()
+    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in plain)
+    return plain.replace("*/", "*\\/").replace("/*", "/\\*").replace("??", "?\\?").rstrip("\\")
+
+
+def c_length(length: Size, names: Mapping[str, str]) -> str:
+    """Return a length as C over ``int64_t``; ``names`` are the identifiers of open lengths."""
+    if isinstance(length, int):
+        return str(length)
+    parts = []
+    for monomial, coefficient in length.terms:
+        factors = [] if abs(coefficient) == 1 and monomial else [str(abs(coefficient))]
+        for atom, power in monomial:
+            factors += [names[atom] if isinstance(atom, str) else _division(atom, names)] * power
+        parts.append(("- " if coefficient < 0 else "+ ") + " * ".join(factors))
+    text = " ".join(parts)
+    return text[2:] if text.startswith("+ ") else "-" + text[2:]
+
+
+def divides(length: Size) -> bool:
+    """Return True if the C text of a length calls ``geon_floor_div``."""
+    if isinstance(length, int):
+        return False
+    atoms = [atom for monomial, _ in length.terms for atom, _ in monomial]
+    return any(isinstance(atom, FloorDiv) for atom in atoms)
+
+
+def _division(atom: FloorDiv, names: Mapping[str, str]) -> str:
+    return f"geon_floor_div({c_length(atom.numerator, names)}, {c_length(atom.denominator, names)})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import count, groupby
 from typing import NamedTuple
@@ -16,22 +16,17 @@ from ....op_graph.rows.effects import printed_form
 from ....op_graph.values.attribute_types import Frozen
 from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Call, Region
-from ...kernels.products.attention import attention_of
-from ...kernels.products.contraction import Contraction
-from ...kernels.products.row_blocking import Blocked
-from ...kernels.scans.sequential_scan import OrderedLoop
+from ...kernels.structural_key import first_occurrences, structure
 from ...linking import Linking
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import open_lengths, place_of, pointer_table
 from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Place
-from ...printing.scalars.comments import comment
+from ...printing.scalars.c_types import comment
 from ...printing.scalars.helpers import definitions
 from ..kernels.horizontal_fusion import join_chains, joined_text
-from ..kernels.library_kernels import finite_parts, library_parts
-from ..kernels.nest_text import nest_parts
-from ..kernels.scan_text import ordered_function
-from ..launches.device import Array, Signature
+from ..kernels.library_kernels import finite_parts
+from ..launches.device import Array, CudaSource, Signature, TextPiece
 from ..launches.dialect import by_instruction, cuda_text
 from ..launches.launch_ir import (
     CLOCKS_POINTER,
@@ -39,6 +34,7 @@ from ..launches.launch_ir import (
     Argument,
     Branches,
     Copy,
+    DeviceLoop,
     FixedNumber,
     Grid,
     Grids,
@@ -50,29 +46,24 @@ from ..launches.launch_ir import (
     Step,
     Timed,
     Turn,
-    Turns,
-    Until,
     describe_steps,
     kernels_in,
 )
 from ..launches.library_requests import Ask
-from ..launches.module_text import CudaSource, TextPiece
 from ..launches.naming import (
     NAME,
     Asked,
-    Chosen,
     CudaFunction,
     CudaKernelNames,
     Joined,
     MemoryCopy,
     Part,
     copy_function,
+    relocated,
     types_of,
 )
-from ..products.attention import attention_function
-from ..products.contractions import contraction_parts
-from ..products.library_dispatch import library_work, parts_by_library
-from .loop_steps import LaunchScope, Repeating, Turning, branches, lying, pairs_of
+from .kernel_parts import kernel_parts, memory_of
+from .loop_steps import LaunchScope, LoopPointers, branches, lying, pairs_of
 from .persistent_loop import is_long, whole_loop
 
 PRELUDE = "prelude.cuh"
@@ -101,41 +92,6 @@ class CudaModule:
     lengths: tuple[str, ...]
     raises: bool
     written: int
-
-
-def kernel_parts(
-    plan: Plan,
-    kernel: Kernel,
-    number: int,
-    guarded: bool,
-    libraries: Set[str] = frozenset(),
-    apart: Set[Place] = frozenset(),
-    chosen: Sequence[Chosen] = (),
-    looped: bool = False,
-) -> list[Part]:
-    """Return the functions and other parts of kernel ``number`` of a plan, in execution order.
-
-    Large products and convolutions go to ``libraries``, see ``library_work``. ``apart``, ``chosen``
-    and ``looped`` are as for ``CudaKernelNames``.
-    """
-    names = CudaKernelNames(plan, kernel, guarded, apart, chosen, looped)
-    work = kernel.work
-    if isinstance(work, Call):
-        return library_parts(work.op, names, number)
-    if isinstance(work, Contraction):
-        generated = contraction_parts(work, names)
-        asked = library_work(plan.schedule, kernel, libraries)
-        if asked is None:
-            return generated
-        return parts_by_library(kernel, CudaKernelNames(plan, kernel, guarded), asked, generated)
-    assert not isinstance(work, Region), "its body's kernels are launched"
-    if isinstance(work, OrderedLoop):
-        return [ordered_function(work, names)]
-    if isinstance(work, Blocked):
-        attention = attention_of(work)
-        assert attention is not None, "no other kernel goes over blocks of rows"
-        return [attention_function(attention, names)]
-    return nest_parts(work, names)
 
 
 class Row(NamedTuple):
@@ -187,6 +143,8 @@ class _CudaModuleWriter:
         self.small: list[Array] = []
         self.guarded = any(kernel.raises for kernel in plan.schedule.kernels)
         self.names: dict[str, str] = {}
+        # parts by structural key, and the places that they take
+        self.printed: dict[Hashable, tuple[list[Place | None], list[Part]]] = {}
         self.kernels: list[Signature] = []
         self.pieces: list[TextPiece] = []
         self.functions: dict[str, CudaFunction] = {}  # emitted kernels by name
@@ -267,9 +225,8 @@ class _CudaModuleWriter:
         self.note(kernel)
         self.scope = scope
         if isinstance(kernel.work, Region):
-            name = kernel.work.op.primitive.name
-            if name != "case":
-                return self.turns(scope, kernel) if name == "scan" else self.until(scope, kernel)
+            if kernel.work.op.primitive.name != "case":
+                return self.loop(scope, kernel)
             inner = branches(kernel, scope, self.pointer)
             found = [self.inside(each) for each in inner]
             taken = tuple([tuple(steps) for steps, _ in found])
@@ -285,13 +242,35 @@ class _CudaModuleWriter:
         """Return the parts of a kernel, and of the finite checks of its result if these are on."""
         plan = scope.plan
         kernel, number = plan.schedule.kernels[position], scope.step(position)
-        libraries = self.libraries if scope is self.top else frozenset()
-        where = scope.apart, scope.chosen, scope.looped
-        parts = kernel_parts(plan, kernel, number, self.guarded, libraries, *where)
+        parts = self.work_parts(scope, kernel, number)
         if plan.schedule.check and kernel.raises and not kernel.acts:
+            where = scope.apart, scope.chosen, scope.looped
             names = CudaKernelNames(plan, kernel, self.guarded, *where)
             parts += finite_parts(kernel.results[0], names, number, kernel.infinite)
         return parts
+
+    def work_parts(self, scope: LaunchScope, kernel: Kernel, number: int) -> list[Part]:
+        """Return the parts of a kernel; kernels of one structure are printed once."""
+        libraries = self.libraries if scope is self.top else frozenset()
+        where = scope.apart, scope.chosen, scope.looped
+        if isinstance(kernel.work, Call | Region):
+            return kernel_parts(scope.plan, kernel, number, self.guarded, libraries, *where)
+        memory = memory_of(scope.plan, kernel, scope.chosen)
+        key = (
+            structure(kernel.work),
+            first_occurrences(memory),
+            tuple([place in scope.apart for place in memory]),
+            tuple([each.branch for each in scope.chosen]),
+            scope.looped,
+            libraries,
+            bool(kernel.writes),
+        )
+        if key not in self.printed:
+            parts = kernel_parts(scope.plan, kernel, number, self.guarded, libraries, *where)
+            self.printed[key] = memory, parts
+        known, parts = self.printed[key]
+        places = dict(zip(known, memory, strict=True))
+        return [relocated(part, places) for part in parts]
 
     def steps(self, parts: Sequence[Part]) -> list[Step]:
         """Convert parts to steps: replace memory places by pointer indices."""
@@ -312,21 +291,14 @@ class _CudaModuleWriter:
                 found.append(LaunchVariants(part.holds, tuple(both[0]), tuple(both[1])))
         return found
 
-    def turns(self, scope: LaunchScope, kernel: Kernel) -> list[Step]:
-        """Emit the kernels of a scan's body and return the steps of the scan."""
-        made = Turning(kernel, scope, self.pointer, self.virtual)
+    def loop(self, scope: LaunchScope, kernel: Kernel) -> list[Step]:
+        """Emit the kernels of a loop's bodies and return the steps of the loop."""
+        made = LoopPointers(kernel, scope, self.pointer, self.virtual)
         before = self.steps(made.before)
-        steps, origins = self.inside(made.scope)
-        return [*before, self.whole(made.turns(tuple(steps), tuple(origins)))]
+        bodies = [self.inside(each) for each in made.scopes]
+        return [*before, self.whole(made.loop(bodies))]
 
-    def until(self, scope: LaunchScope, kernel: Kernel) -> list[Step]:
-        """Emit the kernels of a while loop's bodies and return the steps of the loop."""
-        made = Repeating(kernel, scope, self.pointer, self.virtual)
-        before = self.steps(made.before)
-        test, step = map(self.inside, made.scopes)
-        return [*before, self.whole(made.until(test, step))]
-
-    def whole(self, loop: Turns | Until | Branches) -> Step:
+    def whole(self, loop: DeviceLoop | Branches) -> Step:
         """Return a loop or a case as one launch if it is small enough, else as separate launches.
 
         If that depends on open lengths, return a ``LaunchVariants`` between both.
@@ -337,7 +309,7 @@ class _CudaModuleWriter:
         function, holds = made
         step: Step = self.launch(function)
         assert isinstance(step, Launch)
-        if isinstance(loop, Until) and is_long(loop):
+        if isinstance(loop, DeviceLoop) and is_long(loop):
             step = replace(loop, whole=step)
         return LaunchVariants(holds, (step,), (loop,)) if holds else step
 

@@ -13,7 +13,7 @@ from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.plan import Plan
 from ...lowering.planning.schedule import Kernel
 from ...printing.nests.parameters import Place
-from ..launches.launch_ir import Carry, Stack, Step, Turns, Until
+from ..launches.launch_ir import Carry, Condition, DeviceLoop, Stack, Step
 from ..launches.naming import Chosen, MemoryCopy
 
 
@@ -45,11 +45,12 @@ def lying(region: Op, around: LaunchScope) -> list[Op]:
     return [around.plan.schedule.base[arg] for arg in region.args]
 
 
-class Turning:
-    """Pointers of a scan: carries, stacked operands and results, and the scope of its body.
+class LoopPointers:
+    """Pointers of a scan or a while loop: carries, stacked values, and the scopes of its bodies.
 
     ``pointer`` returns the index of a place of the plan ``around``. ``virtual`` yields indices for
-    pointers that change in each iteration.
+    pointers that change in each iteration. ``scopes`` are those of the condition, if there is one,
+    and of an iteration. The copies ``before`` run before the loop.
     """
 
     def __init__(
@@ -60,81 +61,98 @@ class Turning:
         virtual: Iterator[int],
     ) -> None:
         assert isinstance(kernel.work, Region)
-        self.work, inside = kernel.work, around.plan.inside[kernel.op]
-        a = self.a = self.work.op.attrs
-        plan = inside.plans[0]
-        outputs, leaves = plan.schedule.program.outputs, self.work.bodies[0].leaves
-        lies = lying(self.work.op, around)
+        work, inside = kernel.work, around.plan.inside[kernel.op]
+        attrs, is_scan = work.op.attrs, work.op.primitive.name == "scan"
+        counted = is_scan and attrs.counted
+        # A loop whose end the device finds tests its branch itself, so its kernels need not.
+        tests = counted or not is_scan
+        lies = lying(work.op, around)
         given = [pointer(place_of(around.plan, op)) for op in lies]
         made = [pointer(place_of(around.plan, op)) for op in kernel.results]
-        results = dict(zip(self.work.numbers, made, strict=True))
+        results = dict(zip(work.numbers, made, strict=True))
+        # Behind its carries a while loop has the number of iterations, which is no output of the
+        # body; a scan has captured values behind its stacked operands.
+        further = 0 if is_scan else 1
+        captures = attrs.before_captures if is_scan else attrs.carries
+        numbers = [k - further * (k > attrs.carries) for k in work.numbers]
+        plan, leaves = inside.plans[-1], work.bodies[-1].leaves
         self.alignment = plan.schedule.target.alignment
-        known: dict[Place, int] = {}
-        apart = anywhere(lies, leaves, kernel, self.work.numbers, a.carries, around)
+        self.truth = None if inside.truth is None else pointer(("arena", inside.truth))
+        self.most = attrs.axis.expression if is_scan else attrs.limit
+        self.reverse = is_scan and attrs.reverse
+        self.given = given[-1] if counted else None
+        self.chosen = pairs_of(around) if tests else ()
         self.carries: list[Carry] = []
         self.stacks: list[Stack] = []
         self.before: list[MemoryCopy] = []
-        for k, number in enumerate(given):
+        apart: set[Place] = set()
+        for body in work.bodies:
+            apart |= anywhere(lies, body.leaves, kernel, numbers, attrs.carries, around)
+        read = [next(virtual) if k < captures else number for k, number in enumerate(given)]
+        known: list[dict[Place, int]] = [
+            {("leaf", Same(leaf)): number for leaf, number in zip(body.leaves, read, strict=False)}
+            for body in work.bodies
+        ]
+        if self.truth is not None:
+            known[0]["result", 0] = self.truth
+        for k in range(attrs.carries, captures):
             place: Place = ("leaf", Same(leaves[k]))
-            known[place] = number if k >= a.before_captures else next(virtual)
-            if a.carries <= k < a.before_captures:
-                self.stack(place, known, apart, number, bytes_of(leaves[k]))
-        for k, op in enumerate(outputs):
+            self.stack(place, read[k], apart, given[k], bytes_of(leaves[k]))
+        for k, op in enumerate(plan.schedule.program.outputs):
             place = ("result", k)
-            known[place] = next(virtual)
-            if k >= a.carries:
-                self.stack(place, known, apart, results[k], bytes_of(op), True)
+            writes = known[-1][place] = next(virtual)
+            size = bytes_of(op)
+            if k >= attrs.carries:
+                self.stack(place, writes, apart, results[k + further], size, True)
                 continue
             ways = [results[k]] if k in results else []
             ways += [pointer(("arena", each)) for each in inside.spare[k]]
-            last = ways[0]
-            reads = known["leaf", Same(leaves[k])]
-            size, stays = bytes_of(op), k in results
-            if (
-                stays and k not in self.work.held and around.chosen and not a.counted
-            ):  # with zero iterations the result must equal the initial value
-                self.before.append(
-                    MemoryCopy(("number", (0, last)), ("number", (0, given[k])), size)
-                )
-            if k in self.work.held:  # the carry is updated in place in the result's memory
-                self.before.append(
-                    MemoryCopy(("number", (0, last)), ("number", (0, given[k])), size)
-                )
-                self.carries.append(Carry(reads, known[place], last, last, last, size, False))
-                continue
-            both = given[k], last, ways[-1]
-            self.carries.append(
-                Carry(reads, known[place], *both, size, stays and (a.counted or not around.chosen))
+            first, last, other, stays = given[k], ways[0], ways[-1], k in results
+            # A carry that is held is updated in place in the result's memory. If the loop does not
+            # test its branch, a result without iterations must equal the initial value.
+            if k in work.held or (stays and around.chosen and not tests):
+                copy = MemoryCopy(("number", (0, last)), ("number", (0, first)), size)
+                self.before.append(copy)
+                stays = False
+            if k in work.held:
+                first = other = last
+            self.carries.append(Carry(read[k], writes, first, last, other, size, stays))
+        self.scopes = [
+            LaunchScope(
+                inside.plans[k],
+                known[k],
+                around.first_buffer + inside.first[k],
+                around.first_step + inside.steps[k],
+                apart,
+                () if tests else around.chosen,
+                looped=True,
             )
-        first_buffer = around.first_buffer + inside.first[0]
-        first_step = around.first_step + inside.steps[0]
-        self.given = given[-1] if a.counted else None
-        # A counted loop tests its branch itself, so its kernels need not test it.
-        self.chosen = pairs_of(around) if a.counted else ()
-        inner = () if a.counted else around.chosen
-        self.scope = LaunchScope(plan, known, first_buffer, first_step, apart, inner, True)
+            for k in range(len(work.bodies))
+        ]
 
     def stack(
         self,
         place: Place,
-        known: Mapping[Place, int],
+        inside: int,
         apart: set[Place],
         pointer: int,
         stride: Size,
         written: bool = False,
     ) -> None:
         """Record that a place is a slice of a stacked value; ``stride`` is in bytes."""
-        self.stacks.append(Stack(known[place], pointer, stride, written))
-        aligned = self.alignment
-        if not isinstance(stride, int) or stride % aligned:
+        self.stacks.append(Stack(inside, pointer, stride, written))
+        if not isinstance(stride, int) or stride % self.alignment:
             apart.add(place)
 
-    def turns(self, steps: tuple[Step, ...], origins: tuple[int, ...]) -> Turns:
-        """Return the scan's loop step, whose iterations run ``steps``."""
-        a = self.a
-        return Turns(
-            a.axis.expression, a.reverse, tuple(self.stacks), tuple(self.carries), steps, origins,
-            self.given, self.chosen,
+    def loop(self, bodies: Sequence[tuple[list[Step], list[int]]]) -> DeviceLoop:
+        """Return the loop step, given steps and origins of the bodies in the order of scopes."""
+        *tests, (steps, origins) = [(tuple(steps), tuple(origins)) for steps, origins in bodies]
+        condition = None
+        if self.truth is not None:
+            condition = Condition(self.truth, *tests[0])
+        return DeviceLoop(
+            self.most, self.reverse, tuple(self.stacks), tuple(self.carries), steps, origins,
+            self.given, condition, self.chosen,
         )  # fmt: skip
 
 
@@ -166,83 +184,6 @@ def anywhere(
 def pairs_of(around: LaunchScope) -> tuple[tuple[int, int], ...]:
     """Return (pointer index of the case's index, branch) for each branch that encloses a scope."""
     return tuple([(each.number, each.branch) for each in around.chosen])
-
-
-class Repeating:
-    """Pointers of a while loop: carries, stacked results and scopes; see ``Turning``."""
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        around: LaunchScope,
-        pointer: Callable[[Place], int],
-        virtual: Iterator[int],
-    ) -> None:
-        assert isinstance(kernel.work, Region)
-        work, inside = kernel.work, around.plan.inside[kernel.op]
-        a = self.a = work.op.attrs
-        lies = lying(work.op, around)
-        given = [pointer(place_of(around.plan, op)) for op in lies]
-        made = [pointer(place_of(around.plan, op)) for op in kernel.results]
-        results = dict(zip(work.numbers, made, strict=True))
-        assert inside.truth is not None
-        self.truth = pointer(("arena", inside.truth))
-        carried = [next(virtual) if k < a.carries else number for k, number in enumerate(given)]
-        known: list[dict[Place, int]] = [
-            {("leaf", Same(leaf)): number
-             for leaf, number in zip(body.leaves[:-1], carried, strict=True)}
-            for body in work.bodies
-        ]  # fmt: skip
-        known[0]["result", 0] = self.truth
-        # the number of iterations is no output of the body
-        numbers = [k - (k > a.carries) for k in work.numbers]
-        apart: set[Place] = set()
-        for body in work.bodies:
-            apart |= anywhere(lies, body.leaves, kernel, numbers, a.carries, around)
-        self.carries: list[Carry] = []
-        self.stacks: list[Stack] = []
-        self.before: list[MemoryCopy] = []
-        plan = inside.plans[1]
-        for k, op in enumerate(plan.schedule.program.outputs):
-            place: Place = ("result", k)
-            written = known[1][place] = next(virtual)
-            size = bytes_of(op)
-            if k >= a.carries:
-                self.stacks.append(Stack(written, results[k + 1], size, True))
-                if not isinstance(size, int) or size % plan.schedule.target.alignment:
-                    apart.add(place)
-                continue
-            ways = [results[k]] if k in results else []
-            ways += [pointer(("arena", each)) for each in inside.spare[k]]
-            first, stays = given[k], k in results
-            if k in work.held:  # the carry is updated in place in the result's memory
-                self.before.append(
-                    MemoryCopy(("number", (0, ways[0])), ("number", (0, first)), size)
-                )
-                first, stays = ways[0], False
-            self.carries.append(Carry(carried[k], written, first, ways[0], ways[-1], size, stays))
-        self.chosen = pairs_of(around)
-        self.scopes = [
-            LaunchScope(
-                inside.plans[k],
-                known[k],
-                around.first_buffer + inside.first[k],
-                around.first_step + inside.steps[k],
-                apart,
-                looped=True,
-            )
-            for k in (0, 1)
-        ]
-
-    def until(
-        self, test: tuple[list[Step], list[int]], step: tuple[list[Step], list[int]]
-    ) -> Until:
-        """Return the loop step, given steps and origins of the condition and of the body."""
-        (tests, test_origins), (steps, origins) = test, step
-        return Until(
-            self.a.limit, tuple(self.stacks), tuple(self.carries), self.truth,
-            tuple(tests), tuple(test_origins), tuple(steps), tuple(origins), self.chosen,
-        )  # fmt: skip
 
 
 def branches(

@@ -9,6 +9,7 @@ not taken are skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from ....op_graph.axes.affine import Size
 from ...kernels.ir.nest import UNLIMITED_TURNS
@@ -26,7 +27,9 @@ from ..launches.launch_ir import (
     Argument,
     Branches,
     Carry,
+    Condition,
     Copy,
+    DeviceLoop,
     FixedNumber,
     Grid,
     Launch,
@@ -36,8 +39,6 @@ from ..launches.launch_ir import (
     Step,
     Timed,
     Turn,
-    Turns,
-    Until,
     kernels_in,
 )
 from ..launches.naming import CudaFunction, declaration, indent
@@ -48,6 +49,7 @@ MAX_COPIED_BYTES = 1 << 14  # max. bytes of a copy that the block does
 MAX_UNINTERRUPTED_TURNS = (
     1 << 20
 )  # max. iterations of a while loop in one launch; longer loops take several
+UNLIMITED = f"{UNLIMITED_TURNS}LL"  # C text of the maximum of a loop without a limit
 
 
 class NotWhole(Exception):
@@ -55,7 +57,7 @@ class NotWhole(Exception):
 
 
 def whole_loop(
-    step: Turns | Until | Branches,
+    step: DeviceLoop | Branches,
     functions: Mapping[str, CudaFunction],
     part_of: Callable[[str], str],
     row: int | None = None,
@@ -77,9 +79,11 @@ def whole_loop(
     return _LoopKernelWriter(functions, part_of).function(step, row), tuple(fits.holds)
 
 
-def is_long(step: Until) -> bool:
+def is_long(step: DeviceLoop) -> bool:
     """Return True if a while loop may have so many iterations that it takes several launches."""
-    return step.limit is None or step.limit > MAX_UNINTERRUPTED_TURNS
+    if step.condition is None:
+        return False
+    return not isinstance(step.most, int) or step.most > MAX_UNINTERRUPTED_TURNS
 
 
 class _LoopFit:
@@ -94,7 +98,7 @@ class _LoopFit:
         self.holds: dict[Size, None] = {}
         self.shared: dict[str, int] = {}
 
-    def loop(self, step: Turns | Until | Branches) -> None:
+    def loop(self, step: DeviceLoop | Branches) -> None:
         """Check all steps of a loop or case, and their total shared memory."""
         if isinstance(step, Branches):
             self.steps([step])
@@ -103,13 +107,11 @@ class _LoopFit:
         if sum(self.shared.values()) > MAX_SHARED_BYTES:
             raise NotWhole
 
-    def turns(self, step: Turns | Until) -> None:
+    def turns(self, step: DeviceLoop) -> None:
         """Check the steps and carries of a loop."""
-        if isinstance(step, Until) and is_long(step) and step.stacks:
+        if is_long(step) and step.stacks:
             raise NotWhole
-        self.steps(step.steps)
-        if isinstance(step, Until):
-            self.steps(step.test)
+        self.steps(step.all_steps)
         for carry in step.carries:
             self.need(MAX_COPIED_BYTES - carry.size)
 
@@ -161,7 +163,7 @@ class _LoopFit:
 
 def is_loop_by_size(step: LaunchVariants) -> bool:
     """Return True if ``step`` chooses between one kernel and several for a loop or case."""
-    return any(isinstance(each, Turns | Until | Branches) for each in step.others)
+    return any(isinstance(each, DeviceLoop | Branches) for each in step.others)
 
 
 class _LoopKernelWriter:
@@ -181,7 +183,7 @@ class _LoopKernelWriter:
         self.turn = ""  # C text of the iteration number, counted over all enclosing loops
         self.turns = False  # True once a statement uses ``turn``
 
-    def function(self, step: Turns | Until | Branches, row: int | None) -> CudaFunction:
+    def function(self, step: DeviceLoop | Branches, row: int | None) -> CudaFunction:
         """Return the kernel function of a loop or case."""
         body = self.branches(step) if isinstance(step, Branches) else self.loop(step)
         if row is not None:
@@ -330,74 +332,61 @@ class _LoopKernelWriter:
 
     # Loops --------------------------------------------------------------------------------------
 
-    def loop(self, step: Turns | Until) -> Lines:
+    def loop(self, step: DeviceLoop) -> Lines:
         """Return the statements of a loop, inside a test of its enclosing branches."""
         n = self.loops
         self.loops += 1
-        lines = self.counted(step, n) if isinstance(step, Turns) else self.until(step, n)
-        if not step.chosen:
-            return lines
-        return [f"if ({' && '.join(self.taken(step.chosen))}) {{", *indent(lines), "}"]
-
-    def counted(self, step: Turns, n: int) -> Lines:
-        """Return a counted loop; ``given`` is the pointer of an int64 that has the count."""
-        count, most = f"count{n}", self.size(step.count)
-        if step.given is None:
-            before = [f"const int64_t {count} = {most};"]
-        else:
-            given = f"*(const int64_t *){self.pointer(step.given)}"
-            before = [
-                f"const int64_t given{n} = {given} < {most} ? {given} : {most};",
-                f"const int64_t {count} = given{n} < 0 ? 0 : given{n};",
-            ]
-        before += self.begun(step.carries, n, "")
-        part = f"{count} - 1 - turn{n}" if step.reverse else f"turn{n}"
-        writes = f"({count} - turn{n}) % 2 ? {{last}} : {{other}}"
-        steps = self.turn_of(step.steps, step, n, writes, most)
-        inner = [f"const int64_t part{n} = {part};", *steps]
-        end = [
-            f"if ({count} == 0) {self.copy(carry.last, carry.first, carry.size)}"
-            for carry in step.carries
-            if carry.stays
-        ]
-        if step.given is not None:
-            end += self.unreached(step.stacks, count, most)
-        head = f"for (int64_t turn{n} = 0; turn{n} < {count}; turn{n}++) {{"
-        return [*before, head, *indent(inner), "}", *end]
-
-    def until(self, step: Until, n: int) -> Lines:
-        """Return a loop that evaluates its condition, a bool in memory, before each iteration."""
-        first, limit = "0", str(step.limit)
-        before: Lines = []
-        if is_long(step):
-            first = self.number(Round())
-            end_of = f"{first} + {TURNS_PER_LAUNCH}"
-            if step.limit is not None:
-                end_of = f"{end_of} < {limit} ? {end_of} : {limit}"
-            before, limit = [f"const int64_t limit{n} = {end_of};"], f"limit{n}"
+        before, count, most = self.count(step, n)
+        first = self.number(Round()) if is_long(step) else "0"
         before += self.begun(step.carries, n, first if is_long(step) else "")
-        most = f"{step.limit or UNLIMITED_TURNS}LL"
-        writes = f"read{n}_{{k}} == {{last}} ? {{other}} : {{last}}"
-        test = self.within(n, most, lambda: self.steps(step.test))
-        steps = self.turn_of(step.steps, step, n, writes, most)
-        ends = f"!*(const uint8_t *){self.pointer(step.truth)}"
-        if REPORT_POINTER in self.pointers:
-            ends += f" || *(const int64_t *){self.pointer(REPORT_POINTER)}"
-        inner = [
-            f"const int64_t part{n} = turn{n};", *test,
-            f"const _Bool ends{n} = {ends};", "__syncthreads();", f"if (ends{n}) break;", *steps,
-        ]  # fmt: skip
+        part = f"{count} - 1 - turn{n}" if step.reverse else f"turn{n}"
+        inner = [f"const int64_t part{n} = {part};"]
+        condition = step.condition
+        if condition is None:
+            writes = f"({count} - turn{n}) % 2 ? {{last}} : {{other}}"
+            inner += self.turn_of(step.steps, step, n, writes, most)
+        else:
+            writes = f"read{n}_{{k}} == {{last}} ? {{other}} : {{last}}"
+            inner += self.within(n, most, partial(self.steps, condition.steps))
+            steps = self.turn_of(step.steps, step, n, writes, most)
+            inner += [*self.leave(condition, n), *steps]
         end: Lines = []
         for k, carry in enumerate(step.carries):
             if carry.stays or is_long(step):
                 to, size = self.pointer(carry.last), self.sizes.length(carry.size)
                 copy = f"geon_copy_bytes({to}, read{n}_{k}, {size});"
                 end.append(f"if (read{n}_{k} != {to}) {copy}")
-        if step.limit is not None:
-            end += self.unreached(step.stacks, f"turn{n}", str(step.limit))
-        begun = f"int64_t turn{n} = {first};"
-        head = f"for (; turn{n} < {limit}; turn{n}++) {{"
-        return [*before, begun, head, *indent(inner), "}", *end]
+        if step.is_open and step.most is not None:
+            end += self.unreached(step.stacks, f"turn{n}", most)
+        turn, head = f"int64_t turn{n} = {first};", f"for (; turn{n} < {count}; turn{n}++) {{"
+        lines = [*before, turn, head, *indent(inner), "}", *end]
+        if not step.chosen:
+            return lines
+        return [f"if ({' && '.join(self.taken(step.chosen))}) {{", *indent(lines), "}"]
+
+    def count(self, step: DeviceLoop, n: int) -> tuple[Lines, str, str]:
+        """Return declarations, and C texts of when this launch ends and of the loop's maximum."""
+        count, most = f"count{n}", UNLIMITED if step.most is None else self.size(step.most)
+        if step.given is not None:
+            given = f"*(const int64_t *){self.pointer(step.given)}"
+            least = f"const int64_t given{n} = {given} < {most} ? {given} : {most};"
+            return [least, f"const int64_t {count} = given{n} < 0 ? 0 : given{n};"], count, most
+        end_of = most
+        if is_long(step):
+            end_of = f"{self.number(Round())} + {TURNS_PER_LAUNCH}"
+            if step.most is not None:
+                end_of = f"{end_of} < {most} ? {end_of} : {most}"
+        return [f"const int64_t {count} = {end_of};"], count, most
+
+    def leave(self, condition: Condition, n: int) -> Lines:
+        """Return the statements that leave a loop if its condition is false, or after a failure.
+
+        All steps of the loop must be printed before: they tell if it can fail.
+        """
+        ends = f"!*(const uint8_t *){self.pointer(condition.truth)}"
+        if REPORT_POINTER in self.pointers:
+            ends += f" || *(const int64_t *){self.pointer(REPORT_POINTER)}"
+        return [f"const _Bool ends{n} = {ends};", "__syncthreads();", f"if (ends{n}) break;"]
 
     def begun(self, carries: Sequence[Carry], n: int, done: str) -> Lines:
         """Declare the read pointers of carries: initial values, or the last ones when resuming.
@@ -416,7 +405,7 @@ class _LoopKernelWriter:
         return found
 
     def turn_of(
-        self, steps: Sequence[Step], loop: Turns | Until, n: int, writes: str, most: str
+        self, steps: Sequence[Step], loop: DeviceLoop, n: int, writes: str, most: str
     ) -> Lines:
         """Return one iteration: pointers to slices of stacks and to carries, then its steps."""
         found = []

@@ -13,15 +13,13 @@ from typing import Any
 from ....op_graph.axes.affine import Size
 from ...cache import disk, serialization
 from ...lowering.facts.value_sizes import bytes_of
-from ...lowering.planning.iteration_spaces import spaces_of
+from ...lowering.planning.iteration_spaces import Loops, loops_of, spaces_of
 from ...lowering.planning.plan import Plan, kernels_of
-from ...lowering.planning.plan_loops import Loops, loops_of
 from ...sizes.buffers import Buffer
 from ...sizes.spaces import Space
 from ..kernels import sorting
-from ..launches import convolution, launch_ir, library_requests
-from ..launches.device import PipelineStages, Signature
-from ..launches.module_text import CudaSource, TextPiece
+from ..launches import launch_ir, library_requests
+from ..launches.device import CudaSource, PipelineStages, Signature, TextPiece
 from ..products import scratch
 from ..products.library_dispatch import LibraryScratch
 from .cuda_module import CudaModule
@@ -96,12 +94,12 @@ PARTS = {
         LibraryScratch, scratch.Slots,
         scratch.Bytes, scratch.Columns, scratch.PartSums, scratch.RowParts, scratch.Largest,
         launch_ir.Parts, launch_ir.Grid, launch_ir.Grids, launch_ir.Launch, launch_ir.FixedNumber,
-        launch_ir.Copy, launch_ir.Show, launch_ir.LaunchVariants, launch_ir.Turns, launch_ir.Turn,
-        launch_ir.Round, launch_ir.Until, launch_ir.Stack, launch_ir.Carry, launch_ir.Timed,
-        launch_ir.Branches,
+        launch_ir.Copy, launch_ir.Show, launch_ir.LaunchVariants, launch_ir.Turn, launch_ir.Round,
+        launch_ir.DeviceLoop, launch_ir.Condition, launch_ir.Stack, launch_ir.Carry,
+        launch_ir.Timed, launch_ir.Branches,
         library_requests.Ask, library_requests.ProductCall, library_requests.Strides,
         library_requests.MatrixCall, library_requests.FourierCall,
-        convolution.ConvolutionCall, convolution.Spatial,
+        library_requests.ConvolutionCall, library_requests.Spatial,
         sorting.SortMemory,
     )
 }  # fmt: skip

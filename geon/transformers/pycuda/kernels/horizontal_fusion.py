@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from ...lowering.fusion.kernel import Kernel
 from ..launches.launch_ir import Grid
 from ..launches.naming import NAME, CudaFunction, Either, Joined, Part, indent, kernel_head
-from .row_storage import MAX_SHARED_BYTES
+from .cooperative_threads import MAX_SHARED_BYTES
 
 MAX_JOINED_BLOCKS = 1024  # max. blocks, if known, of a kernel that is joined with others
 MAX_LAUNCH_PARAMETERS = 448  # max. 8-byte parameters of a launch; CUDA allows 512

@@ -1,7 +1,8 @@
 """CUDA text of a loop nest: one thread per element, or a team of threads per row.
 
 A large reduction over all elements takes two stages: many blocks reduce parts, then one block
-combines these in order. The division of work depends on lengths alone.
+combines these in order. The division of work depends on lengths alone. In a sequential loop, one
+thread per row runs all iterations in one launch.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop, Nest, Pass
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from ...kernels.scans.sequential_scan import OrderedLoop
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest, PrintedPass, RowStore
+from ...printing.nests.scan_statements import print_ordered
 from ...sizes.scratch import lines as up_to_lines
 from ..launches.launch_ir import MIN_PART_TURNS, THREADS_PER_BLOCK, Grid
 from ..launches.naming import (
@@ -26,23 +29,41 @@ from ..launches.naming import (
     indent,
     is_by_elements,
 )
-from .column_reduction import choose_parts, column_functions, states
 from .cooperative_threads import (
     MAX_WARP_ROW_ELEMENTS,
     WARP_SIZE,
     Lines,
     Team,
+    arrays_shared,
     finish_sums,
+    holding_team,
     places,
+    slot_bytes,
     turns,
+    turns_of,
     values_of,
 )
-from .float4_maps import ELEMENTS_PER_THREAD, vector_function
-from .float4_rows import Fours, elements_of, fits, fours_of, turns_by_fours
-from .full_reduction import ELEMENTS_PER_BLOCK, MAX_PART_BLOCKS, all_functions
-from .row_storage import arrays_shared, holding_team, slot_bytes, turns_of
-from .split_row_reduction import cut_rows, is_known, row_functions
-from .split_row_reduction import holds as cut_holds
+from .float4 import (
+    ELEMENTS_PER_THREAD,
+    Fours,
+    elements_of,
+    fits,
+    fours_of,
+    turns_by_fours,
+    vector_function,
+)
+from .split_reductions import (
+    ELEMENTS_PER_BLOCK,
+    MAX_PART_BLOCKS,
+    all_functions,
+    choose_parts,
+    column_functions,
+    cut_rows,
+    is_known,
+    row_functions,
+    states,
+)
+from .split_reductions import holds as cut_holds
 from .transpose_tiles import tiled_function
 
 MAX_THREAD_ROW_ELEMENTS = 4  # max. elements of a row that one thread handles alone
@@ -412,3 +433,22 @@ class _NestWriter:
             return turns(made, self.extent, ("begin + rank", "end"), THREADS_PER_BLOCK, False)
         bounds = ("begin", "end")
         return turns_by_fours(made, number, fours, self.nest, self.names, self.extent, bounds)
+
+
+def ordered_function(work: OrderedLoop, names: CudaKernelNames) -> CudaFunction:
+    """Return the function of a sequential loop."""
+    printed = print_ordered(work, names, lambda name: name)
+    rows, count = names.length(work.rows), names.length(work.turns)
+    part = f"{count} - 1 - turn" if work.reverse else "turn"
+    body = [
+        f"const int64_t row = (int64_t)blockIdx.x * {WARP_SIZE} + threadIdx.x;",
+        f"if (row >= {rows}) return;",
+        *printed.top,
+        *(f"{ctype} {name};" for ctype, name in printed.carries),
+        *printed.first,
+        f"for (int64_t turn = 0; turn < {count}; turn++) {{",
+        *indent([f"const int64_t part = {part};", *printed.turn]),
+        "}",
+        *printed.last,
+    ]
+    return names.function(body, Grid(work.rows, WARP_SIZE), WARP_SIZE, False)

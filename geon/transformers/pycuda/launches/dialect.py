@@ -1,9 +1,12 @@
-"""CUDA dialect of the C printer: helper definitions, and rows mapped to neighbouring threads."""
+"""The CUDA target, and its dialect of the C printer: helper definitions, and rows on threads."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from ...lowering.facts.target import Target
 
 FOLDER = Path(__file__).parents[1] / "cuda"
 
@@ -82,3 +85,15 @@ class ThreadLanes:
     def all(self, statements: list[str]) -> list[str]:
         """Return the statements unchanged: a thread has one row."""
         return statements
+
+
+@dataclass(frozen=True, eq=False)
+class CudaTarget(Target):
+    """A CUDA target; with ``tf32``, tensor cores multiply float32."""
+
+    tf32: bool = False
+
+
+def takes_tf32(target: Target) -> bool:
+    """Return True if products of float32 are rounded to tf32."""
+    return isinstance(target, CudaTarget) and target.tf32

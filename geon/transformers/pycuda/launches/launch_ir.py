@@ -104,13 +104,11 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of ``size`` bytes between two pointers, at the given byte offsets."""
+    """A copy of ``size`` bytes between two pointers."""
 
     target: int
     source: int
     size: Size
-    target_at: int = 0
-    source_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,45 +164,51 @@ class Carry:
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """A loop of ``count`` iterations; if ``reverse``, from the last slice of stacks to the first.
+class Condition:
+    """The condition of a while loop: the bool at ``truth``, which ``steps`` compute.
 
-    ``origins`` has the plan number of the kernel of each step. If ``given`` is not None, the int64
-    at that pointer is the number of iterations, at most ``count``. The loop runs only if all
-    ``chosen`` hold: pairs (pointer of a case's index, branch).
+    ``origins`` has the plan number of the kernel of each step.
     """
 
-    count: Size
+    truth: int
+    steps: tuple[Step, ...]
+    origins: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLoop:
+    """A loop of ``most`` iterations; if ``reverse``, from the last slice of stacks to the first.
+
+    With a ``condition``, it ends before the iteration in which that is false, and ``most`` is None
+    for a loop without a limit. If ``given`` is not None, the int64 at that pointer is the number of
+    iterations, at most ``most``. ``origins`` has the plan number of the kernel of each step. The
+    loop runs only if all ``chosen`` hold: pairs (pointer of a case's index, branch).
+
+    Carries alternate between ``last`` and ``other``; results among them end up at ``last``. If
+    ``whole`` is not None, that launch does up to ``TURNS_PER_LAUNCH`` iterations and is repeated
+    while the condition holds.
+    """
+
+    most: Size | None
     reverse: bool
     stacks: tuple[Stack, ...]
     carries: tuple[Carry, ...]
     steps: tuple[Step, ...]
     origins: tuple[int, ...]
     given: int | None = None
-    chosen: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Until:
-    """A while loop: iterate while the bool at ``truth``, computed by the steps ``test``, is true.
-
-    There are at most ``limit`` iterations, unless it is None. Carries alternate between ``last``
-    and ``other``; results among them end up at ``last``. Other fields are as in ``Turns``. If
-    ``whole`` is not None, that launch does up to ``TURNS_PER_LAUNCH`` iterations and is repeated
-    while the
-    bool is true.
-    """
-
-    limit: int | None
-    stacks: tuple[Stack, ...]
-    carries: tuple[Carry, ...]
-    truth: int
-    test: tuple[Step, ...]
-    test_origins: tuple[int, ...]
-    steps: tuple[Step, ...]
-    origins: tuple[int, ...]
+    condition: Condition | None = None
     chosen: tuple[tuple[int, int], ...] = ()
     whole: Launch | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Return True if the number of iterations is known only on the device."""
+        return self.given is not None or self.condition is not None
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """Return the steps of the condition and of an iteration."""
+        return self.steps if self.condition is None else (*self.condition.steps, *self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +238,7 @@ class Timed:
     index: int | None = None
 
 
-Step = Launch | Copy | Show | LaunchVariants | Ask | Turns | Until | Branches | Timed
+Step = Launch | Copy | Show | LaunchVariants | Ask | DeviceLoop | Branches | Timed
 
 
 def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
@@ -244,17 +248,15 @@ def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
             yield step.kernel
         elif isinstance(step, LaunchVariants):
             yield from kernels_in((*step.steps, *step.others))
-        elif isinstance(step, Turns):
-            yield from kernels_in(step.steps)
         elif isinstance(step, Branches):
             for branch in step.steps:
                 yield from kernels_in(branch)
         elif isinstance(step, Timed):
             yield from kernels_in(step.steps)
-        elif isinstance(step, Until) and step.whole is not None:
+        elif isinstance(step, DeviceLoop) and step.whole is not None:
             yield step.whole.kernel
-        elif isinstance(step, Until):
-            yield from kernels_in((*step.test, *step.steps))
+        elif isinstance(step, DeviceLoop):
+            yield from kernels_in(step.all_steps)
 
 
 # Text
@@ -273,21 +275,8 @@ def describe_steps(steps: Sequence[Step], names: Names, indent: str = "") -> lis
             found.append(f"{indent}print {names[step.pointer]}")
         elif isinstance(step, Ask):
             found.append(f"{indent}{describe_request(step, names)}, by a library")
-        elif isinstance(step, Until) and step.whole is not None:
-            found.append(f"{indent}while {names[step.truth]}:")
-            found += describe_steps([step.whole], names, f"{indent}    ")
-        elif isinstance(step, Until):
-            most = "" if step.limit is None else f", {step.limit} turns at most"
-            inner = turning(step, names)
-            found.append(f"{indent}while {names[step.truth]}{most}, which is found by:")
-            found += describe_steps(step.test, inner, f"{indent}    ")
-            found.append(f"{indent}do:")
-            found += describe_steps(step.steps, inner, f"{indent}    ")
-        elif isinstance(step, Turns):
-            way = ", backwards" if step.reverse else ""
-            count = "" if step.given is None else f", as many as {names[step.given]} says"
-            found.append(f"{indent}for {step.count} turns{way}{count}:")
-            found += describe_steps(step.steps, turning(step, names), f"{indent}    ")
+        elif isinstance(step, DeviceLoop):
+            found += describe_loop(step, names, indent)
         elif isinstance(step, Branches):
             for number, branch in enumerate(step.steps):
                 found.append(f"{indent}where {names[step.index]} is {number}:")
@@ -303,7 +292,25 @@ def describe_steps(steps: Sequence[Step], names: Names, indent: str = "") -> lis
     return found
 
 
-def turning(step: Turns | Until, names: Names) -> dict[int, str]:
+def describe_loop(loop: DeviceLoop, names: Names, indent: str) -> list[str]:
+    """Return lines of text that describe a loop."""
+    further, condition = f"{indent}    ", loop.condition
+    if loop.whole is not None:
+        assert condition is not None, "only loops that end by themselves take several launches"
+        launches = describe_steps([loop.whole], names, further)
+        return [f"{indent}while {names[condition.truth]}:", *launches]
+    inner = turning(loop, names)
+    body = describe_steps(loop.steps, inner, further)
+    if condition is None:
+        way = ", backwards" if loop.reverse else ""
+        count = "" if loop.given is None else f", as many as {names[loop.given]} says"
+        return [f"{indent}for {loop.most} turns{way}{count}:", *body]
+    most = "" if loop.most is None else f", {loop.most} turns at most"
+    head = f"{indent}while {names[condition.truth]}{most}, which is found by:"
+    return [head, *describe_steps(condition.steps, inner, further), f"{indent}do:", *body]
+
+
+def turning(step: DeviceLoop, names: Names) -> dict[int, str]:
     """Return the names of pointers inside a loop."""
     found = dict(enumerate(names)) if not isinstance(names, dict) else dict(names)
     found[-1] = found.get(-1, "the report")

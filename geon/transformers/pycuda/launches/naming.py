@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op
@@ -111,9 +112,13 @@ class Chosen:
     number: int
     branch: int
 
+    def place(self, k: int) -> Place:
+        """Return the place of the index, that of the ``k``-th enclosing case."""
+        return "number", (k, self.number)
+
     def parameter(self, k: int) -> Parameter:
         """Return the kernel parameter that points to the index."""
-        return Parameter(f"chosen{k}", "const int64_t", ("number", (k, self.number)))
+        return Parameter(f"chosen{k}", "const int64_t", self.place(k))
 
     def text(self, k: int) -> str:
         """Return the statement that ends the kernel if another branch is taken."""
@@ -121,6 +126,26 @@ class Chosen:
 
 
 Part = CudaFunction | Either | MemoryCopy | Asked | Joined
+
+
+def relocated(part: Part, places: Mapping[Place | None, Place | None]) -> Part:
+    """Return a part with the places among ``places`` replaced by their values."""
+
+    def to(place: Any) -> Any:
+        return places.get(place, place)
+
+    if isinstance(part, CudaFunction):
+        moved = [replace(p, place=to(p.place)) if p.pointer else p for p in part.parameters]
+        return replace(part, parameters=tuple(moved))
+    if isinstance(part, Either):
+        both = [tuple([relocated(p, places) for p in side]) for side in (part.parts, part.others)]
+        return Either(part.holds, *both)
+    if isinstance(part, MemoryCopy):
+        return MemoryCopy(to(part.target), to(part.source), part.size)
+    if isinstance(part, Asked):
+        return replace(part, values=tuple(map(to, part.values)), works=to(part.works))
+    functions = [relocated(function, places) for function in part.functions]
+    return Joined(tuple([each for each in functions if isinstance(each, CudaFunction)]))
 
 
 class CudaKernelNames(Parameters):

@@ -19,9 +19,9 @@ from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_expressions import C_TYPES
 from ..kernels.cooperative_threads import Lines, places
+from ..launches.dialect import takes_tf32
 from ..launches.launch_ir import MIN_PART_TURNS, THREADS_PER_BLOCK, Grid, Parts
 from ..launches.naming import CudaFunction, CudaKernelNames, Either, Part, indent
-from ..launches.target import takes_tf32
 from .large_products import MIN_LARGE_TILES, large_function, large_holds
 from .product_tiles import Tiles, large_tiles, tiles_for
 from .tile_loads import TileLoad, factors_of

@@ -18,9 +18,8 @@ from ....op_graph.values.dtypes import HALVES, name_of
 from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Apply, Contracted
 from ...kernels.products.contraction import Contraction, is_negative
-from ..launches.convolution import PARTS, ConvolutionCall, Spatial
-from .gemm_matching import merge_strides
-from .operand_access import Factor, Steps, Walk, factor_of
+from ..launches.library_requests import PARTS, ConvolutionCall, Spatial
+from .gemm_matching import Factor, Steps, Walk, factor_of, merge_strides
 
 Value = TypeVar("Value")
 MAX_SPATIAL_AXES = 3  # max. spatial axes

@@ -14,15 +14,20 @@ from ...kernels.products.contraction import Contraction
 from ...lowering.planning.schedule import Schedule
 from ...sizes.scratch import Scratch
 from ..kernels import factorisations, fourier
-from ..kernels.column_reduction import TEAM, blocks_of, choose_parts, most_bytes, states
-from ..kernels.cooperative_threads import SCALAR_BYTES
+from ..kernels.cooperative_threads import SCALAR_BYTES, slot_bytes
 from ..kernels.nest_text import MAX_SCRATCH_BLOCKS, parts_bytes
-from ..kernels.row_storage import slot_bytes
 from ..kernels.scattering import position_memory
 from ..kernels.sorting import SORTS, memory_of
-from ..kernels.split_row_reduction import cut_rows
+from ..kernels.split_reductions import (
+    COLUMN_TEAM,
+    blocks_of,
+    choose_parts,
+    cut_rows,
+    most_bytes,
+    states,
+)
+from ..launches.dialect import takes_tf32
 from ..launches.launch_ir import MIN_PART_TURNS, Parts
-from ..launches.target import takes_tf32
 from .contractions import cut_deep, results, tiles_of
 
 
@@ -195,7 +200,7 @@ def _of_nest(nest: Nest) -> Scratch | None:
         return Largest(found) if found else None
     columns = choose_parts(nest)
     if columns is not None:
-        lines = blocks_of(nest) * TEAM.beside
+        lines = blocks_of(nest) * COLUMN_TEAM.beside
         return Columns(columns, lines, states(nest), most_bytes(nest))
     rows = cut_rows(nest)
     if rows is not None:

@@ -40,9 +40,8 @@ from ..emit.record import record_of
 from ..launches.device import Device
 from ..launches.launch_ir import Show
 from ..launches.memory import DeviceArray, DeviceMemory
-from ..runtime.bound_program import BoundCudaProgram
+from ..runtime.bound_program import BoundCudaProgram, CudaProgram
 from ..runtime.calls import CudaCall, lose
-from ..runtime.program import CudaProgram
 from ..runtime.timed_program import Clocked, Clocks
 
 

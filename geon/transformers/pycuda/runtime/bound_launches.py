@@ -16,12 +16,12 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate
 from ...kernels.ir.nest import UNLIMITED_TURNS
 from ..emit.cuda_module import CudaModule
-from ..launches.device import LibraryCall
+from ..launches.device import Device, LibraryCall
 from ..launches.launch_ir import (
     TURNS_PER_LAUNCH,
     Argument,
     Branches,
-    Copy,
+    DeviceLoop,
     FixedNumber,
     Grid,
     Launch,
@@ -33,8 +33,6 @@ from ..launches.launch_ir import (
     Step,
     Timed,
     Turn,
-    Turns,
-    Until,
 )
 from ..launches.library_requests import Ask
 from ..products.library_dispatch import WORKSPACE_BYTES
@@ -42,6 +40,14 @@ from ..products.library_dispatch import WORKSPACE_BYTES
 FULL_DEVICE_BLOCKS = 256  # min. blocks that fill the device
 MAX_SMALL_LANES = 8  # lanes, in addition to that of kernels that fill the device
 STEPS_PER_STOP_CHECK = 1 << 10  # steps of a loop between two tests for interruption by the host
+
+
+Located = tuple[int, int]  # pointer index in the table of a call, and byte offset
+
+
+def address_of(table: Sequence[int], located: Located) -> int:
+    """Return the address of a located value in a call with this table of pointers."""
+    return table[located[0]] + located[1]
 
 
 class Begun(NamedTuple):
@@ -58,6 +64,13 @@ class Begun(NamedTuple):
     pointers: tuple[tuple[int, int], ...]
     origin: int
 
+    def submit(self, device: Device, table: Sequence[int]) -> None:
+        """Submit the launch; ``table`` has the addresses of pointers."""
+        words = self.words.copy()
+        for at, number in self.pointers:
+            words[at] += table[number]
+        device.launch(self.kernel, self.blocks, self.threads, words)
+
 
 class Calling(NamedTuple):
     """A library call for given lengths, of the kernel ``origin``.
@@ -67,17 +80,37 @@ class Calling(NamedTuple):
     """
 
     made: LibraryCall
-    values: tuple[tuple[int, int] | None, ...]
-    works: tuple[int, int]
+    values: tuple[Located | None, ...]
+    works: Located
     origin: int
+
+    def submit(self, device: Device, table: Sequence[int]) -> None:
+        """Submit the call; ``table`` has the addresses of pointers."""
+        values = [0 if each is None else address_of(table, each) for each in self.values]
+        device.call(self.made.placed(values, address_of(table, self.works)))
+
+
+class ByteCopy(NamedTuple):
+    """A copy of ``size`` bytes."""
+
+    target: Located
+    source: Located
+    size: int
+
+    def submit(self, device: Device, table: Sequence[int]) -> None:
+        """Submit the copy; ``table`` has the addresses of pointers."""
+        device.copy(address_of(table, self.target), address_of(table, self.source), self.size)
 
 
 class Clear(NamedTuple):
-    """Zeroing of ``size`` bytes at byte offset ``target_at`` of a pointer."""
+    """Zeroing of ``size`` bytes."""
 
-    target: int
-    target_at: int
+    target: Located
     size: int
+
+    def submit(self, device: Device, table: Sequence[int]) -> None:
+        """Submit the zeroing; ``table`` has the addresses of pointers."""
+        device.clear(address_of(table, self.target), self.size)
 
 
 class Waiting(NamedTuple):
@@ -87,8 +120,8 @@ class Waiting(NamedTuple):
     is the iteration number of the enclosing loops.
     """
 
-    loop: Turns | Until
-    inside: Mapping[int, tuple[int, int]]
+    loop: DeviceLoop
+    inside: Mapping[int, Located]
     origin: int
     turn: int
 
@@ -102,14 +135,14 @@ class Edge(NamedTuple):
 
     number: int
     begins: bool
-    chosen: tuple[tuple[tuple[int, int], int], ...]
-    number_at: tuple[int, int] | None
+    chosen: tuple[tuple[Located, int], ...]
+    number_at: Located | None
 
 
 # A step under given lengths.
-Bare = Begun | Calling | Copy | Show | Clear | Waiting | Edge
-# Wait for submitted work, then read a number: (pointer index, byte offset, dtype) -> int.
-Read = Callable[[int, int, type], int]
+Bare = Begun | Calling | ByteCopy | Clear | Show | Waiting | Edge
+# Wait for submitted work, then read a number of a dtype.
+Read = Callable[[Located, type], int]
 Lanes = list[list[Bare]]
 Takes = Callable[[LibraryCall], bool]  # True if a library supports the call
 
@@ -169,7 +202,7 @@ def fills(chain: Sequence[Bare]) -> bool:
     return any(
         step.blocks >= FULL_DEVICE_BLOCKS
         if isinstance(step, Begun)
-        else not isinstance(step, (Copy, Clear))
+        else not isinstance(step, (ByteCopy, Clear))
         for step in chain
     )
 
@@ -181,19 +214,12 @@ def turns_of(
     made = _Bare(loaded, lengths)
     made.inside, made.turn = dict(waiting.inside), waiting.turn
     loop = waiting.loop
-    if any(read(*made.at(index), np.int64) != branch for index, branch in loop.chosen):
+    if any(read(made.at(index), np.int64) != branch for index, branch in loop.chosen):
         return
-    if isinstance(loop, Until) and loop.whole is not None:
+    if loop.whole is None:
+        yield from made.iterations(loop, read)
+    else:
         yield from made.rounds(loop, loop.whole, waiting.origin, read)
-        return
-    if isinstance(loop, Until):
-        yield from made.until(loop, read)
-        return
-    assert loop.given is not None
-    most = evaluate(loop.count, lengths)
-    count = min(max(read(*made.at(loop.given), np.int64), 0), most)
-    yield from made.turns(loop, count)
-    yield from made.unreached(loop.stacks, count, most)
 
 
 class _Bare:
@@ -203,11 +229,11 @@ class _Bare:
         self, loaded: Mapping[str, Any], lengths: Mapping[str, int], takes: Takes | None = None
     ) -> None:
         self.loaded, self.lengths, self.takes = loaded, lengths, takes
-        self.inside: dict[int, tuple[int, int]] = {}
+        self.inside: dict[int, Located] = {}
         self.turn = self.round = 0
 
-    def at(self, pointer: int) -> tuple[int, int]:
-        """Return (pointer index, byte offset) of a pointer."""
+    def at(self, pointer: int) -> Located:
+        """Return where a pointer points."""
         return self.inside.get(pointer, (pointer, 0))
 
     def bare(self, steps: Iterable[Step], origin: int) -> Iterator[Bare]:
@@ -220,10 +246,10 @@ class _Bare:
                 holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
                 holds = holds and all(map(self.can, step.steps))
                 yield from self.bare(step.steps if holds else step.others, origin)
-            elif isinstance(step, Until) or (isinstance(step, Turns) and step.given is not None):
+            elif isinstance(step, DeviceLoop) and step.is_open:
                 yield Waiting(step, dict(self.inside), origin, self.turn)
-            elif isinstance(step, Turns):
-                yield from self.turns(step, evaluate(step.count, self.lengths))
+            elif isinstance(step, DeviceLoop):
+                yield from self.iterations(step, None)
             elif isinstance(step, Ask):
                 yield self.calling(step, origin)
             elif isinstance(step, Show):
@@ -236,8 +262,8 @@ class _Bare:
                 yield edge
                 yield from self.bare(step.steps, origin)
                 yield edge._replace(begins=False)
-            elif evaluate(step.size, self.lengths):
-                yield self.copy(step.target, step.source, step.size)
+            else:
+                yield from self.copies(step.target, step.source, step.size)
 
     def edge(self, step: Timed) -> Edge:
         """Return the start of a timed step."""
@@ -245,61 +271,55 @@ class _Bare:
         index = None if step.index is None else self.at(step.index)
         return Edge(step.number, True, chosen, index)
 
-    def copy(self, target: int, source: int, size: Size) -> Copy:
-        """Return a copy between two pointers of the program's table."""
-        (to, to_at), (of, of_at) = self.at(target), self.at(source)
-        return Copy(to, of, size, to_at, of_at)
+    def copies(self, target: int, source: int, size: Size) -> Iterator[ByteCopy]:
+        """Yield the copy between two pointers, unless it is empty."""
+        count = evaluate(size, self.lengths)
+        if count:
+            yield ByteCopy(self.at(target), self.at(source), count)
 
-    def turns(self, loop: Turns, count: int) -> Iterator[Bare]:
-        """Yield the steps of ``count`` iterations."""
-        most, before = evaluate(loop.count, self.lengths), self.turn
+    def iterations(self, loop: DeviceLoop, read: Read | None) -> Iterator[Bare]:
+        """Yield the steps of a loop's iterations; ``read`` is needed if the loop is open.
+
+        Each step of an open loop must be submitted before the next one is requested.
+        """
+        most = None if loop.most is None else evaluate(loop.most, self.lengths)
+        count, before, turn = most, self.turn, 0
+        if loop.given is not None:
+            assert read is not None and most is not None
+            count = min(max(read(self.at(loop.given), np.int64), 0), most)
         for carry in loop.carries:
             self.inside[carry.reads] = self.at(carry.first)
-        for turn in range(count):
-            part = count - 1 - turn if loop.reverse else turn
-            self.turn = before * most + part
+        while count is None or turn < count:
+            part = turn if count is None or not loop.reverse else count - 1 - turn
+            self.turn = before * (most or UNLIMITED_TURNS) + part
+            if loop.condition is not None:
+                assert read is not None
+                yield from self.each(loop.condition.steps, loop.condition.origins)
+                if not read(self.at(loop.condition.truth), np.bool_):
+                    break
             self.parts_of(loop.stacks, part)
+            # A count that is known lets the last iteration write to ``last``.
+            left = 1 - turn if loop.condition is not None or count is None else count - turn
             for carry in loop.carries:
-                there = carry.last if (count - turn) % 2 else carry.other
-                self.inside[carry.writes] = self.at(there)
-            yield from self.each(loop.steps, loop.origins)
-            for carry in loop.carries:
-                self.inside[carry.reads] = self.inside[carry.writes]
-        self.turn = before
-        for carry in loop.carries:
-            if carry.stays and not count and evaluate(carry.size, self.lengths):
-                yield self.copy(carry.last, carry.first, carry.size)
-
-    def until(self, loop: Until, read: Read) -> Iterator[Bare]:
-        """Yield the steps of iterations until the condition is false."""
-        for carry in loop.carries:
-            self.inside[carry.reads] = self.at(carry.first)
-        turn, before = 0, self.turn
-        while loop.limit is None or turn < loop.limit:
-            self.turn = before * (loop.limit or UNLIMITED_TURNS) + turn
-            yield from self.each(loop.test, loop.test_origins)
-            if not read(*self.at(loop.truth), np.bool_):
-                break
-            self.parts_of(loop.stacks, turn)
-            for carry in loop.carries:
-                self.inside[carry.writes] = self.at(carry.other if turn % 2 else carry.last)
+                self.inside[carry.writes] = self.at(carry.last if left % 2 else carry.other)
             yield from self.each(loop.steps, loop.origins)
             for carry in loop.carries:
                 self.inside[carry.reads] = self.inside[carry.writes]
             turn += 1
         self.turn = before
         for carry in loop.carries:
-            moved = carry.stays and self.inside[carry.reads] != self.at(carry.last)
-            if moved and evaluate(carry.size, self.lengths):
-                yield self.copy(carry.last, carry.reads, carry.size)
-        if loop.limit is not None:
-            yield from self.unreached(loop.stacks, turn, loop.limit)
+            if carry.stays and self.inside[carry.reads] != self.at(carry.last):
+                yield from self.copies(carry.last, carry.reads, carry.size)
+        if most is not None:
+            yield from self.unreached(loop.stacks, turn, most)
 
-    def rounds(self, loop: Until, whole: Launch, origin: int, read: Read) -> Iterator[Bare]:
+    def rounds(self, loop: DeviceLoop, whole: Launch, origin: int, read: Read) -> Iterator[Bare]:
         """Yield launches of some iterations each, until the condition is false."""
-        while loop.limit is None or self.round < loop.limit:
+        assert loop.condition is not None
+        most = None if loop.most is None else evaluate(loop.most, self.lengths)
+        while most is None or self.round < most:
             yield self.begun(whole, origin)
-            if not read(*self.at(loop.truth), np.bool_):
+            if not read(self.at(loop.condition.truth), np.bool_):
                 return
             self.round += TURNS_PER_LAUNCH
 
@@ -320,7 +340,7 @@ class _Bare:
             stride = evaluate(stack.stride, self.lengths)
             number, start = self.at(stack.pointer)
             if stack.written and turns < most and stride:
-                yield Clear(number, start + turns * stride, (most - turns) * stride)
+                yield Clear((number, start + turns * stride), (most - turns) * stride)
 
     def begun(self, launch: Launch, origin: int) -> Begun:
         """Return a launch with the known argument words."""

@@ -7,54 +7,77 @@ report; later calls replay it.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ....errors import DeviceError, GeonError
-from ....op_graph.axes.affine import Size
+from ....errors import DeviceError
 from ....op_graph.axes.lengths import evaluate
 from ...loading.environment import debugging
-from ...runtime.loop_steps import at_steps
+from ...reports.kernel_failures import kernel_failure
 from ...runtime.rwlock import stop_if_interrupted
-from ...runtime.value_errors import not_finite, outside, unfactorised
-from ...sizes.buffers import Buffer
-from ..emit.cuda_module import CudaModule
+from ...sizes.spaces import beyond_counting
+from ..emit.record import CudaRecord
 from ..launches.device import CAPTURED, Array, Device
-from ..launches.launch_ir import REPORT_POINTER, Copy, Show
+from ..launches.launch_ir import REPORT_POINTER, Show
 from ..launches.memory import DeviceArray, DeviceMemory, ForeignArray
-from .bound_launches import Bare, Begun, Calling, Clear, Lanes, Read, Waiting, bare_waves, turns_of
-from .in_flight import CallInFlight, SteadyRun
-from .pinned_buffers import REPORT_WORDS, StagedResult, Staging, StagingBlock
+from .bound_launches import (
+    Bare,
+    Begun,
+    Calling,
+    Edge,
+    Lanes,
+    Located,
+    Read,
+    Waiting,
+    address_of,
+    bare_waves,
+    turns_of,
+)
+from .calls import CallInFlight
+from .pinned_buffers import REPORT_WORDS, StagedResult, Staging, StagingBlock, bytes_of_result
 
 MAX_GRAPHS = 4  # max. cached graphs per binding, one per set of addresses
 
 
-class BindableProgram(Protocol):
-    """Interface of a compiled module that ``BoundCudaProgram`` uses.
+class CudaProgram:
+    """A module loaded on its device; ``functions`` are what ``Transformer.link`` takes."""
 
-    ``buffers`` are those of the arena. ``results`` has lengths and dtypes. ``checks`` maps the
-    number of each kernel that can fail to the length that indices are checked against, or to None
-    for a finite check. ``loops`` maps it to its enclosing loops.
-    """
-
-    device: Device
-    module: CudaModule
-    loaded: Mapping[str, Any]
-    buffers: tuple[Buffer, ...]
-    results: tuple[tuple[tuple[Size, ...], Any], ...]
-    checks: dict[int, Any]
-    loops: dict[int, Any]
-
-    @property
-    def small(self) -> list[DeviceArray]:
-        """Return the small constants on the device."""
+    def __init__(self, record: CudaRecord, device: Device) -> None:
+        self.record, self.module, self.device = record, record.module, device
+        self.buffers, self.results = record.buffers, record.results
+        self.checks, self.loops = record.checks, record.loops
+        self.loaded = device.load(self.module.source, self.module.kernels)
+        self.functions = (self.bind, BoundCudaProgram.run, self.sizes)
+        self.lock = threading.Lock()
+        self.stagings: WeakKeyDictionary[DeviceArray, Staging] = WeakKeyDictionary()
 
     def staging(self, arena: DeviceArray) -> Staging:
-        """Return the staging memory of calls in an arena."""
+        """Return the staging memory of calls in an arena, shared by all lengths."""
+        return self.stagings.setdefault(arena, Staging(self.device))
+
+    @cached_property
+    def small(self) -> list[DeviceArray]:
+        """Return the small constants on the device."""
+        memory = DeviceMemory(self.device)
+        return [memory.copy_in(array) for array in self.module.small]
+
+    def sizes(self, lengths: Mapping[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
+        """Return sizes and lifetimes of arena buffers, and the bytes of results."""
+        record = self.record
+        sizes = [buffer.bytes(lengths, 1) for buffer in record.buffers]
+        beside = sum(bytes_of_result(evaluate(size, lengths)) for size in record.beside)
+        return sizes, list(record.lifetimes), beside + beyond_counting(record.spaces, lengths)
+
+    def bind(self, *args: Any) -> BoundCudaProgram:
+        """Bind the program to an arena and lengths."""
+        with self.lock:
+            return BoundCudaProgram(self, *args)
 
 
 class Steady(NamedTuple):
@@ -77,7 +100,7 @@ class BoundCudaProgram:
 
     def __init__(
         self,
-        program: BindableProgram,
+        program: CudaProgram,
         arena: DeviceArray,
         offsets: Sequence[int],
         variables: Sequence[DeviceArray],
@@ -121,9 +144,7 @@ class BoundCudaProgram:
         """Return the results for these inputs as new host arrays."""
         return self.start(arrays, False, True).finish()
 
-    def start(
-        self, arrays: Sequence[Any], on_device: bool, waited: bool
-    ) -> CallInFlight | SteadyRun:
+    def start(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> CallInFlight:
         """Submit a call; its results stay on the device or are copied to the host.
 
         If it is ``waited`` for, Ctrl-C may interrupt it.
@@ -144,7 +165,7 @@ class BoundCudaProgram:
 
     def begun_shortly(
         self, short: Any, state: Any, epoch: int, arrays: Sequence[Any]
-    ) -> SteadyRun | None:
+    ) -> CallInFlight | None:
         """Submit a call by the fast path; None if that does not accept these arrays.
 
         With a ``state``, this requires that no other call uses the variables of that ``epoch``.
@@ -155,7 +176,7 @@ class BoundCudaProgram:
         if status:
             assert self.steady is not None
             raise self.refused(status, self.steady.graphs)
-        return SteadyRun(self, short)
+        return CallInFlight(self, short=short)
 
     def refused(self, found: int | None, begun: Sequence[Any] = ()) -> Exception:
         """Return the error for a status of the fast path; ``begun`` are the graphs of the call.
@@ -328,26 +349,21 @@ class BoundCudaProgram:
 
     def take(self, step: Bare, table: Sequence[int]) -> None:
         """Submit a step."""
-        if isinstance(step, (Begun, Calling)):
+        if isinstance(step, Waiting):
+            for each in turns_of(step, self.program.loaded, self.lengths, self.reader(table)):
+                self.take(each, table)
+        elif isinstance(step, Show):
+            self.show(step, table)
+        else:
+            assert not isinstance(step, Edge), "what is timed is done by another kind of program"
             try:
-                self.launch(step, table)
+                step.submit(self.device, table)
                 if debugging("launches"):
                     self.device.synchronise()
             except DeviceError as error:
-                error.kernel = step.origin
+                if isinstance(step, (Begun, Calling)):
+                    error.kernel = step.origin
                 raise
-        elif isinstance(step, Copy):
-            size = evaluate(step.size, self.lengths)
-            target, source = table[step.target], table[step.source]
-            self.device.copy(target + step.target_at, source + step.source_at, size)
-        elif isinstance(step, Clear):
-            self.device.clear(table[step.target] + step.target_at, step.size)
-        elif isinstance(step, Waiting):
-            for each in turns_of(step, self.program.loaded, self.lengths, self.reader(table)):
-                self.take(each, table)
-        else:
-            assert isinstance(step, Show), "what is timed is done by another kind of program"
-            self.show(step, table)
 
     def reader(self, table: Sequence[int]) -> Read:
         """Return a function that waits for submitted work and reads a number from the device.
@@ -356,10 +372,10 @@ class BoundCudaProgram:
         ``KeyboardInterrupt`` if Ctrl-C was pressed.
         """
 
-        def read(pointer: int, behind: int, dtype: type) -> int:
+        def read(located: Located, dtype: type) -> int:
             found: Any = np.empty((), dtype)
             raises = self.program.module.raises
-            self.device.copy_out(found, table[pointer] + behind)
+            self.device.copy_out(found, address_of(table, located))
             if raises:
                 self.device.copy_out(self.report(), table[REPORT_POINTER])
             self.device.synchronise()
@@ -367,18 +383,6 @@ class BoundCudaProgram:
             return 0 if raises and self.report()[0] else int(found)
 
         return read
-
-    def launch(self, step: Begun | Calling, table: Sequence[int]) -> None:
-        """Submit a kernel or a library call."""
-        if isinstance(step, Begun):
-            words = step.words.copy()
-            for at, number in step.pointers:
-                words[at] += table[number]
-            self.device.launch(step.kernel, step.blocks, step.threads, words)
-            return
-        values = [0 if each is None else table[each[0]] + each[1] for each in step.values]
-        number, behind = step.works
-        self.device.call(step.made.placed(values, table[number] + behind))
 
     def show(self, step: Show, table: Sequence[int]) -> None:
         """Print a value, unless a kernel has failed."""
@@ -413,21 +417,11 @@ class BoundCudaProgram:
 
     def failure(self, kernel: int, report: Any) -> Exception:
         """Return the error that kernel number ``kernel`` reported."""
-        inside = self.program.checks[kernel]
-        error: GeonError
-        if inside is None:
-            value = report[3:4].view(np.float64)[0]
-            error = not_finite(report[1], report[4], value)
-        elif inside[2] is not None:
-            sizes = [(name, evaluate(size, self.lengths)) for name, size in inside[2]]
-            error = unfactorised(int(report[1]) - 1, sizes)
-        else:
-            low, high, size = int(report[1]), int(report[2]), evaluate(inside[0], self.lengths)
-            error = outside(low, high, -size if inside[1] else 0, size)
-        error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
-        loops = self.program.loops.get(kernel, ())
-        counts = [(axis, evaluate(length, self.lengths)) for axis, length in loops]
-        return at_steps(error, counts, int(report[5]))
+        check, loops = self.program.checks[kernel], self.program.loops.get(kernel, ())
+        low, high, first, total, step = [int(word) for word in report[1:6]]
+        words = (low, total, first) if check is None else (low, high)
+        size_of = partial(evaluate, lengths=self.lengths)
+        return kernel_failure(kernel, check, words, size_of, loops, step)
 
 
 assert REPORT_POINTER == -1, "the last pointer of a table"

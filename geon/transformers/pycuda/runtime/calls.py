@@ -10,52 +10,80 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ....errors import DeviceError
 from ...binding.futures import FinishedCall, Pending
 from ...runtime.calls import MAX_BINDINGS, Binding, CompiledCall, Workspace
 from ...runtime.rwlock import ReadSection, Writing
 from ...runtime.state import State
-from .in_flight import CallInFlight, SteadyRun
+from ..launches.memory import DeviceArray
+from .pinned_buffers import StagedResult
 
 MAX_CALLS_IN_FLIGHT = 2  # max. calls of one computation in flight, each in its own workspace
 
 
-class PendingRun:
-    """A submitted call; its workspace is free again when it has ended."""
+class CallInFlight:
+    """A submitted call of a bound program, which ends once ``settle`` has waited for it.
+
+    ``inputs`` are kept alive until then, and ``left`` are results that stay on the device. ``mark``
+    is the event at its end; with ``short``, the fast path has submitted it instead.
+    """
+
+    space: Workspace | None = None
+    state: State | None = None
 
     def __init__(
         self,
-        run: CallInFlight | SteadyRun,
-        space: Workspace,
-        free: deque[Workspace],
-        state: State,
-        out: Any,
+        bound: Any,
+        inputs: Sequence[Any] = (),
+        left: Sequence[DeviceArray] = (),
+        results: Sequence[StagedResult] = (),
+        mark: Any = None,
+        short: Any = None,
     ) -> None:
-        self.run: CallInFlight | SteadyRun | None = run
-        self.space, self.free, self.state, self.out = space, free, state, out
+        self.bound, self.inputs, self.left, self.results = bound, inputs, left, results
+        self.mark, self.short = mark, short
         self.lock = threading.Lock()
-        self.asked = False
+        self.ended = self.asked = False
         self.values: tuple[Any, ...] = ()
         self.error: Exception | None = None
 
+    def owned(
+        self, space: Workspace, free: deque[Workspace], state: State, out: Any
+    ) -> CallInFlight:
+        """Return this call, which gives its workspace back to ``free`` when it has ended.
+
+        Its results go to the arrays of ``out``, if that is not None. A lost device is noted in the
+        transformer's ``state``.
+        """
+        self.space, self.free, self.state, self.out = space, free, state, out
+        return self
+
     def done(self) -> bool:
         """Return True if the call has ended, without waiting."""
-        run = self.run
-        return run is None or run.done()
+        bound, short = self.bound, self.short  # read before ``ended``: another thread may settle
+        if self.ended:
+            return True
+        return bool(short.done() if short is not None else bound.device.passed(self.mark))
 
     def settle(self) -> None:
         """Wait for the end, keep results or error, and free the workspace."""
         with self.lock:
-            if self.run is None:
+            if self.ended:
                 return
             try:
-                values = self.run.finish()
-                self.values = values if self.out is None else self.out.filled(values)
+                self.values = self.collect()
+                if self.space is not None and self.out is not None:
+                    self.values = self.out.filled(self.values)
             except Exception as error:
                 self.error = error
-                lose(self.state, error)
-            self.run = None
-            self.free.append(self.space)
+                if self.state is not None:
+                    lose(self.state, error)
+            self.ended, self.bound, self.short, self.inputs = True, None, None, ()
+            self.left = self.results = ()
+            if self.space is not None:
+                self.free.append(self.space)
 
     def finish(self) -> tuple[Any, ...]:
         """Wait and return the results, or raise the call's error."""
@@ -65,7 +93,38 @@ class PendingRun:
             raise self.error
         return self.values
 
+    def collect(self) -> tuple[Any, ...]:
+        """Wait and return the results; raise the error that a kernel reported."""
+        bound, device = self.bound, self.bound.device
+        if self.short is not None:
+            values = self.short.finish()
+            if values.__class__ is tuple:
+                return tuple(values)
+            raise bound.refused(values)
+        try:
+            device.wait(self.mark)
+        except DeviceError as error:
+            raise bound.blamed(error) from None
+        if bound.program.module.raises:
+            bound.look(bound.report())
+        if self.left:
+            return tuple(self.left)
+        found, waits = [], False
+        for result in self.results:
+            if result.pinned is not None:
+                found.append(result.pinned.copy())
+                continue
+            found.append(np.empty(result.shape, result.dtype))
+            if found[-1].size:
+                device.copy_out(found[-1], result.address)
+                waits = True
+        if waits:
+            device.synchronise()
+        return tuple(found)
+
     def __del__(self) -> None:
+        if self.space is None:
+            return
         if not sys.is_finalizing():
             self.settle()  # if waiting was interrupted
         if self.error is not None and not self.asked:
@@ -83,7 +142,7 @@ class CudaCall(CompiledCall):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.in_flight: deque[PendingRun] = deque()
+        self.in_flight: deque[CallInFlight] = deque()
         weakref.finalize(self, settle_all, self.in_flight)
 
     def start(self, *values: Any, out: Any = None) -> Pending:
@@ -149,7 +208,7 @@ class CudaCall(CompiledCall):
                 self.free.append(space)
         if run is None:
             return NotImplemented
-        pending = PendingRun(run, space, self.free, self.state, None)
+        pending = run.owned(space, self.free, self.state, None)
         self.in_flight.append(pending)
         return pending
 
@@ -179,7 +238,7 @@ class CudaCall(CompiledCall):
 
     def begun(
         self, binding: Binding, arrays: Sequence[Any], out: Any, *, waited: bool
-    ) -> PendingRun:
+    ) -> CallInFlight:
         """Submit the program in a free arena; ``waited`` if the caller waits for it at once."""
         self.state.usable()
         if out is not None:
@@ -193,13 +252,13 @@ class CudaCall(CompiledCall):
                     del space.bound[next(iter(space.bound))]  # the least recently used
                 bound = self.bind_in(space, binding)
             space.bound[binding] = bound
-            run = space.context.run(bound.start, arrays, self.on_device, waited)
+            run: CallInFlight = space.context.run(bound.start, arrays, self.on_device, waited)
             self.remember_steady(space, bound, binding)
         except BaseException as error:
             lose(self.state, error)
             self.released(space)
             raise
-        return PendingRun(run, space, self.free, self.state, out)
+        return run.owned(space, self.free, self.state, out)
 
 
 def lose(state: State, error: BaseException) -> None:
@@ -211,7 +270,7 @@ def lose(state: State, error: BaseException) -> None:
         )
 
 
-def settle_all(pending: deque[PendingRun]) -> None:
+def settle_all(pending: deque[CallInFlight]) -> None:
     """Wait for all submitted calls."""
     while pending:
         pending.popleft().settle()

@@ -1,6 +1,8 @@
-"""CUDA context handling: entering it, and objects that must be freed inside of it.
+"""CUDA context handling: entering it, objects that must be freed inside of it, and free lists.
 
-A ``device`` here is a ``gpu.GpuDevice``.
+A ``device`` here is a ``gpu.GpuDevice``. Allocating from a driver takes as long as many kernels,
+and freeing waits for all of them, so memory blocks are kept in free lists. These have exact sizes,
+so the device holds no more than was asked for.
 """
 
 from __future__ import annotations
@@ -8,10 +10,50 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..launches.device import Array
+
+
+class Spares:
+    """Blocks by address, allocated by ``make(size)`` and reused after they are given back.
+
+    ``full`` is the error of ``make`` when memory is exhausted: then all spare blocks are dropped
+    and it is tried once more.
+    """
+
+    def __init__(self, make: Callable[[int], Any], full: type[Exception]) -> None:
+        self.make, self.full = make, full
+        self.used: dict[int, tuple[int, Any]] = {}
+        self.spare: dict[int, list[Any]] = {}
+        self.bytes = 0  # total bytes of spare blocks
+
+    def take(self, size: int) -> int:
+        """Return the address of a block of this size."""
+        if self.spare.get(size):
+            made = self.spare[size].pop()
+            self.bytes -= size
+        else:
+            made = self.made(size)
+        address = int(made)
+        self.used[address] = size, made
+        return address
+
+    def made(self, size: int) -> Any:
+        """Allocate a block."""
+        try:
+            return self.make(size)
+        except self.full:
+            self.spare.clear()
+            self.bytes = 0
+            return self.make(size)
+
+    def give_back(self, address: int) -> None:
+        """Keep a block for reuse."""
+        size, made = self.used.pop(address)
+        self.spare.setdefault(size, []).append(made)
+        self.bytes += size
 
 
 class Entered:

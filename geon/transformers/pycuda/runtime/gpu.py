@@ -21,16 +21,14 @@ import numpy as np
 
 from ....errors import DeviceError, DeviceMemoryError
 from ...cache import disk
-from ..launches.device import OPTIONS, Array, LibraryCall, Signature, most_blocks
+from ..launches.device import OPTIONS, Array, CudaSource, LibraryCall, Signature, most_blocks
 from ..launches.dlpack import DLPACK_CUDA
-from ..launches.module_text import CudaSource
 from ..products.cublaslt import CublasLt
 from ..products.cudnn import CuDnn
 from ..products.cufft import load_cufft
 from ..products.cusolver import load_cusolver
 from . import graph_replay
-from .context import Entered, Graph, Owned, PinnedBlock, without_collecting
-from .free_list import Spares
+from .context import Entered, Graph, Owned, PinnedBlock, Spares, without_collecting
 from .nvrtc import compiled_together, identity, processors
 
 PACKAGES = "pip install 'geon[cuda]'"

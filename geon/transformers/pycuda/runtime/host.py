@@ -25,6 +25,7 @@ from ..launches.device import (
     OPTIONS,
     Array,
     Convolving,
+    CudaSource,
     LibraryCall,
     Multiplication,
     Signature,
@@ -32,12 +33,10 @@ from ..launches.device import (
 )
 from ..launches.dialect import cuda_text
 from ..launches.memory import ALIGNMENT_BYTES
-from ..launches.module_text import CudaSource
 from ..products.cufft import CuFft
 from ..products.cusolver import CuSolver
 from ..products.nvmath_bindings import SharedWorkspace
-from .host_library import convolve, multiply
-from .host_solver import HostBlas, HostFourier, HostLibraryError, HostSolver
+from .host_library import HostBlas, HostFourier, HostLibraryError, HostSolver, convolve, multiply
 
 COMPILERS = ("g++", "clang++", "c++")
 CURE = "install g++ (apt install g++)"

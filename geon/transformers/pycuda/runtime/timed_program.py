@@ -17,8 +17,8 @@ from ..emit.cuda_module import Row
 from ..launches.device import Array
 from ..launches.launch_ir import CLOCKED, CLOCKS_POINTER, LAUNCHED, RUNS, TICKS, Show
 from ..launches.memory import DeviceArray
-from .bound_launches import Bare, Edge
-from .bound_program import BindableProgram, BoundCudaProgram
+from .bound_launches import Bare, Edge, address_of
+from .bound_program import BoundCudaProgram, CudaProgram
 
 MAX_LOG_ENTRIES = (
     1 << 15
@@ -36,7 +36,7 @@ class Clocks:
 class Clocked(BoundCudaProgram):
     """A bound program whose calls are timed, with ``rows`` profile rows."""
 
-    def __init__(self, program: BindableProgram, rows: int, *bound: Any) -> None:
+    def __init__(self, program: CudaProgram, rows: int, *bound: Any) -> None:
         super().__init__(program, *bound)
         self.own = DeviceArray(self.device, (CLOCKED * rows,), np.int64)
         self.log = DeviceArray(self.device, (MAX_LOG_ENTRIES,), np.int64)
@@ -92,15 +92,11 @@ class Clocked(BoundCudaProgram):
         if step.number_at is not None:
             if self.waiting == MAX_LOG_ENTRIES:
                 self.collect()
-            pointer, behind = step.number_at
-            address = table[pointer] + behind
-            self.device.copy(self.log.address + 8 * self.waiting, address, 8)
-            self.places[address] = len(self.indices) + self.waiting
+            place = address_of(table, step.number_at)
+            self.device.copy(self.log.address + 8 * self.waiting, place, 8)
+            self.places[place] = len(self.indices) + self.waiting
             self.waiting += 1
-        chosen = [
-            (self.places[table[pointer] + behind], branch)
-            for (pointer, behind), branch in step.chosen
-        ]
+        chosen = [(self.places[address_of(table, index)], branch) for index, branch in step.chosen]
         self.begun.append((step.number, chosen))
         self.open.append(self.device.clock())
 

@@ -1,0 +1,106 @@
+"""Functions and other parts of each kind of kernel, and what the CUDA target has none for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from ....errors import UnavailableError
+from ....op_graph.nodes import made_at
+from ....op_graph.op_graph import Op
+from ...kernels.ir.nest import Call, Region
+from ...kernels.products.attention import attention_of
+from ...kernels.products.contraction import Contraction
+from ...kernels.products.row_blocking import Blocked
+from ...kernels.scans.sequential_scan import OrderedLoop
+from ...lowering.fusion.kernel import Kernel
+from ...lowering.planning.buffer_slots import place_of
+from ...lowering.planning.plan import Plan
+from ...lowering.rules.small_matrices import MAX_SMALL_ROWS, SMALL
+from ...printing.nests.parameters import Place
+from ...printing.scalars import completeness
+from ..kernels.library_kernels import LIBRARY, library_parts
+from ..kernels.nest_text import nest_parts, ordered_function
+from ..launches.naming import Chosen, CudaKernelNames, Part
+from ..products.attention import attention_function
+from ..products.contractions import contraction_parts
+from ..products.library_dispatch import library_work, parts_by_library
+from ..products.nvmath_bindings import package
+
+
+def lacks(op: Op, libraries: Set[str] = frozenset()) -> list[str]:
+    """Return the table entries that a lowered op needs and that are missing.
+
+    ``libraries`` are the options of the transformer that select a library. Raises
+    ``UnavailableError`` for an op that only a library computes.
+    """
+    if op.primitive.name in completeness.REGIONS:
+        return []
+    if op.primitive.kind == "matrix" and "matrices" not in libraries:
+        cure = (
+            f"install cuSOLVER's binding: {package('cuSOLVER')}, or compute it with "
+            'make_transformer("native") and feed the result'
+        )
+        name = op.primitive.name
+        if name in SMALL:
+            name = (
+                f"{name} of matrices of more than {MAX_SMALL_ROWS} rows, or of an unknown number,"
+            )
+            cure = f"give the axis of a smaller one its length, or {cure}"
+        raise UnavailableError(
+            f"{op} (made at {made_at(op)}): {name} has no generated kernel on GPUs; {cure}"
+        )
+    if op.primitive.name == "fourier_parts" and "transforms" not in libraries:
+        raise UnavailableError(
+            "without cuFFT, the pycuda target has no Fourier transform of an open length, and "
+            f"axis {op.attrs.axis!r} of {op.args[0]} (made at {op.line_info}) has length "
+            f"{op.attrs.n}: "
+            f"{package('cuFFT')}, compile for a known one with "
+            f'specialize={{{op.attrs.axis}: 1024}}, or use geon.make_transformer("native")'
+        )
+    return completeness.lacks(
+        op, LIBRARY, "LIBRARY of transformers/pycuda/kernels/library_kernels.py"
+    )
+
+
+def kernel_parts(
+    plan: Plan,
+    kernel: Kernel,
+    number: int,
+    guarded: bool,
+    libraries: Set[str] = frozenset(),
+    apart: Set[Place] = frozenset(),
+    chosen: Sequence[Chosen] = (),
+    looped: bool = False,
+) -> list[Part]:
+    """Return the functions and other parts of kernel ``number`` of a plan, in execution order.
+
+    Large products and convolutions go to ``libraries``, see ``library_work``. ``apart``, ``chosen``
+    and ``looped`` are as for ``CudaKernelNames``.
+    """
+    names = CudaKernelNames(plan, kernel, guarded, apart, chosen, looped)
+    work = kernel.work
+    if isinstance(work, Call):
+        return library_parts(work.op, names, number)
+    if isinstance(work, Contraction):
+        generated = contraction_parts(work, names)
+        asked = library_work(plan.schedule, kernel, libraries)
+        if asked is None:
+            return generated
+        return parts_by_library(kernel, CudaKernelNames(plan, kernel, guarded), asked, generated)
+    assert not isinstance(work, Region), "its body's kernels are launched"
+    if isinstance(work, OrderedLoop):
+        return [ordered_function(work, names)]
+    if isinstance(work, Blocked):
+        attention = attention_of(work)
+        assert attention is not None, "no other kernel goes over blocks of rows"
+        return [attention_function(attention, names)]
+    return nest_parts(work, names)
+
+
+def memory_of(plan: Plan, kernel: Kernel, chosen: Sequence[Chosen]) -> list[Place | None]:
+    """Return the places that a kernel's functions take: operands, scratch, indices of cases."""
+    assert not isinstance(kernel.work, Call | Region)
+    scratch = plan.scratch.get(kernel.op)
+    found: list[Place | None] = [place_of(plan, op) for op in kernel.work.operands]
+    found.append(None if scratch is None else ("arena", scratch))
+    return [*found, *(each.place(k) for k, each in enumerate(chosen))]

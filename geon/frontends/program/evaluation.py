@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import geon
-
 from ...errors import ArgumentError, GeonError
 from ...op_graph.core.source_info import building
+from ...op_graph.rows.custom_calls import CustomDeriv
 from ...op_graph.values.dtypes import is_continuous
 from ..positional.regions import fitted, ordered
 from ..positional.values import PositionalArray, array
@@ -179,7 +178,7 @@ def with_rule(info: OpInfo, given: Values, found: Values, attributes: Mapping[st
             pairs = zip(map(as_table, parts), held.values(), strict=True)
             return [part and fitted(part, like, what) for part, like in pairs]
 
-        made = geon.custom_deriv(rule)(lambda *_: value.tensor)(*[v.tensor for v in held.values()])
+        made = CustomDeriv(lambda *_: value.tensor, rule)(*[v.tensor for v in held.values()])
         return array(made, value.dims)
 
     outputs = info.proto.outputs

@@ -16,12 +16,12 @@ from ..core.source_info import user_call
 from ..op_graph import NO_AXES, RegionOp, Tensor
 from ..rows.movement import broadcast
 from ..rows.remat_annotations import mark_segments
+from ..syntax.operators import late
 from ..values.attribute_types import as_int, is_parts
 from ..values.dtypes import INT64
 from ..values.tree import flat
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
-from .loop import loop_batch, loop_jvp
-from .scan_deriv import scan_vjp
+from .loop import loop_batch
 from .scan_op import ScanAttributes, make_scan, scan_infer, scan_outcomes, scan_reference
 from .segments import MARKED, Numbers
 from .state_carries import StateCarries, land_effects, tie_updates
@@ -41,8 +41,8 @@ SCAN = Primitive(
     infer=scan_infer,
     outcomes=scan_outcomes,
     carriers=(),
-    vjp=scan_vjp,
-    jvp=loop_jvp,
+    vjp=late("scan_vjp"),
+    jvp=late("loop_jvp"),
     batch=loop_batch,
     cost="kernel",
 )

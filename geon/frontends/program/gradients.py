@@ -85,21 +85,22 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
     proto = forward.proto
     reads = row_reads(forward, given, attributes)
     if reads is not None:
-        given, attributes = reads.extended(given, attributes)
+        given = reads.extended(given)
     inputs = {slot.name: given[slot.name] or () for slot in proto.inputs}
     leaves = {n: [v if v is None else leaf_like(v) for v in vs] for n, vs in inputs.items()}
     known: dict[Op, Op] = {
         leaf.tensor: geon.cast(part.tensor, part.dtype)
         for name, values in inputs.items()
-        for made, value in zip(leaves[name], values, strict=True)
-        for leaf, part in zip(_parts([made]), _parts([value]), strict=True)
+        for leaf_value, value in zip(leaves[name], values, strict=True)
+        for leaf, part in zip(_parts([leaf_value]), _parts([value]), strict=True)
     }
     asked = {name: None if given[name] is None else leaves[name] for name in inputs}
-    results = _outputs(forward, given, compute(forward, asked, attributes), known)
     indices: list[Any] = []
-    if reads is not None:
-        at = len(results["Out"]) - len(reads.ops)
-        results["Out"], indices = results["Out"][:at], results["Out"][at:]
+    if reads is None:
+        made = compute(forward, asked, attributes)
+    else:
+        made, indices = reads.computed(forward, asked, attributes)
+    results = _outputs(forward, given, made, known)
     terms = []
     for slot in proto.outputs:
         seeds = given[slot.name + GRAD_OP] or ()
@@ -124,10 +125,9 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
         gradients[name][k] = rebuilt(leaf, [found, *rest])
     if reads is not None:
         own = [_substituted(each, known) for each in indices]
-        tables = reads.gradients(given, gradients["Steps"][reads.steps :], own)
+        tables = reads.gradients(given, gradients, own)
         listed = gradients.get("X", [None] * len(given["X"]))
         gradients["X"] = [tables.get(k, each) for k, each in enumerate(listed)]
-        gradients["Steps"] = gradients["Steps"][: reads.steps]
     return gradients
 
 

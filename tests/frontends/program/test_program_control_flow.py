@@ -480,3 +480,73 @@ def test_sparse_rows_of_a_recurrence_are_those_of_the_whole_gradient(order, opti
         found += [run(feed, [whole], interpret=interpret)[0] for interpret in (False, True)]
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], rtol=1e-4, atol=1e-5)
+
+
+def loop_over_words(words, *, is_sparse, max_steps=None, count=3):
+    """The state after the rows of a table at words (T, N, 1) were added and activated by a loop."""
+    i, n = counter(0), counter(count)
+    state = layers.fill_constant(shape=[words.shape[1], 2])
+    cond = layers.less_than(i, n)
+    with layers.While(cond, max_steps=max_steps).block():
+        word = layers.reshape(layers.gather(words, i), shape=words.shape[1:])
+        row = layers.embedding(word, [5, 2], is_sparse=is_sparse, param_attr="table")
+        layers.tanh(layers.elementwise_add(state, row), Out=state)
+        count_up(i, n, cond)
+    return state
+
+
+WORDS = np.array([[1, 2], [0, 3], [1, 1]])[:, :, None]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("max_steps, count", [(3, 3), (7, 3), (600, 3), (4, 0)])
+def test_a_sparse_embedding_in_a_loop_keeps_its_gradient_as_rows(max_steps, count, order):
+    found = []
+    for is_sparse in (True, False):
+        with new_program() as run:
+            words = layers.data("words", [3, 2, 1], dtype="int64", append_batch_size=False)
+            state = loop_over_words(words, is_sparse=is_sparse, max_steps=max_steps, count=count)
+            ((table, gradient),) = append_backward(total(layers.square(state)))
+            assert (gradient.spec.kind == "selected_rows") is is_sparse
+            first, zeros = gradient, layers.fill_constant(shape=[5, 2])
+            for _ in range(order - 1):
+                whole = layers.sum([gradient, zeros])
+                (gradient,) = calc_gradient(total(layers.square(whole)), table)
+            whole = layers.sum([gradient, zeros])
+        run.start(table=TABLE)
+        found += [run({"words": WORDS}, [whole], interpret=each)[0] for each in (False, True)]
+        if is_sparse:
+            rows, values = run({"words": WORDS}, [first])[0]
+            read = np.zeros((max_steps, 2), int)
+            read[:count] = WORDS[:count, :, 0]
+            read[count:] = WORDS[:count].max(initial=0)  # of steps that did not run
+            np.testing.assert_array_equal(rows, read.ravel())
+            assert not values[2 * count :].any()
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=1e-4, atol=1e-6)
+
+
+def test_a_sparse_embedding_in_a_loop_without_a_limit_has_a_whole_gradient():
+    with new_program():
+        words = layers.data("words", [3, 2, 1], dtype="int64", append_batch_size=False)
+        state = loop_over_words(words, is_sparse=True)
+        ((_, gradient),) = append_backward(total(state))
+    assert gradient.spec.kind == "tensor"
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_sparse_embedding_in_a_branch_keeps_its_gradient_as_rows(runs, transformer_name):
+    with new_program() as run:
+        words = layers.data("words", [1], dtype="int64")
+        flag = layers.data("flag", [1], dtype="bool", append_batch_size=False)
+        y = layers.fill_constant(shape=[3, 2], value=2.0)
+        words = layers.reshape(words, shape=[3, 1])
+        with ConditionalBlock(flag).block():
+            row = layers.embedding(words, [5, 2], is_sparse=True, param_attr="table")
+            layers.elementwise_mul(y, row, Out=y)
+        ((_, gradient),) = append_backward(total(y))
+    run.start(table=TABLE)
+    feed = {"words": [[4], [1], [4]], "flag": [runs]}
+    ((rows, values),) = run(feed, [gradient], transformer_name)
+    np.testing.assert_array_equal(rows, [4, 1, 4] if runs else [0, 0, 0])
+    np.testing.assert_array_equal(values, np.full((3, 2), 2.0 if runs else 0.0))

@@ -56,6 +56,22 @@ def fitting(values: Sequence[ProgramValue], first: Sequence[ProgramValue]) -> li
     ]
 
 
+def loop_of(
+    X: Values, sub_block: Block, condition: int, carried: Sequence[int]
+) -> tuple[Values, Callable[..., Tensor], Callable[..., list[Tensor]]]:
+    """Return the first carried values of a loop, its condition, and its step, of their tensors."""
+    first = [X[k] for k in carried]
+
+    def test(tensors: list[Tensor]) -> Tensor:
+        return truth(parts(like(first, tensors)[condition])[0])
+
+    def step(tensors: list[Tensor]) -> list[Tensor]:
+        now = dict(zip(carried, like(first, tensors), strict=True))
+        return fitting(sub_block([now.get(k, value) for k, value in enumerate(X)]), first)
+
+    return first, test, step
+
+
 def while_(
     X: Values, *, sub_block: Block = BLOCK, condition: int = INT, carried: Sequence[int] = INTS,
     max_steps: int = -1,
@@ -64,18 +80,9 @@ def while_(
 
     ``condition`` is the position of the condition among those that are carried.
     """
-    first = [X[k] for k in carried]
-
-    def body(tensors: list[Tensor]) -> list[Tensor]:
-        now = dict(zip(carried, like(first, tensors), strict=True))
-        return fitting(sub_block([now.get(k, value) for k, value in enumerate(X)]), first)
-
+    first, test, step = loop_of(X, sub_block, condition, carried)
     limit = None if max_steps < 0 else max_steps
-
-    def test(tensors: list[Tensor]) -> Tensor:
-        return truth(parts(like(first, tensors)[condition])[0])
-
-    return like(first, geon.while_loop(test, body, tensors_of(first), limit))
+    return like(first, geon.while_loop(test, step, tensors_of(first), limit))
 
 
 def conditional(

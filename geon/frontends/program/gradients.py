@@ -140,10 +140,14 @@ def _parts(values: Sequence[ProgramValue | None] | None) -> list[Any]:
 
 
 def _product(value: Any, seed: Any) -> Tensor:
-    """Return the sum of a result times its cotangent, whose dimensions it has."""
+    """Return the sum of a result times its cotangent, whose dimensions it has.
+
+    That of complex numbers is the real part, as in ``geon.deriv``.
+    """
     pairs = zip(seed.dims, value.dims, strict=True)
     names: dict[Any, Any] = {s.name: v.name for s, v in pairs if s and v and s.name != v.name}
-    return geon.sum(value.tensor * (seed.tensor.rename(names) if names else seed.tensor))
+    found = geon.sum(value.tensor * (seed.tensor.rename(names) if names else seed.tensor))
+    return geon.real(found) if value.dtype.kind == "c" else found
 
 
 def _outputs(forward: OpInfo, given: Values, computed: Values, known: dict[Op, Op]) -> Values:

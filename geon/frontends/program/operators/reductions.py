@@ -144,10 +144,10 @@ ROWS = [
         for name, f in REDUCTIONS.items()],
     *[Row(name, along_position(f), f"Return {name} along a position.",
           gradient=not name.startswith("arg")) for name, f in RUNNING.items()],
-    Row("reduce_quantile", with_attributes(reduction(
-        lambda t, axes, *, q, method: geon.quantile(t, q, axes, method=method)),
-        reduction(geon.quantile), {"q": FLOAT}),
-        "Return the quantile q over positions; method says how elements are interpolated."),
+    *[Row(f"reduce_{f.__name__}", with_attributes(reduction(
+          lambda t, axes, *, q, method, f=f: f(t, q, axes, method=method)), reduction(f),
+          {"q": FLOAT}), f"Return the {f.__name__} q over positions; method says how elements are "
+          "interpolated.") for f in (geon.quantile, geon.nanquantile)],
     Row("kthvalue", of_pairs(geon.kthvalue, k=INT),
         "Return the k-th smallest elements along a position, and their indices.", "X",
         "Out Indices"),

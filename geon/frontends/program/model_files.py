@@ -1,11 +1,11 @@
-"""Programs in files, and programs made of others: prune, clone and merge."""
+"""Programs in files, parameters in files, and inference models, which are both."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,19 +15,16 @@ from ...op_graph.core.source_info import user_call
 from ...transformers.runtime.checkpoint_file import Saved, file_pieces, with_file
 from ...transformers.runtime.files import path_text, replace, writable
 from . import protobuf
+from .copies import clone, prune
 from .description import (
     Desc,
     ProgramFileError,
-    block_attributes,
     canonical,
     check_message,
     describe_program,
     program_from,
 )
-from .executor import needed
-from .operators.updates import SCHEDULES
 from .program import Program, ProgramError, Var, default_main_program
-from .registry import GRAD_OP
 from .scope import Scope, current_scope
 
 PROGRAM_FILES = {"protobuf": "program.pb", "json": "program.json"}
@@ -103,133 +100,6 @@ def _read(path: Path) -> bytes:
             f"the program {os.fspath(path)!r} cannot be read: {error.strerror}; give the path that "
             "it was saved to"
         ) from None
-
-
-# Programs of programs -----------------------------------------------------------------------------
-
-
-def clone(program: Program, for_test: bool = False) -> Program:
-    """Return a copy of a program.
-
-    ``for_test`` leaves out gradient operators and what depends on them, such as optimisers, and
-    sets the attribute ``is_test`` where operators have it.
-    """
-    if not for_test:
-        return program_from(describe_program(program))
-    trained: set[int] = set()
-    kept = []
-    for op in program.global_block().ops:
-        is_training = op.type.endswith(GRAD_OP) or op.type in SCHEDULES
-        if is_training or not trained.isdisjoint(op.reads):
-            trained.update(op.writes)
-        else:
-            kept.append(op)
-    return _subset(program, kept, for_test=True)
-
-
-def prune(program: Program, targets: Sequence[Var | str]) -> Program:
-    """Return the program of the operators that the targets depend on; others are left out."""
-    what = user_call("prune")
-    block = program.global_block()
-    wanted = [block.value_of(_name(target), what) for target in targets]
-    return _subset(program, needed(block.ops, wanted))
-
-
-def _name(given: Var | str) -> str:
-    return given if isinstance(given, str) else given.name
-
-
-def _subset(program: Program, ops: Sequence[Any], for_test: bool = False) -> Program:
-    """Return the program of some operators of the global block, with their blocks and values."""
-    desc = describe_program(program)
-    kept = {id(op) for op in ops}
-    first = desc["blocks"][0]
-    pairs = zip(program.global_block().ops, first["ops"], strict=True)
-    first["ops"] = [each for op, each in pairs if id(op) in kept]
-    written = [k for each in first["ops"] for s in each["outputs"] for k in s["values"]]
-    read = {k for each in first["ops"] for s in each["inputs"] for k in s["values"]}
-    first["parameters"] = [p for p in first["parameters"] if p["value"] in read]
-    known = [p["value"] for p in first["parameters"]] + [k for k in written if k >= 0]
-    names = {desc["values"][k]["name"]: k for k in known}
-    first["names"] = [{"name": name, "value": k} for name, k in names.items()]
-    first["variables"] = [v for v in first["variables"] if v["name"] in names]
-    desc["sequences"] = [s for s in desc["sequences"] if s["offsets"] in names]
-    reached = {0}
-    for k, block in enumerate(desc["blocks"]):  # a block comes after the one around it
-        if k in reached:
-            reached |= {a["value"] for op in block["ops"] for a in block_attributes(op)}
-    desc["blocks"] = [desc["blocks"][k] for k in sorted(reached)]
-    used = _used_values(desc)
-    desc["values"] = [desc["values"][k] for k in used]
-    _renumber(desc, used, {old: new for new, old in enumerate(sorted(reached))})
-    if for_test:
-        for block in desc["blocks"]:
-            for op in block["ops"]:
-                for attribute in op["attributes"]:
-                    if attribute["name"] == "is_test":
-                        attribute["value"] = True
-    return program_from(desc)
-
-
-def _used_values(desc: Desc) -> dict[int, int]:
-    used = set()
-    for block in desc["blocks"]:
-        used |= {p["value"] for p in block["parameters"]}
-        used |= {k for op in block["ops"] for s in op["outputs"] for k in s["values"] if k >= 0}
-    return {old: new for new, old in enumerate(sorted(used))}
-
-
-def _renumber(desc: Desc, values: Mapping[int, int], blocks: Mapping[int, int]) -> None:
-    """Replace the ids of values and the numbers of blocks."""
-    for block in desc["blocks"]:
-        block["parent"] = blocks.get(block["parent"], -1)
-        block["results"] = [values[k] for k in block["results"]]
-        for each in (*block["names"], *block["parameters"]):
-            each["value"] = values[each["value"]]
-        for op in block["ops"]:
-            for slot in (*op["inputs"], *op["outputs"]):
-                slot["values"] = [values.get(k, -1) for k in slot["values"]]
-            for attribute in block_attributes(op):
-                attribute["value"] = blocks[attribute["value"]]
-
-
-def merge(*programs: Program) -> Program:
-    """Return the program that runs others one after another.
-
-    Each reads the persistable variables and the names of data as those before it left them.
-    Raises ``ProgramError`` if a variable that a later program reads has another shape or dtype.
-    """
-    whole = describe_program(Program())
-    first = whole["blocks"][0]
-    names: dict[str, int] = {}
-    for program in programs:
-        desc = describe_program(program)
-        shift, blocks = len(whole["values"]), len(whole["blocks"]) - 1
-        values = {k: k + shift for k in range(len(desc["values"]))}
-        own = desc["blocks"][0]
-        for parameter in own["parameters"]:
-            before = names.get(parameter["name"])
-            if before is not None:
-                values[parameter["value"]] = before
-                old, new = whole["values"][before], desc["values"][parameter["value"]]
-                if old["spec"] != new["spec"]:
-                    raise ProgramError(
-                        f"{user_call('merge')}: {parameter['name']!r} is {old['spec']} in one "
-                        f"program and {new['spec']} in another; rename one of them"
-                    )
-        whole["values"] += desc["values"]
-        added = {k: k + blocks if k else 0 for k in range(len(desc["blocks"]))}
-        _renumber(desc, values, added)
-        known = {p["name"] for p in first["parameters"]} | set(names)
-        first["parameters"] += [p for p in own["parameters"] if p["name"] not in known]
-        first["ops"] += own["ops"]
-        names |= {n["name"]: n["value"] for n in own["names"]}
-        declared = {v["name"]: v for v in (*first["variables"], *own["variables"])}
-        first["variables"] = list(declared.values())
-        whole["blocks"] += desc["blocks"][1:]
-        whole["sequences"] += desc["sequences"]
-    first["names"] = [{"name": name, "value": k} for name, k in names.items()]
-    return program_from(whole)
 
 
 # Parameters and inference models ------------------------------------------------------------------
@@ -310,7 +180,10 @@ def save_inference_model(
             f"{', '.join(data) or 'none'}, and {', '.join(feeded_var_names) or 'none'} are given"
         )
     desc = describe_program(pruned)
-    desc["feeds"], desc["fetches"] = list(feeded_var_names), [_name(t) for t in target_vars]
+    desc["feeds"], desc["fetches"] = (
+        list(feeded_var_names),
+        [t if isinstance(t, str) else t.name for t in target_vars],
+    )
     os.makedirs(folder, exist_ok=True)
     _write("program", os.path.join(folder, PROGRAM_FILES[form]), [_to_bytes(desc, form)])
     save_persistables(os.path.join(folder, PARAMETER_FILE), pruned, scope)

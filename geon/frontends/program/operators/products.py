@@ -10,7 +10,7 @@ from ....errors import AxisError
 from ....op_graph.axes.lengths import product
 from ...positional.elementwise import aligned, dims_of, elementwise
 from ...positional.movement import with_axis
-from ...positional.products import matmul
+from ...positional.products import matmul, turned
 from ...positional.reductions import reduce
 from ...positional.reshaping import flatten_to, reshape, transpose, unsqueeze
 from ...positional.values import (
@@ -28,12 +28,6 @@ def mul(x: Value, y: Value, *, x_num_col_dims: int = 1, y_num_col_dims: int = 1)
     left, right = flatten_to(x, x_num_col_dims, len(x.shape)), flatten_to(y, 0, y_num_col_dims)
     found = matmul(left, reshape(right, [right.shape[0], product(columns)]))
     return reshape(found, [*x.shape[:x_num_col_dims], *columns])
-
-
-def turned(x: Value) -> Value:
-    """Return x with its last two positions exchanged; a vector as it is."""
-    rank = len(x.shape)
-    return transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else x
 
 
 def matmul_of(

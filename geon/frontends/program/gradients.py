@@ -14,7 +14,7 @@ from ...op_graph.regions.parameters import substitute_ops
 from ...op_graph.values.dtypes import is_continuous
 from .evaluation import Values, by_slot, compute, inference, single
 from .registry import GRAD_OP, OpInfo, OpProto, Slot
-from .row_reads import row_reads
+from .row_reads import RowReads, row_reads
 from .values import ProgramValue, as_value, leaf_like, parts, rebuilt, zeros_like
 
 
@@ -42,7 +42,10 @@ def gradient_info(forward: OpInfo) -> OpInfo:
 
     def function(*values: Any, **attributes: Any) -> Any:
         given = by_slot(made.inputs, values)
-        gradients = (_derived if forward.gradient is None else by_rule)(forward, given, attributes)
+        if forward.gradient is None:
+            gradients = _derived(forward, given, attributes, row_reads(forward, given, attributes))
+        else:
+            gradients = by_rule(forward, given, attributes)
         listed = [single(slot, gradients.get(slot.name)) for slot in proto.inputs]
         return listed[0] if len(listed) == 1 else tuple(listed)
 
@@ -77,15 +80,16 @@ def by_rule(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Va
     }
 
 
-def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Values:
+def _derived(
+    forward: OpInfo, given: Values, attributes: Mapping[str, Any], reads: RowReads | None
+) -> Values:
     """Return the gradients of all continuous inputs, by ``geon.deriv`` of the forward function.
 
-    Its inputs are replaced by leaves, so that an input computed from another one stays apart.
+    Its inputs are replaced by leaves, so that an input computed from another one stays apart. Those
+    of the tables of ``reads`` are selected rows.
     """
-    proto = forward.proto
-    reads = row_reads(forward, given, attributes)
-    if reads is not None:
-        given = reads.extended(given)
+    proto, own = forward.proto, given
+    given = own if reads is None else reads.extended(own)
     inputs = {slot.name: given[slot.name] or () for slot in proto.inputs}
     leaves = {n: [v if v is None else leaf_like(v) for v in vs] for n, vs in inputs.items()}
     known: dict[Op, Op] = {
@@ -97,10 +101,11 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
     asked = {name: None if given[name] is None else leaves[name] for name in inputs}
     indices: list[Any] = []
     if reads is None:
-        made = compute(forward, asked, attributes)
+        results = _outputs(forward, given, compute(forward, asked, attributes), known)
     else:
-        made, indices = reads.computed(forward, asked, attributes)
-    results = _outputs(forward, given, made, known)
+        results, indices = reads.computed(forward, asked, attributes)
+        if not reads.repeats_draws(results):
+            return _derived(forward, own, attributes, None)
     terms = []
     for slot in proto.outputs:
         seeds = given[slot.name + GRAD_OP] or ()
@@ -124,8 +129,8 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
         rest = substitute_ops([part.tensor for part in parts(leaf)[1:]], known)
         gradients[name][k] = rebuilt(leaf, [found, *rest])
     if reads is not None:
-        own = [_substituted(each, known) for each in indices]
-        tables = reads.gradients(given, gradients, own)
+        read = [_substituted(each, known) for each in indices]
+        tables = reads.gradients(given, gradients, read)
         listed = gradients.get("X", [None] * len(given["X"]))
         gradients["X"] = [tables.get(k, each) for k, each in enumerate(listed)]
     return gradients

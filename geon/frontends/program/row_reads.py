@@ -14,6 +14,8 @@ from typing import Any
 
 import geon
 
+from ...op_graph.core.traversal import deep_order
+from ...op_graph.random.streams import RANDOM_BITS
 from ..positional.elementwise import elementwise
 from ..positional.picking import numbers
 from ..positional.programs import cast
@@ -77,6 +79,16 @@ class RowReads:
         indices: list[Any] = [values[_id(op, "Ids")] for op in self.ops]
         results = [values[k] for k in self.block.block.results]
         return results, [cast(each, "int64") for each in indices]
+
+    def repeats_draws(self, found: Values) -> bool:
+        """Return True if outputs draw by the seeds of operators alone, so as those of the forward.
+
+        A stream of a user's own has other draws when the block is evaluated again.
+        """
+        values = [value for listed in found.values() for value in listed or ()]
+        roots = [part.tensor for value in values for part in parts(value)]
+        draws = [op for op in deep_order(roots) if op.primitive is RANDOM_BITS]
+        return {op.attrs.seed for op in draws} <= seeds_of(self.block.program, self.block.index)
 
     def gradients(
         self, given: Values, found: Values, indices: Sequence[Any]
@@ -186,8 +198,7 @@ def _id(op: Operator, slot: str) -> int:
 def row_reads(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> RowReads | None:
     """Return the sparse embeddings of a block operator; None for others and without any.
 
-    Blocks with random draws are left out: their results are those of the forward operator. So are
-    loops without a limit, whose rows have no number, and a table that the block writes.
+    Loops without a limit, whose rows have no number, and tables that the block writes are left out.
     """
     if forward.type not in ("recurrent", "while", "conditional_block") or not given["X"]:
         return None
@@ -210,7 +221,7 @@ def row_reads(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> 
         has_rows = batch is None or shape[0] == batch
         if table in places and own[table] == uses[table] and has_rows:
             ops.append(op)
-    if not ops or has_draws(function.program, function.index):
+    if not ops:
         return None
     tables = [places[_id(op, "W")] for op in ops]
     if forward.type == "while":
@@ -219,10 +230,11 @@ def row_reads(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> 
     return reads(function, ops, tables, len(given[reads.slot]))
 
 
-def has_draws(program: Program, index: int) -> bool:
-    """Return True if an operator of a block, or of one inside of it, draws random numbers."""
+def seeds_of(program: Program, index: int) -> set[int]:
+    """Return the seeds of the operators of a block, and of blocks inside of it."""
+    found = set()
     for op in program.blocks[index].ops:
-        inner = [a.name for a in op.info.proto.attributes if a.type == "block"]
-        if "seed" in op.attributes or any(has_draws(program, op.attributes[n]) for n in inner):
-            return True
-    return False
+        found |= {op.attributes["seed"]} if "seed" in op.attributes else set()
+        for each in op.info.proto.attributes:
+            found |= seeds_of(program, op.attributes[each.name]) if each.type == "block" else set()
+    return found

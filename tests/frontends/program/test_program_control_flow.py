@@ -412,8 +412,18 @@ def test_sparse_rows_of_a_static_recurrence_and_of_outside_are_one_gradient():
     np.testing.assert_array_equal(found, expected)
 
 
+def drawn_by_a_stream_of_its_own():
+    stream = geon.Random(7)
+    register_operator(
+        "test_own_draws", lambda x: x * stream.bernoulli(x.axes, p=1.0, dtype="float32"),
+        replace=True,
+    )  # fmt: skip
+    return layers.test_own_draws
+
+
 @pytest.mark.parametrize("kind", ["read", "dropped"])
 def test_a_table_that_a_step_reads_otherwise_too_has_a_whole_gradient(kind):
+    own_draws = drawn_by_a_stream_of_its_own()
     with new_program() as run:
         words = layers.data("words", [1], dtype="int64", lod_level=1)
         rnn = layers.DynamicRNN()
@@ -424,7 +434,7 @@ def test_a_table_that_a_step_reads_otherwise_too_has_a_whole_gradient(kind):
                 table = run.main.global_block().var("table")
                 row = layers.elementwise_add(row, layers.reduce_sum(table))
             else:
-                row = layers.dropout(row, dropout_prob=0.0)
+                row = own_draws(row)
             rnn.output(row)
         ((_, gradient),) = append_backward(total(rnn()))
     assert gradient.spec.kind == "tensor"
@@ -432,6 +442,40 @@ def test_a_table_that_a_step_reads_otherwise_too_has_a_whole_gradient(kind):
     feed = layers.sequence_feed("words", [np.array([[1], [4], [1]]), np.array([[2]])])
     counts = np.array([0, 2, 1, 0, 1])[:, None] + (4 if kind == "read" else 0)
     np.testing.assert_allclose(run(feed, [gradient])[0], np.tile(counts, 2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["DynamicRNN", "While"])
+def test_sparse_rows_of_a_block_that_draws_are_those_of_the_whole_gradient(kind):
+    found = []
+    for is_sparse in (True, False):
+        with new_program() as run:
+            run.main.random_seed = 3
+            words = layers.data("words", [1], dtype="int64", lod_level=1)
+            options = {"is_sparse": is_sparse, "param_attr": "table"}
+            if kind == "While":
+                i, n = counter(0), counter(3)
+                cond, y = layers.less_than(i, n), layers.fill_constant(shape=[4, 2])
+                with layers.While(cond, max_steps=5).block():
+                    row = layers.embedding(layers.reshape(words, shape=[4, 1]), [5, 2], **options)
+                    layers.elementwise_add(y, layers.dropout(row, dropout_prob=0.5), Out=y)
+                    count_up(i, n, cond)
+            else:
+                rnn = layers.DynamicRNN()
+                with rnn.block():
+                    row = layers.embedding(rnn.step_input(words), [5, 2], **options)
+                    rnn.output(layers.dropout(row, dropout_prob=0.5))
+                y = rnn()
+            loss = total(layers.square(y))
+            ((_, gradient),) = append_backward(loss)
+            assert (gradient.spec.kind == "selected_rows") is is_sparse
+            whole = layers.sum([gradient, layers.fill_constant(shape=[5, 2])])
+        run.start(table=TABLE)
+        feed = layers.sequence_feed("words", [np.array([[1], [4], [1]]), np.array([[2]])])
+        found.append([run(feed, [loss, whole], interpret=each) for each in (False, True)])
+    for sparse, dense in zip(*found, strict=True):  # each run draws other numbers
+        np.testing.assert_allclose(sparse[0], dense[0], rtol=1e-6)
+        np.testing.assert_allclose(sparse[1], dense[1], rtol=1e-5)
+        assert 0 < np.count_nonzero(sparse[1])
 
 
 @pytest.mark.parametrize("has_memory", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import geon
@@ -49,12 +50,15 @@ def bilinear(x: Value, y: Value, weight: Value, bias: Value | None) -> Value:
 
 def of_matrices(pattern: str, f: Function, **attributes: Any) -> Function:
     """Return the function of an operator for ``f(*tensors, (I, J))``; see ``over``."""
+    takes_wide = "wide" in inspect.signature(f).parameters
 
-    def build(*given: Any, **settings: Any) -> Any:
+    def build(*given: Any, wide: bool = False, **settings: Any) -> Any:
         tensors = [each for each in given if isinstance(each, geon.Tensor)]
-        return f(*tensors, given[len(tensors) : len(tensors) + 2], **settings)
+        own = {"wide": True} if wide else {}
+        return f(*tensors, given[len(tensors) : len(tensors) + 2], **settings, **own)
 
-    return over(pattern, with_attributes(build, settings_of(f)), **attributes)
+    known = {**settings_of(f), **({"wide": False} if takes_wide else {})}
+    return over(pattern, with_attributes(build, known), **attributes)
 
 
 def kron(x: Value, y: Value) -> Value:

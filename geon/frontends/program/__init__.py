@@ -11,7 +11,6 @@
 - ``scope``, ``storage``: scopes and variables, places, and where values are kept
 - ``values``, ``evaluation``: values of variables, and operators evaluated on geon tensors
 - ``executor``, ``segments``: runs, compiled or operator by operator
-- ``copies``: programs made of others
 - ``description``, ``protobuf``, ``model_files``: programs as data and in files
 - ``operator_checks``: tests of operators against values and differences
 """
@@ -20,14 +19,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import operators
-from .copies import clone, merge, prune
 from .description import ProgramFileError
 from .executor import Executor
 from .model_files import (
+    clone,
     deserialize,
     load_inference_model,
     load_persistables,
     load_program,
+    merge,
+    prune,
     save_inference_model,
     save_persistables,
     save_program,

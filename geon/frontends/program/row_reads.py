@@ -8,8 +8,9 @@ rows of all executions of the block, and its indices become a further result.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import geon
@@ -21,25 +22,41 @@ from ..positional.picking import numbers
 from ..positional.programs import cast
 from ..positional.reductions import reduce
 from ..positional.regions import Sliced, scan
-from ..positional.values import Size, array, as_array
-from .evaluation import BlockFunction, Values, compute
+from ..positional.values import array, as_array
+from .evaluation import EMPTY, BlockFunction, Values, compute
 from .operators.control import fitting, like, loop_of, tensors_of
 from .operators.networks import lookup_gradient
 from .program import Operator, Program
 from .registry import OpInfo
-from .values import ProgramValue, added, chosen, constant, parts
+from .values import ProgramValue, Spec, added, chosen, constant, parts
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """An embedding of a block: its operator, and the specifications of its rows and indices.
+
+    ``table`` is the id of the table in the block.
+    """
+
+    op: Operator
+    table: int
+    rows: Spec
+    indices: Spec
 
 
 @dataclass(frozen=True, eq=False)
 class RowReads:
-    """The embeddings of a block whose tables nothing else reads.
+    """The embeddings of a block, and of blocks inside of it, whose tables nothing else reads.
 
-    ``tables`` are the positions of their tables in the slot X, and ``first`` is the position of the
-    terms in the slot ``slot`` of the inputs. A subclass says how the operator uses the terms.
+    ``inner`` has the operators of the block that read rows, in order: embeddings with None, and
+    block operators with their own reads. ``tables`` are the positions of the tables in the slot X,
+    and ``first`` is the position of the terms in the slot ``slot`` of the inputs. A subclass says
+    how the operator uses the terms.
     """
 
     block: BlockFunction
-    ops: list[Operator]
+    inner: dict[Operator, RowReads | None]
+    reads: list[Read]
     tables: list[int]
     first: int
 
@@ -48,37 +65,50 @@ class RowReads:
     @property
     def end(self) -> int:
         """The position after the terms."""
-        return self.first + len(self.ops)
+        return self.first + len(self.reads)
+
+    def repeated(self, spec: Spec, given: Values) -> Spec:
+        """Return the specification of what each execution has, of all executions together."""
+        return spec
 
     def extended(self, given: Values) -> Values:
         """Return the inputs of the operator with terms: zeros."""
-        terms = self.zeros(given)
+        specs = [self.repeated(each.rows, given) for each in self.reads]
+        return self.with_terms(given, [constant(0, each.shape, each.dtype) for each in specs])
+
+    def with_terms(self, given: Values, terms: Iterable[ProgramValue]) -> Values:
+        """Return the inputs of the operator with terms."""
         return {**given, self.slot: [*given[self.slot], *terms]}
-
-    def zeros(self, given: Values) -> list[ProgramValue]:
-        """Return the terms, over all executions of the block."""
-        return self.like_rows(())
-
-    def like_rows(self, prefix: Sequence[Size], begin: int = 0) -> list[ProgramValue]:
-        """Return zeros over ``prefix`` and the dimensions of the rows from ``begin`` on."""
-        specs = [self.block.program.values[op.writes[0]].spec for op in self.ops]
-        return [constant(0, (*prefix, *spec.shape[begin:]), spec.dtype) for spec in specs]
 
     def computed(
         self, forward: OpInfo, given: Values, attributes: Mapping[str, Any]
     ) -> tuple[Values, list[Any]]:
-        """Return the outputs of the operator for extended inputs, and the indices."""
+        """Return the outputs of the operator for inputs with terms, and the indices."""
         raise NotImplementedError
 
     def ran(
         self, arguments: Sequence[ProgramValue], terms: Sequence[ProgramValue]
     ) -> tuple[list[ProgramValue], list[Any]]:
         """Return the results of the block with terms added to its embeddings, and the indices."""
-        own = {op.writes[0]: term for op, term in zip(self.ops, terms, strict=True)}
-        values = self.block.evaluated(arguments, own)
-        indices: list[Any] = [values[_id(op, "Ids")] for op in self.ops]
-        results = [values[k] for k in self.block.block.results]
-        return results, [cast(each, "int64") for each in indices]
+        rest, indices = iter(terms), list[Any]()
+
+        def function(op: Operator, inner: RowReads | None) -> Callable[..., Values]:
+            def row(given: Values, attributes: Mapping[str, Any]) -> Values:
+                indices.append(cast(given["Ids"][0], "int64"))
+                (found,) = compute(op.info, given, attributes)["Out"]
+                return {"Out": [added([found, next(rest)])]}
+
+            def block(given: Values, attributes: Mapping[str, Any]) -> Values:
+                assert inner is not None
+                whole = inner.with_terms(given, islice(rest, len(inner.reads)))
+                found, own = inner.computed(op.info, whole, attributes)
+                indices.extend(own)
+                return found
+
+            return row if inner is None else block
+
+        functions = {op: function(op, inner) for op, inner in self.inner.items()}
+        return self.block.results(arguments, functions), indices
 
     def repeats_draws(self, found: Values) -> bool:
         """Return True if outputs draw by the seeds of operators alone, so as those of the forward.
@@ -97,8 +127,8 @@ class RowReads:
         terms = found[self.slot][self.first : self.end]
         found[self.slot] = found[self.slot][: self.first]
         tables: dict[int, list[ProgramValue]] = {}
-        for op, k, term, ids in zip(self.ops, self.tables, terms, indices, strict=True):
-            made = lookup_gradient(given["X"][k], ids, term, **op.attributes)
+        for each, k, term, ids in zip(self.reads, self.tables, terms, indices, strict=True):
+            made = lookup_gradient(given["X"][k], ids, term, **each.op.attributes)
             tables.setdefault(k, []).append(made["W"])
         return {k: added(values) for k, values in tables.items()}
 
@@ -108,10 +138,11 @@ class StepReads(RowReads):
 
     slot = "Steps"
 
-    def zeros(self, given: Values) -> list[ProgramValue]:
-        """Return the terms, over all steps."""
+    def repeated(self, spec: Spec, given: Values) -> Spec:
+        """Return the specification of what each step has, of all steps together."""
         # With offsets the dimension of sequences is that of rows outside.
-        return self.like_rows(given["Steps"][0].shape[:1], 1 if given["Offsets"] else 0)
+        own = spec.shape[1 if given["Offsets"] else 0 :]
+        return replace(spec, shape=(*given["Steps"][0].shape[:1], *own))
 
     def computed(
         self, forward: OpInfo, given: Values, attributes: Mapping[str, Any]
@@ -124,7 +155,7 @@ class StepReads(RowReads):
             return [*results, *indices]
 
         found = compute(forward, given, {**attributes, "sub_block": step})
-        at = len(found["Out"]) - len(self.ops)
+        at = len(found["Out"]) - len(self.reads)
         return {**found, "Out": found["Out"][:at]}, found["Out"][at:]
 
 
@@ -135,8 +166,7 @@ class BranchReads(RowReads):
         self, forward: OpInfo, given: Values, attributes: Mapping[str, Any]
     ) -> tuple[Values, list[Any]]:
         """Return the outputs of the branch for extended inputs, and the indices, 0 without it."""
-        shapes = [self.block.program.values[_id(op, "Ids")].spec.shape for op in self.ops]
-        unread = [constant(0, shape, "int64") for shape in shapes]
+        unread = [constant(0, each.indices.shape, "int64") for each in self.reads]
 
         def run(arguments: Sequence[ProgramValue]) -> list[ProgramValue]:
             terms = arguments[self.first : self.end]
@@ -146,7 +176,7 @@ class BranchReads(RowReads):
         carried = [*attributes["carried"], *range(self.end, self.end + len(unread))]
         extended = {**given, "X": [*given["X"], *unread]}
         found = compute(forward, extended, {**attributes, "sub_block": run, "carried": carried})
-        at = len(found["Out"]) - len(self.ops)
+        at = len(found["Out"]) - len(self.reads)
         return {"Out": found["Out"][:at]}, found["Out"][at:]
 
 
@@ -159,9 +189,9 @@ class LoopReads(RowReads):
 
     limit: int
 
-    def zeros(self, given: Values) -> list[ProgramValue]:
-        """Return the terms, over all steps."""
-        return self.like_rows((self.limit,))
+    def repeated(self, spec: Spec, given: Values) -> Spec:
+        """Return the specification of what each step has, of all steps together."""
+        return replace(spec, shape=(self.limit, *spec.shape))
 
     def computed(
         self, forward: OpInfo, given: Values, attributes: Mapping[str, Any]
@@ -190,44 +220,74 @@ class LoopReads(RowReads):
         return {"Out": like(first, [each.tensor for each in map(as_array, last)])}, filled
 
 
-def _id(op: Operator, slot: str) -> int:
-    (number,) = op.inputs[slot] or ()
-    return number
-
-
 def row_reads(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> RowReads | None:
     """Return the sparse embeddings of a block operator; None for others and without any.
 
     Loops without a limit, whose rows have no number, and tables that the block writes are left out.
     """
-    if forward.type not in ("recurrent", "while", "conditional_block") or not given["X"]:
+    limit = int(attributes.get("max_steps", 0))
+    if forward.type not in CLASSES or not given["X"] or limit < 0:
         return None
     function: BlockFunction = attributes["sub_block"]
     block, first, batch = function.block, 0, None
-    limit = int(attributes.get("max_steps", 0))
-    if limit < 0:
-        return None
     if forward.type == "recurrent":
         first = len(given["Steps"]) + len(given["Boot"] or ())
         batch = given["Offsets"][0].shape[0] - 1 if given["Offsets"] else None
     names = [*block.parameters.items()][first:]
     places = {k: at for at, (name, k) in enumerate(names) if block.names[name] == k}
     uses = Counter([k for op in block.ops for k in op.reads] + block.results)
-    lookups = [op for op in block.ops if op.type == "lookup_table" and op.attributes["is_sparse"]]
-    own = Counter([_id(op, "W") for op in lookups])
-    ops = []
-    for op in lookups:
-        table, shape = _id(op, "W"), function.program.values[op.writes[0]].spec.shape
-        has_rows = batch is None or shape[0] == batch
-        if table in places and own[table] == uses[table] and has_rows:
-            ops.append(op)
-    if not ops:
+    found = {op: _reads_of(function.program, op) for op in block.ops}
+    while True:  # a table is left out if an operator that is left out reads it
+        own = Counter([k for _, reads in found.values() for k in {each.table for each in reads}])
+        kept = {
+            op: (inner, reads)
+            for op, (inner, reads) in found.items()
+            if reads and all(
+                each.table in places and own[each.table] == uses[each.table]
+                and (batch is None or each.rows.shape[0] == batch)
+                for each in reads
+            )
+        }  # fmt: skip
+        if len(kept) == len(found):
+            break
+        found = kept
+    if not found:
         return None
-    tables = [places[_id(op, "W")] for op in ops]
-    if forward.type == "while":
-        return LoopReads(function, ops, tables, len(given["X"]), limit)
-    reads = StepReads if forward.type == "recurrent" else BranchReads
-    return reads(function, ops, tables, len(given[reads.slot]))
+    reads = [each for _, listed in found.values() for each in listed]
+    made, cls = {op: inner for op, (inner, _) in found.items()}, CLASSES[forward.type]
+    tables, at = [places[each.table] for each in reads], len(given[cls.slot])
+    more = (limit,) if cls is LoopReads else ()
+    return cls(function, made, reads, tables, at, *more)
+
+
+CLASSES: dict[str, Any] = {
+    "recurrent": StepReads,
+    "while": LoopReads,
+    "conditional_block": BranchReads,
+}
+
+
+def _reads_of(program: Program, op: Operator) -> tuple[RowReads | None, list[Read]]:
+    """Return the reads of rows of an operator of a block, with those of its own block."""
+    if op.type == "lookup_table" and op.attributes["is_sparse"]:
+        table, ids = op.reads
+        specs = [program.values[k].spec for k in (*op.writes, ids)]
+        return None, [Read(op, table, *specs)]
+    if op.type not in CLASSES:
+        return None, []
+    given: Values = {
+        slot: None if ids is None else [None if k == EMPTY else program.abstract(k) for k in ids]
+        for slot, ids in op.inputs.items()
+    }
+    function = BlockFunction(program, op.attributes["sub_block"])
+    inner = row_reads(op.info, given, {**op.attributes, "sub_block": function})
+    if inner is None:
+        return None, []
+    outer = op.inputs["X"] or ()
+    return inner, [
+        Read(each.op, outer[k], *[inner.repeated(s, given) for s in (each.rows, each.indices)])
+        for each, k in zip(inner.reads, inner.tables, strict=True)
+    ]
 
 
 def seeds_of(program: Program, index: int) -> set[int]:

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import geon
+
 from ....errors import AxisError
 from ....op_graph.axes.lengths import may_equal
-from ....op_graph.op_graph import Tensor
 from ...positional.elementwise import common_names
 from ...positional.movement import with_axis
-from ...positional.values import Dim, PositionalArray, Value, array, as_array, fresh, renamed
+from ...positional.values import PositionalArray, Value, array, as_array, fresh, renamed
 from .rows import Function, settings_of, with_attributes
 
 REST = "..."
@@ -44,7 +45,7 @@ def over(pattern: str, f: Function, **attributes: Any) -> Function:
 
 def _operands(
     values: Sequence[Value], letters: Sequence[list[str]]
-) -> tuple[list[Tensor], dict[Any, Any]]:
+) -> tuple[list[geon.Tensor], dict[Any, Any]]:
     """Return the tensors of operands, and the names of axes by letter or number of a dimension.
 
     Dimensions of ``...`` have the numbers 0, 1, ...; None is the name of one of length 1. Raises
@@ -73,7 +74,7 @@ def _operands(
         if own[:1] == [REST]
     ]
     names: dict[Any, Any] = dict(enumerate(common_names(outer) if outer else ()))
-    first: dict[str, Dim] = {}
+    first: dict[str, tuple[geon.Axis, PositionalArray]] = {}
     tensors = []
     for x, own in zip(given, letters, strict=True):
         listed: list[Any] = [*range(count)] if own[:1] == [REST] else []
@@ -81,18 +82,18 @@ def _operands(
         for letter, dim in zip(listed, x.dims, strict=True):
             if not isinstance(letter, str) or dim is None:
                 continue
-            before = first.setdefault(letter, dim)
+            before, y = first.setdefault(letter, (dim, x))
             names.setdefault(letter, fresh(dim.name, [n for n in names.values() if n]))
-            if before is not None and not may_equal(before.expression, dim.expression):
+            if not may_equal(before.expression, dim.expression):
                 raise AxisError(
                     f"dimension {listed.index(letter)} of {x} has the length {dim.expression}, and "
-                    f"that of another input is {before.expression}; give equal"
+                    f"{y} has {before.expression} for it; give equal"
                 )
         tensors.append(renamed(x, [names[letter] for letter in listed]).tensor)
     return tensors, names
 
 
-def _result(tensor: Tensor, letters: Sequence[str], names: Mapping[Any, Any]) -> Value:
+def _result(tensor: geon.Tensor, letters: Sequence[str], names: Mapping[Any, Any]) -> Value:
     """Return a result whose dimensions have these letters."""
     made = iter([axis.name for axis in tensor.axes if axis.name not in names.values()])
     dims: list[Any] = []

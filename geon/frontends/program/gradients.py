@@ -14,7 +14,7 @@ from ...op_graph.regions.parameters import substitute_ops
 from ...op_graph.values.dtypes import is_continuous
 from .evaluation import Values, by_slot, compute, inference, single
 from .registry import GRAD_OP, OpInfo, OpProto, Slot
-from .row_reads import RowReads, row_reads
+from .row_reads import AnyReads, row_reads, table_gradients
 from .values import ProgramValue, as_value, leaf_like, parts, rebuilt, zeros_like
 
 
@@ -81,7 +81,7 @@ def by_rule(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Va
 
 
 def _derived(
-    forward: OpInfo, given: Values, attributes: Mapping[str, Any], reads: RowReads | None
+    forward: OpInfo, given: Values, attributes: Mapping[str, Any], reads: AnyReads | None
 ) -> Values:
     """Return the gradients of all continuous inputs, by ``geon.deriv`` of the forward function.
 
@@ -117,7 +117,7 @@ def _derived(
         for name, values in leaves.items()
         for k, value in enumerate(values)
         if value is not None and is_continuous(value.dtype)
-        if not (reads and name == "X" and k in reads.tables)
+        if not (reads and (name, k) in reads.tables)
     ]
     if not terms or not wanted:
         return {}
@@ -130,9 +130,7 @@ def _derived(
         gradients[name][k] = rebuilt(leaf, [found, *rest])
     if reads is not None:
         read = [_substituted(each, known) for each in indices]
-        tables = reads.gradients(given, gradients, read)
-        listed = gradients.get("X", [None] * len(given["X"]))
-        gradients["X"] = [tables.get(k, each) for k, each in enumerate(listed)]
+        table_gradients(reads, given, gradients, read)
     return gradients
 
 

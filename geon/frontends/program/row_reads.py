@@ -26,7 +26,7 @@ from ..positional.values import array, as_array
 from .evaluation import EMPTY, BlockFunction, Values, compute
 from .operators.control import fitting, like, loop_of, tensors_of
 from .operators.networks import lookup_gradient
-from .program import Operator, Program
+from .program import Block, Operator, Program
 from .registry import OpInfo
 from .values import ProgramValue, Spec, added, chosen, constant, parts
 
@@ -49,18 +49,17 @@ class RowReads:
     """The embeddings of a block, and of blocks inside of it, whose tables nothing else reads.
 
     ``inner`` has the operators of the block that read rows, in order: embeddings with None, and
-    block operators with their own reads. ``tables`` are the positions of the tables in the slot X,
-    and ``first`` is the position of the terms in the slot ``slot`` of the inputs. A subclass says
-    how the operator uses the terms.
+    block operators with their own reads. ``tables`` are the slots and positions of the tables, and
+    ``first`` is the position of the terms in the slot ``slot`` of the inputs. A subclass says how
+    the operator uses the terms.
     """
 
     block: BlockFunction
-    inner: dict[Operator, RowReads | None]
+    inner: dict[Operator, Any]
     reads: list[Read]
-    tables: list[int]
+    tables: list[tuple[str, int]]
+    slot: str
     first: int
-
-    slot = "X"
 
     @property
     def end(self) -> int:
@@ -92,14 +91,13 @@ class RowReads:
         """Return the results of the block with terms added to its embeddings, and the indices."""
         rest, indices = iter(terms), list[Any]()
 
-        def function(op: Operator, inner: RowReads | None) -> Callable[..., Values]:
+        def function(op: Operator, inner: Any) -> Callable[..., Values]:
             def row(given: Values, attributes: Mapping[str, Any]) -> Values:
                 indices.append(cast(given["Ids"][0], "int64"))
                 (found,) = compute(op.info, given, attributes)["Out"]
                 return {"Out": [added([found, next(rest)])]}
 
             def block(given: Values, attributes: Mapping[str, Any]) -> Values:
-                assert inner is not None
                 whole = inner.with_terms(given, islice(rest, len(inner.reads)))
                 found, own = inner.computed(op.info, whole, attributes)
                 indices.extend(own)
@@ -120,23 +118,15 @@ class RowReads:
         draws = [op for op in deep_order(roots) if op.primitive is RANDOM_BITS]
         return {op.attrs.seed for op in draws} <= seeds_of(self.block.program, self.block.index)
 
-    def gradients(
-        self, given: Values, found: Values, indices: Sequence[Any]
-    ) -> dict[int, ProgramValue]:
-        """Return the gradients of tables by position; take those of the terms out of ``found``."""
-        terms = found[self.slot][self.first : self.end]
-        found[self.slot] = found[self.slot][: self.first]
-        tables: dict[int, list[ProgramValue]] = {}
-        for each, k, term, ids in zip(self.reads, self.tables, terms, indices, strict=True):
-            made = lookup_gradient(given["X"][k], ids, term, **each.op.attributes)
-            tables.setdefault(k, []).append(made["W"])
-        return {k: added(values) for k, values in tables.items()}
+    def take_terms(self, gradients: Values) -> list[Any]:
+        """Take the gradients of the terms out of those of the inputs; return them."""
+        found = gradients[self.slot]
+        gradients[self.slot] = found[: self.first]
+        return list(found[self.first : self.end])
 
 
 class StepReads(RowReads):
     """The embeddings of a recurrence: terms are step inputs, and indices results of steps."""
-
-    slot = "Steps"
 
     def repeated(self, spec: Spec, given: Values) -> Spec:
         """Return the specification of what each step has, of all steps together."""
@@ -220,25 +210,148 @@ class LoopReads(RowReads):
         return {"Out": like(first, [each.tensor for each in map(as_array, last)])}, filled
 
 
-def row_reads(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> RowReads | None:
+@dataclass(frozen=True, eq=False)
+class EitherReads:
+    """The embeddings of two branches, both of which run on all rows; see ``RowReads``.
+
+    ``branches`` maps the attribute of each block to its embeddings.
+    """
+
+    branches: dict[str, RowReads]
+
+    @property
+    def reads(self) -> list[Read]:
+        """The embeddings of both."""
+        return [each for branch in self.branches.values() for each in branch.reads]
+
+    @property
+    def tables(self) -> list[tuple[str, int]]:
+        """The slots and positions of their tables."""
+        return [each for branch in self.branches.values() for each in branch.tables]
+
+    def repeated(self, spec: Spec, given: Values) -> Spec:
+        """Return the specification itself: there is one execution."""
+        return spec
+
+    def extended(self, given: Values) -> Values:
+        """Return the inputs of the operator with terms: zeros."""
+        for branch in self.branches.values():
+            given = branch.extended(given)
+        return given
+
+    def with_terms(self, given: Values, terms: Iterable[ProgramValue]) -> Values:
+        """Return the inputs of the operator with terms."""
+        rest = iter(terms)
+        for branch in self.branches.values():
+            given = branch.with_terms(given, islice(rest, len(branch.reads)))
+        return given
+
+    def computed(
+        self, forward: OpInfo, given: Values, attributes: Mapping[str, Any]
+    ) -> tuple[Values, list[Any]]:
+        """Return the outputs of the operator for inputs with terms, and the indices."""
+        indices: dict[str, list[Any]] = {}
+
+        def function(name: str, branch: RowReads) -> Callable[..., list[ProgramValue]]:
+            def run(arguments: Sequence[ProgramValue]) -> list[ProgramValue]:
+                own, terms = arguments[: branch.first], arguments[branch.first :]
+                results, indices[name] = branch.ran(own, terms)
+                return results
+
+            return run
+
+        blocks = {name: function(name, branch) for name, branch in self.branches.items()}
+        found = compute(forward, given, {**attributes, **blocks})
+        return found, [each for name in self.branches for each in indices[name]]
+
+    def repeats_draws(self, found: Values) -> bool:
+        """Return True if outputs draw by the seeds of operators alone."""
+        return all(branch.repeats_draws(found) for branch in self.branches.values())
+
+    def take_terms(self, gradients: Values) -> list[Any]:
+        """Take the gradients of the terms out of those of the inputs; return them."""
+        return [v for branch in self.branches.values() for v in branch.take_terms(gradients)]
+
+
+AnyReads = RowReads | EitherReads
+
+
+def table_gradients(
+    reads: AnyReads, given: Values, gradients: Values, indices: Sequence[Any]
+) -> None:
+    """Replace the gradients of the terms, among those of the inputs, by those of the tables."""
+    tables: dict[tuple[str, int], list[ProgramValue]] = {}
+    for each, place, term, ids in zip(
+        reads.reads, reads.tables, reads.take_terms(gradients), indices, strict=True
+    ):
+        slot, k = place
+        made = lookup_gradient(given[slot][k], ids, term, **each.op.attributes)
+        tables.setdefault(place, []).append(made["W"])
+    for (slot, k), values in tables.items():
+        gradients.setdefault(slot, [None] * len(given[slot]))[k] = added(values)
+
+
+def row_reads(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> AnyReads | None:
     """Return the sparse embeddings of a block operator; None for others and without any.
 
     Loops without a limit, whose rows have no number, and tables that the block writes are left out.
     """
     limit = int(attributes.get("max_steps", 0))
-    if forward.type not in CLASSES or not given["X"] or limit < 0:
+    if limit < 0:
         return None
-    function: BlockFunction = attributes["sub_block"]
-    block, first, batch = function.block, 0, None
+    if forward.type == "if_else":
+        branches = {}
+        for slot, branch in (("X", "true"), ("Y", "false")):
+            function = attributes[f"{branch}_block"]
+            places = _places(function.block, slot, skipped=attributes[f"{branch}_rows"])
+            found = _of_block(function, places)
+            if found is not None:
+                branches[f"{branch}_block"] = RowReads(function, *found, slot, len(given[slot]))
+        return EitherReads(branches) if branches else None
+    if forward.type not in ("recurrent", "while", "conditional_block"):
+        return None
+    function, first, batch = attributes["sub_block"], 0, None
     if forward.type == "recurrent":
         first = len(given["Steps"]) + len(given["Boot"] or ())
         batch = given["Offsets"][0].shape[0] - 1 if given["Offsets"] else None
+    found = _of_block(function, _places(function.block, "X", first), batch)
+    if found is None:
+        return None
+    if forward.type == "while":
+        return LoopReads(function, *found, "X", len(given["X"]), limit)
+    cls, slot = (StepReads, "Steps") if forward.type == "recurrent" else (BranchReads, "X")
+    return cls(function, *found, slot, len(given[slot]))
+
+
+Place = tuple[str, int]  # a slot, and a position in it
+
+
+def _places(
+    block: Block, slot: str, first: int = 0, skipped: Sequence[int] = ()
+) -> dict[int, Place]:
+    """Return the places, by id, of parameters from ``first`` on that the block does not write."""
     names = [*block.parameters.items()][first:]
-    places = {k: at for at, (name, k) in enumerate(names) if block.names[name] == k}
+    return {
+        k: (slot, at)
+        for at, (name, k) in enumerate(names)
+        if block.names[name] == k and at not in skipped
+    }
+
+
+def _of_block(
+    function: BlockFunction, places: Mapping[int, Place], batch: Any = None
+) -> tuple[dict[Operator, Any], list[Read], list[Place]] | None:
+    """Return the operators of a block that read rows, their reads, and the places of the tables.
+
+    ``places`` are those of what may be a table; with ``batch`` rows have this first length.
+    """
+    block = function.block
     uses = Counter([k for op in block.ops for k in op.reads] + block.results)
     found = {op: _reads_of(function.program, op) for op in block.ops}
     while True:  # a table is left out if an operator that is left out reads it
-        own = Counter([k for _, reads in found.values() for k in {each.table for each in reads}])
+        own = Counter(
+            [k for op, (inner, reads) in found.items() for k in _covered(op, inner, reads)]
+        )
         kept = {
             op: (inner, reads)
             for op, (inner, reads) in found.items()
@@ -251,43 +364,44 @@ def row_reads(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> 
         if len(kept) == len(found):
             break
         found = kept
-    if not found:
-        return None
     reads = [each for _, listed in found.values() for each in listed]
-    made, cls = {op: inner for op, (inner, _) in found.items()}, CLASSES[forward.type]
-    tables, at = [places[each.table] for each in reads], len(given[cls.slot])
-    more = (limit,) if cls is LoopReads else ()
-    return cls(function, made, reads, tables, at, *more)
+    inner = {op: own for op, (own, _) in found.items()}
+    return (inner, reads, [places[each.table] for each in reads]) if reads else None
 
 
-CLASSES: dict[str, Any] = {
-    "recurrent": StepReads,
-    "while": LoopReads,
-    "conditional_block": BranchReads,
-}
+def _covered(op: Operator, inner: AnyReads | None, reads: Sequence[Read]) -> list[int]:
+    """Return the tables of an operator's reads, one for each of its inputs that is a table."""
+    if inner is None:
+        return [each.table for each in reads]
+    return [(op.inputs[slot] or ())[k] for slot, k in {*inner.tables}]
 
 
-def _reads_of(program: Program, op: Operator) -> tuple[RowReads | None, list[Read]]:
-    """Return the reads of rows of an operator of a block, with those of its own block."""
+def _reads_of(program: Program, op: Operator) -> tuple[AnyReads | None, list[Read]]:
+    """Return the reads of rows of an operator of a block, with those of its own blocks."""
     if op.type == "lookup_table" and op.attributes["is_sparse"]:
         table, ids = op.reads
         specs = [program.values[k].spec for k in (*op.writes, ids)]
         return None, [Read(op, table, *specs)]
-    if op.type not in CLASSES:
+    blocks = {
+        each.name: BlockFunction(program, op.attributes[each.name])
+        for each in op.info.proto.attributes
+        if each.type == "block"
+    }
+    if not blocks:
         return None, []
     given: Values = {
         slot: None if ids is None else [None if k == EMPTY else program.abstract(k) for k in ids]
         for slot, ids in op.inputs.items()
     }
-    function = BlockFunction(program, op.attributes["sub_block"])
-    inner = row_reads(op.info, given, {**op.attributes, "sub_block": function})
+    inner = row_reads(op.info, given, {**op.attributes, **blocks})
     if inner is None:
         return None, []
-    outer = op.inputs["X"] or ()
     return inner, [
-        Read(each.op, outer[k], *[inner.repeated(s, given) for s in (each.rows, each.indices)])
-        for each, k in zip(inner.reads, inner.tables, strict=True)
-    ]
+        Read(each.op, (op.inputs[slot] or ())[k], *[
+            inner.repeated(spec, given) for spec in (each.rows, each.indices)
+        ])
+        for each, (slot, k) in zip(inner.reads, inner.tables, strict=True)
+    ]  # fmt: skip
 
 
 def seeds_of(program: Program, index: int) -> set[int]:

@@ -294,3 +294,45 @@ def test_a_sparse_embedding_in_a_block_inside_of_another(kinds):
     assert (sparse, dense) == (expected, "tensor")
     np.testing.assert_allclose(rows, table, rtol=1e-5, atol=1e-6)
     assert np.abs(table).max() > 0.1
+
+
+def branches_by_rows(words, is_sparse):
+    """Rows of tables by IfElse: those of two tables where words are below 2, else of one."""
+    options = {"is_sparse": is_sparse}
+    choice = layers.IfElse(layers.less_than(words, layers.fill_any_like(words, value=2.0)))
+    with choice.true_block():
+        own = choice.input(words)
+        row = layers.embedding(own, [5, 2], param_attr="table", **options)
+        scale = layers.embedding(own, [5, 2], param_attr="scale", **options)
+        choice.output(layers.elementwise_mul(row, scale))
+    with choice.false_block():
+        row = layers.embedding(choice.input(words), [5, 2], param_attr="table", **options)
+        choice.output(layers.scale(row, scale=3.0))
+    (found,) = choice()
+    return found
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_sparse_embedding_in_branches_by_rows(is_nested, transformer_name):
+    found = []
+    for is_sparse in (True, False):
+        with new_program() as run:
+            words = layers.data("words", [3, 2, 1], dtype="int64", append_batch_size=False)
+            if is_nested:
+                rnn = layers.StaticRNN()
+                with rnn.step():
+                    rnn.output(branches_by_rows(rnn.step_input(words), is_sparse))
+                y = rnn()
+            else:
+                y = branches_by_rows(layers.reshape(words, shape=[6, 1]), is_sparse)
+            pairs = append_backward(total(layers.square(y)))
+            kinds = {gradient.spec.kind for _, gradient in pairs}
+            zeros = layers.fill_constant(shape=[5, 2])
+            whole = {p.name: layers.sum([gradient, zeros]) for p, gradient in pairs}
+        assert kinds == {"selected_rows" if is_sparse else "tensor"}
+        run.start(table=TABLE, scale=TABLE + 2)
+        names = ["table", "scale"]
+        found.append(run({"words": WORDS}, [whole[name] for name in names], transformer_name))
+    for rows, table in zip(*found, strict=True):
+        np.testing.assert_allclose(rows, table, rtol=1e-5, atol=1e-6)
+        assert np.abs(table).max() > 0.1

@@ -498,6 +498,16 @@ _LATE_BOUND.update(
     ufunc=_later(".op_graph.functions.numpy_api", "ufunc_cure"),
     is_public=lambda name: name in _LATER or callable(globals().get(name)),
 )
+# Derivative rules of regions and of users; only derivatives import them.
+for _module, _rules in {
+    "autodiff.custom_deriv": "custom_jvp custom_vjp",
+    "regions.cases_deriv": "case_jvp case_vjp",
+    "regions.loop_deriv": "fixed_point_jvp fixed_point_vjp loop_jvp",
+    "regions.scan_deriv": "scan_vjp",
+    "regions.while_deriv": "while_vjp",
+}.items():
+    for _rule in _rules.split():
+        _LATE_BOUND[_rule] = _later(f".op_graph.{_module}", _rule)
 # IPython asks errors for it. Not in errors.py, which is part of written modules.
 GeonError._render_traceback_ = _later(".op_graph.core.notebook_errors", "render_error")  # type: ignore[attr-defined]  # see above
 _METHODS = ("op_graph.functions", "op_graph.autodiff")  # of ops in other libraries

@@ -302,6 +302,16 @@ REFUSED = [
         "^scan at [^ ]*: it runs the effect",
     ),
     (lambda: geon.scan(h, None, x, over=T), geon.ArgumentError, "step, h.*is a tensor and no func"),
+    (
+        lambda: geon.scan(lambda c, e: (c, e), h, x, over=T, steps=2.0),
+        geon.DTypeError,
+        "steps=.* is no integer scalar; give the number",
+    ),
+    (
+        lambda: geon.scan(lambda c, e: (c, e), h, x, over=T, steps=2, segments=2),
+        geon.ArgumentError,
+        "segments=2 beside steps=.*leave one of them out",
+    ),
 ]  # fmt: skip
 
 

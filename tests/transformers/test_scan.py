@@ -70,6 +70,33 @@ def test_values_and_derivatives(transformer, count, rows, reverse):
     agree(transformer, results, {x: floats(count, rows, 3), w: floats(3, 3)})
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("steps", [-1, 0, 2, 5, 9])
+def test_the_first_steps_alone(transformer, steps, reverse):
+    """The last carries, stacks that are 0 elsewhere, and derivatives, against a shorter input."""
+    count, taken = geon.placeholder([], "int64", name="count"), min(max(steps, 0), 5)
+
+    def results(x, **options):
+        def step(h, each):
+            h = geon.tanh(h + each)
+            return h, h * 2
+
+        init = geon.broadcast(0.25, [N, H])
+        last, stacked = geon.scan(step, init, x, over=T, reverse=reverse, **options)
+        loss = geon.sum(geon.square(stacked)) + geon.sum(last)
+        by = geon.deriv(loss, x)
+        return [last, stacked, by, geon.deriv(geon.sum(geon.square(by)), x)]
+
+    data = floats(5, 2, 3)
+    f = agree(transformer, results(x, steps=count), {x: data, count: np.asarray(steps)})
+    short = transformer.computation(results(x), x)(data[:taken])
+    for found, expected in zip(f(data, steps), short, strict=True):
+        if found.ndim == 3:
+            np.testing.assert_array_equal(found[taken:], 0)
+            found = found[:taken]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_nests(transformer):
     k = geon.Axis("K")
     y = geon.placeholder([k], name="y")

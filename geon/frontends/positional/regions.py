@@ -65,11 +65,13 @@ def scan(
     carries: Sequence[Value],
     inputs: Sequence[Sliced],
     length: Size | None = None,
+    steps: geon.Tensor | None = None,
 ) -> tuple[list[Value], list[PositionalArray]]:
     """Return the last carries, and results of steps stacked along a new first position.
 
     ``step`` takes the carries, the slices of the inputs and the number of the step, and returns the
     new carries, in their shapes, and the results. Without inputs ``length`` is the number of steps.
+    With ``steps`` only so many run, and the other results are 0.
     Raises ``ArgumentError`` if a carry changes its shape.
     """
     begun = [ordered(value) for value in carries]
@@ -98,7 +100,8 @@ def scan(
         return after, [value.tensor for value in shapes]
 
     parts = ([value.tensor for value in sliced], geon.iota(axis))
-    last, stacks = geon.scan(build, [value.tensor for value in begun], parts, over=axis)
+    first = [value.tensor for value in begun]
+    last, stacks = geon.scan(build, first, parts, over=axis, steps=steps)
     results = [stacked_rows(t, row, outer.name) for t, row in zip(stacks, shapes, strict=True)]
     held = [array(t, given.dims) for t, given in zip(last, begun, strict=True)]
     return list(held), results

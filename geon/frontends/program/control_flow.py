@@ -68,7 +68,8 @@ class While:
 
     The block writes the condition again. The carries are the outer variables that it writes; each
     keeps its shape. Give ``max_steps`` if you know a bound: up to 512 the gradient computes no step
-    again.
+    again. With a bound the gradient of a sparse embedding has the rows of ``max_steps`` steps, and
+    the gradient keeps what each of them reads.
     """
 
     cond: Var

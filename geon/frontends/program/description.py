@@ -145,12 +145,6 @@ def describe_program(program: Program) -> Desc:
     return converted("ProgramDesc", program, field, plain)
 
 
-def block_attributes(desc: Desc) -> list[Desc]:
-    """Return the attributes of a described operator that are numbers of blocks."""
-    types = {a.name: a.type for a in operator_info(desc["type"]).proto.attributes}
-    return [a for a in desc["attributes"] if types.get(a["name"]) == "block"]
-
-
 # Reading ------------------------------------------------------------------------------------------
 
 
@@ -260,8 +254,8 @@ class _Reader:
             need(fits, f"{what} has the slots {', '.join(slots)}")
         for ids in inputs.values():
             _check_known([k for k in ids or () if k != EMPTY], known, what)
-        for each in block_attributes(desc):
-            index, blocks = each["value"], self.program.blocks
+        for index in [attributes[a.name] for a in proto.attributes if a.type == "block"]:
+            blocks = self.program.blocks
             is_own = 0 < index < len(blocks) and blocks[index].parent_index == block.index
             is_shared = desc["type"].endswith(GRAD_OP)  # with the forward operator
             fits = is_own and (index in self.used) == is_shared

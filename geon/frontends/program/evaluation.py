@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import geon
-
 from ...errors import ArgumentError, GeonError
 from ...op_graph.core.source_info import building
+from ...op_graph.rows.custom_calls import CustomDeriv
 from ...op_graph.values.dtypes import is_continuous
 from ..positional.regions import fitted, ordered
 from ..positional.values import PositionalArray, array
 from .registry import GRAD_OP, OperatorError, OpInfo, Slot
-from .values import ProgramValue, added, as_table, as_value, by_dimension
+from .values import ProgramValue, as_table, as_value, by_dimension
 
 if TYPE_CHECKING:
     from .program import Block, Operator, Program
 
 Values = dict[str, Any]  # by slot: a list of values, None for a slot that was left out
+Functions = Mapping["Operator", Callable[..., Values]]
 EMPTY = -1  # the id that stands for no variable in a list of a duplicable slot
 
 
@@ -44,29 +44,29 @@ def infer(program: Program, op: Operator) -> Values:
 
 def evaluate(
     program: Program, index: int, values: dict[int, ProgramValue],
-    ops: Sequence[Operator] | None = None, terms: Mapping[int, ProgramValue] | None = None,
+    ops: Sequence[Operator] | None = None, functions: Functions | None = None,
 ) -> dict[int, ProgramValue]:  # fmt: skip
     """Add to ``values`` those that the operators of a block write, in order; return ``values``.
 
     ``values`` begins with those of the parameters of the block; ``ops`` are all by default.
-    ``terms`` are added to the values of their ids.
+    ``functions`` compute the outputs of operators in place of their own functions.
     """
     for op in program.blocks[index].ops if ops is None else ops:
-        found = apply(program, op, values, index > 0)
+        found = apply(program, op, values, index > 0, (functions or {}).get(op))
         for slot, ids in op.outputs.items():
             values.update(zip(ids or (), found[slot] if ids else (), strict=True))
-        for k in (terms or {}).keys() & set(op.writes):
-            values[k] = added([values[k], terms[k]])  # type: ignore[index]  # there are terms
     values.pop(EMPTY, None)
     return values
 
 
 def apply(
-    program: Program, op: Operator, values: Mapping[int, ProgramValue], is_inner: bool = False
-) -> Values:
+    program: Program, op: Operator, values: Mapping[int, ProgramValue], is_inner: bool = False,
+    function: Callable[..., Values] | None = None,
+) -> Values:  # fmt: skip
     """Return the values of an operator's outputs by slot; ``is_inner`` if it is in an inner block.
 
-    Errors name the operator, its inputs with their shapes and writers, and the user's line.
+    ``function`` of inputs and attributes computes them in place of the operator's own. Errors name
+    the operator, its inputs with their shapes and writers, and the user's line.
     """
     given = {
         slot: None if ids is None else [None if k == EMPTY else values[k] for k in ids]
@@ -79,6 +79,8 @@ def apply(
     with building() as current:
         current.site = op.site
         try:
+            if function is not None:
+                return function(given, attributes)
             found = compute(op.info, given, attributes)
             is_ruled = is_inner and op.info.gradient is not None
             return with_rule(op.info, given, found, attributes) if is_ruled else found
@@ -114,15 +116,15 @@ class BlockFunction:
         return self.program.blocks[self.index]
 
     def __call__(self, arguments: Sequence[ProgramValue]) -> list[ProgramValue]:
-        values = self.evaluated(arguments)
-        return [values[number] for number in self.block.results]
+        return self.results(arguments)
 
-    def evaluated(
-        self, arguments: Sequence[ProgramValue], terms: Mapping[int, ProgramValue] | None = None
-    ) -> dict[int, ProgramValue]:
-        """Return all values of the block by id; ``terms`` are added to those that they name."""
+    def results(
+        self, arguments: Sequence[ProgramValue], functions: Functions | None = None
+    ) -> list[ProgramValue]:
+        """Return the results of the block; ``functions`` are as in ``evaluate``."""
         given = dict(zip(self.block.parameters.values(), arguments, strict=True))
-        return evaluate(self.program, self.index, given, terms=terms)
+        values = evaluate(self.program, self.index, given, functions=functions)
+        return [values[number] for number in self.block.results]
 
 
 def compute(info: OpInfo, given: Mapping[str, Any], attributes: Mapping[str, Any]) -> Values:
@@ -179,7 +181,7 @@ def with_rule(info: OpInfo, given: Values, found: Values, attributes: Mapping[st
             pairs = zip(map(as_table, parts), held.values(), strict=True)
             return [part and fitted(part, like, what) for part, like in pairs]
 
-        made = geon.custom_deriv(rule)(lambda *_: value.tensor)(*[v.tensor for v in held.values()])
+        made = CustomDeriv(lambda *_: value.tensor, rule)(*[v.tensor for v in held.values()])
         return array(made, value.dims)
 
     outputs = info.proto.outputs

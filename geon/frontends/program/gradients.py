@@ -14,7 +14,7 @@ from ...op_graph.regions.parameters import substitute_ops
 from ...op_graph.values.dtypes import is_continuous
 from .evaluation import Values, by_slot, compute, inference, single
 from .registry import GRAD_OP, OpInfo, OpProto, Slot
-from .row_reads import row_reads
+from .row_reads import AnyReads, row_reads, table_gradients
 from .values import ProgramValue, as_value, leaf_like, parts, rebuilt, zeros_like
 
 
@@ -42,7 +42,10 @@ def gradient_info(forward: OpInfo) -> OpInfo:
 
     def function(*values: Any, **attributes: Any) -> Any:
         given = by_slot(made.inputs, values)
-        gradients = (_derived if forward.gradient is None else by_rule)(forward, given, attributes)
+        if forward.gradient is None:
+            gradients = _derived(forward, given, attributes, row_reads(forward, given, attributes))
+        else:
+            gradients = by_rule(forward, given, attributes)
         listed = [single(slot, gradients.get(slot.name)) for slot in proto.inputs]
         return listed[0] if len(listed) == 1 else tuple(listed)
 
@@ -77,29 +80,32 @@ def by_rule(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Va
     }
 
 
-def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> Values:
+def _derived(
+    forward: OpInfo, given: Values, attributes: Mapping[str, Any], reads: AnyReads | None
+) -> Values:
     """Return the gradients of all continuous inputs, by ``geon.deriv`` of the forward function.
 
-    Its inputs are replaced by leaves, so that an input computed from another one stays apart.
+    Its inputs are replaced by leaves, so that an input computed from another one stays apart. Those
+    of the tables of ``reads`` are selected rows.
     """
-    proto = forward.proto
-    reads = row_reads(forward, given, attributes)
-    if reads is not None:
-        given, attributes = reads.extended(given, attributes)
+    proto, own = forward.proto, given
+    given = own if reads is None else reads.extended(own)
     inputs = {slot.name: given[slot.name] or () for slot in proto.inputs}
     leaves = {n: [v if v is None else leaf_like(v) for v in vs] for n, vs in inputs.items()}
     known: dict[Op, Op] = {
         leaf.tensor: geon.cast(part.tensor, part.dtype)
         for name, values in inputs.items()
-        for made, value in zip(leaves[name], values, strict=True)
-        for leaf, part in zip(_parts([made]), _parts([value]), strict=True)
+        for leaf_value, value in zip(leaves[name], values, strict=True)
+        for leaf, part in zip(_parts([leaf_value]), _parts([value]), strict=True)
     }
     asked = {name: None if given[name] is None else leaves[name] for name in inputs}
-    results = _outputs(forward, given, compute(forward, asked, attributes), known)
     indices: list[Any] = []
-    if reads is not None:
-        at = len(results["Out"]) - len(reads.ops)
-        results["Out"], indices = results["Out"][:at], results["Out"][at:]
+    if reads is None:
+        results = _outputs(forward, given, compute(forward, asked, attributes), known)
+    else:
+        results, indices = reads.computed(forward, asked, attributes)
+        if not reads.repeats_draws(results):
+            return _derived(forward, own, attributes, None)
     terms = []
     for slot in proto.outputs:
         seeds = given[slot.name + GRAD_OP] or ()
@@ -111,7 +117,7 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
         for name, values in leaves.items()
         for k, value in enumerate(values)
         if value is not None and is_continuous(value.dtype)
-        if not (reads and name == "X" and k in reads.tables)
+        if not (reads and (name, k) in reads.tables)
     ]
     if not terms or not wanted:
         return {}
@@ -123,11 +129,8 @@ def _derived(forward: OpInfo, given: Values, attributes: Mapping[str, Any]) -> V
         rest = substitute_ops([part.tensor for part in parts(leaf)[1:]], known)
         gradients[name][k] = rebuilt(leaf, [found, *rest])
     if reads is not None:
-        own = [_substituted(each, known) for each in indices]
-        tables = reads.gradients(given, gradients["Steps"][reads.steps :], own)
-        listed = gradients.get("X", [None] * len(given["X"]))
-        gradients["X"] = [tables.get(k, each) for k, each in enumerate(listed)]
-        gradients["Steps"] = gradients["Steps"][: reads.steps]
+        read = [_substituted(each, known) for each in indices]
+        table_gradients(reads, given, gradients, read)
     return gradients
 
 
@@ -140,10 +143,14 @@ def _parts(values: Sequence[ProgramValue | None] | None) -> list[Any]:
 
 
 def _product(value: Any, seed: Any) -> Tensor:
-    """Return the sum of a result times its cotangent, whose dimensions it has."""
+    """Return the sum of a result times its cotangent, whose dimensions it has.
+
+    That of complex numbers is the real part, as in ``geon.deriv``.
+    """
     pairs = zip(seed.dims, value.dims, strict=True)
     names: dict[Any, Any] = {s.name: v.name for s, v in pairs if s and v and s.name != v.name}
-    return geon.sum(value.tensor * (seed.tensor.rename(names) if names else seed.tensor))
+    found = geon.sum(value.tensor * (seed.tensor.rename(names) if names else seed.tensor))
+    return geon.real(found) if value.dtype.kind == "c" else found
 
 
 def _outputs(forward: OpInfo, given: Values, computed: Values, known: dict[Op, Op]) -> Values:

@@ -5,28 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError, CheckpointError
 from ...op_graph.core.source_info import user_call
+from ...transformers.runtime import files
 from ...transformers.runtime.checkpoint_file import Saved, file_pieces, with_file
-from ...transformers.runtime.files import path_text, replace, writable
 from . import protobuf
 from .description import (
     Desc,
     ProgramFileError,
-    block_attributes,
     canonical,
     check_message,
     describe_program,
     program_from,
 )
+from .evaluation import EMPTY
 from .executor import needed
 from .operators.updates import SCHEDULES
-from .program import Program, ProgramError, Var, default_main_program
+from .program import Block, Ids, Operator, Program, ProgramError, Var, default_main_program
 from .registry import GRAD_OP
 from .scope import Scope, current_scope
 
@@ -90,8 +91,8 @@ def load_program(path: Path) -> Program:
 
 def _write(what: str, path: Path, pieces: Sequence[Any]) -> None:
     """Write a file at once; raise ``CheckpointError``, which calls it ``what``, if that fails."""
-    target, mode = writable(what, path_text(path))
-    replace(what, target, pieces, mode)
+    target, mode = files.writable(what, files.path_text(path))
+    files.replace(what, target, pieces, mode)
 
 
 def _read(path: Path) -> bytes:
@@ -115,7 +116,9 @@ def clone(program: Program, for_test: bool = False) -> Program:
     sets the attribute ``is_test`` where operators have it.
     """
     if not for_test:
-        return program_from(describe_program(program))
+        made = merge(program)
+        made.random_seed = program.random_seed
+        return made
     trained: set[int] = set()
     kept = []
     for op in program.global_block().ops:
@@ -131,66 +134,8 @@ def prune(program: Program, targets: Sequence[Var | str]) -> Program:
     """Return the program of the operators that the targets depend on; others are left out."""
     what = user_call("prune")
     block = program.global_block()
-    wanted = [block.value_of(_name(target), what) for target in targets]
-    return _subset(program, needed(block.ops, wanted))
-
-
-def _name(given: Var | str) -> str:
-    return given if isinstance(given, str) else given.name
-
-
-def _subset(program: Program, ops: Sequence[Any], for_test: bool = False) -> Program:
-    """Return the program of some operators of the global block, with their blocks and values."""
-    desc = describe_program(program)
-    kept = {id(op) for op in ops}
-    first = desc["blocks"][0]
-    pairs = zip(program.global_block().ops, first["ops"], strict=True)
-    first["ops"] = [each for op, each in pairs if id(op) in kept]
-    written = [k for each in first["ops"] for s in each["outputs"] for k in s["values"]]
-    read = {k for each in first["ops"] for s in each["inputs"] for k in s["values"]}
-    first["parameters"] = [p for p in first["parameters"] if p["value"] in read]
-    known = [p["value"] for p in first["parameters"]] + [k for k in written if k >= 0]
-    names = {desc["values"][k]["name"]: k for k in known}
-    first["names"] = [{"name": name, "value": k} for name, k in names.items()]
-    first["variables"] = [v for v in first["variables"] if v["name"] in names]
-    desc["sequences"] = [s for s in desc["sequences"] if s["offsets"] in names]
-    reached = {0}
-    for k, block in enumerate(desc["blocks"]):  # a block comes after the one around it
-        if k in reached:
-            reached |= {a["value"] for op in block["ops"] for a in block_attributes(op)}
-    desc["blocks"] = [desc["blocks"][k] for k in sorted(reached)]
-    used = _used_values(desc)
-    desc["values"] = [desc["values"][k] for k in used]
-    _renumber(desc, used, {old: new for new, old in enumerate(sorted(reached))})
-    if for_test:
-        for block in desc["blocks"]:
-            for op in block["ops"]:
-                for attribute in op["attributes"]:
-                    if attribute["name"] == "is_test":
-                        attribute["value"] = True
-    return program_from(desc)
-
-
-def _used_values(desc: Desc) -> dict[int, int]:
-    used = set()
-    for block in desc["blocks"]:
-        used |= {p["value"] for p in block["parameters"]}
-        used |= {k for op in block["ops"] for s in op["outputs"] for k in s["values"] if k >= 0}
-    return {old: new for new, old in enumerate(sorted(used))}
-
-
-def _renumber(desc: Desc, values: Mapping[int, int], blocks: Mapping[int, int]) -> None:
-    """Replace the ids of values and the numbers of blocks."""
-    for block in desc["blocks"]:
-        block["parent"] = blocks.get(block["parent"], -1)
-        block["results"] = [values[k] for k in block["results"]]
-        for each in (*block["names"], *block["parameters"]):
-            each["value"] = values[each["value"]]
-        for op in block["ops"]:
-            for slot in (*op["inputs"], *op["outputs"]):
-                slot["values"] = [values.get(k, -1) for k in slot["values"]]
-            for attribute in block_attributes(op):
-                attribute["value"] = blocks[attribute["value"]]
+    names = [target if isinstance(target, str) else target.name for target in targets]
+    return _subset(program, needed(block.ops, [block.value_of(name, what) for name in names]))
 
 
 def merge(*programs: Program) -> Program:
@@ -199,37 +144,93 @@ def merge(*programs: Program) -> Program:
     Each reads the persistable variables and the names of data as those before it left them.
     Raises ``ProgramError`` if a variable that a later program reads has another shape or dtype.
     """
-    whole = describe_program(Program())
-    first = whole["blocks"][0]
-    names: dict[str, int] = {}
+    whole = Program()
+    first = whole.global_block()
     for program in programs:
-        desc = describe_program(program)
-        shift, blocks = len(whole["values"]), len(whole["blocks"]) - 1
-        values = {k: k + shift for k in range(len(desc["values"]))}
-        own = desc["blocks"][0]
-        for parameter in own["parameters"]:
-            before = names.get(parameter["name"])
-            if before is not None:
-                values[parameter["value"]] = before
-                old, new = whole["values"][before], desc["values"][parameter["value"]]
-                if old["spec"] != new["spec"]:
+        copy, own = _Copy(program, whole), program.global_block()
+        for name, k in own.parameters.items():
+            if name in first.names:
+                copy.values[k] = first.names[name]
+                old, new = whole.values[copy.values[k]].spec, program.values[k].spec
+                if old != new:
                     raise ProgramError(
-                        f"{user_call('merge')}: {parameter['name']!r} is {old['spec']} in one "
-                        f"program and {new['spec']} in another; rename one of them"
+                        f"{user_call('merge')}: {name!r} is {old} in one program and {new} in "
+                        "another; rename one of them"
                     )
-        whole["values"] += desc["values"]
-        added = {k: k + blocks if k else 0 for k in range(len(desc["blocks"]))}
-        _renumber(desc, values, added)
-        known = {p["name"] for p in first["parameters"]} | set(names)
-        first["parameters"] += [p for p in own["parameters"] if p["name"] not in known]
-        first["ops"] += own["ops"]
-        names |= {n["name"]: n["value"] for n in own["names"]}
-        declared = {v["name"]: v for v in (*first["variables"], *own["variables"])}
-        first["variables"] = list(declared.values())
-        whole["blocks"] += desc["blocks"][1:]
-        whole["sequences"] += desc["sequences"]
-    first["names"] = [{"name": name, "value": k} for name, k in names.items()]
-    return program_from(whole)
+            else:
+                first.parameters[name] = copy.value(k)
+        copy.fill(own, first, own.ops, own.names)
+        whole.sequences |= program.sequences
+    return whole
+
+
+def _subset(program: Program, ops: Sequence[Operator], for_test: bool = False) -> Program:
+    """Return the program of some operators of the global block, with their blocks and values."""
+    own, made = program.global_block(), Program()
+    made.random_seed = program.random_seed
+    read = {k for op in ops for k in op.reads}
+    parameters = {name: k for name, k in own.parameters.items() if k in read}
+    written = [k for op in ops for k in op.writes]
+    names = {program.values[k].name: k for k in (*parameters.values(), *written)}
+    copy, block = _Copy(program, made, for_test), made.global_block()
+    block.parameters = copy.named(parameters)
+    copy.fill(own, block, ops, names)
+    block.variables = {name: var for name, var in block.variables.items() if name in names}
+    made.sequences = {k: pair for k, pair in program.sequences.items() if pair[0] in names}
+    return made
+
+
+class _Copy:
+    """A copy of operators of a program in another one; ``values`` maps the ids of values."""
+
+    def __init__(self, source: Program, target: Program, for_test: bool = False) -> None:
+        self.source, self.target, self.for_test = source, target, for_test
+        self.values: dict[int, int] = {EMPTY: EMPTY}
+        self.blocks = {0: 0}
+
+    def value(self, k: int) -> int:
+        """Return the id of the copy of a value."""
+        if k not in self.values:
+            old = self.source.values[k]
+            self.values[k] = self.target.add_value(old.name, old.spec, old.writer)
+        return self.values[k]
+
+    def named(self, names: Mapping[str, int]) -> dict[str, int]:
+        """Return names with the copies of their values."""
+        return {name: self.value(k) for name, k in names.items()}
+
+    def fill(
+        self, old: Block, new: Block, ops: Iterable[Operator], names: Mapping[str, int]
+    ) -> None:
+        """Add operators, names and variables of a block to another one."""
+        new.variables |= {name: replace(var, block=new) for name, var in old.variables.items()}
+        new.ops += map(self._operator, ops)
+        new.names |= self.named(names)
+        new.results += map(self.value, old.results)
+
+    def _operator(self, op: Operator) -> Operator:
+        attributes = dict(op.attributes)
+        for each in op.info.proto.attributes:
+            if each.type == "block":
+                attributes[each.name] = self._block(attributes[each.name])
+        if self.for_test and "is_test" in attributes:
+            attributes["is_test"] = True
+        slots = self._slots(op.inputs), self._slots(op.outputs)
+        return Operator(op.type, *slots, attributes, op.site)
+
+    def _slots(self, slots: Mapping[str, Ids | None]) -> dict[str, Ids | None]:
+        return {name: ids and tuple(map(self.value, ids)) for name, ids in slots.items()}
+
+    def _block(self, index: int) -> int:
+        """Return the index of the copy of an inner block."""
+        if index not in self.blocks:
+            old = self.source.blocks[index]
+            new = Block(self.target, len(self.target.blocks), self.blocks[old.parent_index])
+            self.target.blocks.append(new)
+            self.blocks[index] = new.index
+            new.parameters = self.named(old.parameters)
+            self.fill(old, new, old.ops, old.names)
+        return self.blocks[index]
 
 
 # Parameters and inference models ------------------------------------------------------------------
@@ -310,7 +311,10 @@ def save_inference_model(
             f"{', '.join(data) or 'none'}, and {', '.join(feeded_var_names) or 'none'} are given"
         )
     desc = describe_program(pruned)
-    desc["feeds"], desc["fetches"] = list(feeded_var_names), [_name(t) for t in target_vars]
+    desc["feeds"], desc["fetches"] = (
+        list(feeded_var_names),
+        [t if isinstance(t, str) else t.name for t in target_vars],
+    )
     os.makedirs(folder, exist_ok=True)
     _write("program", os.path.join(folder, PROGRAM_FILES[form]), [_to_bytes(desc, form)])
     save_persistables(os.path.join(folder, PARAMETER_FILE), pruned, scope)

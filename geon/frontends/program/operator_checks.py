@@ -85,9 +85,10 @@ def check_gradient(
     """Compare each element of the gradient operator with central differences, in float64.
 
     ``slots`` are the inputs to differentiate by, all of floats by default. The float outputs are
-    summed with random weights. A difference may be ``tolerance`` times the larger of 1 and the
-    largest quotient of the input. Raises ``GradientError`` that names the input, the index and both
-    values.
+    summed with random weights; of a complex sum it is the real part, whose gradient in a + i b is
+    its slope in a minus i times that in b. A difference may be ``tolerance`` times the larger of 1
+    and the largest quotient of the input. Raises ``GradientError`` that names the input, the index
+    and both values.
     """
     from .backward import calc_gradient
 
@@ -99,28 +100,30 @@ def check_gradient(
     random = np.random.default_rng(seed)
     values = dict(zip(names, checked.run(names), strict=True))
     weights: dict[str, Array] = {
-        n: np.asarray(random.uniform(0.5, 1.5, v.shape))
+        n: np.asarray(random.uniform(0.5, 1.5, v.shape) * (1 + 0.5j if v.dtype.kind == "c" else 1))
         for n, v in values.items()
-        if v.dtype.kind == "f"
+        if v.dtype.kind in "fc"
     }
     wanted = [
         name
         for name, array in checked.arrays.items()
-        if array.dtype.kind == "f" and (slots is None or checked.slots[name] in slots)
+        if array.dtype.kind in "fc" and (slots is None or checked.slots[name] in slots)
     ]
 
     def total(name: str, array: Array) -> float:
         found = dict(zip(names, checked.run(names, {name: array}), strict=True))
-        return sum(float(np.sum(found[n] * weight)) for n, weight in weights.items())
+        return sum(float(np.sum(found[n] * weight).real) for n, weight in weights.items())
 
     quotients = {}
     for name in wanted:
-        base, quotient = checked.arrays[name], np.zeros(checked.arrays[name].shape)
+        base, quotient = checked.arrays[name], np.zeros_like(checked.arrays[name])
         for index in np.ndindex(base.shape):
-            above, below = base.copy(), base.copy()
-            above[index] += step
-            below[index] -= step
-            quotient[index] = (total(name, above) - total(name, below)) / (2 * step)
+            for unit in (1, 1j) if base.dtype.kind == "c" else (1,):
+                above, below = base.copy(), base.copy()
+                above[index] += step * unit
+                below[index] -= step * unit
+                slope = (total(name, above) - total(name, below)) / (2 * step)
+                quotient[index] += slope * np.conj(unit)
         quotients[name] = quotient
     block = checked.program.global_block()
     seeds = [block.create_var(f"{n}@W", w.shape, w.dtype, is_data=True) for n, w in weights.items()]
@@ -145,4 +148,5 @@ def _listed(value: Any) -> list[Any]:
 
 def _double(value: Any) -> Array:
     array = np.asarray(value)
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
+    wide: Any = {"f": np.float64, "c": np.complex128}.get(array.dtype.kind, array.dtype)
+    return array.astype(wide)

@@ -15,8 +15,7 @@ import geon
 from ...errors import NonFiniteError
 from ...op_graph.axes.lengths import names_of
 from ...op_graph.core.traversal import deep_order
-from ...op_graph.op_graph import Op
-from ...op_graph.regions.parameters import substitute_ops
+from ...op_graph.regions.captured_views import replace_everywhere
 from .program import Operator, Program
 from .storage import Place
 from .values import parts
@@ -119,7 +118,7 @@ class SegmentedRun:
     def _compiled(self, segment: Segment) -> Callable[..., Any]:
         """Return the computation of a segment, whose inputs are the values that it reads."""
         lowered = self.lowered
-        known: dict[Op, Op] = {}
+        known: dict[geon.Tensor, geon.Tensor] = {}
         inputs = []
         for k in segment.reads:
             for part in parts(lowered.values[k]):
@@ -128,7 +127,7 @@ class SegmentedRun:
         outputs = [part.tensor for k in segment.writes for part in parts(lowered.values[k])]
         calls = [] if lowered.calls is None else [lowered.calls]
         transformer = lowered.home.transformer(segment.place)
-        found = substitute_ops(outputs, known)
+        found: list[Any] = replace_everywhere(outputs, known)  # in bodies, too
         segment.lengths = self._witnesses(found, inputs)
         data = list(lowered.feeds.values())
         inputs += [data[k] for k in segment.lengths]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import ArgumentError, DerivativeError
 from ..building.constants import as_tensor
 from ..building.weak import strengthen
-from ..core.argument_hints import Dispatch, public
+from ..core.argument_hints import public
 from ..core.interning import OwnTable
-from ..core.primitive import Inferred, Primitive, require
+from ..core.primitive import require
 from ..core.region_body import Body
 from ..core.source_info import building, user_call, with_remark
-from ..op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, post_order
+from ..op_graph import NO_AXES, Op, Tensor, post_order
 from ..regions.closure import close_body
 from ..regions.parameters import substitute_ops
+from ..rows.custom_calls import Backward, CustomDeriv, called
 from ..rows.elementwise import add, cast
 from ..rows.leaves import placeholder
 from ..rows.movement import broadcast
@@ -25,47 +25,6 @@ from ..syntax.operators import is_function
 from ..transforms.derivative_sweeps import reverse_mode
 from ..transforms.functionalize import substitute
 from ..values.dtypes import is_continuous
-
-Backward = Callable[..., Sequence[Any]]
-
-
-class CustomDeriv:
-    """A function of tensors with a user's derivative rule; see ``custom_deriv``.
-
-    ``function`` computes the value and ``rule`` the cotangents of its inputs.
-    """
-
-    def __init__(self, function: Callable[..., Tensor], rule: Backward) -> None:
-        self.function = function
-        self.rule = rule
-        update_wrapper(self, function, updated=())
-
-    def __repr__(self) -> str:
-        return f"<{self} with the derivative rule {_called(self.rule)}>"
-
-    def __str__(self) -> str:
-        return _called(self.function)
-
-    def __call__(self, *inputs: Any) -> Tensor:
-        """Return the value of the function for tensors, numbers and arrays.
-
-        Raises ``DerivativeError`` if the function returns no tensor.
-        """
-        if Dispatch.hook is not None:
-            found = Dispatch.hook(self, inputs, {})
-            if found is not NotImplemented:
-                return found  # type: ignore[no-any-return]  # an array is a tensor
-        tensors = tuple(as_tensor(x) for x in inputs)
-        value = self.function(*tensors)
-        if not isinstance(value, Tensor):
-            raise DerivativeError(
-                f"custom_deriv: {self} returned {value!r} of type {type(value).__name__}; it must "
-                "return one tensor"
-            )
-        args = (value, *tensors)
-        return intern(
-            ComputationOp, CUSTOM, args, (self,), value.axes, value.dtype, weak=value.weak
-        )
 
 
 class DumpedRule(CustomDeriv):
@@ -109,12 +68,6 @@ class DumpedRule(CustomDeriv):
             require(inner.dtype is outer.dtype, "a rule with {}", inner.dtype)
 
 
-class CustomAttributes(NamedTuple):
-    """The function with its derivative rule."""
-
-    rule: CustomDeriv
-
-
 def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
     """Return the rule of an op as a graph, and the values that it reads besides the inputs."""
     call: CustomDeriv = op.attrs.rule
@@ -124,7 +77,7 @@ def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
         current.site = with_remark(op._site, "derivative of custom")
         g = placeholder(op.axes, op.dtype)
         try:
-            parts = _vjp(g, op)[1:]
+            parts = custom_vjp(g, op)[1:]
         except Exception as error:
             reason = f"it raised {type(error).__name__}: {error}"
             return DumpedRule(str(call), None, reason=reason), ()
@@ -141,14 +94,6 @@ def dumped_rule(op: Op) -> tuple[DumpedRule, Sequence[Tensor]]:
         reason = f"in a loop or branch it reads {captures[0]} (made at {captures[0].line_info})"
         return DumpedRule(str(call), None, reason=reason), ()
     return DumpedRule(str(call), body, places), captures
-
-
-def _infer(args: tuple[Any, ...], attrs: CustomAttributes) -> Inferred:
-    return args[0].axes, args[0].dtype, ()
-
-
-def _called(function: Any) -> str:
-    return getattr(function, "__qualname__", None) or repr(function)
 
 
 RULE = (
@@ -189,7 +134,7 @@ def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeri
         raise ArgumentError(f"{what}: the rule {rule!r} is no function; {RULE}")
     if not _takes_inputs(rule):
         raise ArgumentError(
-            f"{what}: {_called(rule)}{inspect.signature(rule)} is no rule, which takes the "
+            f"{what}: {called(rule)}{inspect.signature(rule)} is no rule, which takes the "
             f"cotangent, the result and the inputs; {RULE}"
         )
 
@@ -197,7 +142,7 @@ def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeri
         if len(functions) != 1 or not is_function(functions[0]):
             given = ", ".join(map(repr, functions))
             raise ArgumentError(
-                f"{what}: {_called(rule)} was given as the rule, and ({given}) where the one "
+                f"{what}: {called(rule)} was given as the rule, and ({given}) where the one "
                 f"function of tensors stands; {RULE}"
             )
         return CustomDeriv(functions[0], rule)
@@ -205,7 +150,8 @@ def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeri
     return decorate
 
 
-def _vjp(g: Tensor, op: Op) -> list[Tensor | None]:
+def custom_vjp(g: Tensor, op: Op) -> list[Tensor | None]:
+    """Return the cotangents of the arguments of a call, by its rule; None for the value itself."""
     call: CustomDeriv = op.attrs.rule
     inputs = op.args[1:]
     returned = call.rule(g, op, *inputs)
@@ -238,16 +184,16 @@ def _checked(op: Op, i: int, x: Op, part: Any) -> Tensor:
 
 
 def _wrong(op: Op, what: str) -> DerivativeError:
-    rule = _called(op.attrs.rule.rule)
+    rule = called(op.attrs.rule.rule)
     return DerivativeError(
         f"custom_deriv: the rule {rule} of {op.attrs.rule}, called at {op.line_info}, {what}"
     )
 
 
-def _jvp(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+def custom_jvp(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
     """Return the tangent of the result: the transpose of the rule, which must be linear in g."""
     g = placeholder(op.axes, op.dtype)
-    parts = _vjp(g, op)
+    parts = custom_vjp(g, op)
     known = {op, *op.args}
     total: Tensor | None = None
     for i in moving:
@@ -264,17 +210,3 @@ def _jvp(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
             "use reverse mode (deriv, vjp)",
         )
     return total
-
-
-CUSTOM = Primitive(
-    "custom",
-    "call",
-    "The value of a function with a user's derivative rule.",
-    reference=lambda op, value, *inputs: value,
-    vjp=_vjp,
-    jvp=_jvp,
-    attributes=CustomAttributes,
-    infer=_infer,
-    carriers=(0,),
-    batched_together=None,
-)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from ..autodiff.custom_deriv import CustomDeriv
 from ..building.resolve_axes import axis_of
 from ..core.argument_hints import public
 from ..functions.composites import softmax
 from ..op_graph import Tensor
 from ..random.parameters import POSITIVE
 from ..random.streams import BitStream
+from ..rows.custom_calls import CustomDeriv
 from ..rows.elementwise import (
     absolute,
     cast,

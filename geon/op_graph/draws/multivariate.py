@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from ...errors import AxisError
-from ..autodiff.custom_deriv import CustomDeriv
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
 from ..building.resolve_axes import axis_of
@@ -17,6 +16,7 @@ from ..op_graph import Tensor
 from ..random.parameters import AT_LEAST_ZERO
 from ..random.streams import BitStream
 from ..rows.contraction import contract
+from ..rows.custom_calls import CustomDeriv
 from ..rows.elementwise import (
     cast,
     floor,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
-from ..autodiff.custom_deriv import custom_deriv
 from ..op_graph import Tensor
+from ..rows.custom_calls import CustomDeriv
 from ..rows.elementwise import (
     absolute,
     exp,
@@ -48,7 +49,7 @@ def _rule(g: Tensor, out: Tensor, t: Tensor) -> Sequence[Tensor]:
     return [g * exp(t + 0.5 * square(out) + HALF_LOG_2PI)]
 
 
-@custom_deriv(_rule)
+@partial(CustomDeriv, rule=_rule)
 def log_ndtri(t: Tensor) -> Tensor:
     """Return the x of at most 0 with log(Phi(x)) = t, for t of at most log(1/2).
 

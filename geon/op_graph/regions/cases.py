@@ -19,18 +19,17 @@ from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
 from ..core.source_info import building, user_call
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make, post_order
-from ..rows.accumulation import accumulate, widen
 from ..rows.elementwise import cast, where
 from ..rows.leaves import placeholder
 from ..rows.logic import logical_or
-from ..rows.movement import broadcast
+from ..syntax.operators import late
 from ..transforms.clone import adopt, notes_of
-from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
 from ..values.attribute_types import Flag
 from ..values.dtypes import DType, kind
 from ..values.tree import Structure, flat
 from .carries import match_axes_and_dtype, needs_function, strong
-from .closure import Opened, captured_values, like, rebuilt
+from .closure import Opened, captured_values, rebuilt
+from .loop import both_axes
 from .parameters import outcome, parameter, results_of, tensors
 from .scan_op import guards_of
 from .state_carries import Updates, land_effects, tie_updates
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from ..building.typing import TensorLike
 
 Array = np.ndarray[Any, Any]
-Given = Sequence[Tensor | None]
 NOTHING: dict[Op, Any] = {}
 
 
@@ -88,49 +86,6 @@ def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[A
     return run(bodies[index], list(args))
 
 
-def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
-    """Return the cotangents of a case's arguments, computed by a case with the same index."""
-    bodies: tuple[Body, ...] = op.attrs.bodies
-    seeds = {k: like(g) for k, g in enumerate(given) if g is not None}
-    shared = Opened(bodies[0]).leaves
-    targets = [shared[k] for k, asked in enumerate(wanted) if asked]
-    found = []
-    for body in bodies:
-        results = Opened(body, shared).results
-        starts: dict[Op, Tensor] = {}
-        for k, seed in seeds.items():
-            starts[results[k]] = accumulate(starts.get(results[k]), seed)
-        found.append(cotangents(starts, targets))
-    reached = [k for k, leaf in enumerate(shared) if any(leaf in each for each in found)]
-    if not reached:
-        return [None] * len(op.args)
-    roots = [[widen(_or_zeros(each.get(shared[k]), shared[k])) for k in reached] for each in found]
-    named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
-    named.update({seed: given[k] for k, seed in seeds.items()})
-    made = dict(zip(reached, make_case(op.args[0], roots, op.attrs.certain, named), strict=True))
-    return [made.get(k) for k in range(len(op.args))]
-
-
-def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
-    """Return the tangents of a case's results, computed by a case with the same index."""
-    bodies: tuple[Body, ...] = op.attrs.bodies
-    shared = Opened(bodies[0]).leaves
-    along: dict[Op, Tensor] = {shared[k]: like(t) for k, t in enumerate(tangents) if t is not None}
-    opened = [Opened(body, shared).results for body in bodies]
-    found = [forward_mode(results, along) for results in opened]
-    both = list(zip(opened, found, strict=True))
-    moving = [k for k in range(len(opened[0])) if any(results[k] in each for results, each in both)]
-    if not moving:
-        return [None] * len(opened[0])
-    roots = [[_or_zeros(each.get(results[k]), results[k]) for k in moving]
-             for results, each in both]  # fmt: skip
-    named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
-    given = [t for t in tangents if t is not None]
-    named.update(dict(zip(along.values(), given, strict=True)))
-    made = dict(zip(moving, make_case(op.args[0], roots, op.attrs.certain, named), strict=True))
-    return [made.get(k) for k in range(len(opened[0]))]
-
-
 def case_batch(
     op: Op,
     args: Sequence[Op],
@@ -142,7 +97,7 @@ def case_batch(
     shared = Opened(bodies[0]).leaves
     moving = [k for k, arg in enumerate(args) if arg is not op.args[k]]
     wide: dict[Op, Tensor] = {
-        shared[k]: placeholder(_both(shared[k].axes, axes), shared[k].dtype) for k in moving
+        shared[k]: placeholder(both_axes(shared[k].axes, axes), shared[k].dtype) for k in moving
     }
     opened = [Opened(body, shared).results for body in bodies]
     found = [images(results, wide) for results in opened]
@@ -153,21 +108,12 @@ def case_batch(
     for n, old in enumerate(opened[0]):
         if any(each[n].axes is not old.axes for each in roots):
             for each in roots:
-                each[n] = broadcast_over(each[n], _both(old.axes, axes))
+                each[n] = broadcast_over(each[n], both_axes(old.axes, axes))
     given: list[Any] = list(args)
     for k in moving:
-        given[k] = broadcast_over(given[k], _both(op.args[k].axes, axes))
+        given[k] = broadcast_over(given[k], both_axes(op.args[k].axes, axes))
     named: dict[Op, Any] = {wide.get(leaf, leaf): given[k] for k, leaf in enumerate(shared)}
     return make_case(given[0], roots, op.attrs.certain, named)
-
-
-def _both(own: Axes, axes: Axes) -> Axes:
-    """Return ``own`` followed by the axes of ``axes`` that it lacks."""
-    return Axes(own, [axis for axis in axes if axis not in own])
-
-
-def _or_zeros(value: Tensor | None, of: Tensor) -> Tensor:
-    return zeros(of) if value is None else broadcast(value, of.axes)
 
 
 CASE = Primitive(
@@ -179,8 +125,8 @@ CASE = Primitive(
     infer=_infer,
     outcomes=_outcomes,
     carriers=(),
-    vjp=case_vjp,
-    jvp=case_jvp,
+    vjp=late("case_vjp"),
+    jvp=late("case_jvp"),
     batch=case_batch,
     cost="kernel",
 )

@@ -1,11 +1,4 @@
-"""``fixed_point``: solves x = f(x); derivatives follow the implicit function theorem.
-
-Where x = f(x, c), the differentials fulfil dx = f_x dx + f_c dc, however x was computed. So the
-tangent of x is itself a fixed point, of t = f_x t + f_c dc. With the cotangent v of x, the
-cotangent of c is f_c^T u, where u is the fixed point of u = f_x^T u + v: B. Christianson, Reverse
-accumulation and attractive fixed points, Optimization Methods and Software 3 (1994). Both loops
-converge at the rate at which x converges near the end.
-"""
+"""``fixed_point``: solves x = f(x); its derivatives are in ``loop_deriv``."""
 
 from __future__ import annotations
 
@@ -24,18 +17,15 @@ from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.region_body import Body
 from ..core.source_info import user_call
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
-from ..rows.accumulation import accumulate, total_of, widen
 from ..rows.concatenation import pad
-from ..rows.elementwise import absolute, cast, greater, infer_same, isfinite, maximum, subtract
+from ..rows.elementwise import absolute, cast, greater, infer_same, isfinite, subtract
 from ..rows.leaves import placeholder
 from ..rows.logic import logical_and, logical_not, logical_or
-from ..rows.movement import align_dimensions, broadcast
+from ..rows.movement import align_dimensions
 from ..rows.reductions import all as all_of
 from ..rows.reductions import any as any_of
-from ..rows.reductions import max as largest_of
 from ..rows.reductions import min as smallest_of
-from ..transforms.derivative_sweeps import cotangents, forward_mode, zeros
-from ..transforms.functionalize import substitute
+from ..syntax.operators import late
 from ..values.attribute_types import Count, Flag, is_count
 from ..values.dtypes import BOOL, FLOAT32, DType, kind
 from ..values.tree import flat
@@ -47,7 +37,6 @@ from .scan_op import guards_of
 from .while_op import make_while
 
 Array = np.ndarray[Any, Any]
-Given = Sequence[Tensor | None]
 NOTHING: dict[Op, Any] = {}
 # The advice of messages about an assignment inside of the repeated function.
 ASSIGN_IT = "f is run as often as it takes; give what comes out to geon.assign({target}, ...)"
@@ -117,59 +106,6 @@ def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[A
     return [*values, np.asarray(moving)]
 
 
-def _vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
-    """Return the cotangents of the captures; those of the initial values are None."""
-    a: FixedPointAttributes = op.attrs
-    opened = Opened(a.body)
-    here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
-    sought = [leaf for leaf, asked in zip(read, wanted[a.captures], strict=True) if asked]
-    if not sought or all(v is None for v in given):
-        return [None] * len(op.args)
-    bars, turning = [total_of(leaf) for leaf in here], [total_of(leaf) for leaf in here]
-    seeds: dict[Op, Tensor] = {}
-    for result, u in zip(opened.results, turning, strict=True):
-        seeds[result] = accumulate(seeds.get(result), u)
-    found = cotangents(seeds, [*here, *sought])
-    results = [
-        accumulate(broadcast(found[leaf], leaf.axes), v) if leaf in found else v
-        for leaf, v in zip(here, bars, strict=True)
-    ]
-    begun = [widen(_or_zeros(v, leaf)) for v, leaf in zip(given[: a.carries], here, strict=True)]
-    named = _values(op, a, opened)
-    named.update(zip(bars, begun, strict=True))
-    made = _made_again(op, a, begun, turning, results, named)
-    named.update(zip(turning, made, strict=True))
-    totals: dict[Op, Any] = {
-        leaf: substitute(broadcast(found[leaf], leaf.axes), dict(named))
-        for leaf in sought
-        if leaf in found
-    }
-    return [*[None] * a.carries, *(totals.get(leaf) for leaf in read), None]
-
-
-def _jvp(op: Op, tangents: Given) -> list[Tensor | None]:
-    """Return the tangents of the values from the tangents of the captures."""
-    a: FixedPointAttributes = op.attrs
-    opened = Opened(a.body)
-    here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
-    given = [(leaf, t) for leaf, t in zip(read, tangents[a.captures], strict=True) if t is not None]
-    along: dict[Op, Tensor] = {leaf: like(leaf) for leaf, _ in given}
-    named = _values(op, a, opened)
-    named.update(zip(along.values(), [t for _, t in given], strict=True))
-    first = forward_mode(opened.results, along)
-    if not first:
-        return [None] * (a.carries + 1)
-    turning = [like(leaf) for leaf in here]
-    known: dict[Op, Tensor] = dict(zip(here, turning, strict=True))
-    known.update(along)
-    pushed = forward_mode(opened.results, known)
-    results = [_or_zeros(pushed.get(op), op) for op in opened.results]
-    begun: list[Any] = [
-        substitute(_or_zeros(first.get(op), op), dict(named)) for op in opened.results
-    ]
-    return [*_made_again(op, a, begun, turning, results, named), None]
-
-
 def _batch(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:
     """Return the batched values, on arguments some of which have the further ``axes``.
 
@@ -177,7 +113,7 @@ def _batch(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tenso
     """
     tolerance: Any = args[-1]
     if tolerance.axes is not NO_AXES:
-        tolerance = smallest_of(_bordered(tolerance, math.inf))
+        tolerance = smallest_of(bordered(tolerance, math.inf))
     return loop_batch(op, (*args[:-1], tolerance), axes, images)
 
 
@@ -190,8 +126,8 @@ FIXED_POINT = Primitive(
     infer=_infer,
     outcomes=_outcomes,
     carriers=(),
-    vjp=_vjp,
-    jvp=_jvp,
+    vjp=late("fixed_point_vjp"),
+    jvp=late("fixed_point_jvp"),
     batch=_batch,
     cost="kernel",
 )
@@ -255,7 +191,7 @@ def converged_of(op: Op) -> Tensor:
     return _settled(moves, more[: len(more) // 2], more[len(more) // 2 :])  # type: ignore[arg-type]  # tensors
 
 
-def _certain(made: Sequence[Tensor], begun: Sequence[Tensor], limit: int) -> list[Tensor]:
+def certain(made: Sequence[Tensor], begun: Sequence[Tensor], limit: int) -> list[Tensor]:
     """Return the values of a loop wrapped so that they raise where the loop did not converge."""
     *values, moves = made
     looked_at = (moves, *values, *begun)
@@ -263,22 +199,7 @@ def _certain(made: Sequence[Tensor], begun: Sequence[Tensor], limit: int) -> lis
     return tensors([make(CONVERGED, (value, *looked_at), attrs) for value in values])
 
 
-def _made_again(
-    op: Op,
-    a: FixedPointAttributes,
-    begun: Sequence[Tensor],
-    leaves: Sequence[Tensor],
-    results: Sequence[Tensor],
-    named: Mapping[Op, Any],
-) -> list[Tensor]:
-    """Return the fixed point of a derivative of ``op``; its body is linear in ``leaves``."""
-    tolerance = _scaled(op, begun)
-    made = _make(op.primitive, a.limit, a.raises, begun, leaves, results, tolerance, named)
-    begun = substitute_ops(begun, dict(named))
-    return _certain(made, begun, a.limit) if a.raises else made[:-1]
-
-
-def _make(
+def make_fixed_point(
     row: Primitive,
     limit: int,
     raises: bool,
@@ -301,27 +222,7 @@ def _make(
     return results_of(region)
 
 
-def _values(op: Op, a: FixedPointAttributes, opened: Opened) -> dict[Op, Any]:
-    """Map the placeholders of an opened body to the values at the fixed point."""
-    values = [*results_of(op)[: a.carries], *op.args[a.captures]]
-    return dict(zip(opened.leaves, values, strict=True))
-
-
-def _or_zeros(value: Tensor | None, of: Op) -> Tensor:
-    return zeros(of) if value is None else broadcast(value, of.axes)
-
-
-def _scaled(op: Op, values: Sequence[Tensor]) -> Tensor:
-    """Return the absolute tolerance of a loop linear in ``values``: tolerance * max|values|."""
-    tolerance: Any = op.args[-1]
-    largest: Any = None
-    for value in values:
-        each = cast(largest_of(_bordered(absolute(value), 0.0)), tolerance.dtype)
-        largest = each if largest is None else maximum.apply(largest, each)
-    return tolerance * largest  # type: ignore[no-any-return]  # a tensor
-
-
-def _bordered(x: Tensor, value: float) -> Tensor:
+def bordered(x: Tensor, value: float) -> Tensor:
     """Pad ``x`` with ``value`` by one element along each axis, so that it is not empty."""
     return pad(x, dict.fromkeys(x.axes, (0, 1)), value=value) if len(x.axes) else x
 
@@ -408,12 +309,12 @@ def fixed_point(
     results = begun.after(values, "values", "f")
     within = _tolerance(what, tolerance, begun.first)
     first, raises = begun.first, not converged
-    made = _make(FIXED_POINT, max_steps, raises, first, begun.leaves, results, within)
+    made = make_fixed_point(FIXED_POINT, max_steps, raises, first, begun.leaves, results, within)
     if name is not None:
         made[0].args[0].name = name
     if converged:
         return begun.structure.filled(iter(made[:-1])), _settled(made[-1], made[:-1], first)
-    return begun.structure.filled(iter(_certain(made, first, max_steps)))
+    return begun.structure.filled(iter(certain(made, first, max_steps)))
 
 
 def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:

@@ -1,6 +1,6 @@
 """``RegionLoop``: scans, while loops and fixed points in the parts that all of them have.
 
-Their forward-mode derivative and their batching are written here once for all of them.
+Their batching is written here, and their forward-mode derivative in ``loop_deriv``, once for all.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from ..core.primitive import Primitive
 from ..core.region_body import Body
 from ..op_graph import Op, Tensor, make
 from ..rows.leaves import placeholder
-from ..rows.movement import broadcast
-from ..transforms.derivative_sweeps import forward_mode, zeros
-from .closure import Opened, close_body, like
-from .parameters import result_of, results_of, substitute_ops, tensors
+from .closure import Opened, close_body
+from .parameters import result_of, results_of, substitute_ops
 
 Images = Callable[[Sequence[Op], Mapping[Op, Tensor]], Mapping[Op, Op]]
 ReachedT = TypeVar("ReachedT", bound=Container[Op])
@@ -166,53 +164,7 @@ def step_results(region: Op) -> list[Tensor]:
     return [result_of(region, loop.result(k)) for k in range(len(loop.body.results))]
 
 
-# Forward-mode derivative and batching -------------------------------------------------------------
-
-
-def loop_jvp(op: Op, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """Return the tangents of a loop's results from those of its arguments.
-
-    One loop carries both the values and their tangents.
-    """
-    loop = loop_of(op)
-    assert loop is not None
-    count, outcomes = loop.carries, [None] * (len(loop.body.results) + loop.extra)
-    opened = loop.opened()
-    leaves, results = opened.leaves, opened.results[: len(loop.body.results)]
-    along = [like(leaf) for leaf in leaves]
-
-    def reach(moving: Set[int]) -> Mapping[Op, Tensor]:
-        return forward_mode(results, {leaves[k]: along[k] for k in sorted(moving)})
-
-    given = {k: tangent for k, tangent in enumerate(tangents) if tangent is not None}
-    moving, found = close(given, results[:count], reach)
-    carried = sorted(k for k in moving if k < count)
-    values = [k for k in range(count, len(results)) if results[k] in found]
-    if not carried and not values:
-        return [*outcomes]
-    pushed = [
-        broadcast(found[results[k]], results[k].axes) if results[k] in found else zeros(results[k])
-        for k in (*carried, *values)
-    ]
-    inputs = sorted(k for k in moving if k in loop.inputs)
-    before = loop.inputs.stop
-    init = [*op.args[:count], *(given[k] if k in given else zeros(leaves[k]) for k in carried)]
-    xs = [*op.args[count:before], *(given[k] for k in inputs)]
-    named = loop.named_captures(leaves, op.args)
-    named.update({along[k]: given[k] for k in moving if k >= before})
-    made = loop.rebuilt(
-        tensors(init),
-        tensors(xs),
-        [*leaves[:count], *(along[k] for k in carried), *leaves[count:before],
-         *(along[k] for k in inputs), *leaves[-1:]],
-        [*results[:count], *pushed],
-        opened.results[len(results) :],
-        named,
-        op.args[len(op.args) - loop.options :],
-    )  # fmt: skip
-    places = dict(zip(map(loop.result, (*carried, *values)), step_results(made[0].args[0])[count:],
-                      strict=True))  # fmt: skip
-    return [places.get(k) for k in range(len(outcomes))]
+# Batching -----------------------------------------------------------------------------------------
 
 
 def loop_batch(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ArgumentError, AxisError
+from ...errors import ArgumentError, AxisError, DTypeError
 from ..axes.axes import Axes, Axis
 from ..axes.lengths import evaluate
 from ..building.constants import as_tensor
@@ -14,20 +14,21 @@ from ..core.argument_hints import public
 from ..core.primitive import Primitive
 from ..core.source_info import user_call
 from ..op_graph import NO_AXES, RegionOp, Tensor
+from ..rows.elementwise import cast
 from ..rows.movement import broadcast
 from ..rows.remat_annotations import mark_segments
+from ..syntax.operators import late
 from ..values.attribute_types import as_int, is_parts
-from ..values.dtypes import INT64
+from ..values.dtypes import INT64, kind
 from ..values.tree import flat
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
-from .loop import loop_batch, loop_jvp
-from .scan_deriv import scan_vjp
+from .loop import loop_batch
 from .scan_op import ScanAttributes, make_scan, scan_infer, scan_outcomes, scan_reference
 from .segments import MARKED, Numbers
 from .state_carries import StateCarries, land_effects, tie_updates
 
 if TYPE_CHECKING:
-    from ..building.typing import AxisLike
+    from ..building.typing import AxisLike, TensorLike
 
 Step = Callable[[Any, Any], Any]
 
@@ -41,8 +42,8 @@ SCAN = Primitive(
     infer=scan_infer,
     outcomes=scan_outcomes,
     carriers=(),
-    vjp=scan_vjp,
-    jvp=loop_jvp,
+    vjp=late("scan_vjp"),
+    jvp=late("loop_jvp"),
     batch=loop_batch,
     cost="kernel",
 )
@@ -57,6 +58,7 @@ def scan(
     over: AxisLike | None = None,
     reverse: bool = False,
     segments: int | Sequence[int] | str | None = None,
+    steps: TensorLike | None = None,
     name: str | None = None,
 ) -> tuple[Any, Any]:
     """Loop along the axis ``over``; return the last carries and the stacked values of all steps.
@@ -69,6 +71,10 @@ def scan(
     last, or with ``reverse`` from the last to the first. ``over`` may be left out if ``xs`` is one
     tensor with one axis. The step can use tensors from outside directly. ``name`` is the name of
     the loop.
+
+    ``steps``, an integer scalar that a call may compute, limits the loop to the first so many
+    indices of the axis: below 0 none run, and beyond the length all. The stacked values are 0 at
+    the other indices.
 
     An assignment in a step is visible to the following steps. After the loop the variable has the
     value of the last step; computing any result of the loop runs its assignments. An assignment may
@@ -84,15 +90,21 @@ def scan(
     of this loop are divided in the same way.
 
     Raises ``AxisError`` if ``xs`` lack the axis or have it in two lengths, or if a carry comes back
-    over other axes; ``DTypeError`` if it comes back in another dtype; and ``ArgumentError`` for
-    another structure, for prints inside of the step, and for invalid ``segments``.
+    over other axes; ``DTypeError`` if it comes back in another dtype, or if ``steps`` is no integer
+    scalar; and ``ArgumentError`` for another structure, for prints inside of the step, for invalid
+    ``segments``, and for ``segments`` beside ``steps``.
     """
     what = user_call("scan")
     parts = ("the carries", "the part of xs at the step")
     needs_function(what, "step", step, "lambda carry, x: (carry + x, carry)", *parts)
     walked = _Walked(what, xs, over)
     begun = Carries(what, "init", init)
-    numbers = numbers_of(what, segments, walked.axis)
+    numbers, limit = numbers_of(what, segments, walked.axis), _limit(what, steps)
+    if numbers and limit is not None:
+        raise ArgumentError(
+            f"{what}: segments={segments!r} beside steps={limit} (made at {limit.line_info}); only "
+            "a loop over all of its axis is divided, so leave one of them out"
+        )
     with stepping(walked.at, walked.axis.expression):
         returned = step(begun.given(), walked.given())
     returned, updates = land_effects(what, returned, "", [*begun.leaves, *walked.parts])
@@ -109,7 +121,7 @@ def scan(
     xs, init = list(stacks.values()), [*begun.first, *more.first]
     if numbers:
         init = [mark_segments(first, numbers) for first in init]
-    made = make_scan(SCAN, walked.axis, bool(reverse), init, xs, leaves, results)
+    made = make_scan(SCAN, walked.axis, bool(reverse), init, xs, leaves, results, count=limit)
     if name is not None and made:
         made[0].args[0].name = name
     behind = own + len(more.last)
@@ -149,6 +161,19 @@ class _Walked:
             for part, x in zip(self.parts, self.tensors, strict=True)
             if part is not self.at
         }
+
+
+def _limit(what: str, steps: Any) -> Tensor | None:
+    """Return the number of steps as int64; raise ``DTypeError`` if it is no integer scalar."""
+    if steps is None:
+        return None
+    found = as_tensor(steps)
+    if found.axes is not NO_AXES or kind(found.dtype) != "i":
+        raise DTypeError(
+            f"{what}: steps={found} {found.dtype.name} (made at {found.line_info}) is no integer "
+            "scalar; give the number of indices of the axis to run"
+        )
+    return cast(strong(found), INT64)
 
 
 def both(what: str, who: str, returned: Any) -> tuple[Any, Any]:

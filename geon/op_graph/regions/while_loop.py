@@ -12,15 +12,15 @@ from ..core.argument_hints import public
 from ..core.primitive import Primitive
 from ..core.source_info import user_call
 from ..op_graph import NO_AXES, Tensor
+from ..syntax.operators import late
 from ..values.attribute_types import is_count
 from ..values.dtypes import INT64, kind
 from ..values.tree import flat
 from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
 from .closure import refuse_effects
-from .loop import loop_batch, loop_jvp
+from .loop import loop_batch
 from .scan import both, refuse_axis
 from .state_carries import StateCarries, land_effects, tie_updates
-from .while_deriv import while_vjp
 from .while_op import WhileAttributes, make_while, while_infer, while_outcomes, while_reference
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ WHILE = Primitive(
     infer=while_infer,
     outcomes=while_outcomes,
     carriers=(),
-    vjp=while_vjp,
-    jvp=loop_jvp,
+    vjp=late("while_vjp"),
+    jvp=late("loop_jvp"),
     batch=loop_batch,
     cost="kernel",
 )

@@ -24,6 +24,18 @@ _getframe = sys._getframe
 LATE_BOUND: dict[str, Callable[..., Any]] = {}
 
 
+def late(name: str) -> Callable[..., Any]:
+    """Return a function that calls ``LATE_BOUND[name]``, such as a derivative rule.
+
+    The module of the rule is imported when the first derivative needs it.
+    """
+
+    def call(*args: Any, **named: Any) -> Any:
+        return LATE_BOUND[name](*args, **named)
+
+    return call
+
+
 def _apply(name: str, *operands: Any) -> Tensor:
     row: Any = PRIMITIVES[name]
     made: Tensor = row(*operands)

@@ -17,12 +17,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import DumpError
-from ..autodiff.custom_deriv import CUSTOM, DumpedRule, dumped_rule
+from ..autodiff.custom_deriv import DumpedRule, dumped_rule
 from ..axes.axes import Axes, Axis
 from ..building.unused_effects import take
 from ..core.argument_hints import public
 from ..core.source_info import resolve
 from ..op_graph import Leaf, Op, Tensor, post_order, same_ops
+from ..rows.custom_calls import CUSTOM
 from ..values.arrays import array_of
 from ..values.labels import by_name
 from .encoding import FORMAT, integer, write_array, write_axes, write_length

@@ -1,7 +1,8 @@
-"""What the tests of programs share: a new program, and runs of it on NumPy."""
+"""What the tests of programs share: a new program, runs of it, and the parts of loops."""
 
 from contextlib import contextmanager
 
+from geon.frontends.program import layers
 from geon.frontends.program.executor import Executor
 from geon.frontends.program.program import Program, program_guard
 from geon.frontends.program.scope import Scope
@@ -33,3 +34,16 @@ class Run:
         place = CUDAPlace(0) if transformer == "pycuda" else CPUPlace(transformer)
         made = self.executors.setdefault(transformer, Executor(place))
         return made.run(self.main, feed, fetch, self.scope, **options)
+
+
+def counter(value):
+    return layers.fill_constant(shape=[1], value=value, dtype="int64")
+
+
+def count_up(i, n, cond):
+    layers.increment(i, step=1.0, Out=i)
+    layers.less_than(i, n, Out=cond)
+
+
+def total(x):
+    return layers.reduce_sum(x, reduce_all=True)

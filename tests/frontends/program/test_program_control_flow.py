@@ -9,22 +9,9 @@ from geon.frontends.program.backward import append_backward, calc_gradient
 from geon.frontends.program.control_flow import ConditionalBlock
 from geon.frontends.program.registry import ProgramError, register_operator
 
-from .program_cases import new_program
+from .program_cases import count_up, counter, new_program, total
 
 F = np.float32
-
-
-def counter(value):
-    return layers.fill_constant(shape=[1], value=value, dtype="int64")
-
-
-def count_up(i, n, cond):
-    layers.increment(i, step=1.0, Out=i)
-    layers.less_than(i, n, Out=cond)
-
-
-def total(x):
-    return layers.reduce_sum(x, reduce_all=True)
 
 
 def input_with_gradient(name, shape, **options):
@@ -361,79 +348,6 @@ def test_a_gradient_that_was_registered_holds_inside_of_loops():
     np.testing.assert_allclose(found[2], [[1 + 2 * 1.4, 5]], rtol=1e-6)
 
 
-def sums_of_words(rnn, words, **options):
-    """The sums of the rows of a table up to each step of a recurrence."""
-    with rnn.step():
-        word = rnn.step_input(words)
-        old = rnn.memory(**options)
-        row = layers.embedding(word, [5, 2], is_sparse=True, param_attr="table", padding_idx=0)
-        new = layers.elementwise_add(row, old)
-        rnn.update_memory(old, new)
-        rnn.output(new)
-    return rnn()
-
-
-TABLE = np.random.default_rng(3).normal(size=(5, 2)).astype(F)
-
-
-def test_a_sparse_embedding_in_a_recurrence_keeps_its_gradient_as_rows(transformer_name):
-    with new_program() as run:
-        words = layers.data("words", [1], dtype="int64", lod_level=1)
-        y = sums_of_words(layers.DynamicRNN(), words, shape=[2])
-        ((_, gradient),) = append_backward(total(layers.square(y)))
-    assert gradient.spec.kind == "selected_rows" and gradient.shape == (5, 2)
-    run.start(table=TABLE)
-    feed = layers.sequence_feed("words", [np.array([[1], [0], [4], [1]]), np.array([[2]])])
-    sums, (rows, values) = run(feed, [y, gradient], transformer_name)
-    np.testing.assert_array_equal(rows, [1, 0, 4, 1, 2])
-    read = TABLE[[1, 1, 4, 1, 2]] * np.array([1, 0, 1, 1, 1])[:, None]
-    expected = np.concatenate([np.cumsum(read[:4], 0), read[4:]])
-    np.testing.assert_allclose(sums, expected, rtol=1e-6)
-    # The row of a step is in the sums from it on.
-    by = np.concatenate([2 * np.cumsum(expected[3::-1], 0)[::-1], 2 * expected[4:]])
-    np.testing.assert_allclose(values, by * (rows > 0)[:, None], rtol=1e-5)
-
-
-def test_sparse_rows_of_a_static_recurrence_and_of_outside_are_one_gradient():
-    with new_program() as run:
-        words = layers.data("words", [3, 2, 1], dtype="int64", append_batch_size=False)
-        y = sums_of_words(layers.StaticRNN(), words, shape=[2])
-        more = layers.embedding(words, [5, 2], is_sparse=True, param_attr="table")
-        ((_, gradient),) = append_backward(total(layers.elementwise_add(y, more)))
-    assert gradient.spec.kind == "selected_rows"
-    run.start(table=TABLE)
-    ids = np.array([[1, 2], [0, 3], [1, 1]])
-    ((rows, values),) = run({"words": ids[:, :, None]}, [gradient])
-    found, expected = np.zeros((5, 2)), np.zeros((5, 2))
-    np.add.at(found, rows, values)
-    for step, pair in enumerate(ids):
-        for word in pair:
-            expected[word] += (3 - step if word else 0) + 1
-    np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("kind", ["read", "dropped"])
-def test_a_table_that_a_step_reads_otherwise_too_has_a_whole_gradient(kind):
-    with new_program() as run:
-        words = layers.data("words", [1], dtype="int64", lod_level=1)
-        rnn = layers.DynamicRNN()
-        with rnn.block():
-            word = rnn.step_input(words)
-            row = layers.embedding(word, [5, 2], is_sparse=True, param_attr="table")
-            if kind == "read":
-                table = run.main.global_block().var("table")
-                row = layers.elementwise_add(row, layers.reduce_sum(table))
-            else:
-                row = layers.dropout(row, dropout_prob=0.0)
-            rnn.output(row)
-        ((_, gradient),) = append_backward(total(rnn()))
-    assert gradient.spec.kind == "tensor"
-    run.start(table=TABLE)
-    feed = layers.sequence_feed("words", [np.array([[1], [4], [1]]), np.array([[2]])])
-    counts = np.array([0, 2, 1, 0, 1])[:, None] + (4 if kind == "read" else 0)
-    np.testing.assert_allclose(run(feed, [gradient])[0], np.tile(counts, 2), rtol=1e-6)
-
-
 @pytest.mark.parametrize("has_memory", [False, True])
 def test_a_recurrence_with_dropout_has_the_gradient_of_its_draws(has_memory):
     with new_program() as run:
@@ -450,33 +364,3 @@ def test_a_recurrence_with_dropout_has_the_gradient_of_its_draws(has_memory):
     kept, found = run({"x": np.ones((3, 4, 2))}, [y, gradient])
     np.testing.assert_array_equal(found, kept)
     assert 0 < kept.mean() < 1
-
-
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("options", [{}, {"is_reverse": True}])
-def test_sparse_rows_of_a_recurrence_are_those_of_the_whole_gradient(order, options):
-    """Compiled and interpreted, where operators have lengths that their own inputs lack."""
-    found = []
-    for is_sparse in (True, False):
-        with new_program() as run:
-            words = layers.data("words", [1], dtype="int64", lod_level=1)
-            rnn = layers.DynamicRNN(**options)
-            with rnn.block():
-                word, old = rnn.step_input(words), rnn.memory(shape=[2])
-                size = [5, 2]
-                rows = layers.embedding(word, size, is_sparse=is_sparse, param_attr="table")
-                rnn.update_memory(old, layers.tanh(layers.elementwise_add(rows, old)))
-                rnn.output(layers.elementwise_mul(rows, old))
-            loss = layers.elementwise_add(*[total(layers.square(v)) for v in (rnn(), rnn.last[0])])
-            ((table, gradient),) = append_backward(loss)
-            zeros = layers.fill_constant(shape=size)
-            for _ in range(order - 1):
-                whole = layers.sum([gradient, zeros])
-                (gradient,) = calc_gradient(total(layers.square(whole)), table)
-            whole = layers.sum([gradient, zeros])
-        run.start(table=TABLE)
-        sequences = [np.array([[1], [4], [1]]), np.zeros((0, 1), int), np.array([[2]])]
-        feed = layers.sequence_feed("words", sequences)
-        found += [run(feed, [whole], interpret=interpret)[0] for interpret in (False, True)]
-    for other in found[1:]:
-        np.testing.assert_allclose(other, found[0], rtol=1e-4, atol=1e-5)

@@ -6,7 +6,7 @@ from .rows import register
 
 FAMILIES = (
     "elementwise", "reductions", "movement", "products", "networks", "losses", "sources",
-    "sequences", "control", "recurrences", "updates",
+    "analysis", "sequences", "control", "recurrences", "updates",
 )  # fmt: skip
 
 for family in FAMILIES:

@@ -20,7 +20,7 @@ from ...positional.picking import gather_at, numbers, scatter_at
 from ...positional.programs import cast
 from ...positional.regions import Sliced, fitted, scan
 from ...positional.reshaping import reshape, unsqueeze
-from ...positional.values import Value, array, as_array
+from ...positional.values import Value, array, as_array, fresh, renamed
 from ..evaluation import inference
 from ..registry import ProgramError
 from ..values import ProgramValue, TensorArray, chosen, constant, parts, rebuilt
@@ -56,6 +56,22 @@ def fitting(values: Sequence[ProgramValue], first: Sequence[ProgramValue]) -> li
     ]
 
 
+def loop_of(
+    X: Values, sub_block: Block, condition: int, carried: Sequence[int]
+) -> tuple[Values, Callable[..., Tensor], Callable[..., list[Tensor]]]:
+    """Return the first carried values of a loop, its condition, and its step, of their tensors."""
+    first = [X[k] for k in carried]
+
+    def test(tensors: list[Tensor]) -> Tensor:
+        return truth(parts(like(first, tensors)[condition])[0])
+
+    def step(tensors: list[Tensor]) -> list[Tensor]:
+        now = dict(zip(carried, like(first, tensors), strict=True))
+        return fitting(sub_block([now.get(k, value) for k, value in enumerate(X)]), first)
+
+    return first, test, step
+
+
 def while_(
     X: Values, *, sub_block: Block = BLOCK, condition: int = INT, carried: Sequence[int] = INTS,
     max_steps: int = -1,
@@ -64,18 +80,9 @@ def while_(
 
     ``condition`` is the position of the condition among those that are carried.
     """
-    first = [X[k] for k in carried]
-
-    def body(tensors: list[Tensor]) -> list[Tensor]:
-        now = dict(zip(carried, like(first, tensors), strict=True))
-        return fitting(sub_block([now.get(k, value) for k, value in enumerate(X)]), first)
-
+    first, test, step = loop_of(X, sub_block, condition, carried)
     limit = None if max_steps < 0 else max_steps
-
-    def test(tensors: list[Tensor]) -> Tensor:
-        return truth(parts(like(first, tensors)[condition])[0])
-
-    return like(first, geon.while_loop(test, body, tensors_of(first), limit))
+    return like(first, geon.while_loop(test, step, tensors_of(first), limit))
 
 
 def conditional(
@@ -96,7 +103,10 @@ def if_else(
     A block is a function of each row: in its row inputs, one of its own rows stands for those of
     the other block.
     """
-    mask = cast(reshape(Cond, [Cond.shape[0]]), bool)
+    # Rows have a name of their own, so that a gather from a table renames no axis of rows.
+    taken = [d.name for v in (*X, *Y) for part in parts(v) for d in part.dims if d is not None]
+    rows = as_array(cast(reshape(Cond, [Cond.shape[0]]), bool))
+    mask = renamed(rows, [fresh("branch_row", taken)])
     yes = _of_rows(true_block, X, true_rows, mask)
     no = _of_rows(false_block, Y, false_rows, elementwise(geon.logical_not, mask))
     return [as_array(chosen(mask, a, b)) for a, b in zip(yes, no, strict=True)]
@@ -113,9 +123,11 @@ def _of_rows(block: Block, values: Values, rows: Sequence[int], mask: Value) -> 
     given = list(values)
     for k in rows:
         found = gather(parts(given[k])[0], at, 0)
-        given[k] = as_array(chosen(array(geon.any(own), []), found, 1))
-        if inference.is_running:
-            _refuse_mixed_rows(block, values, k)
+        each = as_array(chosen(array(geon.any(own), []), found, 1))
+        names = [None if dim is None else dim.name for dim in each.dims]
+        given[k] = renamed(each, [axis.name, *names[1:]])
+    for k in rows if inference.is_running else ():
+        _refuse_mixed_rows(block, given, k)
     return block(given)
 
 

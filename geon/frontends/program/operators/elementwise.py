@@ -23,8 +23,8 @@ NAMES = {
 }  # fmt: skip
 # Composites that are functions of elements alone, of one operand and of two.
 COMPOSITES = {
-    1: "cbrt deg2rad digamma exp2 frac gelu log10 log2 rad2deg relu round signbit silu sinc"
-       " spherical_j0 stop_gradient",
+    1: "angle cbrt conj deg2rad digamma exp2 frac gelu imag log10 log2 rad2deg real relu round"
+       " signbit silu sinc spherical_j0 stop_gradient",
     2: "copysign float_power fmax fmin fmod heaviside hypot lcm logaddexp logaddexp2 nextafter"
        " trunc_divide xlog1py xlogy zeta",
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import geon
@@ -10,19 +11,16 @@ from ....errors import AxisError
 from ....op_graph.axes.lengths import product
 from ...positional.elementwise import aligned, dims_of, elementwise
 from ...positional.movement import with_axis
-from ...positional.products import matmul
+from ...positional.products import matmul, turned
 from ...positional.reductions import reduce
 from ...positional.reshaping import flatten_to, reshape, transpose, unsqueeze
 from ...positional.values import (
-    PositionalArray,
     Value,
     array,
-    as_array,
-    fresh,
     position,
-    renamed,
 )
-from .rows import INT, Function, Row, with_attributes
+from .patterns import over
+from .rows import INT, Function, Row, settings_of, with_attributes
 
 
 def mul(x: Value, y: Value, *, x_num_col_dims: int = 1, y_num_col_dims: int = 1) -> Value:
@@ -31,12 +29,6 @@ def mul(x: Value, y: Value, *, x_num_col_dims: int = 1, y_num_col_dims: int = 1)
     left, right = flatten_to(x, x_num_col_dims, len(x.shape)), flatten_to(y, 0, y_num_col_dims)
     found = matmul(left, reshape(right, [right.shape[0], product(columns)]))
     return reshape(found, [*x.shape[:x_num_col_dims], *columns])
-
-
-def turned(x: Value) -> Value:
-    """Return x with its last two positions exchanged; a vector as it is."""
-    rank = len(x.shape)
-    return transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else x
 
 
 def matmul_of(
@@ -56,61 +48,24 @@ def bilinear(x: Value, y: Value, weight: Value, bias: Value | None) -> Value:
     return found if bias is None else elementwise(geon.add, found, bias)
 
 
-def _square(x: Value) -> tuple[PositionalArray, list[Any]]:
-    """Return matrices with axes for rows and columns, also of length 1, and all their names."""
-    rank = len(x.shape)
-    given = with_axis(with_axis(as_array(x), rank - 2, "row"), rank - 1, "column")
-    return given, [d and d.name for d in given.dims]
+def of_matrices(pattern: str, f: Function, **attributes: Any) -> Function:
+    """Return the function of an operator for ``f(*tensors, (I, J))``; see ``over``."""
+    takes_wide = "wide" in inspect.signature(f).parameters
 
+    def build(*given: Any, wide: bool = False, **settings: Any) -> Any:
+        tensors = [each for each in given if isinstance(each, geon.Tensor)]
+        own = {"wide": True} if wide else {}
+        return f(*tensors, given[len(tensors) : len(tensors) + 2], **settings, **own)
 
-def of_matrices(f: Function, dims: tuple[int, ...], **attributes: Any) -> Function:
-    """Return the function of an operator that applies ``f(tensor, axes)`` to matrices.
-
-    ``dims`` has the axes of a result after the batch: 0 for the rows of x, 1 for its columns.
-    ``attributes`` are keywords of ``f``.
-    """
-
-    def build(x: Value, **settings: Any) -> Any:
-        given, names = _square(x)
-        found = f(given.tensor, names[-2:], **settings)
-        own = [*names[:-2], *[names[k - 2] for k in dims]]
-        return (
-            tuple([array(t, own) for t in found]) if isinstance(found, tuple) else array(found, own)
-        )
-
-    return with_attributes(build, attributes)
-
-
-def solver(f: Function, **attributes: Any) -> Function:
-    """Return the function of an operator for ``f(X, Y, axes)``, such as the solution of X Z = Y.
-
-    Y has columns as its last position. ``attributes`` are keywords of ``f``.
-    """
-
-    def build(x: Value, y: Value, **settings: Any) -> Value:
-        same_rank(x, y)
-        given, names = _square(x)
-        right = with_axis(as_array(y), len(y.shape) - 2)
-        last = None if right.dims[-1] is None else fresh("columns", names)
-        right = renamed(right, [*names[:-1], last])
-        found = f(given.tensor, right.tensor, names[-2:], **settings)
-        return array(found, [*names[:-2], names[-1], last])
-
-    return with_attributes(build, attributes)
-
-
-def same_rank(x: Value, y: Value) -> int:
-    """Return the number of positions of both; raise ``AxisError`` if they differ."""
-    if len(x.shape) != len(y.shape):
-        raise AxisError(
-            f"{x} and {y} have {len(x.shape)} and {len(y.shape)} dimensions; give equal"
-        )
-    return len(x.shape)
+    known = {**settings_of(f), **({"wide": False} if takes_wide else {})}
+    return over(pattern, with_attributes(build, known), **attributes)
 
 
 def kron(x: Value, y: Value) -> Value:
     """Return the Kronecker product of X and Y, which have equally many positions."""
-    rank = same_rank(x, y)
+    rank = len(x.shape)
+    if len(y.shape) != rank:
+        raise AxisError(f"{x} and {y} have {rank} and {len(y.shape)} dimensions; give equal")
     left = unsqueeze(x, range(1, 2 * rank, 2))
     found = elementwise(geon.multiply, left, unsqueeze(y, range(0, 2 * rank, 2)))
     return reshape(found, [m * n for m, n in zip(x.shape, y.shape, strict=True)])
@@ -126,38 +81,59 @@ def cross(x: Value, y: Value, *, axis: int = -1) -> Value:
 
 
 linalg = geon.linalg
+SAME, TURNED, NUMBER, SOLUTION = (
+    f"... I J{more}" for more in (" -> ... I J", " -> ... J I", " -> ...", ", ... I K -> ... J K")
+)
+# Linear algebra of matrices: pattern, function, comment and outputs.
+MATRICES: dict[str, tuple[str, Function, str, str]] = {
+    "cholesky": (SAME, linalg.cholesky, "L with X = L L^T", "Out"),
+    "inverse": (TURNED, linalg.inv, "inverses of matrices", "Out"),
+    "pinverse": (TURNED, linalg.pinv, "pseudo-inverses of matrices", "Out"),
+    "matrix_exp": (SAME, linalg.expm, "exponentials of matrices", "Out"),
+    "matrix_norm": (NUMBER, linalg.matrix_norm, "norms of matrices; order is frobenius or nuclear",
+        "Out"),
+    "matrix_rank": (NUMBER, linalg.matrix_rank, "ranks of matrices", "Out"),
+    "matrix_cond": (NUMBER, linalg.cond, "the largest singular value divided by the smallest",
+        "Out"),
+    "determinant": (NUMBER, linalg.det, "determinants of matrices", "Out"),
+    "slogdet": (NUMBER + ", ...", linalg.slogdet,
+        "signs of determinants, and logarithms of their absolute values", "Sign Out"),
+    "eigh": ("... I J -> ... J, ... I J", linalg.eigh,
+        "the ascending eigenvalues of symmetric matrices, and their eigenvectors as columns",
+        "Eigenvalues Eigenvectors"),
+    "eigvalsh": ("... I J -> ... J", linalg.eigvalsh,
+        "the ascending eigenvalues of symmetric matrices", "Eigenvalues"),
+    "qr": ("... I J -> ... I K, ... K J", linalg.qr,
+        "Q with orthonormal columns and R, upper triangular, with X = Q R", "Q R"),
+    "svd": ("... I J -> ... I K, ... K, ... K J", linalg.svd,
+        "U, the descending singular values S, and V^T, with X = U S V^T", "U S VH"),
+    "solve": (SOLUTION, linalg.solve, "the solution of X Z = Y", "Out"),
+    "lstsq": (SOLUTION, linalg.lstsq, "Z with the least norm of X Z - Y", "Out"),
+    "cholesky_solve": (SOLUTION, linalg.cholesky_solve, "the solution of X X^T Z = Y", "Out"),
+    "triangular_solve": (SOLUTION, linalg.triangular_solve,
+        "the solution of X Z = Y, where only the lower or upper part of X is read", "Out"),
+}  # fmt: skip
 ROWS = [
     Row("mul", mul, "", "X Y"),
     Row("matmul", matmul_of, "", "X Y"),
     Row("dot", lambda x, y: reduce(geon.sum, elementwise(geon.multiply, x, y), [len(x.shape) - 1]),
         "Return the sums of products along the last position, which has length 1 then.", "X@1+ Y"),
+    Row("outer", over("I, J -> I J", lambda x, y, *axes: geon.outer(geon.multiply, x, y)),
+        "Return the products of each element of X with each of Y.", "X@1 Y@1"),
     Row("bilinear_tensor_product", bilinear, "", "X@2 Y@2 Weight@3 Bias?"),
     Row("addmm", lambda x, a, b, *, alpha=1.0, beta=1.0: elementwise(
         lambda t, p: beta * t + alpha * p, x, matmul(a, b)),
         "Return beta times Input plus alpha times the product of X and Y.", "Input X@2 Y@2"),
     Row("kron", kron, "", "X Y"),
     Row("cross", cross, "", "X Y"),
-    Row("cholesky", of_matrices(linalg.cholesky, (0, 1)), "Return L with X = L L^T.", "X@2+"),
-    Row("inverse", of_matrices(linalg.inv, (1, 0)), "Return inverses of matrices.", "X@2+"),
-    Row("pinverse", of_matrices(linalg.pinv, (1, 0)), "Return pseudo-inverses of matrices.",
-        "X@2+"),
-    Row("matrix_exp", of_matrices(linalg.expm, (0, 1)), "Return exponentials of matrices.", "X@2+"),
-    Row("matrix_power", of_matrices(lambda t, axes, *, n: linalg.matrix_power(t, n, axes), (0, 1),
+    *[Row(name, of_matrices(pattern, f), f"Return {text}.",
+          "X@2+ Y@2+" if pattern is SOLUTION else "X@2+", outputs, gradient=name != "matrix_rank")
+        for name, (pattern, f, text, outputs) in MATRICES.items()],
+    Row("matrix_power", of_matrices(SAME, lambda t, axes, *, n: linalg.matrix_power(t, n, axes),
         n=INT), "Return the n-th powers of matrices.", "X@2+"),
-    Row("matrix_norm", of_matrices(linalg.matrix_norm, (), order="frobenius"),
-        "Return norms of matrices; order is frobenius or nuclear.", "X@2+"),
-    Row("matrix_rank", of_matrices(linalg.matrix_rank, ()), "Return ranks of matrices.", "X@2+",
-        gradient=False),
-    Row("trace", of_matrices(lambda t, axes: geon.trace(t, *axes), ()),
-        "Return traces of matrices.", "X@2+"),
-    Row("determinant", of_matrices(linalg.det, ()), "Return determinants of matrices.", "X@2+"),
-    Row("slogdet", of_matrices(linalg.slogdet, ()), "Return signs of determinants, and logarithms "
-        "of their absolute values.", "X@2+", "Sign Out"),
-    Row("solve", solver(linalg.solve), "Return the solution of X Z = Y.", "X@2+ Y@2+"),
-    Row("lstsq", solver(linalg.lstsq), "Return Z with the least norm of X Z - Y.", "X@2+ Y@2+"),
-    Row("cholesky_solve", solver(linalg.cholesky_solve), "Return the solution of X X^T Z = Y.",
-        "X@2+ Y@2+"),
-    Row("triangular_solve", solver(linalg.triangular_solve, lower=True, unit=False),
-        "Return the solution of X Z = Y, where only the lower or upper part of X is read.",
-        "X@2+ Y@2+"),
+    Row("trace", over(NUMBER, geon.trace), "Return traces of matrices.", "X@2+"),
+    Row("diagonal", over("... I J -> ... I", lambda t, *axes: geon.diagonal(t, axes)),
+        "Return the diagonals of square matrices.", "X@2+"),
+    Row("diag_embed", over("... N -> ... N M", lambda t, n: geon.diag_embed(
+        t, n, t.axes[n].named("columns"))), "Return matrices with these diagonals.", "X@1+"),
 ]  # fmt: skip

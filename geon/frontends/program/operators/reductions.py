@@ -8,7 +8,7 @@ from typing import Any
 import geon
 
 from ...positional.elementwise import elementwise
-from ...positional.functions import argument, extreme, order_along, running
+from ...positional.functions import argument, extreme, order_along, running, top_k
 from ...positional.movement import with_axis
 from ...positional.programs import cast
 from ...positional.reductions import along, along_axis, reduce
@@ -82,14 +82,6 @@ def argsort(x: Value, *, axis: int = -1) -> tuple[Value, Value]:
     return along_axis(geon.sort, x, at), order_along(x, at)
 
 
-def top_k(x: Value, *, k: int = 1) -> Any:
-    """Return the k largest elements of the last position, and their indices."""
-    given = with_axis(as_array(x), len(x.shape) - 1)
-    found = geon.top_k(given.tensor, k, given.dims[-1])
-    dims = [d and d.name for d in given.dims]
-    return tuple([array(each, dims) for each in found])
-
-
 def accuracy(out: Value, indices: Value, label: Value) -> tuple[Value, ...]:
     """Return the share of rows with the label among the indices, their number, and all rows'."""
     equal = elementwise(geon.equal, cast(indices, "int64"), cast(label, "int64"))
@@ -144,10 +136,10 @@ ROWS = [
         for name, f in REDUCTIONS.items()],
     *[Row(name, along_position(f), f"Return {name} along a position.",
           gradient=not name.startswith("arg")) for name, f in RUNNING.items()],
-    Row("reduce_quantile", with_attributes(reduction(
-        lambda t, axes, *, q, method: geon.quantile(t, q, axes, method=method)),
-        reduction(geon.quantile), {"q": FLOAT}),
-        "Return the quantile q over positions; method says how elements are interpolated."),
+    *[Row(f"reduce_{f.__name__}", with_attributes(reduction(
+          lambda t, axes, *, q, method, f=f: f(t, q, axes, method=method)), reduction(f),
+          {"q": FLOAT}), f"Return the {f.__name__} q over positions; method says how elements are "
+          "interpolated.") for f in (geon.quantile, geon.nanquantile)],
     Row("kthvalue", of_pairs(geon.kthvalue, k=INT),
         "Return the k-th smallest elements along a position, and their indices.", "X",
         "Out Indices"),
@@ -159,7 +151,9 @@ ROWS = [
         for name, f in {"arg_max": geon.argmax, "arg_min": geon.argmin}.items()],
     Row("mean", lambda x: whole(geon.mean, x), "Return the mean of all elements, shape (1,)."),
     Row("argsort", argsort, "", "X", "Out Indices"),
-    Row("top_k", top_k, "", "X@1+", "Out Indices"),
+    Row("top_k", lambda x, *, k=1: top_k(x, k, len(x.shape) - 1),
+        "Return the k largest elements of the last position, and their indices.", "X@1+",
+        "Out Indices"),
     Row("accuracy", accuracy, "", "Out Indices@2 Label@2", "Accuracy Correct Total",
         gradient=False),
     Row("norm", l2_normalize, "", "X", "Out Norm"),

@@ -72,6 +72,19 @@ ATTRIBUTES: dict[str, tuple[str, Check | None]] = {
         ("q", "share of the elements below", SHARE),
         ("method", "interpolation of elements, such as linear, lower or nearest", None),
         ("order", "name of the norm", None),
+        ("p", "exponent of the norm", at_least(0)),
+        ("check", "True to raise an error for a matrix that has no result", None),
+        ("wide", "True for more columns than rows, where lengths are open", None),
+        ("normalization", "factor: of the inverse alone (backward), of both (ortho), or forward",
+         one_of("backward", "ortho", "forward")),
+        ("is_forward", "False for the inverse", None),
+        ("last_dim_size", "length of the result along the last of axes; 0 for an even one",
+         at_least(0)),
+        ("window_length bins", "a count", at_least(1)),
+        ("periodic", "False for a symmetric window", None),
+        ("side", "left or right of equal elements", one_of("left", "right")),
+        ("fill", "what stands behind the elements that are found", None),
+        ("increasing", "False for descending powers", None),
         ("lower", "True for the lower triangle", None),
         ("unit", "True to take the diagonal to be 1", None),
         ("dx", "distance of neighbouring elements", None),
@@ -153,8 +166,9 @@ def defaults_of(f: Function) -> dict[str, Any]:
 
 def settings_of(f: Function) -> dict[str, Any]:
     """Return the parameters of a function of geon that are numbers, flags or texts by default."""
-    listed = inspect.signature(f).parameters.values()
-    return {p.name: p.default for p in listed if type(p.default) in TYPES}
+    own: dict[str, Any] | None = getattr(f, "attributes", None)
+    listed = inspect.signature(f).parameters.values() if own is None else ()
+    return own or {p.name: p.default for p in listed if type(p.default) in TYPES}
 
 
 def with_attributes(build: Function, *sources: Function | Mapping[str, Any]) -> Function:

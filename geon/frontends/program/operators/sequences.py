@@ -71,7 +71,7 @@ def of_sequences(f: Function, x: Value, offsets: Value) -> Value:
 
 FOLDS: dict[str, Function] = {
     "SUM": geon.segment_sum, "MAX": geon.segment_max, "MIN": geon.segment_min,
-    "AVERAGE": geon.segment_mean,
+    "AVERAGE": geon.segment_mean, "PROD": geon.segment_prod,
 }  # fmt: skip
 
 

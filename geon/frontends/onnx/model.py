@@ -14,7 +14,7 @@ import geon
 from ...errors import ArgumentError
 from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Leaf
-from ...op_graph.values.dtypes import DTYPES, FLOATS
+from ...op_graph.values.dtypes import DTYPES, FLOATS, name_of
 from ...op_graph.values.tree import is_mapping
 from ..positional.imported_model import ImportedModel
 from ..positional.small_dtypes import FORMATS, SmallArray, held_dtype, is_small, wide
@@ -170,8 +170,9 @@ class _Loading:
         return SmallArray(input_array(leaf), dtype) if is_small(dtype) else input_array(leaf)
 
     def _parameter(self, name: str, value: np.ndarray[Any, Any]) -> HostArray | Weight:
-        is_float = value.dtype.name in FLOATS
-        if value.dtype.name not in DTYPES or not (is_float or value.size > MAX_HOST_ELEMENTS):
+        name_of_dtype = name_of(value.dtype)
+        is_float = name_of_dtype in FLOATS
+        if name_of_dtype not in DTYPES or not (is_float or value.size > MAX_HOST_ELEMENTS):
             return host(value)
         trainable = is_float and not any(fnmatch.fnmatchcase(name, p) for p in self._frozen)
         return weight(value, name, self.variables, trainable)

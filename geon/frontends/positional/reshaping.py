@@ -19,6 +19,11 @@ def reshape(value: Value, shape: Sequence[Size]) -> Value:
     One length may be -1: the size of the value divided by the product of the others. Axes whose
     lengths stay keep their names, also open ones.
     """
+    kept = [length for length in value.shape if length != 1]
+    if not isinstance(value, HostArray) and kept == [length for length in shape if length != 1]:
+        given = as_array(value)  # only positions of length 1 come or go: no op is built
+        rest = iter([dim for dim in given.dims if dim is not None])
+        return PositionalArray(given.tensor, tuple([None if n == 1 else next(rest) for n in shape]))
     target = solved(value, shape)
     if isinstance(value, HostArray) and all(isinstance(length, int) for length in target):
         return HostArray(value.array.reshape([int(n) for n in target]), value.dtype)

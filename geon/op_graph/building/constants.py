@@ -31,6 +31,7 @@ from ..values.dtypes import (
     exact_dtype,
     is_number,
     kind,
+    name_of,
     named_dtype,
     number_dtype,
 )
@@ -121,7 +122,7 @@ def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) 
     else:
         copy.setflags(write=False)
         value = Frozen(copy)
-    attrs = (value, axes, dtype.name, weak)
+    attrs = (value, axes, name_of(dtype), weak)
     made: Tensor = intern(ComputationOp, CONSTANT, (), attrs, axes, dtype, weak=weak)
     return made
 
@@ -392,6 +393,8 @@ def fit_axes(array: np.ndarray[Any, Any], axes: Any, what: str) -> Axes:
             f"{user_call(what)}: an array of shape {array.shape} does not fit the axes {axes}: "
             f"{misfit(axes.names, lengths, array.shape)}"
         )
+    if lengths == [*array.shape]:
+        return axes
     return Axes(*(axis.with_length(n) for axis, n in zip(axes, array.shape, strict=True)))
 
 

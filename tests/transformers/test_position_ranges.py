@@ -219,3 +219,11 @@ def test_positions_that_may_leave_the_axis_in_a_step_are_checked(
     assert all_checks(made) > 0
     with pytest.raises(geon.IndexRangeError):
         transformer.computation(made, whole)(WHOLE)
+
+
+def test_positions_that_pass_through_many_loops_take_no_deep_recursion() -> None:
+    at: Any = FIRST
+    for _ in range(400):
+        at = followed(at, lambda p: geon.minimum(p + 1, 4), 3)
+    assert range_of(at) == (None, None)  # ops that are too far away are not looked at
+    assert all_checks(by_table(at)) == 0  # but each loop is known where the next one begins

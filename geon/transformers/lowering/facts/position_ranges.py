@@ -71,18 +71,18 @@ class Ranges:
             if op.primitive.name == "parameter":
                 self.found[op] = self.given.get(op, UNKNOWN)
             elif op.primitive.name == "region_result":
-                self.found[op] = self._result(op.args[0], op.attrs.number)
+                self.found[op] = self._result(op, depth)
             elif rule is None:
                 return UNKNOWN
             else:
                 self.found[op] = rule(op, lambda k: self.of(op.args[k], depth + 1))
         return self.found[op]
 
-    def inside(self, region: Op) -> list[Ranges]:
+    def inside(self, region: Op, depth: int = 0) -> list[Ranges]:
         """Return the bounds inside of each body of a region, for all steps of a loop."""
         if region not in self.regions:
             loop = loop_of(region)
-            given = [self.of(arg) for arg in region.args]
+            given = [self.of(arg, depth + 1) for arg in region.args]
             if loop is None:
                 found = [Ranges(dict(zip(b.parameters, given, strict=True))) for b in region.bodies]
             else:
@@ -90,9 +90,10 @@ class Ranges:
             self.regions[region] = found
         return self.regions[region]
 
-    def _result(self, region: Op, number: int) -> Range:
+    def _result(self, op: Op, depth: int) -> Range:
         """Return the bounds of a result of a region."""
-        loop, inner = loop_of(region), self.inside(region)
+        region, number = op.args[0], op.attrs.number
+        loop, inner = loop_of(region), self.inside(region, depth)
         if loop is None:
             pairs = zip(inner, region.bodies, strict=True)
             return functools.reduce(_union, [r.of(b.results[number]) for r, b in pairs])

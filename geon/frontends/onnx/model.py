@@ -16,7 +16,7 @@ from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import DTYPES, FLOATS, name_of
 from ...op_graph.values.tree import is_mapping
-from ..positional.imported_model import ImportedModel
+from ..positional.imported_model import ImportedModel, refuse_other_inputs
 from ..positional.small_dtypes import FORMATS, SmallArray, held_dtype, is_small, wide
 from ..positional.values import (
     HostArray,
@@ -130,13 +130,9 @@ class _Loading:
         stored = {each.name for each in graph.initializer}
         stored |= {each.values.name for each in graph.sparse_initializer}
         given = [each for each in graph.input if each.name not in stored or each.name in values]
-        for kind, names in (("axes", axes), ("values", values)):
-            unknown = names.keys() - {each.name for each in given}
-            if unknown:
-                raise ArgumentError(
-                    f"{kind}: {source.name} has no input {sorted(unknown)[0]!r}; it has "
-                    f"{', '.join([each.name for each in given]) or 'none'}"
-                )
+        own = [each.name for each in given]
+        refuse_other_inputs("axes", axes, source.name, own)
+        refuse_other_inputs("values", values, source.name, own)
         self._inferred = inferred_names(graph)
         self._taken = stated_names(given, axes.values())
         scope = Scope({}, source.opsets)

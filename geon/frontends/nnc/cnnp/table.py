@@ -13,11 +13,11 @@ from ....errors import ArgumentError
 from ....op_graph.core.source_info import user_call
 from ...neon.initialisers import Glorot, Uniform
 from ...positional import movement
-from ...positional.networks.common import channel_position, pair, positions
+from ...positional.networks.common import channel_position, pair
 from ...positional.networks.recurrent import lstm_shapes
 from ...positional.reshaping import flatten_to, reshape
 from ...positional.reshaping import transpose as permuted
-from ...positional.values import PositionalArray, Value, as_array
+from ...positional.values import PositionalArray, Value, as_array, position, positions
 from ..commands import command_table
 from ..commands.command import Command
 from ..lowering import lower, part_value, read
@@ -110,7 +110,7 @@ def normalising(command: str, has_bias: bool) -> Callable[..., Made]:
         m: Scope, x: Value, *, affine: bool = True, bias: bool = True, **options: Any
     ) -> Made:
         """Return ``x`` normalised over ``axes``; with ``affine``, times a weight, plus a bias."""
-        at = positions(x, options.get("axes", -1))
+        at = positions(options.get("axes", -1), len(x.shape))
         shape = [n if k in at else 1 for k, n in enumerate(x.shape)]
         both = affine_of(m, shape, affine, bias and has_bias)
         return m.exec(command, x, *both[: 1 + has_bias], **options)[:1]
@@ -121,7 +121,7 @@ def normalising(command: str, has_bias: bool) -> Callable[..., Made]:
 def group_norm(m: Scope, x: Value, *, groups: int, affine: bool = True, **options: Any) -> Made:
     """Return ``x`` normalised over groups of channels; with ``affine``, with weight and bias."""
     axis = options.get("axis")
-    at = channel_position(x, m.format) if axis is None else positions(x, axis)[0]
+    at = channel_position(x, m.format) if axis is None else position(axis, len(x.shape))
     both = affine_of(m, (x.shape[at],), affine, True)
     return m.exec("group_norm", x, *both, groups=groups, **options)[:1]
 
@@ -165,12 +165,12 @@ def dropout(m: Scope, x: Value, *, p: float = 0.5, entirety: bool = False) -> Ma
 
 def concat(m: Scope, *xs: Value, axis: int = -1) -> Made:
     """Return the inputs joined along a dimension."""
-    return movement.concat(xs, positions(xs[0], axis)[0])
+    return movement.concat(xs, axis)
 
 
 def chunk(m: Scope, x: Value, *, n: int, axis: int = -1) -> Made:
     """Return ``n`` parts of equal length along a dimension."""
-    at = positions(x, axis)[0]
+    at = position(axis, len(x.shape))
     if x.shape[at] % n:
         raise ArgumentError(f"{x.shape[at]} elements of dimension {at} do not divide into {n}")
     return movement.split(x, at, [x.shape[at] // n] * n)
@@ -253,7 +253,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "variable": variable, "scalar": scalar, "move": move, "debug": debug, "cmd_exec": cmd_exec,
     "graph": graph,
     "identity": lambda m, *xs: xs, "contiguous": lambda m, *xs: xs,
-    "permute": lambda m, x, *, order: permuted(x, positions(x, order)),
+    "permute": lambda m, x, *, order: permuted(x, order),
     "flatten": lambda m, x: flatten_to(as_array(x), 1, len(x.shape)),
 }  # fmt: skip
 

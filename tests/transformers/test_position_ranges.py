@@ -10,6 +10,7 @@ import pytest
 
 import geon
 from geon.op_graph.axes.lengths import evaluate
+from geon.op_graph.evaluation.interpreter import interpret
 from geon.transformers.lowering.facts.position_ranges import range_of
 
 N, M, K = geon.Axis("N"), geon.Axis("M", 5), geon.Axis("K", 3)
@@ -134,3 +135,95 @@ def test_large_graphs_of_positions_take_no_long_time() -> None:
     for _ in range(3000):
         index = geon.minimum(index + index, 4)
     assert range_of(index) == (None, 4)
+
+
+# Positions that a loop carries --------------------------------------------------------------------
+
+PLACE = geon.Axis("place", 5)
+NEXT = geon.constant([2, 0, 4, 1, 3], axes=[PLACE], dtype="int64")
+
+
+def followed(start: Any, step: Callable[[Any], Any], steps: int | None = None) -> Any:
+    """Return the last of the positions that ``step`` leads to, from 0 on."""
+    return geon.while_loop(lambda at: geon.any(at < 4), step, start, max_steps=steps)
+
+
+def by_table(at: Any) -> Any:
+    return geon.gather(NEXT, at, PLACE)
+
+
+def in_scan(start: Any, step: Callable[[Any], Any]) -> Any:
+    along = geon.Axis("T", 3)
+    return geon.scan(lambda at, _: (step(at), step(at)), start, geon.iota(along), over=along)
+
+
+FIRST = geon.constant([0, 1, 2], axes=[K], dtype="int64")
+# Loops whose positions are inside in every step.
+PROVEN: dict[str, Callable[[], Any]] = {
+    "carry": lambda: by_table(followed(FIRST, by_table, 6)),
+    "growing carry": lambda: by_table(
+        followed(FIRST, lambda at: geon.minimum(by_table(at) + 1, 4), 6)
+    ),
+    "scan": lambda: by_table(in_scan(FIRST, by_table)[0]),
+    "stacks of a scan": lambda: by_table(in_scan(FIRST, by_table)[1]),
+    "slices and steps": lambda: geon.scan(
+        lambda total, at: (total + geon.sum(by_table(at + geon.iota(K)), K), None),
+        geon.constant(0, dtype="int64"),
+        geon.iota(geon.Axis("T", 3)),
+        over="T",
+    )[0],
+    "loop in a loop": lambda: in_scan(FIRST, lambda at: followed(at, by_table, 2))[0],
+    "case": lambda: by_table(
+        geon.cond(geon.sum(whole) > 0, lambda: FIRST + 1, lambda: by_table(FIRST + 2))
+    ),
+}
+
+
+def all_checks(op: Any) -> int:
+    """Return the number of checks in the graph that is compiled, with those inside of loops."""
+    f = geon.NumPyTransformer().computation(op, whole)
+    return str(f.explain("simplify")).count("checked")
+
+
+@pytest.mark.parametrize("name", PROVEN)
+def test_positions_in_loops_that_are_always_inside_are_not_checked(
+    name: str, transformer: Any
+) -> None:
+    made = PROVEN[name]()
+    assert all_checks(made) == 0
+    expected = interpret([made], {whole: WHOLE}, LENGTHS)[made]
+    np.testing.assert_array_equal(transformer.computation(made, whole)(WHOLE), expected)
+
+
+# Positions that leave the axis in some step.
+LEAVING: dict[str, Callable[[], Any]] = {
+    "carry that grows": lambda: followed(FIRST, lambda at: by_table(at) * 0 + at + 3, 6),
+    "carry that begins outside": lambda: followed(FIRST + 3, by_table, 6),
+    "carry of another carry": lambda: geon.while_loop(
+        lambda c: geon.any(c[0] < 4),
+        lambda c: (by_table(c[1]), c[1] + c[0] + 1),
+        (FIRST, FIRST),
+        max_steps=6,
+    )[0],
+    "step number": lambda: in_scan(
+        FIRST, lambda at: by_table(geon.broadcast(geon.max(at), [K]) + 3)
+    )[0],
+}
+
+
+@pytest.mark.parametrize("name", LEAVING)
+def test_positions_that_may_leave_the_axis_in_a_step_are_checked(
+    name: str, transformer: Any
+) -> None:
+    made = LEAVING[name]()
+    assert all_checks(made) > 0
+    with pytest.raises(geon.IndexRangeError):
+        transformer.computation(made, whole)(WHOLE)
+
+
+def test_positions_that_pass_through_many_loops_take_no_deep_recursion() -> None:
+    at: Any = FIRST
+    for _ in range(400):
+        at = followed(at, lambda p: geon.minimum(p + 1, 4), 3)
+    assert range_of(at) == (None, None)  # ops that are too far away are not looked at
+    assert all_checks(by_table(at)) == 0  # but each loop is known where the next one begins

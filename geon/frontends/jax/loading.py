@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,17 +12,20 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
 import geon
 
-from ...errors import ArgumentError, GeonError
+from ...errors import ArgumentError
 from ...op_graph.core.source_info import building
 from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import FLOATS
-from ..positional.imported_model import ImportedModel, UnsupportedError
+from ..positional.imported_model import (
+    ImportedModel,
+    building_node,
+    refuse_other_inputs,
+    refuse_unsupported,
+)
 from ..positional.naming import named_axes
 from ..positional.programs import conform, named_results
 from ..positional.values import (
-    HostArray,
-    PositionalArray,
-    Weight,
+    Value,
     full_tensor,
     host,
     input_array,
@@ -36,7 +38,6 @@ from .operators.random import Keys
 from .table import primitive_table
 
 MAX_HOST_ELEMENTS = 1024  # of an array that the jaxpr closes over, which is a constant
-VALUES = (PositionalArray, HostArray, Weight)
 
 
 def load(
@@ -80,7 +81,8 @@ def load(
         tree = jax.tree_util.tree_structure(shapes)
         names, values = _arguments(program, examples, parameters)
     used = name or str(getattr(program, "__name__", "jaxpr"))
-    check_primitives(closed.jaxpr, used)
+    cure = "write those parts of the function with other operations"
+    refuse_unsupported(used, unknown_primitives(closed.jaxpr), "primitives", cure)
     loading = _Loading(closed, names, values, dict(axes or {}), used)
     outputs = loading.results
     whole = outputs if tree is None else jax.tree_util.tree_unflatten(tree, outputs)
@@ -146,18 +148,6 @@ def unknown_primitives(jaxpr: Jaxpr) -> Iterator[str]:
             yield from unknown_primitives(inner)
 
 
-def check_primitives(jaxpr: Jaxpr, name: str) -> None:
-    """Raise ``UnsupportedError`` with all primitives that have no row, and how often they occur."""
-    counts = dict(Counter(unknown_primitives(jaxpr)))
-    if counts:
-        listed = ", ".join([f"{each} ({count})" for each, count in counts.items()])
-        raise UnsupportedError(
-            f"{name} has primitives that geon does not have: {listed}; write those parts of the "
-            "function with other operations",
-            counts,
-        )
-
-
 # Building -----------------------------------------------------------------------------------------
 
 
@@ -176,11 +166,7 @@ class _Loading:
         self.inputs: dict[str, Leaf] = {}
         self.variables: dict[str, Leaf] = {}
         inputs = [n for n, value in zip(names, values, strict=True) if value is None]
-        unknown = axes.keys() - set(inputs)
-        if unknown:
-            raise ArgumentError(
-                f"axes: {name} has no input {sorted(unknown)[0]!r}; it has {', '.join(inputs)}"
-            )
+        refuse_other_inputs("axes", axes, name, inputs)
         start: list[Any] = []
         for variable, each, value in zip(closed.jaxpr.invars, names, values, strict=True):
             lengths = [length_of(n) for n in variable.aval.shape]
@@ -225,13 +211,8 @@ class _Loading:
                 what = f"equation {number} ({equation.primitive.name})"
                 if is_outer:
                     current.site = (self.name, number, what)
-                try:
+                with building_node(what, self.name):
                     found = self._equation(equation, [read(atom) for atom in equation.invars])
-                except (GeonError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-                    if isinstance(error, ArgumentError) and str(error).startswith("equation "):
-                        raise
-                    reason = str(error) or type(error).__name__
-                    raise ArgumentError(f"{what} of {self.name}: {reason}") from error
                 values.update(zip(equation.outvars, found, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
@@ -254,7 +235,7 @@ class _Loading:
         found = row.build(*operands, **keywords)
         results = found if isinstance(found, tuple) else (found,)
         pairs = zip(results, declared, strict=True)
-        return [conform(v, *stated) if isinstance(v, VALUES) else v for v, stated in pairs]
+        return [conform(v, *stated) if isinstance(v, Value) else v for v, stated in pairs]
 
 
 def _word(operand: Any, number: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from onnx import AttributeProto
 
 from ...errors import GeonError
 from ...op_graph.core.source_info import building
-from ..positional.imported_model import UnsupportedError
+from ..positional.imported_model import UnsupportedError, refuse_unsupported
 from ..positional.small_dtypes import SmallArray
 from ..positional.values import (
     HostArray,
@@ -385,7 +384,7 @@ def _type_of(value: Any) -> onnx.TypeProto:
 
 def check_operators(source: Source) -> None:
     """Raise ``UnsupportedError`` with all operators that neither a row nor a function defines."""
-    missing: Counter[str] = Counter()
+    missing: list[str] = []
     seen: set[tuple[Any, ...]] = set()
     waiting: list[tuple[Iterable[onnx.NodeProto], Mapping[str, int]]] = [
         (source.model.graph.node, source.opsets)
@@ -402,16 +401,11 @@ def check_operators(source: Source) -> None:
                 schema = schema_of(domain, node.op_type, version)
                 if schema is None or not has_function(schema, version):
                     name = ".".join(filter(None, [domain, node.op_type]))
-                    missing[f"{name} (version {version})"] += 1
+                    missing.append(f"{name} (version {version})")
                     continue
                 function = function_of(schema, version)
             if function is not None and (*key, version) not in seen:
                 seen.add((*key, version))
                 waiting.append((function.node, {**opsets, **opsets_of(function)}))
-    if missing:
-        listed = ", ".join([f"{name}: {count}" for name, count in sorted(missing.items())])
-        raise UnsupportedError(
-            f"{source.name} has operators that geon does not have, with their numbers of nodes: "
-            f"{listed}; add them with geon.frontends.onnx.register",
-            dict(missing),
-        )
+    cure = "add them with geon.frontends.onnx.register"
+    refuse_unsupported(source.name, missing, "operators", cure)

@@ -14,9 +14,9 @@ import geon
 from ...errors import ArgumentError
 from ...op_graph.axes.lengths import may_equal
 from ...op_graph.op_graph import Leaf
-from ...op_graph.values.dtypes import DTYPES, FLOATS
+from ...op_graph.values.dtypes import DTYPES, FLOATS, name_of
 from ...op_graph.values.tree import is_mapping
-from ..positional.imported_model import ImportedModel
+from ..positional.imported_model import ImportedModel, refuse_other_inputs
 from ..positional.small_dtypes import FORMATS, SmallArray, held_dtype, is_small, wide
 from ..positional.values import (
     HostArray,
@@ -130,13 +130,9 @@ class _Loading:
         stored = {each.name for each in graph.initializer}
         stored |= {each.values.name for each in graph.sparse_initializer}
         given = [each for each in graph.input if each.name not in stored or each.name in values]
-        for kind, names in (("axes", axes), ("values", values)):
-            unknown = names.keys() - {each.name for each in given}
-            if unknown:
-                raise ArgumentError(
-                    f"{kind}: {source.name} has no input {sorted(unknown)[0]!r}; it has "
-                    f"{', '.join([each.name for each in given]) or 'none'}"
-                )
+        own = [each.name for each in given]
+        refuse_other_inputs("axes", axes, source.name, own)
+        refuse_other_inputs("values", values, source.name, own)
         self._inferred = inferred_names(graph)
         self._taken = stated_names(given, axes.values())
         scope = Scope({}, source.opsets)
@@ -170,8 +166,9 @@ class _Loading:
         return SmallArray(input_array(leaf), dtype) if is_small(dtype) else input_array(leaf)
 
     def _parameter(self, name: str, value: np.ndarray[Any, Any]) -> HostArray | Weight:
-        is_float = value.dtype.name in FLOATS
-        if value.dtype.name not in DTYPES or not (is_float or value.size > MAX_HOST_ELEMENTS):
+        name_of_dtype = name_of(value.dtype)
+        is_float = name_of_dtype in FLOATS
+        if name_of_dtype not in DTYPES or not (is_float or value.size > MAX_HOST_ELEMENTS):
             return host(value)
         trainable = is_float and not any(fnmatch.fnmatchcase(name, p) for p in self._frozen)
         return weight(value, name, self.variables, trainable)

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx
 from onnx import AttributeProto, defs
 
 from .errors import ModelError
+
+
+class DeclaredAttribute(NamedTuple):
+    """An attribute in a schema; ``default`` is None where a node without it has no value."""
+
+    type: int
+    required: bool
+    default: AttributeProto | None
+
+
+@cache
+def attributes_of(schema: Any) -> dict[str, DeclaredAttribute]:
+    """Return the attributes of a schema by name; cached, as ``onnx`` converts them at each use."""
+    found = {}
+    for name, each in schema.attributes.items():
+        default = each.default_value
+        has_default = default.type != AttributeProto.UNDEFINED
+        found[name] = DeclaredAttribute(
+            int(each.type), each.required, default if has_default else None
+        )
+    return found
 
 
 @cache
@@ -74,21 +95,25 @@ def checked_attributes(node: onnx.NodeProto, schema: Any) -> dict[str, Attribute
     ):
         if not least <= count <= most:
             raise ModelError(f"it has {count} {what}; the operator has {least} to {most}")
+    attributes = attributes_of(schema)
     for name, attribute in given.items():
-        declared = schema.attributes.get(name)
+        declared = attributes.get(name)
         if declared is None:
             raise ModelError(
                 f"it has no attribute {name!r} in version {schema.since_version}; it has "
-                f"{', '.join(schema.attributes) or 'none'}"
+                f"{', '.join(attributes) or 'none'}"
             )
-        if int(declared.type) != attribute.type:
-            found = AttributeProto.AttributeType.Name(attribute.type)
-            raise ModelError(f"the attribute {name!r} is {found}, not {declared.type.name}")
-    for name, declared in schema.attributes.items():
+        if declared.type != attribute.type:
+            names = AttributeProto.AttributeType
+            raise ModelError(
+                f"the attribute {name!r} is {names.Name(attribute.type)}, not "
+                f"{names.Name(declared.type)}"
+            )
+    for name, declared in attributes.items():
         if name in given:
             continue
         if declared.required:
             raise ModelError(f"the attribute {name!r} is missing")
-        if declared.default_value.type != AttributeProto.UNDEFINED:
-            given[name] = declared.default_value
+        if declared.default is not None:
+            given[name] = declared.default
     return given

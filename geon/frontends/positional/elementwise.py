@@ -13,13 +13,23 @@ from ...op_graph.axes.lengths import may_equal
 from .folding import fold
 from .values import Dim, PositionalArray, Size, Value, array, as_array, fresh, new_axis, renamed
 
+
+def functions_of(names: str) -> dict[str, Callable[..., Any]]:
+    """Return functions of geon by name; ``abs:absolute`` is one that has another name in geon."""
+    pairs = [name.partition(":") for name in names.split()]
+    return {name: getattr(geon, own or name) for name, _, own in pairs}
+
+
 # Functions of one tensor that PyTorch, JAX and ONNX (with a capital letter) call as geon does.
-COMMON: dict[str, Callable[..., Any]] = {
-    name: getattr(geon, name)
-    for name in """
-        acos acosh asin asinh atan atanh ceil cos cosh erf exp floor log sign sin sinh sqrt tan tanh
-    """.split()
-}
+COMMON = functions_of(
+    "acos acosh asin asinh atan atanh ceil cos cosh erf exp floor log sign sin sinh sqrt tan tanh"
+)
+# Functions that PyTorch and JAX call alike: of one tensor, of two, and comparisons.
+ALIKE = COMMON | functions_of("abs:absolute digamma erfc expm1 lgamma log1p neg:negative rsqrt")
+ARITHMETIC = functions_of("add sub:subtract mul:multiply")
+COMPARISONS = functions_of(
+    "eq:equal ne:not_equal lt:less le:less_equal gt:greater ge:greater_equal"
+)
 
 
 def elementwise(f: Callable[..., Any], *values: Value) -> Value:

@@ -15,7 +15,7 @@ from .movement import with_axis
 from .picking import gather_at
 from .programs import cast
 from .reductions import along_axis, reduce
-from .values import Size, Value, array, as_array, new_axis
+from .values import Positions, Size, Value, array, as_array, new_axis, position
 
 
 def truncated_divide(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
@@ -38,49 +38,48 @@ def remainder(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
     return geon.where(geon.less(x, 0), -rest, rest)
 
 
-def extreme(f: Callable[..., Any], x: Value, positions: Sequence[int], keep: bool) -> Value:
+def extreme(f: Callable[..., Any], x: Value, axes: Positions, keep: bool) -> Value:
     """Return ``geon.max`` or ``geon.min``, of truth values too."""
-    found = reduce(f, cast(x, "uint8") if x.dtype.kind == "b" else x, positions, keep)
+    found = reduce(f, cast(x, "uint8") if x.dtype.kind == "b" else x, axes, keep)
     return cast(found, x.dtype)
 
 
-def argument(f: Callable[..., Any], x: Value, position: int, keep: bool) -> Value:
+def argument(f: Callable[..., Any], x: Value, axis: int, keep: bool) -> Value:
     """Return ``geon.argmax`` or ``geon.argmin`` along a position, of truth values too."""
-    given = with_axis(as_array(cast(x, "uint8") if x.dtype.kind == "b" else x), position)
-    return reduce(f, given, [position], keep)
+    given = with_axis(as_array(cast(x, "uint8") if x.dtype.kind == "b" else x), axis)
+    return reduce(f, given, [axis], keep)
 
 
-def order_along(x: Value, position: int) -> Value:
+def order_along(x: Value, axis: int) -> Value:
     """Return the indices that sort along a position; stable."""
-    return along_axis(geon.argsort, cast(x, "uint8") if x.dtype.kind == "b" else x, position)
+    return along_axis(geon.argsort, cast(x, "uint8") if x.dtype.kind == "b" else x, axis)
 
 
-def top_k(x: Value, k: Size, position: int, largest: bool = True) -> tuple[Value, Value]:
+def top_k(x: Value, k: Size, axis: int, largest: bool = True) -> tuple[Value, Value]:
     """Return the ``k`` largest or smallest elements along a position, in order, and their indices.
 
     ``k`` may be an open length.
     """
-    given = with_axis(as_array(x), position)
-    line = given.dims[position]
+    given = with_axis(as_array(x), axis)
+    line = given.dims[axis]
     assert line is not None  # with_axis gave it one
     if isinstance(k, int):
         values, indices = geon.top_k(given.tensor, k, line, largest=largest)
         return array(values, given.dims), array(indices, given.dims)
     order = geon.argsort(given.tensor, line, descending=largest)
     numbers = array(order[{line: slice(0, k)}], given.dims)
-    return gather_elements(x, numbers, position), numbers
+    return gather_elements(x, numbers, axis), numbers
 
 
-def take_along(x: Value, index: Value, position: int) -> Value:
+def take_along(x: Value, index: Value, axis: int) -> Value:
     """Return the elements at ``index``, an array of the same rank, along a position."""
-    rest = [k for k in range(len(x.shape)) if k != position]
-    found = gather_at(x, {position: index}, {k: k for k in rest})
-    return found
+    at = position(axis, len(x.shape))
+    return gather_at(x, {at: index}, {k: k for k in range(len(x.shape)) if k != at})
 
 
-def running(f: Callable[..., Any], x: Value, position: int, **options: Any) -> Value:
+def running(f: Callable[..., Any], x: Value, axis: int, **options: Any) -> Value:
     """Return ``f(tensor, axis)`` along a position, such as ``geon.cumsum``."""
-    return along_axis(lambda t, axis: f(t, axis, **options), x, position)
+    return along_axis(lambda t, a: f(t, a, **options), x, axis)
 
 
 def bounds_of(dtype: np.dtype[Any]) -> tuple[Any, Any]:
@@ -90,15 +89,15 @@ def bounds_of(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
-def normalized(x: Value, positions: Sequence[int], eps: float) -> tuple[Value, ...]:
+def normalized(x: Value, axes: Positions, eps: float) -> tuple[Value, ...]:
     """Return ``x`` with the mean 0 and the variance 1 over positions, in float32 at least.
 
     The mean, the reciprocal of the deviation and the variance follow.
     """
     given = cast(x, np.promote_types(x.dtype, np.float32))
-    mean = reduce(geon.mean, given, positions)
+    mean = reduce(geon.mean, given, axes)
     centred = elementwise(geon.subtract, given, mean)
-    variance = reduce(geon.mean, elementwise(geon.square, centred), positions)
+    variance = reduce(geon.mean, elementwise(geon.square, centred), axes)
     scale = elementwise(lambda v: geon.rsqrt(v + eps), variance)
     return elementwise(geon.multiply, centred, scale), mean, scale, variance
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +19,45 @@ class UnsupportedError(GeonError, NotImplementedError):
     def __init__(self, message: str, names: dict[str, int]) -> None:
         super().__init__(message)
         self.names = names
+
+
+def refuse_unsupported(name: str, unknown: Iterable[Any], kind: str, cure: str) -> None:
+    """Raise ``UnsupportedError`` if operators of a model are unknown; it says how often they occur.
+
+    ``kind`` is what the program calls its operators.
+    """
+    counts = dict(Counter(map(str, unknown)))
+    if counts:
+        listed = ", ".join([f"{each}: {count}" for each, count in sorted(counts.items())])
+        raise UnsupportedError(
+            f"{name} has {kind} that geon does not have, with how often they occur: {listed}; "
+            f"{cure}",
+            counts,
+        )
+
+
+def refuse_other_inputs(option: str, given: Iterable[str], name: str, inputs: list[str]) -> None:
+    """Raise ``ArgumentError`` if an option of ``load`` names an input that the model lacks."""
+    unknown = sorted(set(given) - set(inputs))
+    if unknown:
+        raise ArgumentError(
+            f"{option}: {name} has no input {unknown[0]!r}; it has {', '.join(inputs) or 'none'}"
+        )
+
+
+@contextmanager
+def building_node(what: str, name: str, origin: Callable[[], str] = str) -> Iterator[None]:
+    """Raise errors of building a node as ``ArgumentError`` that says which one it is, and why.
+
+    ``what`` begins with the word for a node, and ``origin`` returns a remark where it comes from.
+    """
+    try:
+        yield
+    except (GeonError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, ArgumentError) and str(error).startswith(f"{what.split()[0]} "):
+            raise  # about a node of an inner graph
+        reason = str(error) or type(error).__name__
+        raise ArgumentError(f"{what} of {name}: {reason}{origin()}") from error
 
 
 @dataclass(frozen=True, eq=False)

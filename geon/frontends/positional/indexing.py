@@ -20,6 +20,7 @@ from .values import (
     as_array,
     fresh,
     host,
+    position,
     renamed,
 )
 
@@ -29,6 +30,7 @@ def gather(value: Value, index: Value, axis: int) -> Value:
 
     Negative indices count from the end.
     """
+    axis = position(axis, len(value.shape))
     length = value.shape[axis]
     if isinstance(index, HostArray) and isinstance(length, int) and index.array.size:
         least, most = int(index.array.min()), int(index.array.max())
@@ -63,13 +65,14 @@ def apart(index: PositionalArray, value: PositionalArray, base: str) -> Position
     return renamed(index, names)
 
 
-def select(value: Value, position: int, index: int) -> Value:
+def select(value: Value, axis: int, index: int) -> Value:
     """Return the elements at one index along a position, without the position."""
+    at = position(axis, len(value.shape))
     if isinstance(value, HostArray):
-        found = np.take(value.array, index, position)
+        found = np.take(value.array, index, at)
         return host(found, value.dtype if value.dtype != object else None)
-    part = as_array(slices(value, {position: Part(index, index + 1 or None)}))
-    dims: list[Dim] = [dim for k, dim in enumerate(part.dims) if k != position]
+    part = as_array(slices(value, {at: Part(index, index + 1 or None)}))
+    dims: list[Dim] = [dim for k, dim in enumerate(part.dims) if k != at]
     return PositionalArray(part.tensor, tuple(dims))
 
 
@@ -109,6 +112,7 @@ def _at(index: Value, value: PositionalArray, axis: int) -> PositionalArray:
 
 def gather_elements(value: Value, index: Value, axis: int) -> Value:
     """Return, for each index, the element there along a position, at its own other positions."""
+    axis = position(axis, len(value.shape))
     given = _part(value, index, axis)
     dim = given.dims[axis]
     assert dim is not None
@@ -123,6 +127,7 @@ def scatter_elements(
 
     ``mode`` is as for ``geon.scatter``.
     """
+    axis = position(axis, len(value.shape))
     whole = with_axis(as_array(value), axis)
     part = _part(whole, index, axis)
     dim = part.dims[axis]

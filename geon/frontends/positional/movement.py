@@ -25,6 +25,8 @@ from .values import (
     as_array,
     fresh,
     host,
+    position,
+    positions,
     renamed,
 )
 
@@ -36,6 +38,7 @@ def concat(values: Sequence[Value], axis: int) -> Value:
     ranks = {len(value.shape) for value in values}
     if len(ranks) != 1 or 0 in ranks:
         raise AxisError(f"concat of {', '.join(map(str, values))}: ranks must be equal, and not 0")
+    axis = position(axis, *ranks)
     if all(isinstance(value, HostArray) for value in values):
         parts = [value.array for value in values if isinstance(value, HostArray)]
         dtype = np.dtype(object) if any(p.dtype == object for p in parts) else parts[0].dtype
@@ -68,14 +71,15 @@ def _hide(value: PositionalArray, axis: int) -> PositionalArray:
     return PositionalArray(value.tensor, (*value.dims[:axis], None, *value.dims[axis + 1 :]))
 
 
-def with_axis(value: PositionalArray, position: int, base: str | None = None) -> PositionalArray:
+def with_axis(value: PositionalArray, axis: int, base: str | None = None) -> PositionalArray:
     """Return an array that has an axis at this position, also if its length is 1."""
-    if value.dims[position] is not None:
+    at = position(axis, len(value.dims))
+    if value.dims[at] is not None:
         return value
-    axis = geon.Axis(fresh(base or f"d{position}", value.tensor.axes.names), 1)
+    new = geon.Axis(fresh(base or f"d{at}", value.tensor.axes.names), 1)
     dims: list[Dim] = list(value.dims)
-    dims[position] = axis
-    return PositionalArray(geon.expand(value.tensor, axis), tuple(dims))
+    dims[at] = new
+    return PositionalArray(geon.expand(value.tensor, new), tuple(dims))
 
 
 @dataclass(frozen=True)
@@ -92,17 +96,17 @@ def slices(value: Value, parts: dict[int, Part]) -> Value:
 
     Bounds of an open length are not clamped: data must be long enough, which is checked.
     """
+    along = zip(positions(parts, len(value.shape)), parts.values(), strict=True)
     if isinstance(value, HostArray):
         at = [slice(None)] * len(value.shape)
-        for position, part in parts.items():
-            bounds = (_integer(part.start), _integer(part.stop))
-            at[position] = slice(*bounds, part.step)
+        for k, part in along:
+            at[k] = slice(_integer(part.start), _integer(part.stop), part.step)
         return host(value.array[tuple(at)], value.dtype if value.dtype != object else None)
     given = as_array(value)
     picked: dict[Any, slice] = {}
-    for position, part in parts.items():
-        given = with_axis(given, position)
-        dim = given.dims[position]
+    for k, part in along:
+        given = with_axis(given, k)
+        dim = given.dims[k]
         assert dim is not None
         picked[dim.name] = _bounds(dim.expression, part)
     return array(given.tensor[picked], given.dims) if picked else value
@@ -153,6 +157,7 @@ def _open_bound(bound: int, length: Length, last: bool) -> Size | None:
 
 def split(value: Value, axis: int, lengths: Sequence[Size]) -> list[Value]:
     """Return consecutive slices of these lengths along a position."""
+    axis = position(axis, len(value.shape))
     parts: list[Value] = []
     start: Size = 0
     for length in lengths:
@@ -168,9 +173,9 @@ def _may_be(left: Size, right: Size) -> bool:
     return left == right or not isinstance(left - right, int)
 
 
-def flip(value: Value, positions: Sequence[int]) -> Value:
+def flip(value: Value, axes: Sequence[int]) -> Value:
     """Return a value in reverse order along some positions."""
-    return slices(value, {position: Part(step=-1) for position in positions})
+    return slices(value, {k: Part(step=-1) for k in positions(axes, len(value.shape))})
 
 
 def tile(value: Value, repeats: Sequence[Size]) -> Value:
@@ -180,11 +185,11 @@ def tile(value: Value, repeats: Sequence[Size]) -> Value:
     doubled: list[Size] = []
     dims: list[Dim] = []
     tensor = given.tensor
-    for position, (dim, count) in enumerate(zip(given.dims, repeats, strict=True)):
+    for k, (dim, count) in enumerate(zip(given.dims, repeats, strict=True)):
         length: Size = 1 if dim is None else dim.expression
         shape.append(count * length)
         if count != 1:
-            axis = geon.Axis(fresh(f"repeat{position}", tensor.axes.names), count)
+            axis = geon.Axis(fresh(f"repeat{k}", tensor.axes.names), count)
             tensor = geon.expand(tensor, axis)
             dims.append(axis)
             doubled.append(count)
@@ -204,11 +209,11 @@ def pad(value: Value, widths: Sequence[tuple[Size, Size]], mode: str, fill: Any)
     if cuts:
         given = as_array(slices(given, cuts))
     borders: dict[Any, Any] = {}
-    for position, (before, after) in enumerate(widths):
+    for k, (before, after) in enumerate(widths):
         wide = (0 if _negative(before) else before, 0 if _negative(after) else after)
         if wide != (0, 0):
-            given = with_axis(given, position)
-            borders[given.dims[position].name] = wide  # type: ignore[union-attr]  # with_axis gave it one
+            given = with_axis(given, k)
+            borders[given.dims[k].name] = wide  # type: ignore[union-attr]  # with_axis gave it one
     if not borders:
         return given
     return array(geon.pad(given.tensor, borders, mode, fill), given.dims)

@@ -11,7 +11,19 @@ from ...op_graph.axes.lengths import may_equal, product
 from .elementwise import elementwise
 from .movement import with_axis
 from .programs import cast
-from .values import Dim, PositionalArray, Size, Value, array, as_array, fresh, host, renamed
+from .values import (
+    Dim,
+    PositionalArray,
+    Size,
+    Value,
+    array,
+    as_array,
+    fresh,
+    host,
+    position,
+    positions,
+    renamed,
+)
 
 
 def gather_at(
@@ -71,37 +83,39 @@ class _Merged:
         batch: Mapping[int, int],
         drop: Value | None = None,
     ) -> None:
-        positions = sorted(indices)
-        for position in positions:
-            value = with_axis(value, position)
+        at = positions(indices, len(value.dims))
+        indices = dict(zip(at, indices.values(), strict=True))
+        along = sorted(at)
+        for k in along:
+            value = with_axis(value, k)
         self._value = value
-        self._axes = [axis for axis in [value.dims[k] for k in positions] if axis is not None]
+        self._axes = [axis for axis in [value.dims[k] for k in along] if axis is not None]
         lengths: list[Size] = [axis.expression for axis in self._axes]
         self._size = product(lengths)
         names = value.tensor.axes.names
         self.tensor, self.axis = value.tensor, self._axes[0].name
-        if len(positions) > 1:
+        if len(along) > 1:
             self.axis = fresh("elements", names)
             self.tensor = geon.flatten(value.tensor, self._axes, geon.Axis(self.axis, self._size))
-        at = flat_index([indices[k] for k in positions], lengths)
+        index = flat_index([indices[k] for k in along], lengths)
         self._is_wider = drop is not None
         if drop is not None:
             self.tensor = geon.pad(self.tensor, {self.axis: (0, 1)})
-            at = elementwise(geon.where, drop, host(self._size, "int64"), at)
-        at = as_array(at)
+            index = elementwise(geon.where, drop, host(self._size, "int64"), index)
+        places = as_array(index)
         taken = [*names, self.axis]
-        own: list[str | None] = []
-        shared = {k: value.dims[position] for position, k in batch.items()}
-        for number, dim in enumerate(at.dims):
+        renames: list[str | None] = []
+        shared = {k: value.dims[own] for own, k in batch.items()}
+        for number, dim in enumerate(places.dims):
             same = shared.get(number)
             name = None
             if dim is not None:
                 name = fresh(dim.name, taken) if same is None else same.name
                 taken.append(name)
-            own.append(name)
-        at = renamed(at, own)
-        self.index = at.tensor
-        first: list[Dim] = [shared.get(k) or dim for k, dim in enumerate(at.dims)]
+            renames.append(name)
+        places = renamed(places, renames)
+        self.index = places.tensor
+        first: list[Dim] = [shared.get(k) or dim for k, dim in enumerate(places.dims)]
         rest = [d for k, d in enumerate(value.dims) if k not in indices and k not in batch]
         self.picked: list[Dim] = [*first, *rest]
 
@@ -128,12 +142,13 @@ def flat_index(indices: Sequence[Value], lengths: Sequence[Size]) -> Value:
     return total
 
 
-def numbers(length: Size, rank: int = 1, position: int = 0, dtype: str = "int64") -> Value:
+def numbers(length: Size, rank: int = 1, axis: int = 0, dtype: str = "int64") -> Value:
     """Return 0, 1, ... along one of ``rank`` positions, of which the others have length 1."""
     if isinstance(length, int) and length == 1:
         return PositionalArray(geon.constant(0, dtype=dtype), (None,) * rank)
-    axis = geon.Axis("number", length)
-    axis = axis.named(axis.open_name or f"number_{position}")
+    at = position(axis, rank)
+    line = geon.Axis("number", length)
+    line = line.named(line.open_name or f"number_{at}")
     dims: list[Dim] = [None] * rank
-    dims[position] = axis
-    return PositionalArray(geon.iota(axis, dtype), tuple(dims))
+    dims[at] = line
+    return PositionalArray(geon.iota(line, dtype), tuple(dims))

@@ -1,37 +1,34 @@
-"""Reductions over positions."""
+"""Reductions over positions.
+
+Positions here, and in all modules of this package, are counted from the end if they are negative.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from .movement import with_axis
-from .values import Value, array, as_array
+from .values import Positions, Value, array, as_array, positions
 
 
-def reduce(
-    f: Callable[..., Any], value: Value, positions: Sequence[int], keep: bool = True
-) -> Value:
+def reduce(f: Callable[..., Any], value: Value, axes: Positions, keep: bool = True) -> Value:
     """Return ``f(tensor, axes)`` over these positions, which stay with length 1 if ``keep``."""
     given = as_array(value)
-    axes = [given.dims[k] for k in positions]
-    result = f(given.tensor, [axis for axis in axes if axis is not None])
-    dims = [
-        None if k in positions else dim
-        for k, dim in enumerate(given.dims)
-        if keep or k not in positions
-    ]
+    at = positions(axes, len(given.dims))
+    result = f(given.tensor, [axis for axis in [given.dims[k] for k in at] if axis is not None])
+    dims = [None if k in at else dim for k, dim in enumerate(given.dims) if keep or k not in at]
     return array(result, dims)
 
 
-def along(f: Callable[..., Any], value: Value, positions: Sequence[int]) -> Value:
+def along(f: Callable[..., Any], value: Value, axes: Positions) -> Value:
     """Return ``f(tensor, axes)`` that keeps all axes, such as a softmax over positions."""
     given = as_array(value)
-    axes = [axis for axis in [given.dims[k] for k in positions] if axis is not None]
-    return array(f(given.tensor, axes), given.dims)
+    dims = [given.dims[k] for k in positions(axes, len(given.dims))]
+    return array(f(given.tensor, [axis for axis in dims if axis is not None]), given.dims)
 
 
-def along_axis(f: Callable[..., Any], value: Value, position: int) -> Value:
+def along_axis(f: Callable[..., Any], value: Value, axis: int) -> Value:
     """Return ``f(tensor, axis)`` that keeps all axes, also where the length is 1."""
-    given = with_axis(as_array(value), position)
-    return array(f(given.tensor, given.dims[position]), given.dims)
+    given = with_axis(as_array(value), axis)
+    return array(f(given.tensor, given.dims[axis]), given.dims)

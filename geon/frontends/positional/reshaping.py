@@ -10,7 +10,18 @@ import geon
 
 from ...errors import AxisError
 from ...op_graph.axes.lengths import Length, exact_quotient, may_equal, product
-from .values import Dim, HostArray, PositionalArray, Size, Value, array, as_array, fresh, new_axis
+from .values import (
+    Dim,
+    HostArray,
+    PositionalArray,
+    Size,
+    Value,
+    array,
+    as_array,
+    fresh,
+    new_axis,
+    positions,
+)
 
 
 def reshape(value: Value, shape: Sequence[Size]) -> Value:
@@ -19,6 +30,11 @@ def reshape(value: Value, shape: Sequence[Size]) -> Value:
     One length may be -1: the size of the value divided by the product of the others. Axes whose
     lengths stay keep their names, also open ones.
     """
+    kept = [length for length in value.shape if length != 1]
+    if not isinstance(value, HostArray) and kept == [length for length in shape if length != 1]:
+        given = as_array(value)  # only positions of length 1 come or go: no op is built
+        rest = iter([dim for dim in given.dims if dim is not None])
+        return PositionalArray(given.tensor, tuple([None if n == 1 else next(rest) for n in shape]))
     target = solved(value, shape)
     if isinstance(value, HostArray) and all(isinstance(length, int) for length in target):
         return HostArray(value.array.reshape([int(n) for n in target]), value.dtype)
@@ -29,10 +45,10 @@ def reshape(value: Value, shape: Sequence[Size]) -> Value:
     made: list[str] = []
     for before, after in _groups([dim.expression for dim in old], lengths):
         parts = [old[k] for k in before]
-        tensor, names = _regrouped(tensor, parts, [lengths[k] for k in after], made)
-        made += names
-    positions = iter(made)
-    return array(tensor, [None if length == 1 else next(positions) for length in target])
+        tensor, new = _regrouped(tensor, parts, [lengths[k] for k in after], made)
+        made += new
+    names = iter(made)
+    return array(tensor, [None if length == 1 else next(names) for length in target])
 
 
 def solved(value: Value, shape: Sequence[Size]) -> list[Size]:
@@ -143,19 +159,20 @@ def flatten_to(value: Value, first: int, last: int) -> Value:
 
 def transpose(value: Value, order: Sequence[int]) -> Value:
     """Return a value with its positions in another order; no op is built."""
-    rank = len(value.shape)
-    if sorted(order) != list(range(rank)):
-        raise AxisError(f"{list(order)} is no order of the {rank} positions of {value}")
+    at = positions(order, len(value.shape))
+    if len(at) < len(value.shape):
+        raise AxisError(f"{list(order)} is no order of the {len(value.shape)} positions of {value}")
     if isinstance(value, HostArray):
-        return HostArray(np.transpose(value.array, order), value.dtype)
+        return HostArray(np.transpose(value.array, at), value.dtype)
     given = as_array(value)
-    return PositionalArray(given.tensor, tuple([given.dims[k] for k in order]))
+    return PositionalArray(given.tensor, tuple([given.dims[k] for k in at]))
 
 
-def squeeze(value: Value, positions: Sequence[int] | None) -> Value:
+def squeeze(value: Value, axes: int | Sequence[int] | None) -> Value:
     """Remove these positions, whose lengths must be 1; by default all of length 1."""
     shape = value.shape
-    gone = {k for k, n in enumerate(shape) if n == 1} if positions is None else set(positions)
+    gone = [k for k, n in enumerate(shape) if n == 1]
+    gone = gone if axes is None else positions(axes, len(shape))
     wrong = [k for k in sorted(gone) if not may_equal(shape[k], 1)]
     if wrong:
         raise AxisError(f"dimension {wrong[0]} of {value} cannot be squeezed: its length is no 1")
@@ -170,16 +187,15 @@ def squeeze(value: Value, positions: Sequence[int] | None) -> Value:
     )
 
 
-def unsqueeze(value: Value, positions: Sequence[int]) -> Value:
+def unsqueeze(value: Value, axes: Sequence[int]) -> Value:
     """Insert positions of length 1, counted in the result; no op is built."""
-    if len(set(positions)) != len(positions):
-        raise AxisError(f"positions {list(positions)} of new dimensions are not all different")
+    new = positions(axes, len(value.shape), len(axes))
     if isinstance(value, HostArray):
-        return HostArray(np.expand_dims(value.array, tuple(positions)), value.dtype)
+        return HostArray(np.expand_dims(value.array, tuple(new)), value.dtype)
     given = as_array(value)
     rest = iter(given.dims)
-    rank = len(given.dims) + len(positions)
-    dims: list[Dim] = [None if k in positions else next(rest) for k in range(rank)]
+    rank = len(given.dims) + len(new)
+    dims: list[Dim] = [None if k in new else next(rest) for k in range(rank)]
     return PositionalArray(given.tensor, tuple(dims))
 
 

@@ -18,6 +18,8 @@ from ...op_graph.values.dtypes import ALL_DTYPES
 Dim = geon.Axis | None
 Size = int | Length
 
+Positions = int | Iterable[int] | None  # one or several, from the end if negative; None are all
+
 
 class UnknownValueError(GeonError, ValueError):
     """A value that must be known when the model is imported depends on inputs of a call.
@@ -280,6 +282,20 @@ def position(axis: int, rank: int, extra: int = 0) -> int:
             f"{whole - 1}"
         )
     return axis % whole if whole else 0
+
+
+def positions(axes: Positions, rank: int, extra: int = 0) -> list[int]:
+    """Return positions counted from 0 of one axis, of a list of them, or of all for None.
+
+    Raises ``AxisError`` if one is out of range or there twice.
+    """
+    if axes is None:
+        return list(range(rank))
+    listed = list(axes) if isinstance(axes, Iterable) else [axes]
+    found = [position(int(axis), rank, extra) for axis in listed]
+    if len({*found}) < len(found):
+        raise AxisError(f"positions {listed} of {rank + extra} dimensions: one is there twice")
+    return found
 
 
 def fresh(name: str, taken: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,16 +15,19 @@ from torch.utils._pytree import tree_unflatten
 
 import geon
 
-from ...errors import ArgumentError, GeonError
+from ...errors import ArgumentError
 from ...op_graph.core.source_info import building
 from ...op_graph.op_graph import Leaf
 from ...transformers.base import Transformer
-from ..positional.imported_model import ImportedModel, UnsupportedError
+from ..positional.imported_model import (
+    ImportedModel,
+    building_node,
+    refuse_other_inputs,
+    refuse_unsupported,
+)
 from ..positional.naming import named_axes
 from ..positional.programs import conform, named_results
 from ..positional.values import (
-    HostArray,
-    PositionalArray,
     Value,
     Weight,
     as_array,
@@ -100,7 +102,8 @@ def load(
     if further:  # operators of the core that have no row, but others that they are made of
         lowered = lowered.run_decompositions({**kept, **further})
     graph = lowered.graph_module
-    check_operators(graph, name)
+    cure = "write those parts of the module with other operators"
+    refuse_unsupported(name, unknown_operators(graph), "operators", cure)
     loading = _Loading(lowered, graph, dict(axes or {}), name)
     return ExportedModel(
         name, loading.inputs, loading.outputs, loading.variables, loading.constants, loading.updates
@@ -139,18 +142,6 @@ def unknown_operators(graph: GraphModule) -> Iterator[Any]:
             yield node.target
 
 
-def check_operators(graph: GraphModule, name: str) -> None:
-    """Raise ``UnsupportedError`` with all operators that have no row, and how often they occur."""
-    counts = dict(Counter([str(each) for each in unknown_operators(graph)]))
-    if counts:
-        listed = ", ".join([f"{each} ({count})" for each, count in counts.items()])
-        raise UnsupportedError(
-            f"{name} has operators that geon does not have: {listed}; write those parts of the "
-            "module with other operators",
-            counts,
-        )
-
-
 class _Loading:
     """The parts of a model while it is loaded."""
 
@@ -171,11 +162,7 @@ class _Loading:
             if spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION)
         }
         users = [s.arg.name for s in given.values() if s.kind is InputKind.USER_INPUT]
-        unknown = axes.keys() - set(users)
-        if unknown:
-            raise ArgumentError(
-                f"axes: {name} has no input {sorted(unknown)[0]!r}; it has {', '.join(users)}"
-            )
+        refuse_other_inputs("axes", axes, name, users)
         start: list[Any] = []
         for node in graph.graph.nodes:
             if node.op == "placeholder":
@@ -247,8 +234,7 @@ def _is_tensors(value: Any) -> bool:
 
 
 def _output(value: Any) -> Any:
-    is_value = isinstance(value, (PositionalArray, HostArray, Weight))
-    return full_tensor(value) if is_value else value
+    return full_tensor(value) if isinstance(value, Value) else value
 
 
 def build(graph: GraphModule, given: Sequence[Any], name: str, is_outer: bool) -> list[Any]:
@@ -272,12 +258,9 @@ def build(graph: GraphModule, given: Sequence[Any], name: str, is_outer: bool) -
                 continue
             if is_outer:
                 current.site = (name, number, f"{node.name} ({key_of(node.target)})")
-            try:
+            what = f"node {node.name} ({key_of(node.target)})"
+            with building_node(what, name, lambda node=node: _origin(node)):  # type: ignore[misc]  # bound now
                 values[node] = _node(node, values)
-            except (GeonError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-                if isinstance(error, ArgumentError) and str(error).startswith("node "):
-                    raise
-                raise ArgumentError(_failure(node, name, error)) from error
     return output
 
 
@@ -288,13 +271,10 @@ def _attribute(graph: GraphModule, node: Node, name: str) -> Any:
     return host(array_of(found, str(node.target)))
 
 
-def _failure(node: Node, name: str, error: Exception) -> str:
+def _origin(node: Node) -> str:
     lines = [line.strip() for line in str(node.meta.get("stack_trace") or "").splitlines()]
     at = next((line for line in reversed(lines) if line.startswith("File ")), "")
-    reason = str(error) or type(error).__name__
-    return f"node {node.name} ({key_of(node.target)}) of {name}: {reason}" + (
-        f"; it comes from {at}" if at else ""
-    )
+    return f"; it comes from {at}" if at else ""
 
 
 def _node(node: Node, values: dict[Node, Any]) -> Any:
@@ -331,10 +311,9 @@ def _declared(stated: Any, what: str) -> Declared | None:
 
 
 def _conforming(value: Any, declared: Declared | None) -> Any:
-    if declared is None or not isinstance(value, (PositionalArray, HostArray, Weight)):
+    if declared is None or not isinstance(value, Value):
         return value
-    checked: Value = conform(value, declared.shape, declared.dtype)
-    return checked
+    return conform(value, declared.shape, declared.dtype)
 
 
 def _argument(argument: Any, values: dict[Node, Any]) -> Any:

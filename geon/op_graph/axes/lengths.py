@@ -476,7 +476,11 @@ def to_sympy(length: int | Length) -> sympy.Expr:
 
 def product(lengths: Iterable[int | Length]) -> int | Length:
     """Return the product of lengths; 1 for none."""
+    number = 1  # integers are multiplied first: each product of lengths is a new, interned object
     total: int | Length = 1
     for length in lengths:
-        total = total * length
-    return total
+        if isinstance(length, Length):
+            total = length if total == 1 else total * length
+        else:
+            number *= length
+    return number if total == 1 else total * number

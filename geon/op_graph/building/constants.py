@@ -31,6 +31,7 @@ from ..values.dtypes import (
     exact_dtype,
     is_number,
     kind,
+    name_of,
     named_dtype,
     number_dtype,
 )
@@ -121,7 +122,7 @@ def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) 
     else:
         copy.setflags(write=False)
         value = Frozen(copy)
-    attrs = (value, axes, dtype.name, weak)
+    attrs = (value, axes, name_of(dtype), weak)
     made: Tensor = intern(ComputationOp, CONSTANT, (), attrs, axes, dtype, weak=weak)
     return made
 
@@ -382,18 +383,20 @@ def fit_axes(array: np.ndarray[Any, Any], axes: Any, what: str) -> Axes:
             f"{user_call(what)}: an array of shape {array.shape} needs axes: geon.constant(array, "
             "axes=[...]), or geon.Variable([...], initial_value=array)"
         )
-    axes = as_axes(axes)
-    lengths = [axis.expression for axis in axes]
+    own: Axes = as_axes(axes)
+    lengths = [axis.expression for axis in own]
     fits = len(lengths) == array.ndim and all(
         not isinstance(length, int) or length == size
         for length, size in zip(lengths, array.shape, strict=True)
     )
     if not fits:
         raise AxisError(
-            f"{user_call(what)}: an array of shape {array.shape} does not fit the axes {axes}: "
-            f"{misfit(axes.names, lengths, array.shape)}"
+            f"{user_call(what)}: an array of shape {array.shape} does not fit the axes {own}: "
+            f"{misfit(own.names, lengths, array.shape)}"
         )
-    return Axes(*(axis.with_length(n) for axis, n in zip(axes, array.shape, strict=True)))
+    if lengths == [*array.shape]:
+        return own
+    return Axes(*(axis.with_length(n) for axis, n in zip(own, array.shape, strict=True)))
 
 
 def _first_op(value: Any) -> Op | None:

@@ -174,6 +174,8 @@ def _same(axis: Axis, stride: int, reach: Size, what: str) -> tuple[Size, Size]:
 
 def guards_of(placed: Placed, x: Op, what: str) -> tuple[Guard, ...]:
     """Return a guard that there is a window; raise ``AxisError`` if there is none."""
+    if isinstance(placed.room, int) and placed.room >= 0:
+        return ()
     meaning = (
         f"{user_call(what)}: no window of {placed.window} with dilation {placed.dilation} fits "
         f"along {placed.axis} of {x} (made at {x.line_info}); pad the axis, or give a smaller "
@@ -181,9 +183,7 @@ def guards_of(placed: Placed, x: Op, what: str) -> tuple[Guard, ...]:
     )
     if isinstance(placed.room, Length):
         return (Guard("<=", 0, placed.room, meaning),)
-    if placed.room < 0:
-        raise AxisError(meaning)
-    return ()
+    raise AxisError(meaning)
 
 
 # Primitives -------------------------------------------------------------------------------------

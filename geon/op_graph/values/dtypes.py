@@ -93,7 +93,7 @@ def as_dtype(dtype: Any) -> DType:
     if isinstance(dtype, str):
         return named_dtype(dtype)
     try:
-        return named_dtype(np.dtype(dtype).name)
+        return named_dtype(name_of(np.dtype(dtype)))
     except TypeError as error:
         raise DTypeError(f"{dtype!r} is no dtype; geon has {', '.join(ALL_DTYPES)}") from error
 
@@ -228,6 +228,7 @@ def number_dtype(value: Number) -> DType:
 
 
 OPERAND = "geon.cast the other operand to a wider dtype"
+MAX_IN_ALL_FLOATS = 448  # the largest number of float8_e4m3fn; all other floats hold it, too
 
 
 def check_number(value: Number, dtype: DType, cure: str = OPERAND) -> None:
@@ -253,7 +254,7 @@ def check_number(value: Number, dtype: DType, cure: str = OPERAND) -> None:
                 f"the number {reprlib.repr(value)} does not fit {dtype.name} ({info.min} to "
                 f"{info.max}); {cure}"
             )
-    elif kind(dtype) in "fc":
+    elif kind(dtype) in "fc" and not abs(value) <= MAX_IN_ALL_FLOATS:
         dtype = real_dtype(dtype)
         try:
             with np.errstate(over="ignore"):

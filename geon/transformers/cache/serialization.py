@@ -23,6 +23,7 @@ from ...op_graph.values.dtypes import named_dtype
 from . import disk
 
 EXPRESSIONS = "geon.transformers.printing.scalars.c_expressions"
+COMPILER = ("op_graph", "transformers")  # folders; all others only build graphs
 SOURCES = (".py", ".c", ".h", ".cuh", ".hpp", ".cpp")
 
 
@@ -74,8 +75,9 @@ def from_json(value: Any, parts: Mapping[str, str]) -> Any:
 
 @functools.cache
 def made_by() -> str:
-    """Return a digest of the paths, sizes and times of geon's own files."""
-    return disk.digest(*sorted(_stats(str(Path(__file__).parents[2]), "")))
+    """Return a digest of the paths, sizes and times of geon's files that programs depend on."""
+    root = Path(__file__).parents[2]
+    return disk.digest(*sorted(s for each in COMPILER for s in _stats(str(root / each), each)))
 
 
 def changed_texts() -> str:
@@ -98,9 +100,9 @@ def _stats(folder: str, within: str) -> Iterator[str]:
         return
     with entries:
         for entry in entries:
-            name = f"{within}{entry.name}"
+            name = f"{within}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
-                yield from _stats(entry.path, f"{name}/")
+                yield from _stats(entry.path, name)
             elif entry.name.endswith(SOURCES):
                 status = entry.stat()
                 yield f"{name} {status.st_size} {status.st_mtime_ns}"

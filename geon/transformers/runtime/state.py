@@ -324,7 +324,8 @@ class State:
                 except Exception:
                     if strict is None or slot in strict:
                         raise
-            waiting = [slot for slot in waiting if slot not in turn]
+            past = set(turn)
+            waiting = [slot for slot in waiting if slot not in past]
 
     def begin_one(self, slot: Slot) -> None:
         """Set a variable to its initial value; the variables that this reads must have a value."""

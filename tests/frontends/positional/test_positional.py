@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 
 import geon
+from geon.frontends.positional import fourier, functions, picking
 from geon.frontends.positional.elementwise import elementwise, expand
-from geon.frontends.positional.indexing import gather
-from geon.frontends.positional.movement import Part, concat, pad, slices, split, tile
+from geon.frontends.positional.indexing import (
+    gather,
+    gather_elements,
+    scatter_elements,
+    select,
+)
+from geon.frontends.positional.movement import Part, concat, flip, pad, slices, split, tile
+from geon.frontends.positional.picking import gather_at, scatter_at
 from geon.frontends.positional.products import matmul
-from geon.frontends.positional.reductions import reduce
+from geon.frontends.positional.reductions import along, along_axis, reduce
 from geon.frontends.positional.reshaping import reshape, squeeze, transpose, unsqueeze
 from geon.frontends.positional.values import (
     UnknownValueError,
@@ -207,3 +214,66 @@ def test_a_value_that_depends_on_inputs_names_them():
         known(elementwise(geon.exp, input_array(x)), "the shape")
     assert e.value.inputs == ("sizes",)
     assert known(elementwise(geon.exp, host([0.0], "float32")), "the shape") == [1.0]
+
+
+# Functions of a value (2, 3) and a position, with the shape of their result at each position.
+PLACES = host(np.zeros((2, 3), np.int64))
+OF_POSITION = {
+    "along": lambda x, k: along(geon.softmax, x, [k]),
+    "along_axis": lambda x, k: along_axis(geon.cumsum, x, k),
+    "argument": lambda x, k: functions.argument(geon.argmax, x, k, False),
+    "concat": lambda x, k: concat([x, x], k),
+    "extreme": lambda x, k: functions.extreme(geon.max, x, [k], False),
+    "flip": lambda x, k: flip(x, [k]),
+    "fourier": lambda x, k: fourier.transform(x, k),
+    "gather": lambda x, k: gather(x, host(np.zeros(4, np.int64)), k),
+    "gather_at": lambda x, k: gather_at(x, {k: host(np.zeros(4, np.int64))}),
+    "gather_elements": lambda x, k: gather_elements(x, PLACES, k),
+    "half_transform": lambda x, k: fourier.half_transform(x, k),
+    "normalized": lambda x, k: functions.normalized(x, [k], 1e-3)[0],
+    "numbers": lambda x, k: picking.numbers(5, 2, k),
+    "order_along": lambda x, k: functions.order_along(x, k),
+    "real_transform": lambda x, k: fourier.real_transform(x, k, 2 + 2 * (k % 2)),
+    "reduce": lambda x, k: reduce(geon.sum, x, [k], keep=False),
+    "running": lambda x, k: functions.running(geon.cumsum, x, k),
+    "scatter_at": lambda x, k: scatter_at(x, {k: host([0])}, host(np.float32(1)), "set"),
+    "scatter_elements": lambda x, k: scatter_elements(x, PLACES, x, k),
+    "select": lambda x, k: select(x, k, 1),
+    "slices": lambda x, k: slices(x, {k: Part(1, 2)}),
+    "split": lambda x, k: split(x, k, [1, 1 + k % 2])[0],
+    "squeeze": lambda x, k: squeeze(slices(x, {k: Part(0, 1)}), [k]),
+    "take_along": lambda x, k: functions.take_along(x, PLACES, k),
+    "top_k": lambda x, k: functions.top_k(x, 1, k)[0],
+    "transpose": lambda x, k: transpose(x, [k, 1 - k % 2]),
+    "unsqueeze": lambda x, k: unsqueeze(x, [k]),
+}
+
+
+@pytest.mark.parametrize("name", OF_POSITION)
+def test_positions_count_from_the_end_if_negative_and_must_be_in_range(name):
+    f, x = OF_POSITION[name], input_array(leaf(geon.Axis("A", 2), geon.Axis("B", 3)))
+    rank = 3 if name == "unsqueeze" else 2
+    for k in range(rank):
+        one, other = f(x, k), f(x, k - rank)
+        assert one.shape == other.shape
+        assert getattr(one, "tensor", None) is getattr(other, "tensor", None)
+    for k in (rank, -rank - 1):
+        with pytest.raises(geon.AxisError, match=rf"position {k} is out of range for {rank} dim"):
+            f(x, k)
+    if name in ("flip", "gather", "select", "slices", "squeeze", "transpose", "unsqueeze"):
+        known_value = host(np.zeros((2, 3)))
+        for k in (rank, -rank - 1):
+            with pytest.raises(geon.AxisError, match=f"position {k} is out of range"):
+                f(known_value, k)
+
+
+def test_a_position_that_is_given_twice_is_refused():
+    x = input_array(leaf(geon.Axis("A", 2), geon.Axis("B", 3)))
+    for f in (
+        lambda: reduce(geon.sum, x, [0, -2]),
+        lambda: transpose(x, [1, -1]),
+        lambda: unsqueeze(x, [0, -4]),
+        lambda: squeeze(x, [1, 1]),
+    ):
+        with pytest.raises(geon.AxisError, match="is there twice"):
+            f()

@@ -11,7 +11,7 @@ import numpy as np
 import geon
 
 from ....errors import DTypeError
-from ...positional.elementwise import COMMON, elementwise, mapped
+from ...positional.elementwise import ALIKE, ARITHMETIC, COMPARISONS, elementwise, mapped
 from ...positional.fourier import several
 from ...positional.functions import remainder, truncated_divide
 from ...positional.programs import cast
@@ -103,23 +103,18 @@ def polygamma(order: Value, x: Value) -> Value:
 
 
 UNARY: dict[str, Callable[..., Any]] = {
-    **COMMON, "abs": geon.absolute, "digamma": geon.digamma, "erf_inv": geon.erfinv,
-    "erfc": geon.erfc, "expm1": geon.expm1, "is_finite": geon.isfinite, "lgamma": geon.lgamma,
-    "log1p": geon.log1p, "logistic": geon.sigmoid, "neg": geon.negative, "rsqrt": geon.rsqrt,
+    **ALIKE, "erf_inv": geon.erfinv, "is_finite": geon.isfinite, "logistic": geon.sigmoid,
     "square": geon.square, "stop_gradient": geon.stop_gradient, "real": geon.real,
     "imag": geon.imag,
     "cbrt": lambda t: geon.sign(t) * geon.power(geon.absolute(t), 1 / 3),
     "exp2": lambda t: geon.exp(t * math.log(2)),
 }  # fmt: skip
 BINARY: dict[str, Callable[..., Any]] = {
-    "add": geon.add, "add_any": geon.add, "atan2": geon.atan2, "eq": geon.equal,
-    "ge": geon.greater_equal, "gt": geon.greater, "le": geon.less_equal, "lt": geon.less,
-    "mul": geon.multiply, "shift_left": geon.left_shift, "ne": geon.not_equal, "rem": remainder,
-    "shift_right_arithmetic": geon.right_shift, "sub": geon.subtract,
+    **ARITHMETIC, **COMPARISONS, "add_any": geon.add, "atan2": geon.atan2, "rem": remainder,
+    "shift_left": geon.left_shift, "shift_right_arithmetic": geon.right_shift,
 }  # fmt: skip
 ROWS: dict[str, Callable[..., Any]] = {
-    **{name: mapped(f) for name, f in UNARY.items()},
-    **{name: mapped(f) for name, f in BINARY.items()},
+    **{name: mapped(f) for name, f in (UNARY | BINARY).items()},
     "div": mapped(truncated_divide),
     "max": logic_or_bits(geon.logical_or, geon.maximum),
     "min": logic_or_bits(geon.logical_and, geon.minimum),

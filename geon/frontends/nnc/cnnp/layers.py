@@ -14,10 +14,10 @@ import geon
 from ....errors import ArgumentError
 from ...neon import layers
 from ...neon.initialisers import Glorot
-from ...positional.networks.common import channel_position, positions
+from ...positional.networks.common import channel_position
 from ...positional.networks.images import slides_of, spread_lengths
 from ...positional.reshaping import reshape, transpose
-from ...positional.values import Value, array, full_tensor
+from ...positional.values import Value, array, full_tensor, position, positions
 from .model import Scope
 
 Names = Sequence[str | tuple[str, ...]]
@@ -235,7 +235,7 @@ def batch_norm(
     dims = dims_of(x)
     at = [channel_position(x, m.format)]
     if axes is not None:
-        at = [k for k in range(len(dims)) if k not in positions(x, axes)]
+        at = [k for k in range(len(dims)) if k not in positions(axes, len(x.shape))]
     own = [dims[k] for k in at]
     layer = layers.BatchNorm(own, momentum, epsilon)
     return applied(m, layer, x, dims, dims, _affine(own, "scale", "shift", "mean", "variance"))
@@ -253,7 +253,7 @@ def normalising(kind: Any, least: float) -> Callable[..., Value]:
         Parameters have length 1 along the other dimensions. ``rmsnorm`` has no bias.
         """
         dims = dims_of(x)
-        layer = kind([dims[k] for k in positions(x, axes)], epsilon)
+        layer = kind([dims[k] for k in positions(axes, len(x.shape))], epsilon)
         own = _affine(dims, affine and "scale", affine and bias and "shift")
         return applied(m, layer, x, dims, dims, own)
 
@@ -265,10 +265,10 @@ def group_norm(
     axes: Any = None, epsilon: float = 1e-5, format: Any = None,
 ) -> Value:  # fmt: skip
     """Return ``x`` normalised over groups of channels; with ``affine``, with weight and bias."""
-    at = channel_position(x, m.format) if axis is None else positions(x, axis)[0]
+    at = channel_position(x, m.format) if axis is None else position(axis, len(x.shape))
     check_groups(x, groups, x.shape[at])
     rank = len(x.shape)
-    whole = [k for k in range(rank) if k not in positions(x, axes)]
+    whole = [k for k in range(rank) if k not in positions(axes, rank)]
     if axes is None:
         whole = [3 if m.format == "CHWN" and rank == 4 else 0]
     kept = [k for k in whole if k != at]  # each element there is normalised by itself

@@ -13,11 +13,10 @@ from ....errors import ArgumentError
 from ....op_graph.core.source_info import user_call
 from ...neon.initialisers import Uniform
 from ...positional import movement
-from ...positional.networks.common import positions
 from ...positional.networks.recurrent import lstm_shapes
 from ...positional.reshaping import flatten_to, reshape
 from ...positional.reshaping import transpose as permuted
-from ...positional.values import PositionalArray, Value, as_array
+from ...positional.values import PositionalArray, Value, as_array, position
 from ..commands import command_table
 from ..commands.command import Command
 from ..lowering import lower, part_value, read
@@ -75,12 +74,12 @@ def attention(
 
 def concat(m: Scope, *xs: Value, axis: int = -1) -> Made:
     """Return the inputs joined along a dimension."""
-    return movement.concat(xs, positions(xs[0], axis)[0])
+    return movement.concat(xs, axis)
 
 
 def chunk(m: Scope, x: Value, *, n: int, axis: int = -1) -> Made:
     """Return ``n`` parts of equal length along a dimension."""
-    at = positions(x, axis)[0]
+    at = position(axis, len(x.shape))
     if x.shape[at] % n:
         raise ArgumentError(f"{x.shape[at]} elements of dimension {at} do not divide into {n}")
     return movement.split(x, at, [x.shape[at] // n] * n)
@@ -159,7 +158,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "variable": variable, "scalar": scalar, "move": move, "debug": debug, "cmd_exec": cmd_exec,
     "graph": graph,
     "identity": lambda m, *xs: xs, "contiguous": lambda m, *xs: xs,
-    "permute": lambda m, x, *, order: permuted(x, positions(x, order)),
+    "permute": lambda m, x, *, order: permuted(x, order),
     "flatten": lambda m, x: flatten_to(as_array(x), 1, len(x.shape)),
 }  # fmt: skip
 

@@ -102,7 +102,7 @@ def over_one(f: Callable[..., Any]) -> Callable[..., Value]:
     """Return the builder of a function along one position, the last by default."""
 
     def build(x: Value, /, *, axis: int = -1) -> Value:
-        return along(f, x, [position(axis, len(x.shape))]) if x.shape else along(f, x, [])
+        return along(f, x, axis if x.shape else [])
 
     return build
 

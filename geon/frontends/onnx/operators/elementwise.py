@@ -9,11 +9,12 @@ import numpy as np
 
 import geon
 
-from ...positional.elementwise import COMMON, chain, elementwise, mapped
+from ...positional.elementwise import chain, elementwise, mapped
 from ...positional.functions import remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.reshaping import unsqueeze
 from ...positional.values import HostArray, Value, host
+from ..one_to_one import PRIMITIVES
 from ..table import row
 
 
@@ -103,40 +104,20 @@ def equal(x: Value, y: Value, /) -> Value:
     return elementwise(geon.equal, x, y)
 
 
-UNARY: dict[str, Callable[..., Any]] = {
-    **{name.capitalize(): f for name, f in COMMON.items()},
-    "Abs": geon.absolute, "IsNaN": geon.isnan, "Neg": geon.negative, "Not": geon.logical_not,
-    "BitwiseNot": geon.bitwise_not, "Reciprocal": geon.reciprocal, "Round": geon.round,
+# Operators whose second operand aligned at an ``axis`` before version 7.
+ALIGNED: dict[str, Callable[..., Any]] = {
+    name: getattr(geon, PRIMITIVES[name])
+    for name in "Add And Equal Greater Less Mul Or Sub Xor".split()
+} | {"Div": truncated_divide, "Pow": geon.power}  # fmt: skip
+BUILDERS: dict[str, Callable[..., Any]] = {
+    **{name: mapped(getattr(geon, primitive)) for name, primitive in PRIMITIVES.items()},
+    "Div": mapped(truncated_divide), "Equal": equal, "Pow": power, "Mod": modulo,
+    "Max": variadic(geon.maximum), "Min": variadic(geon.minimum), "Sum": variadic(geon.add),
+    "Mean": mean, "BitShift": shift, "IsInf": is_inf, "Identity": identity,
 }  # fmt: skip
-BINARY: dict[str, Callable[..., Any]] = {
-    "Add": geon.add, "Sub": geon.subtract, "Mul": geon.multiply, "Div": truncated_divide,
-    "And": geon.logical_and, "Or": geon.logical_or, "Xor": geon.logical_xor,
-    "Less": geon.less, "Greater": geon.greater,
-}  # fmt: skip
-OTHERS: dict[str, Callable[..., Any]] = {
-    "LessOrEqual": geon.less_equal, "GreaterOrEqual": geon.greater_equal,
-    "BitwiseAnd": geon.bitwise_and, "BitwiseOr": geon.bitwise_or, "BitwiseXor": geon.bitwise_xor,
-    "Where": geon.where,
-}  # fmt: skip
-VARIADIC: dict[str, Callable[..., Any]] = {
-    "Max": geon.maximum,
-    "Min": geon.minimum,
-    "Sum": geon.add,
-}
 
 ROWS = [
-    *[row(name, mapped(f)) for name, f in (UNARY | OTHERS).items()],
-    *[row(name, mapped(f), 7) for name, f in BINARY.items()],
-    *[row(name, before_7(f), 1, 6) for name, f in BINARY.items()],
-    *[row(name, variadic(f)) for name, f in VARIADIC.items()],
-    row("Mean", mean),
-    row("Equal", equal, 7),
-    row("Equal", before_7(geon.equal), 1, 6),
-    row("Mod", modulo),
-    row("Pow", power, 7),
-    row("Pow", before_7(geon.power), 1, 6),
-    row("BitShift", shift),
+    *[row(name, build, 7 if name in ALIGNED else 1) for name, build in BUILDERS.items()],
+    *[row(name, before_7(f), 1, 6) for name, f in ALIGNED.items()],
     row("Clip", clip, attributes={"min": 1, "max": 2}),
-    row("IsInf", is_inf),
-    row("Identity", identity),
 ]

@@ -32,12 +32,12 @@ REDUCTIONS = {"none": "set", "add": "add", "mul": "multiply", "max": "max", "min
 
 def gather_along(x: Value, index: Value, /, *, axis: int = 0) -> Value:
     """Return the elements at ``index`` along ``axis``."""
-    return gather(x, index, position(axis, len(x.shape)))
+    return gather(x, index, axis)
 
 
 def elements_along(x: Value, index: Value, /, *, axis: int = 0) -> Value:
     """Return the elements at ``index`` along ``axis``, at the index's own other positions."""
-    return gather_elements(x, index, position(axis, len(x.shape)))
+    return gather_elements(x, index, axis)
 
 
 def elements_at(x: Value, index: Value, /, *, batch_dims: int = 0) -> Value:

@@ -20,16 +20,14 @@ from .common import positions
 
 def transpose_by(x: Value, /, *, perm: Sequence[int] | None = None) -> Value:
     """Return ``x`` with its positions in the order ``perm``, reversed by default."""
-    rank = len(x.shape)
-    order = range(rank)[::-1] if perm is None else [position(axis, rank) for axis in perm]
-    return transpose(x, list(order))
+    return transpose(x, range(len(x.shape))[::-1] if perm is None else perm)
 
 
 def concat_along(*values: Value, axis: int = 1) -> Value:
     """Return tensors joined along ``axis``."""
     if not values:
         raise ArgumentError("concat needs a tensor")
-    return concat(values, position(axis, len(values[0].shape)))
+    return concat(values, axis)
 
 
 def slice_at(

@@ -110,8 +110,7 @@ def rms_normalization(x: Value, scale: Value, /, *, axis: int = -1, epsilon: flo
 
 def lp_normalization(x: Value, /, *, axis: int = -1, p: int = 2) -> Value:
     """Return ``x`` over its p-norm along ``axis``, 0 where that is 0."""
-    at = [position(axis, len(x.shape))]
-    norm = reduce(geon.L2_norm if p == 2 else absolute_sum, x, at)
+    norm = reduce(geon.L2_norm if p == 2 else absolute_sum, x, axis)
     return elementwise(lambda t, n: geon.where(geon.equal(n, 0), 0, t / n), x, norm)
 
 

@@ -34,7 +34,7 @@ def compress(x: Value, condition: Value, /, *, axis: int | None = None) -> Value
     kept = np.flatnonzero(known(condition, "the condition"))
     if axis is None:
         return gather(flatten_to(x, 0, len(x.shape)), host(kept), 0)
-    return gather(x, host(kept), position(axis, len(x.shape)))
+    return gather(x, host(kept), axis)
 
 
 def nonzero(x: Value, /) -> Value:
@@ -99,7 +99,7 @@ def cumulative(f: Callable[..., Any]) -> Callable[..., Value]:
     def build(x: Value, axis: Value, /, *, exclusive: int = 0, reverse: int = 0) -> Value:
         (at,) = known_list(axis, "the axis")
         options = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
-        found = functions.running(f, x, position(int(at), len(x.shape)), **options)
+        found = functions.running(f, x, int(at), **options)
         return cast(found, x.dtype)
 
     return build

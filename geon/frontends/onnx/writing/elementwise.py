@@ -15,6 +15,7 @@ import numpy as np
 
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import BOOL, FLOAT32, FLOAT64
+from ..one_to_one import PRIMITIVES
 from .expressions import Expr, is_float, is_integer, unsigned
 
 Row = Callable[..., Expr]
@@ -256,14 +257,8 @@ def _gelu(x: Expr, form: str = "none") -> Expr:
     return x.run("Max", -64.0).run("Gelu", approximate=form)
 
 
-# Primitives that are one operator, with its name.
-OPERATORS = """absolute:Abs add:Add cos:Cos divide:Div equal:Equal erf:Erf exp:Exp greater:Greater
-    greater_equal:GreaterOrEqual less:Less less_equal:LessOrEqual log:Log maximum:Max minimum:Min
-    multiply:Mul reciprocal:Reciprocal sign:Sign sin:Sin sqrt:Sqrt subtract:Sub tanh:Tanh"""
-
-
 ROWS: dict[str, Row] = {
-    **{name: operator(op) for name, op in (pair.split(":") for pair in OPERATORS.split())},
+    **{primitive: operator(name) for name, primitive in PRIMITIVES.items()},
     "acos": _in_float32("Acos", _acos),
     "acosh": _acosh,
     "asin": _in_float32("Asin", _asin),

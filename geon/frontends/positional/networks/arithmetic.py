@@ -12,8 +12,8 @@ from ..products import matmul
 from ..reductions import along
 from ..reshaping import reshape, unsqueeze
 from ..reshaping import transpose as reordered
-from ..values import Value
-from .common import constant, ew, optional, positions, scaled, turned
+from ..values import Value, positions
+from .common import constant, ew, optional, scaled, turned
 
 
 def add(a: Value, b: Value | None = None, *, p: float = 1.0, q: float = 1.0) -> Value:
@@ -66,7 +66,7 @@ def clamp(x: Value, *, min: float | None = None, max: float | None = None) -> Va
 def softmax(x: Value, *, axis: int = -1) -> Value:
     """Return the softmax along a dimension."""
     return along(lambda t, axes: geon.softmax(t, axes) if axes else t * 0 + 1, x,
-                 positions(x, axis))  # fmt: skip
+                 axis)  # fmt: skip
 
 
 def unary(f: Any) -> Any:
@@ -76,7 +76,7 @@ def unary(f: Any) -> Any:
 
 def transpose(x: Value, *, axes: Any = (0, 1)) -> Value:
     """Return ``x`` with two dimensions exchanged."""
-    first, second = positions(x, axes)
+    first, second = positions(axes, len(x.shape))
     order = list(range(len(x.shape)))
     order[first], order[second] = second, first
     return reordered(x, order)

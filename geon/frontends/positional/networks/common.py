@@ -1,4 +1,4 @@
-"""What functions of networks share: positions, layouts of images, constants."""
+"""What functions of networks share: layouts of images, constants."""
 
 from __future__ import annotations
 
@@ -11,18 +11,10 @@ from ....errors import ArgumentError
 from ..elementwise import elementwise
 from ..reductions import reduce
 from ..reshaping import reshape, transpose
-from ..values import PositionalArray, Value, as_array, host, position
+from ..values import PositionalArray, Value, as_array, host
 
 ew = elementwise
 INDEX = "int32"  # the dtype of positions in results
-
-
-def positions(value: Value, axes: Any) -> list[int]:
-    """Return positions from 0 for a number or several; None are all."""
-    rank = len(value.shape)
-    if axes is None:
-        return list(range(rank))
-    return [position(int(k), rank) for k in (axes if isinstance(axes, (list, tuple)) else [axes])]
 
 
 def scaled(x: Value, factor: float) -> Value:

@@ -15,12 +15,12 @@ from ..programs import cast
 from ..reductions import along, reduce
 from ..reshaping import reshape, unsqueeze
 from ..values import Value, array, as_array
-from .common import INDEX, constant, ew, positions, rows_sum
+from .common import INDEX, constant, ew, rows_sum
 
 
 def reduction(f: Callable[..., Any]) -> Callable[..., Value]:
     """Return the function of a reduction, which keeps dimensions of length 1."""
-    return lambda x, *, axes=None: reduce(f, x, positions(x, axes))
+    return lambda x, *, axes=None: reduce(f, x, axes)
 
 
 def has_nan(t: geon.Tensor, axes: Any) -> geon.Tensor:
@@ -28,7 +28,7 @@ def has_nan(t: geon.Tensor, axes: Any) -> geon.Tensor:
 
 
 def place(f: Callable[..., Any]) -> Callable[..., Value]:
-    return lambda x, *, axis=-1: cast(argument(f, x, positions(x, axis)[0], True), INDEX)
+    return lambda x, *, axis=-1: cast(argument(f, x, axis, True), INDEX)
 
 
 def targets(label: Value, like: Value, trim0: float, trim1: float) -> Value:

@@ -11,8 +11,8 @@ from ....errors import ArgumentError
 from ..programs import cast
 from ..reductions import reduce
 from ..reshaping import reshape
-from ..values import Value
-from .common import channel_position, ew, optional, positions
+from ..values import Value, position, positions
+from .common import channel_position, ew, optional
 
 
 def _wide(x: Value) -> Value:
@@ -41,7 +41,7 @@ def batch_norm(
     A running statistic becomes ``momentum * old + (1 - momentum) * new``; with ``is_test`` the
     running ones are used. Statistics have one element for each channel.
     """
-    at = positions(x, axes)
+    at = positions(axes, len(x.shape))
     if axes is None:
         at.remove(channel_position(x, format or "NHWC"))
     kept = [1 if k in at else n for k, n in enumerate(x.shape)]
@@ -74,7 +74,7 @@ def layer_norm(
     epsilon: float = 1e-5,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Return ``x`` normalised over ``axes``, the mean, and 1 / deviation."""
-    centred, mean, spread = _moments(_wide(x), positions(x, axes))
+    centred, mean, spread = _moments(_wide(x), axes)
     inverse = ew(lambda v: geon.rsqrt(v + epsilon), spread)
     return _affine(ew(geon.multiply, centred, inverse), scale, bias, x.dtype), mean, inverse
 
@@ -87,11 +87,11 @@ def group_norm(
 
     ``axis`` is that of channels; ``axes`` are all others but the first by default.
     """
-    at = channel_position(x, format or "NHWC") if axis is None else positions(x, axis)[0]
+    at = channel_position(x, format or "NHWC") if axis is None else position(axis, len(x.shape))
     channels = x.shape[at]
     if channels % groups:
         raise ArgumentError(f"{channels} channels of {x} do not divide into groups={groups}")
-    rest = [k for k in range(1, len(x.shape)) if k != at] if axes is None else positions(x, axes)
+    rest = [k for k in range(1, len(x.shape)) if k != at] if axes is None else axes
     shape = [*x.shape[:at], groups, channels // groups, *x.shape[at + 1 :]]
     over = [at + 1, *[k + (k > at) for k in rest if k != at]]
     centred, mean, spread = _moments(_wide(reshape(x, shape)), over)
@@ -113,6 +113,6 @@ def rmsnorm(
 ) -> tuple[Value, Value]:
     """Return ``x`` divided by the root of the mean of its squares over ``axes``, and 1 / root."""
     given = _wide(x)
-    squares = reduce(geon.mean, ew(geon.square, given), positions(x, axes))
+    squares = reduce(geon.mean, ew(geon.square, given), axes)
     inverse = ew(lambda v: geon.rsqrt(v + epsilon), squares)
     return _affine(ew(geon.multiply, given, inverse), scale, None, x.dtype), inverse

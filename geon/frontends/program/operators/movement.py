@@ -17,8 +17,7 @@ from ...positional.picking import gather_at, numbers
 from ...positional.programs import cast
 from ...positional.reductions import along_axis
 from ...positional.reshaping import reshape, squeeze, transpose, unsqueeze
-from ...positional.values import Value, array, as_array, host, position
-from .reductions import positions
+from ...positional.values import Value, array, as_array, host, position, positions
 from .rows import INT, INTS, Function, Row, matched
 
 
@@ -121,9 +120,9 @@ ROWS = [
     Row("reshape", lambda x, *, shape=INTS: reshape(
         x, [x.shape[position(k, len(x.shape))] if n == 0 else n for k, n in enumerate(shape)]),
         "Return the elements in another shape; 0 keeps a length, -1 is derived."),
-    Row("transpose", lambda x, *, axis=INTS: transpose(x, positions(axis, len(x.shape))),
+    Row("transpose", lambda x, *, axis=INTS: transpose(x, axis),
         "Return x with its positions in the order of axis."),
-    Row("concat", lambda x, *, axis=0: concat(x, position(axis, len(x[0].shape))),
+    Row("concat", lambda x, *, axis=0: concat(x, axis),
         "Return variables joined along a position.", "X*"),
     Row("split", split_along, "", "X", "Out*"),
     Row("slice", sliced, "", "Input"),
@@ -133,10 +132,10 @@ ROWS = [
         x, [n for n, in matched(len(x.shape), expand_times=expand_times)]),
         "Return x repeated as a whole along each position."),
     Row("expand_v2", expand_to),
-    Row("squeeze", lambda x, *, axes=(): squeeze(x, positions(axes, len(x.shape)) or None),
+    Row("squeeze", lambda x, *, axes=(): squeeze(x, axes or None),
         "Return x without these positions of length 1; by default without all of them."),
     Row("unsqueeze", lambda x, *, axes=INTS: unsqueeze(
-        x, [position(k, len(x.shape), len(axes)) for k in axes]),
+        x, axes),
         "Return x with new positions of length 1."),
     Row("flatten", lambda x, *, axis=1: reshape(
         x, [product(x.shape[:axis]), product(x.shape[axis:])]),
@@ -149,18 +148,18 @@ ROWS = [
     Row("crop", lambda x, *, offsets=INTS, shape=INTS: slices(x, {k: Part(o, o + n) for k, (o, n)
         in enumerate(matched(len(x.shape), offsets=offsets, shape=shape))}),
         "Return the part of a shape that begins at offsets."),
-    Row("reverse", lambda x, *, axis=INTS: flip(x, positions(axis, len(x.shape))),
+    Row("reverse", lambda x, *, axis=INTS: flip(x, axis),
         "Return x in reverse order along some positions."),
     Row("roll", roll),
     Row("repeat_interleave", lambda x, *, repeats=INT, axis=0: along_axis(
-        lambda t, a: geon.repeat(t, {a: repeats}), x, position(axis, len(x.shape))),
+        lambda t, a: geon.repeat(t, {a: repeats}), x, axis),
         "Return x with each index along a position repeated."),
     Row("take_along_axis", lambda x, index, *, axis=0: take_along(
-        x, cast(index, "int64"), position(axis, len(x.shape))),
+        x, cast(index, "int64"), axis),
         "Return the elements at Index, which has as many positions as x, along a position.",
         "X Index"),
     Row("gather", lambda x, index, *, axis=0: gather_along(
-        x, flat(index), position(axis, len(x.shape))),
+        x, flat(index), axis),
         "Return the elements at Index along a position.", "X Index"),
     Row("gather_nd", lambda x, index: gather_tuples(x, index),
         "Return the elements at tuples of indices, the last position of Index.", "X Index@1+"),

@@ -17,17 +17,11 @@ from ...positional.values import Value, array, as_array, position
 from .rows import FLOAT, INT, Function, Row, settings_of, with_attributes
 
 
-def positions(dim: Any, rank: int) -> list[int]:
-    """Return positions from 0 on for one or several."""
-    return [position(k, rank) for k in (dim if isinstance(dim, (list, tuple)) else [dim])]
-
-
 def reduction(f: Function) -> Function:
     """Return the function of an operator that reduces some positions by ``f(tensor, axes)``."""
 
     def build(x: Value, *, dim: Any, keep_dim: bool, reduce_all: bool, **settings: Any) -> Value:
-        rank = len(x.shape)
-        at = list(range(rank)) if reduce_all else positions(dim, rank)
+        at = None if reduce_all else dim
         if f in (geon.max, geon.min):
             return extreme(f, x, at, keep_dim)
         return reduce(functools.partial(f, **settings), x, at, keep_dim)
@@ -46,7 +40,7 @@ def along_position(f: Function) -> Function:
     """Return the function of an operator for ``f(tensor, axis)``, which keeps the axis."""
 
     def build(x: Value, *, axis: int, **settings: Any) -> Value:
-        return running(f, x, position(axis, len(x.shape)), **settings)
+        return running(f, x, axis, **settings)
 
     return with_attributes(build, {"axis": -1}, settings_of(f))
 
@@ -66,14 +60,12 @@ def of_pairs(f: Function, **required: Any) -> Function:
 
 def normalised(f: Function) -> Function:
     """Return the function of an operator such as softmax, along a position."""
-    return lambda x, *, axis=-1: along(f, x, [position(axis, len(x.shape))])
+    return lambda x, *, axis=-1: along(f, x, axis)
 
 
 def extreme_index(f: Function) -> Function:
     """Return the function of an operator for the index of the largest or smallest element."""
-    return lambda x, *, axis=-1, keep_dim=False: argument(
-        f, x, position(axis, len(x.shape)), keep_dim
-    )
+    return lambda x, *, axis=-1, keep_dim=False: argument(f, x, axis, keep_dim)
 
 
 def argsort(x: Value, *, axis: int = -1) -> tuple[Value, Value]:
@@ -92,7 +84,7 @@ def accuracy(out: Value, indices: Value, label: Value) -> tuple[Value, ...]:
 
 def l2_normalize(x: Value, *, axis: int = -1, epsilon: float = 1e-10) -> tuple[Value, Value]:
     """Return x divided by its norm along a position, and the norm."""
-    squares = reduce(geon.sum, elementwise(geon.square, x), [position(axis, len(x.shape))])
+    squares = reduce(geon.sum, elementwise(geon.square, x), axis)
     norm = elementwise(lambda s: geon.sqrt(s + epsilon), squares)
     return elementwise(geon.divide, x, norm), norm
 

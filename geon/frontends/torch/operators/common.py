@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...positional import values
 from ...positional.elementwise import expand
 from ...positional.programs import cast
-from ...positional.values import HostArray, PositionalArray, Size, Value, Weight, host, position
+from ...positional.values import Size, Value, host
 
-VALUES = (PositionalArray, HostArray, Weight)
 Builder = Callable[..., Any]
 Rows = dict[str, Builder]
 
@@ -28,7 +28,7 @@ def promoted(operands: Sequence[Any]) -> np.dtype[Any]:
     """
     groups: list[list[np.dtype[Any]]] = [[], [], []]
     for operand in operands:
-        if isinstance(operand, VALUES):
+        if isinstance(operand, Value):
             groups[0 if operand.shape else 1].append(operand.dtype)
         else:  # a length is an integer
             kind = {bool: "bool", float: "float32", complex: "complex64"}.get(
@@ -45,7 +45,7 @@ def promoted(operands: Sequence[Any]) -> np.dtype[Any]:
 
 def value_of(operand: Any, dtype: Any) -> Value:
     """Return a tensor, a number or a length as a value of a dtype."""
-    return cast(operand if isinstance(operand, VALUES) else host(operand), dtype)
+    return cast(operand if isinstance(operand, Value) else host(operand), dtype)
 
 
 def filled(number: Any, shape: Sequence[Any], dtype: Any) -> Value:
@@ -54,11 +54,11 @@ def filled(number: Any, shape: Sequence[Any], dtype: Any) -> Value:
 
 
 def positions(dims: Any, rank: int) -> list[int]:
-    """Return positions from 0 for one dimension, for a list of them, or for all (None or [])."""
-    if dims is None or dims == []:
-        return list(range(rank))
-    listed = dims if isinstance(dims, (list, tuple)) else [dims]
-    return [position(int(dim), rank) for dim in listed] if rank else []
+    """Return positions from 0 for one dimension, for a list of them, or for all (None or []).
+
+    PyTorch takes 0 and -1 for a scalar, too.
+    """
+    return values.positions(None if dims == [] or not rank else dims, rank)
 
 
 def wide(x: Value) -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...positional.control import branch, outside, repeat_while, scan_rows
 from ...positional.values import Value, host
-from .common import VALUES, Rows
+from .common import Rows
 
 Graph = Callable[..., list[Any]]
 
@@ -17,7 +17,7 @@ def branched(
 ) -> tuple[Value, ...]:
     """Return the results of one of two graphs."""
     given = outside(operands)
-    number = condition if isinstance(condition, VALUES) else host(int(condition))
+    number = condition if isinstance(condition, Value) else host(int(condition))
     makes = [lambda: otherwise(*given), lambda: then(*given)]
     return tuple(branch(number, makes, [each.shape for each in results]))
 

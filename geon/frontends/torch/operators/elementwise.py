@@ -10,7 +10,14 @@ import numpy as np
 
 import geon
 
-from ...positional.elementwise import COMMON, elementwise, expand
+from ...positional.elementwise import (
+    ALIKE,
+    ARITHMETIC,
+    COMPARISONS,
+    elementwise,
+    expand,
+    functions_of,
+)
 from ...positional.functions import remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.values import Value
@@ -89,35 +96,23 @@ def rounded(x: Value, *, decimals: int = 0) -> Value:
 
 
 UNARY: dict[str, Callable[..., Any]] = {
-    **COMMON, "abs": geon.absolute, "detach": geon.stop_gradient, "digamma": geon.digamma,
-    "erfc": geon.erfc, "erfinv": geon.erfinv, "expm1": geon.expm1,
-    "exp2": lambda t: geon.exp(t * math.log(2)), "isfinite": geon.isfinite, "isinf": geon.isinf,
-    "isnan": geon.isnan, "lgamma": geon.lgamma, "log1p": geon.log1p,
+    **ALIKE, "detach": geon.stop_gradient, "erfinv": geon.erfinv, "isfinite": geon.isfinite,
+    "exp2": lambda t: geon.exp(t * math.log(2)), "isinf": geon.isinf, "isnan": geon.isnan,
     "log10": lambda t: geon.log(t) / math.log(10), "log2": lambda t: geon.log(t) / math.log(2),
-    "neg": geon.negative, "reciprocal": geon.reciprocal, "rsqrt": geon.rsqrt,
+    "reciprocal": geon.reciprocal,
     "relu": lambda t: geon.where(t > 0, t, 0 * t),  # with the derivative 0 at 0
     "sigmoid": geon.sigmoid, "silu": geon.silu, "trunc": geon.trunc,
 }  # fmt: skip
-ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "add": geon.add, "sub": geon.subtract, "mul": geon.multiply, "div": geon.divide,
-    "remainder": geon.mod, "fmod": remainder,
+TWO: dict[str, Callable[..., Any]] = {
+    **ARITHMETIC, "div": geon.divide, "remainder": geon.mod, "fmod": remainder,
 }  # fmt: skip
-COMPARISONS: dict[str, Callable[..., Any]] = {
-    "eq": geon.equal, "ne": geon.not_equal, "lt": geon.less, "le": geon.less_equal,
-    "gt": geon.greater, "ge": geon.greater_equal,
-}  # fmt: skip
-BITWISE: dict[str, Callable[..., Any]] = {
-    "bitwise_and": geon.bitwise_and, "bitwise_or": geon.bitwise_or, "bitwise_xor": geon.bitwise_xor,
-}  # fmt: skip
-LOGIC: dict[str, Callable[..., Any]] = {
-    "logical_and": geon.logical_and, "logical_or": geon.logical_or,
-    "logical_xor": geon.logical_xor, "logical_not": geon.logical_not,
-}  # fmt: skip
+BITWISE = functions_of("bitwise_and bitwise_or bitwise_xor")
+LOGIC = functions_of("logical_and logical_or logical_xor logical_not")
 KINDS = ("Tensor", "Scalar")
 
 ROWS: Rows = {
     **{name: unary(f) for name, f in UNARY.items()},
-    **{f"{n}.{kind}": arithmetic(f) for n, f in ARITHMETIC.items() for kind in KINDS},
+    **{f"{n}.{kind}": arithmetic(f) for n, f in TWO.items() for kind in KINDS},
     **{f"{n}.{kind}": comparison(f) for n, f in COMPARISONS.items() for kind in KINDS},
     **{f"{n}.{kind}": in_dtype(f) for n, f in BITWISE.items() for kind in KINDS},
     **{name: in_dtype(f, "bool") for name, f in LOGIC.items()},

@@ -81,7 +81,7 @@ def _as_vector(x: Value) -> Value:
 def gather_along(x: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
     """Return ``x[i][index[i][j]]`` along a dimension; other dimensions of the index are shorter."""
     shape, x, index = index.shape, _as_vector(x), _as_vector(index)
-    found = gather_elements(x, index, position(dim, len(x.shape)))
+    found = gather_elements(x, index, dim)
     return found if shape else reshape(found, [])
 
 
@@ -171,7 +171,7 @@ def top_k(
     if isinstance(k, Length):
         raise ArgumentError(f"top_k of {k} elements: their number must be known")
     if x.shape:
-        return functions.top_k(x, k, position(dim, len(x.shape)), largest)
+        return functions.top_k(x, k, dim, largest)
     return sort(x, dim, largest)
 
 
@@ -187,7 +187,7 @@ def cumulative(f: Callable[..., Any]) -> Builder:
 
     def build(x: Value, dim: int, *, dtype: Any = None, result: Any) -> Value:
         x = cast(x, result.dtype)
-        return running(f, x, position(dim, len(x.shape))) if x.shape else x
+        return running(f, x, dim) if x.shape else x
 
     return build
 

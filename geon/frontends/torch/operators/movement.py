@@ -44,13 +44,13 @@ def squeeze_dims(x: Value, dims: Any) -> Value:
 def cat(tensors: Sequence[Value], dim: int = 0, *, result: Any) -> Value:
     """Return tensors joined along a dimension; empty vectors count as nothing."""
     parts = [cast(t, result.dtype) for t in tensors if t.shape != (0,) or len(result.shape) == 1]
-    return concat(parts, position(dim, len(result.shape)))
+    return concat(parts, dim)
 
 
 def part(x: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Value:
     """Return a slice along a dimension, with bounds clamped."""
     last = None if isinstance(end, int) and end >= LARGE else end
-    return slices(x, {position(dim, len(x.shape)): Part(start, last, step)})
+    return slices(x, {dim: Part(start, last, step)})
 
 
 def picked(x: Value, dim: int, index: Any) -> Value:
@@ -156,23 +156,21 @@ def _scaled(length: Size, factor: float) -> Size:
 
 ROWS: Rows = {
     **dict.fromkeys(("view", "_unsafe_view", "reshape"), lambda x, n: reshape(x, sizes(n))),
-    "permute": lambda x, dims: transpose(x, positions(dims, len(x.shape))),
+    "permute": lambda x, dims: transpose(x, dims),
     "expand": expand_to,
     "squeeze.dim": squeeze_dims,
     "squeeze.dims": squeeze_dims,
-    "unsqueeze": lambda x, dim: unsqueeze(x, [position(dim, len(x.shape), 1)]),
+    "unsqueeze": lambda x, dim: unsqueeze(x, [dim]),
     "cat": cat,
     "slice.Tensor": part,
     "select.int": picked,
-    "split_with_sizes": lambda x, lengths, dim=0: tuple(
-        movement.split(x, position(dim, len(x.shape)), sizes(lengths))
-    ),
+    "split_with_sizes": lambda x, lengths, dim=0: tuple(movement.split(x, dim, sizes(lengths))),
     "slice_scatter": put_part,
     "select_scatter": put_one,
     "repeat": lambda x, counts: tile(
         unsqueeze(x, range(len(counts) - len(x.shape))), sizes(counts)
     ),
-    "flip": lambda x, dims: flip(x, positions(dims, len(x.shape)) if dims else []),
+    "flip": lambda x, dims: flip(x, dims),
     "constant_pad_nd": padded("constant"),
     **{f"reflection_pad{n}d": padded("reflect") for n in (1, 2, 3)},
     **{f"replication_pad{n}d": padded("edge") for n in (1, 2, 3)},

@@ -5,16 +5,19 @@ A position that is provably inside of an axis needs no check at run time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ....op_graph.axes.lengths import Length, is_never_negative, product
 from ....op_graph.building.constants import constant_value
 from ....op_graph.op_graph import Op
+from ....op_graph.regions.loop import RegionLoop, loop_of
 from ....op_graph.values.dtypes import BOOL, INT64, kind
 
 Size = int | Length
 DEEPEST = 24  # ops from a position down to those that bound it
+MAX_GROWING_TURNS = 2  # in which bounds of a loop's carries may grow before they are given up
 LARGEST_CONSTANT = 1 << 24  # sums and products of a few such numbers and lengths stay in int64
 
 
@@ -28,9 +31,9 @@ class Range(NamedTuple):
 UNKNOWN = Range()
 
 
-def is_inside(index: Op, length: Size, from_end: bool = True) -> bool:
+def is_inside(positions: Range, length: Size, from_end: bool = True) -> bool:
     """Return True if positions are provably inside an axis, counted from its end if negative."""
-    low, high = range_of(index)
+    low, high = positions
     if low is None or high is None:
         return False
     first = low + length if from_end else low
@@ -45,17 +48,95 @@ def is_from_start(index: Op) -> bool:
 
 def range_of(op: Op) -> Range:
     """Return the known bounds of the elements of an integer op."""
-    found: dict[Op, Range] = {}
+    return Ranges({}).of(op)
 
-    def visit(op: Op, depth: int) -> Range:
+
+class Ranges:
+    """Bounds of the integer ops of a graph, or of the body of a region.
+
+    ``given`` are the bounds of the parameters of the body.
+    """
+
+    def __init__(self, given: Mapping[Op, Range]) -> None:
+        self.given = given
+        self.found: dict[Op, Range] = {}
+        self.regions: dict[Op, list[Ranges]] = {}
+
+    def of(self, op: Op, depth: int = 0) -> Range:
+        """Return the known bounds of the elements of an op; ``depth`` ops depend on it."""
         rule = RULES.get(op.primitive.name)
-        if rule is None or depth > DEEPEST or kind(op.dtype) not in "iub":
+        if depth > DEEPEST or kind(op.dtype) not in "iub":
             return UNKNOWN
-        if op not in found:
-            found[op] = rule(op, lambda k: visit(op.args[k], depth + 1))
-        return found[op]
+        if op not in self.found:
+            if op.primitive.name == "parameter":
+                self.found[op] = self.given.get(op, UNKNOWN)
+            elif op.primitive.name == "region_result":
+                self.found[op] = self._result(op, depth)
+            elif rule is None:
+                return UNKNOWN
+            else:
+                self.found[op] = rule(op, lambda k: self.of(op.args[k], depth + 1))
+        return self.found[op]
 
-    return visit(op, 0)
+    def inside(self, region: Op, depth: int = 0) -> list[Ranges]:
+        """Return the bounds inside of each body of a region, for all steps of a loop."""
+        if region not in self.regions:
+            loop = loop_of(region)
+            given = [self.of(arg, depth + 1) for arg in region.args]
+            if loop is None:
+                found = [Ranges(dict(zip(b.parameters, given, strict=True))) for b in region.bodies]
+            else:
+                found = [_steps(loop, given)] * len(region.bodies)
+            self.regions[region] = found
+        return self.regions[region]
+
+    def _result(self, op: Op, depth: int) -> Range:
+        """Return the bounds of a result of a region."""
+        region, number = op.args[0], op.attrs.number
+        loop, inner = loop_of(region), self.inside(region, depth)
+        if loop is None:
+            pairs = zip(inner, region.bodies, strict=True)
+            return functools.reduce(_union, [r.of(b.results[number]) for r, b in pairs])
+        if number < loop.carries:  # its first value, or that after a step
+            return inner[0].of(loop.body.parameters[number])
+        if number < loop.carries + loop.extra:
+            return UNKNOWN
+        # Stacks are 0 where a loop has no step.
+        return _union(inner[0].of(loop.step_value(number)), Range(0, 0))
+
+
+def _steps(loop: RegionLoop, given: Sequence[Range]) -> Ranges:
+    """Return the bounds inside of the body of a loop, whose arguments have the bounds ``given``.
+
+    Those of carries hold for their first values, and if they hold before a step, then after it.
+    """
+    carries, rest = list(given[: loop.carries]), list(given[loop.carries :])
+    parameters = loop.body.parameters
+    if loop.numbered:
+        limit = loop.attrs.limit if loop.axis is None else loop.axis.expression
+        rest[len(parameters) - 1 - loop.carries :] = [
+            Range(0, None if limit is None else limit - 1)
+        ]
+    turns = 0
+    while True:
+        inner = Ranges(dict(zip(parameters, [*carries, *rest], strict=False)))
+        after = [
+            _union(before, inner.of(result))
+            for before, result in zip(carries, loop.body.results, strict=False)
+        ]
+        if after == carries:
+            return inner
+        turns += 1
+        if turns > MAX_GROWING_TURNS:  # bounds that still move have no limit
+            pairs = zip(carries, after, strict=True)
+            after = [
+                Range(*[x if x == y else None for x, y in zip(*p, strict=True)]) for p in pairs
+            ]
+        carries = after
+
+
+def _union(x: Range, y: Range) -> Range:
+    return Range(_least(x.low, y.low), _most(x.high, y.high))
 
 
 Given = Callable[[int], Range]  # the range of an argument by its number
@@ -141,7 +222,7 @@ def _where(op: Op, given: Given) -> Range:
         step = range_of(shifted.args[shifted.args[0] is index])
         x = Range(x.low, None if step.high is None else step.high - 1)
         y = Range(0, y.high)
-    return Range(_least(x.low, y.low), _most(x.high, y.high))
+    return _union(x, y)
 
 
 def _mod(op: Op, given: Given) -> Range:

@@ -42,7 +42,7 @@ from ....op_graph.special import (
 )
 from ....op_graph.special.formula_ops import FLOAT32_OPS, FLOAT64_OPS, GEON_OPS
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
-from ..facts.position_ranges import is_from_start, is_inside
+from ..facts.position_ranges import is_from_start, is_inside, range_of
 from . import matrix_rules
 
 lower = Rules("lower")
@@ -116,7 +116,7 @@ _through_ops(airy_formulas)
 
 def _is_checked(index: Op, axis: Axis) -> bool:
     """Return True if positions along an axis are checked, or need no check."""
-    return index.primitive is CHECKED or is_inside(index, axis.expression)
+    return index.primitive is CHECKED or is_inside(range_of(index), axis.expression)
 
 
 def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
@@ -139,7 +139,7 @@ def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
 def needless_check(op: Op) -> Op | None:
     """Remove the check of positions that are inside of the axis by what computes them."""
     a = op.attrs
-    needless = len(op.args) == 1 and is_inside(op.args[0], a.length, a.from_end)
+    needless = len(op.args) == 1 and is_inside(range_of(op.args[0]), a.length, a.from_end)
     return op.args[0] if needless else None
 
 

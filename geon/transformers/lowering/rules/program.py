@@ -24,6 +24,7 @@ from ....op_graph.transforms.functionalize import Functional
 from ..facts.target import Target
 from .gather_products import by_words
 from .matrix_rules import with_shared_vectors
+from .position_checks import without_needless_checks
 from .rematerialisation import rematerialise
 
 
@@ -94,7 +95,8 @@ def build_program(
     # In a single pass an op would be lowered before rules on its users could match it.
     fused = None if check else target.fused
     simple = with_shared_vectors(rewrite(roots, _rules(), {}, own), own)
-    for rules in (_lowering_rules(target), target.last, fused):
+    simple = without_needless_checks(rewrite(simple, _lowering_rules(target), {}, own), own)
+    for rules in (target.last, fused):
         simple = simple if rules is None else rewrite(simple, rules, {}, own)
     divided = division if again else None
 

@@ -152,13 +152,15 @@ def evaluate(x: Value, made: Forest, aggregate: str) -> Value:
     width = features.expression
     if not isinstance(width, int) or made.feature.max(initial=0) >= width:
         raise AxisError(f"trees of {x}: they read the feature {made.feature.max(initial=0)}")
-    node = geon.Axis("node", len(made.left))
+    # A row that none leads to is the last one: left + 1 is a row, whatever is compared, so that the
+    # nodes of a step need no check.
+    node = geon.Axis("node", len(made.left) + 1)
     cells = geon.Axis("cell", rows.expression * width)
     flat = geon.flatten(geon.reorder(used.tensor, [rows, features]), [rows, features], cells)
     first = geon.iota(rows) * width
 
     def table(values: Array, dtype: Any) -> geon.Tensor:
-        return geon.constant(values.astype(dtype), [node], dtype)
+        return geon.constant(np.append(values, values[:1]).astype(dtype), [node], dtype)
 
     feature, left = table(made.feature, "int64"), table(made.left, "int64")
     threshold = table(made.threshold, used.dtype)

@@ -134,7 +134,7 @@ def evaluate(roots: Sequence[RecordedNode]) -> None:
 def _store(node: RecordedNode, value: Any) -> None:
     """Give a node its value."""
     if isinstance(value, np.ndarray):
-        value.setflags(False)
+        value.setflags(write=False)
     node.value, shown = value, node.shown
     if node.entry is not None and shown is not None and shown() is not None:
         keep(node.entry, value)

@@ -61,7 +61,7 @@ def make_feed(
                 f"{misfit(names, dims, made.shape)}"
             )
         if made.flags.num & CONTIGUOUS_AND_ALIGNED != CONTIGUOUS_AND_ALIGNED:
-            made = np.require(made, requirements="CA").reshape(made.shape)
+            made = np.require(made, requirements=["C", "A"]).reshape(made.shape)
         return made
 
     return feed

@@ -15,10 +15,9 @@ from ...positional.picking import numbers
 from ...positional.programs import cast
 from ...positional.reductions import along, reduce
 from ...positional.reshaping import reshape
-from ...positional.values import Value, array, as_array, position
+from ...positional.values import Value, array, as_array, position, positions
 from .elementwise import of_elements
 from .patterns import over
-from .reductions import positions
 from .rows import FLOAT, INT, STRING, Function, Row, with_attributes
 
 Tensor = geon.Tensor

@@ -34,8 +34,8 @@ test-tiny: $(VENV)/installed-test  ## A few seconds, no compiler: build, derive,
 test: $(VENV)/installed-test  ## What must hold before a change lands: format, lint, types, tests, README, docs.
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy
-	$(PYTEST)
+	$(BIN)/mypy > $(VENV)/types.txt & types=$$!; $(PYTEST); tests=$$?; \
+		wait $$types; types=$$?; cat $(VENV)/types.txt; exit $$((types + tests))
 
 test-all: $(VENV)/installed-test  ## All tests with all their cases; PART=2/4 for the second of four shares.
 	$(PYTEST) --all --part $(PART)

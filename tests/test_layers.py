@@ -6,8 +6,10 @@ errors <- op_graph <- transformers <- targets, and runtime under all of transfor
 import ast
 import sys
 from collections import Counter
+from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -193,14 +195,59 @@ def group_of(module):
     return max(found, key=len)
 
 
-def imported(module, nodes=ast.walk):
+class Parsed(NamedTuple):
+    """Parts of a module's syntax tree, which as a whole would take too much memory to keep.
+
+    ``anywhere``, ``top`` and ``typed`` are import statements: all of them, those that run when the
+    module is imported, and those for type checkers. ``calls`` import a module when it is first
+    used. ``classes`` are the names of classes at the top.
+    """
+
+    anywhere: list[ast.Import | ast.ImportFrom]
+    top: list[ast.Import | ast.ImportFrom]
+    typed: list[ast.Import | ast.ImportFrom]
+    calls: list[ast.Call]
+    classes: list[str]
+
+
+@cache
+def parsed(module):
+    """The parts of a module's syntax tree that rules are about."""
+    tree = ast.parse(MODULES[module].read_text())
+    nodes = list(ast.walk(tree))
+    return Parsed(
+        imports(nodes),
+        list(top_level(tree)),
+        imports(inner for node in nodes if is_for_types(node) for inner in ast.walk(node)),
+        [
+            node
+            for node in nodes
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("LaterModule", "later_target")
+        ],
+        [node.name for node in tree.body if isinstance(node, ast.ClassDef)],
+    )
+
+
+def imports(nodes):
+    """The import statements among nodes."""
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def is_for_types(node):
+    """Whether a statement is read by type checkers alone."""
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+def imported(module, which="anywhere"):
     """The modules of geon that a module imports: anywhere in its text, even inside functions."""
-    path = MODULES[module]
-    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-    for node in nodes(ast.parse(path.read_text())):
+    is_package = MODULES[module].name == "__init__.py"
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    for node in getattr(parsed(module), which):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "geon")
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = package[: len(package) - node.level + 1] if node.level else []
             source = ".".join([*base, *([node.module] if node.module else [])])
             if source.split(".")[0] == "geon":
@@ -211,13 +258,16 @@ def imported(module, nodes=ast.walk):
 
 def loops(modules):
     """The modules that import each other in circles when they are loaded."""
-    return circles({m: (set(imported(m, top_level)) & modules) - {m} for m in modules})
+    return circles({m: (set(imported(m, "top")) & modules) - {m} for m in modules})
 
 
 def circles(edges):
     """What can be reached from itself."""
+    inside = set(edges)
+    while ends := {start for start in inside if not edges[start] & inside}:
+        inside -= ends  # they reach nothing that reaches them
     found = set()
-    for start in edges:
+    for start in inside:
         reached, waiting = set(), [start]
         while waiting:
             new = edges[waiting.pop()] - reached
@@ -309,7 +359,7 @@ def test_what_is_imported_is_imported_at_the_top():
         (module, other)
         for module in MODULES
         if module.startswith("geon.transformers")
-        for other in set(imported(module)) - set(imported(module, top_level)) - typed(module)
+        for other in set(imported(module)) - set(imported(module, "top")) - typed(module)
     }
     assert found | {edge for module in MODULES for edge in by_later(module)} == LATER
 
@@ -320,15 +370,13 @@ def by_later(module):
     Those of ``LaterModule`` are imported for type checkers too, so that the rules above see them.
     """
     package = module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id == "LaterModule":
-                other = resolve_name(node.args[0].value, package)
-                assert other in typed(module), f"{module} says {other} to no type checker"
-                yield module, other
-            elif node.func.id == "later_target":
-                last = node.args[0].values[-1].value
-                yield module, f"{package}{last}"
+    for node in parsed(module).calls:
+        if node.func.id == "LaterModule":
+            other = resolve_name(node.args[0].value, package)
+            assert other in typed(module), f"{module} says {other} to no type checker"
+            yield module, other
+        else:
+            yield module, f"{package}{node.args[0].values[-1].value}"
 
 
 # Stages 3 to 6, and what people ask of a program.
@@ -348,7 +396,7 @@ def test_what_calls_a_recalled_program_imports_no_stage():
     waiting = ["geon", "geon.transformers.native.transformer", *sizes]
     reached = set(waiting)
     while waiting:
-        new = set(imported(waiting.pop(), top_level)) & MODULES.keys() - reached
+        new = set(imported(waiting.pop(), "top")) & MODULES.keys() - reached
         reached |= new
         waiting += new
     assert "geon.transformers.native.runtime.bound_program" in reached
@@ -372,18 +420,13 @@ def test_what_a_call_needs_is_numpy_and_the_standard_library(module):
 def test_no_file_of_the_graph_imports_another_in_a_function():
     inside = [module for module in MODULES if module.startswith("geon.op_graph.")]
     for module in inside:
-        late = set(imported(module)) - set(imported(module, top_level)) - typed(module)
+        late = set(imported(module)) - set(imported(module, "top")) - typed(module)
         assert not late, module
 
 
 def typed(module):
     """The modules that a module imports for the names of types alone."""
-    blocks = [
-        block
-        for block in ast.walk(ast.parse(MODULES[module].read_text()))
-        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
-    ]
-    return set(imported(module, lambda tree: [n for block in blocks for n in ast.walk(block)]))
+    return set(imported(module, "typed"))
 
 
 def place_of(module):
@@ -414,7 +457,7 @@ def test_folders_import_those_before_them():
     files = {m: path for m, path in MODULES.items() if path.name != "__init__.py"}
     used = {place_of(module) for module in files} - {None}
     assert len(used) == sum(map(len, PLACES.values()))
-    assert not misplaced({module: set(imported(module, top_level)) for module in files})
+    assert not misplaced({module: set(imported(module, "top")) for module in files})
     assert misplaced({"geon.op_graph.axes.axes": ["geon.op_graph.op_graph"]})
     assert misplaced({"geon.op_graph.rows.leaves": ["geon.op_graph.regions.scan"]})
     assert misplaced({"geon.op_graph.nodes": ["geon.op_graph.rows.leaves"]})
@@ -441,10 +484,10 @@ NAMED_BY_OTHERS = ("geon.frontends.brainstorm", "geon.frontends.nnc", "geon.fron
 def test_no_two_classes_share_a_name():
     """Frontends that are named by other systems have names of their own."""
     found = Counter(
-        (group_of(module) if group_of(module) in NAMED_BY_OTHERS else "", node.name)
-        for module, path in MODULES.items()
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        (group_of(module) if group_of(module) in NAMED_BY_OTHERS else "", name)
+        for module in MODULES
+        for name in parsed(module).classes
+        if not name.startswith("_")
     )
     assert {name for (_, name), count in found.items() if count > 1} == NAMES_OF_THE_FIELD
 
@@ -471,7 +514,7 @@ def test_other_packages_are_imported_where_they_are_used(module):
 
 def eager(module):
     """The names that a module imports, absolutely, when it is imported."""
-    for node in top_level(ast.parse(MODULES[module].read_text())):
+    for node in parsed(module).top:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif not node.level:
@@ -485,7 +528,7 @@ def top_level(tree):
         node = waiting.pop()
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        elif is_for_types(node):
             continue
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             waiting += ast.iter_child_nodes(node)
@@ -510,8 +553,9 @@ READER_OF_EMITTED_TEXT = {
 def test_nothing_reads_the_text_of_kernels():
     found = {
         str(path.relative_to(ROOT / "transformers"))
-        for path in (ROOT / "transformers").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for module, path in MODULES.items()
+        if path.is_relative_to(ROOT / "transformers")
+        for node in parsed(module).anywhere
         if isinstance(node, ast.Import) and "re" in [alias.name for alias in node.names]
     }
     assert found == READERS_OF_HAND_WRITTEN_TEXT.keys() | READER_OF_EMITTED_TEXT

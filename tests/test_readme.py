@@ -1,24 +1,17 @@
 """The README's programs run, and print what it says they print."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.document_blocks import blocks, settled, with_real_output
+from tests.document_blocks import blocks, check_alone, settled, with_real_output
 
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_readme_prints_what_it_says() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.document_blocks", "README.md"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_the_readme_prints_what_it_says(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    assert check_alone(ROOT / "README.md", said) == 0, said.read_text()
 
 
 def test_the_readme_has_an_example_with_output() -> None:
@@ -31,6 +24,19 @@ def test_a_wrong_output_is_seen_and_mended() -> None:
     mended = with_real_output(text, "sample.md")
     assert mended == text.replace("4\n", "3\n")
     assert with_real_output(mended, "sample.md") == mended
+
+
+@pytest.mark.parametrize(
+    "text, wanted",
+    [
+        ("print(1)\n```\n\n```text\n2", "-2\n+1\n"),
+        ("1 / 0", "ZeroDivisionError: division by zero\n"),
+    ],
+)
+def test_a_page_that_fails_alone_says_why(tmp_path: Path, text: str, wanted: str) -> None:
+    (tmp_path / "page.md").write_text(f"```python\n{text}\n```\n")
+    assert check_alone(tmp_path / "page.md", tmp_path / "said") == 1
+    assert wanted in (tmp_path / "said").read_text()
 
 
 def test_output_without_a_place_for_it_is_refused() -> None:

@@ -18,7 +18,6 @@ missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
 FIXED = "fixed"
-ENOUGH = enough(FIXED)  # programs of which each constant has one
 NEW = 6
 HALVES = (0, 1)  # tests that pytest-xdist runs side by side
 
@@ -35,7 +34,8 @@ def run_all(seed, numbers, count):
 @pytest.mark.slow
 @pytest.mark.parametrize("half", HALVES)
 def test_each_constant(half):
-    run_all(FIXED, list(range(half, ENOUGH, len(HALVES))), ENOUGH)
+    programs = enough(FIXED)  # of which each constant has one
+    run_all(FIXED, list(range(half, programs, len(HALVES))), programs)
 
 
 @pytest.mark.slow
@@ -47,5 +47,5 @@ def test_programs_of_a_new_seed(half):
 
 
 def test_the_fixed_programs_have_each_constant():
-    used = {aim.constant for together in plan(FIXED, ENOUGH) for aim in together}
+    used = {aim.constant for together in plan(FIXED, enough(FIXED)) for aim in together}
     assert used == {constant.name for constant in CONSTANTS} == set(aims())

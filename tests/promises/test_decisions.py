@@ -2,6 +2,7 @@
 
 import ast
 import gc
+import re
 import subprocess
 import sys
 import textwrap
@@ -35,9 +36,10 @@ def test_geon_has_no_list_of_its_names():
 def test_nothing_is_pickled_and_only_emitted_programs_are_executed():
     root = Path(geon.__file__).parent
     called: dict[str, set[str]] = {}
+    words = re.compile(r"\b(pickle|marshal|shelve|dill|exec|eval|compile|__import__)\b")
     for path in root.rglob("*.py"):
-        place = path.relative_to(root).as_posix()
-        for node in ast.walk(ast.parse(path.read_text())):
+        place, text = path.relative_to(root).as_posix(), path.read_text()
+        for node in ast.walk(ast.parse(text)) if words.search(text) else ():
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 names = [alias.name for alias in node.names]
                 names += [getattr(node, "module", None) or ""]

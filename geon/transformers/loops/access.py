@@ -165,8 +165,15 @@ def most(extent: AffineIndex) -> Size | None:
     """Return an upper bound of a loop's extent that depends on no variable, or None."""
     if not extent.terms:
         return extent.constant
-    ((atom, step),) = extent.terms.items()
-    if isinstance(atom, Least) and step == 1 and extent.constant == 0:
+    (atom, step), *others = extent.terms.items()
+    if others or step != 1 or extent.constant != 0:
+        return None
+    if isinstance(atom, Remainder):
+        return atom.by - 1
+    if isinstance(atom, Quotient):
+        whole = most(atom.of)
+        return None if whole is None else whole // atom.by
+    if isinstance(atom, Least):
         sizes = [each.constant for each in atom.of if not each.terms]
         known = [size for size in sizes if isinstance(size, int)]
         return min(known) if known else next(iter(sizes), None)

@@ -635,6 +635,10 @@ PLACES = {
     ("transformers/native/c/product/tiles.h", "geon_neighbours"): AHEAD,
     ("transformers/native/sizes/blocking.py", "SIZES"): BITS,
     (
+        "transformers/native/nests/row_loops.py",
+        "MAX_VECTOR_ELEMENTS",
+    ): "a mask: lanes of a tile are a multiple",
+    (
         "transformers/native/nests/split_reduction.py",
         "MAX_ROW_SUMS",
     ): "sums of a program: test_runs_of_columns",

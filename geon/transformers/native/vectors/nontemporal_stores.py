@@ -3,7 +3,7 @@
 A cache line that is written as a whole by non-temporal stores is not read first, so that a sum of
 two arrays moves three arrays instead of four. Some iterations of an innermost loop write to a
 buffer in the L1 cache, which is then copied. Each call decides this by the bytes that the nest
-stores and reads. Vectors over rows in lanes fill whole parts of lines and are stored directly.
+stores and reads.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Past:
         self.passing, self.names = passing, names
         self.used: dict[str, None] = {}
         self.plain = False  # there are such stores that are not transposed
-        self.fenced = False  # there are such stores without a stream: rows of tiles, vectors
+        self.fenced = False  # there are such stores without a stream: rows of tiles
         self.asked = False  # a statement reads the flag ``past``
 
     def chosen(self, made: PrintedPass, inner: Loop) -> list[PrintedStore]:

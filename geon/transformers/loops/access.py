@@ -221,7 +221,7 @@ def require_independent(tree: Tree, name: str, *, folds: bool = False) -> None:
     inner = ranges([loop, *loops_of(loop.body)])
     extents: dict[Hashable, AffineIndex]
     extents = {each.variable: each.extent for each in loops_of(loop.body)}
-    for memory in written:
+    for memory in sorted(written):
         here = [each for each in found if each.memory == memory]
         what = f"{memory[0]} {memory[1]}"
         if memory[0] == "operand":

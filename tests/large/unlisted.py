@@ -25,6 +25,7 @@ SEGMENTS = "steps of a loop, no length of data: tests/transformers/test_segments
 FILLS = "bytes that are copied: tests/native/test_fill.py goes around it"
 WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
 RULES = "rows and vectors: tests/native/test_jam.py and tests/loops/test_native_trees.py go around"
+COLUMNS = "terms, columns and rows: tests/loops/test_native_columns.py goes around them"
 SUMS = "terms and work of sums: tests/loops/test_native_reductions.py goes around them"
 ALIKE = "rows that load much alike: tests/native/test_jam.py goes around it"
 PARTS = "parts of an operand: tests/native/test_joined_operands.py goes around it"
@@ -77,6 +78,7 @@ FILES = {
     "transformers/native/standalone/source.py": ALIGNED,
     "transformers/native/standalone/written_program.py": "rights of a file",
     "transformers/native/standalone/arena_layout.py": CHOOSES,
+    "transformers/loops/column_rules.py": COLUMNS,
     "transformers/loops/cpu_rules.py": RULES,
     "transformers/loops/reduction_rules.py": SUMS,
     "transformers/loops/show.py": TEXT,
@@ -629,10 +631,9 @@ PLACES = {
     ("transformers/native/c/product/tiles.h", "geon_neighbours"): AHEAD,
     ("transformers/native/sizes/blocking.py", "SIZES"): BITS,
     (
-        "transformers/native/nests/shared_reduction.py",
+        "transformers/native/nests/row_loops.py",
         "MAX_VECTOR_ELEMENTS",
-    ): "test_shared_turns has it",
-    ("transformers/native/nests/shared_reduction.py", "MIN_TURN_TERMS"): "test_shared_turns has it",
+    ): "a mask: lanes of a tile are a multiple",
     (
         "transformers/native/nests/split_reduction.py",
         "MAX_ROW_SUMS",

@@ -10,11 +10,12 @@ FEW = (1, 2, 3, 4, 5)
 
 
 class Program:
-    """Some results over a few axes, which may be open."""
+    """Some results over a few axes, which may be open; ``lengths`` are possible ones of each."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, lengths=None):
         self.random = np.random.default_rng(seed)
-        self.lengths = {"N": self.one(FEW), "M": self.one(LENGTHS), "C": self.one(LENGTHS)}
+        lengths = lengths or {"N": FEW, "M": LENGTHS, "C": LENGTHS}
+        self.lengths = {name: self.one(choices) for name, choices in lengths.items()}
         if self.random.integers(8) == 0:
             self.lengths[self.one("NMC")] = 0
         self.axes = {

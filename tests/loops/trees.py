@@ -24,12 +24,6 @@ def nests_of(f):
 
 def compare(nest, memory, lengths, random, moves, done):
     """Compute a nest as a tree after random moves, against the nest itself."""
-    wanted = [np.array(each) for each in memory]
-    running.run(dataclasses.replace(nest, pieces=(), short=None, holds=()), wanted, lengths)
-    found = [np.array(each) for each in memory]
-    fill = nest.fill
-    if fill is not None and len(found[fill.operand]):
-        found[fill.operand][:] = found[fill.source]
     tree, steps = from_nest(nest), []
     for _ in range(moves):
         name, made = move(tree, random)
@@ -42,6 +36,17 @@ def compare(nest, memory, lengths, random, moves, done):
         tries[0] += 1
         tree = after
         steps.append(name)
+    agree(nest, tree, memory, lengths, random, steps)
+
+
+def agree(nest, tree, memory, lengths, random, steps=()):
+    """Compute a nest as a tree, which ``steps`` made, against the nest itself."""
+    wanted = [np.array(each) for each in memory]
+    running.run(dataclasses.replace(nest, pieces=(), short=None, holds=()), wanted, lengths)
+    found = [np.array(each) for each in memory]
+    fill = nest.fill
+    if fill is not None and len(found[fill.operand]):
+        found[fill.operand][:] = found[fill.source]
     run_tree(tree, found, lengths, random)
     for ours, theirs in zip(found, wanted, strict=True):
         if ours.dtype.kind == "f":

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.nests.shared_reduction import MAX_VECTOR_ELEMENTS, MIN_TURN_TERMS
-from geon.transformers.native.nests.split_reduction import MAX_ROW_SUMS
+from geon.transformers.loops.column_rules import MAX_PART_STATES, MIN_COLUMN_PARTS
 
+FEW = MAX_PART_STATES // MIN_COLUMN_PARTS // 9  # maximum channels whose terms are divided
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
-SHARED = "first_sum"  # is in the text of those that share turns
 
 
 def slopes(images, high, wide, channels, size, known=False, stride=1, dtype="float32"):
@@ -49,31 +48,27 @@ def by_numpy(a, b, size, stride):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
 @pytest.mark.parametrize(
-    ("images", "high", "wide", "channels", "size", "stride", "shared"),
+    ("images", "high", "wide", "channels", "size", "stride"),
     [
-        (7, 9, 11, 16, 3, 1, True),
-        (2, 9, 11, MAX_VECTOR_ELEMENTS, 3, 1, True),
-        (40, 9, 11, MAX_VECTOR_ELEMENTS - 1, 3, 1, False),
-        (33, 7, 8, MAX_VECTOR_ELEMENTS + 1, 3, 2, False),  # four by four: a turn is short
-        (33, 12, 14, MAX_VECTOR_ELEMENTS + 1, 3, 2, True),
-        (17, 6, 6, 128, 3, 1, True),
-        (3, 20, 21, MAX_ROW_SUMS // 9, 3, 1, True),
-        (3, 20, 21, MAX_ROW_SUMS // 9 + 1, 3, 1, False),
-        (5, 10, 10, 40, 5, 1, True),
-        (300, 6, 7, 20, 2, 1, True),
+        (7, 9, 11, 16, 3, 1),
+        (40, 9, 11, 15, 3, 1),
+        (33, 7, 8, 17, 3, 2),
+        (33, 12, 14, 17, 3, 2),
+        (17, 6, 6, 128, 3, 1),
+        (5, 20, 21, 227, 3, 1),
+        (5, 20, 21, FEW // 16 * 16, 3, 1),
+        (5, 20, 21, FEW // 16 * 16 + 16, 3, 1),
+        (5, 10, 10, 40, 5, 1),
+        (300, 6, 7, 20, 2, 1),
     ],
 )
-def test_slopes_of_filters_are_right(
-    images, high, wide, channels, size, stride, shared, known, dtype
-):
+def test_slopes_of_filters_are_right(images, high, wide, channels, size, stride, known, dtype):
     slope, places, arrays = slopes(images, high, wide, channels, size, known, stride, dtype)
     found = []
     for threads in (1, 2, 3):
         with geon.NativeTransformer(threads=threads) as transformer:
             f = transformer.computation(slope, *places)
             found.append(f(*arrays))
-        is_shared = SHARED in str(f.source)
-    assert is_shared == shared
     assert len({value.tobytes() for value in found}) == 1
     if size % 2:
         right, most = by_numpy(*arrays, size, stride)
@@ -81,15 +76,12 @@ def test_slopes_of_filters_are_right(
         assert np.all(np.abs(found[0] - right) <= bound * most + bound)
 
 
-@pytest.mark.parametrize("turn", [MIN_TURN_TERMS - 1, MIN_TURN_TERMS, MIN_TURN_TERMS + 1])
+@pytest.mark.parametrize("turn", [31, 32, 33])
 @pytest.mark.parametrize("turns", [1, 2, 15, 16, 17, 1000])
-def test_turns_below_at_and_above_what_is_worth_it(turn, turns):
+def test_turns_below_at_and_above_a_block(turn, turns):
     slope, places, arrays = slopes(turns, 1, turn, 32, 3)
     with geon.NativeTransformer(threads=2) as transformer:
-        f = transformer.computation(slope, *places)
-        shared = SHARED in str(f.source)
-        found = f(*arrays)
-    assert shared == (turn >= MIN_TURN_TERMS)
+        found = transformer.computation(slope, *places)(*arrays)
     right, most = by_numpy(*arrays, 3, 1)
     assert np.all(np.abs(found - right) <= 3e-6 * most)
 
@@ -97,6 +89,4 @@ def test_turns_below_at_and_above_what_is_worth_it(turn, turns):
 def test_no_turns_give_zeros():
     slope, places, (a, b) = slopes(2, 9, 9, 32, 3)
     with geon.NativeTransformer(threads=2) as transformer:
-        f = transformer.computation(slope, *places)
-        is_shared = SHARED in str(f.source)
-        assert is_shared and np.all(f(a[:0], b[:0]) == 0)
+        assert np.all(transformer.computation(slope, *places)(a[:0], b[:0]) == 0)

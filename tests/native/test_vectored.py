@@ -21,10 +21,6 @@ VECTORS = "GEON_AT(f"  # what text of vectors has
 EPSILON = {"float32": 2e-5, "float64": 1e-13, "int32": 0}
 
 
-def no_vectors(nest, vector_bytes):
-    """No text is of vectors."""
-
-
 def no_tree(*args, **options):
     """No nest runs as a tree."""
 
@@ -42,7 +38,6 @@ def test_vectors_have_what_plain_text_has(monkeypatch):
     cases = [VectoredNest(seed) for seed in range(SEEDS)]
     found, vectors = results_of(cases, 1, VECTORS)
     divided, _ = results_of(cases, 3, VECTORS)
-    monkeypatch.setattr(nest_text, "lane_vectors", no_vectors)
     monkeypatch.setattr(nest_text, "tree_of", no_tree)
     plain, none = results_of(cases, 1, VECTORS)
     assert sum(vectors) >= SEEDS // 2
@@ -150,10 +145,10 @@ def test_what_a_vector_has_in_common_is_computed_around_its_loop():
     x, row = geon.placeholder([n, c]), geon.placeholder([n])
     source = source_of(geon.sum(x / geon.sqrt(row + 1), n), x, row)
     source = source[source.index("kernel_0_rows(") :]
-    loop = source[source.index("for (int64_t lane = 0", source.index("sqrtf(")) :]
+    loop = source[source.index("for (int64_t lane", source.index("sqrtf(")) :]
     inside = loop[: loop.index("}")]
-    assert "sqrtf(" not in inside and "_held = " in inside
-    assert inside.count("_turns[") == 1  # the root; not what it is of
+    assert source.count("sqrtf(") == 4 and "sqrtf(" not in inside  # for four terms together
+    assert inside.count("= GEON_AT(f32x16, x") == 4
 
 
 @pytest.mark.parametrize("value", [0, 1.5])
@@ -205,14 +200,12 @@ def test_special_values_are_what_they_are_in_plain_text(monkeypatch):
         for array in given:
             array.reshape(-1)[generator.integers(0, array.size, 60)] = value
     found = []
-    both = (nest_text.lane_vectors, nest_text.tree_of)
-    for decide, tree_of in (both, (no_vectors, no_tree)):
-        monkeypatch.setattr(nest_text, "lane_vectors", decide)
+    for tree_of in (nest_text.tree_of, no_tree):
         monkeypatch.setattr(nest_text, "tree_of", tree_of)
         monkeypatch.setattr(programs, "_programs", None)
         with geon.NativeTransformer(threads=1) as native:
             f = native.computation(results, x, y, one)
-            assert (VECTORS in f.source) == (decide is not no_vectors)
+            assert (VECTORS in f.source) == (tree_of is not no_tree)
             found.append([each for value in special for each in f(*given, np.float32(value))])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_array_equal(ours, theirs)

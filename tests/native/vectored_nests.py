@@ -8,7 +8,7 @@ import numpy as np
 import geon
 from geon import Axis
 
-FILLED = (16, 16, 32, 32, 48, 64, 64, 80, 128, 256, 272, 512, 528)
+FILLED = (16, 96, 32, 160, 48, 64, 64, 80, 128, 256, 272, 512, 528)
 LEFT = (1, 4, 8, 15, 17, 24, 40, 100)
 OTHERS = (1, 2, 3, 5, 8, 31, 33, 64, 65, 130)
 DTYPES = ("float32", "float32", "float32", "float64")

@@ -165,8 +165,15 @@ def most(extent: AffineIndex) -> Size | None:
     """Return an upper bound of a loop's extent that depends on no variable, or None."""
     if not extent.terms:
         return extent.constant
-    ((atom, step),) = extent.terms.items()
-    if isinstance(atom, Least) and step == 1 and extent.constant == 0:
+    (atom, step), *others = extent.terms.items()
+    if others or step != 1 or extent.constant != 0:
+        return None
+    if isinstance(atom, Remainder):
+        return atom.by - 1
+    if isinstance(atom, Quotient):
+        whole = most(atom.of)
+        return None if whole is None else whole // atom.by
+    if isinstance(atom, Least):
         sizes = [each.constant for each in atom.of if not each.terms]
         known = [size for size in sizes if isinstance(size, int)]
         return min(known) if known else next(iter(sizes), None)
@@ -214,7 +221,7 @@ def require_independent(tree: Tree, name: str, *, folds: bool = False) -> None:
     inner = ranges([loop, *loops_of(loop.body)])
     extents: dict[Hashable, AffineIndex]
     extents = {each.variable: each.extent for each in loops_of(loop.body)}
-    for memory in written:
+    for memory in sorted(written):
         here = [each for each in found if each.memory == memory]
         what = f"{memory[0]} {memory[1]}"
         if memory[0] == "operand":

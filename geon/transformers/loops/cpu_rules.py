@@ -16,6 +16,7 @@ from ..kernels.ir.scalar_code import Load, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from . import transformations as shape
 from .access import is_straight
+from .column_rules import adjacent, columns
 from .from_nest import from_nest
 from .reduction_rules import (
     behind_reductions,
@@ -27,6 +28,7 @@ from .reduction_rules import (
 )
 from .schedule_rule import ScheduleRule, VectorWidth, applied
 from .tree import (
+    Fold,
     Kind,
     LoopNode,
     Role,
@@ -39,6 +41,7 @@ from .tree import (
     values_of,
     walk,
 )
+from .work import MIN_WORK, work
 
 JAM_FACTORS = (4, 5, 3, 2)  # unroll factors, the first that divides all; registers hold their sums
 MIN_LOADED_VECTORS = 6  # minimum vector loads per element: with fewer, memory is the bottleneck
@@ -121,10 +124,13 @@ def removed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 
 
 def around_innermost(tree: Tree) -> Iterator[str]:
-    """Yield the loops around loops over vectors."""
+    """Yield the loops around loops over vectors that only store."""
     for loop in loops_of(tree.body):
         inner = [each for each in loop.body if isinstance(each, LoopNode)]
-        if any(isinstance(x, LoopNode) and x.role is Role.VECTOR for y in inner for x in y.body):
+        folds = any(isinstance(each, Fold) for each, _ in walk(loop.body))
+        if not folds and any(
+            isinstance(x, LoopNode) and x.role is Role.VECTOR for y in inner for x in y.body
+        ):
             yield loop.variable
 
 
@@ -136,6 +142,7 @@ def jammed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """
     loop, above = find(tree, name)
     size, places = loop.size, product([each.size or 1 for each in (*above[-1:], loop)])
+    require(size is not None, f"the length of {name} changes with other loops")
     enough = not isinstance(places, int) or places >= MIN_JAM_POSITIONS
     require(enough, f"there are fewer than {MIN_JAM_POSITIONS} rows around {name}")
     assert size is not None
@@ -209,6 +216,9 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
         for store in (each.stores if isinstance(each, Write) else ())
     )
     few = is_straight(loop.body) and (loop.kind is Kind.REST or not results)
+    if len(tree.body) > 1 and isinstance(loop.size, int):
+        each = work(loop.body)
+        few = few or (isinstance(each, int) and loop.size * each < MIN_WORK)
     if loop.role is not Role.SERIAL or few or shape.tasks_in(loop.body):
         return tree  # a few elements are no work for a task
     while is_rows(loop) and len(loop.body) == 1 and is_rows(loop.body[0]):
@@ -229,6 +239,7 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 
 RULES = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("columns", adjacent, columns),
     ScheduleRule("partial sums", folding, summed),
     ScheduleRule("vectors", innermost, vectorised),
     ScheduleRule("jam", around_innermost, jammed),

@@ -8,10 +8,11 @@ from typing import Any
 from ...op_graph.axes.affine import AffineIndex, variable
 from ...op_graph.rows.elementwise import multiply
 from ..kernels.ir.nest import Keep, Loop, Nest, Pass, Reduction, Store
-from ..kernels.ir.scalar_code import Kept, Reduced, Scalar, ScalarBuilder
+from ..kernels.ir.scalar_code import Kept, Reduced, Scalar, ScalarBuilder, Select
 from .tree import (
     Body,
     Fold,
+    Kind,
     LoopNode,
     PrivateBuffer,
     Space,
@@ -40,8 +41,8 @@ class _Lowering:
     def tree(self) -> Tree:
         """Return the tree."""
         nest = self.nest
-        rows = [*nest.rows, *([] if nest.across is None else [nest.across])]
-        env = {FIRST_LANE: AffineIndex()} | self.named(rows)
+        columns = [] if nest.across is None else [nest.across]
+        env = {FIRST_LANE: AffineIndex()} | self.named([*nest.rows, *columns])
         body: list[Statement] = []
         stores: list[Store] = []
         for step in (*nest.steps, *nest.ending):
@@ -52,7 +53,8 @@ class _Lowering:
             stores = []
             body += self.run(step, env)
         body += self.written(stores, env)
-        found = self.nested(rows, env, tuple(body))
+        found = self.nested(columns, env, tuple(body), Kind.COLUMNS)
+        found = self.nested(nest.rows, env, found)
         return Tree(found, nest.operands, tuple(self.buffers), self.code)
 
     def named(self, loops: Sequence[Loop]) -> dict[str, AffineIndex]:
@@ -66,12 +68,14 @@ class _Lowering:
             found[loop.name] = variable(name)
         return found
 
-    def nested(self, loops: Sequence[Loop], env: dict[str, AffineIndex], body: Body) -> Body:
+    def nested(
+        self, loops: Sequence[Loop], env: dict[str, AffineIndex], body: Body, kind: Kind = Kind.MAIN
+    ) -> Body:
         """Return ``body`` inside of loops, outermost first."""
         for loop in reversed(loops):
             (name,) = env[loop.name].terms
             assert isinstance(name, str)
-            body = (LoopNode(name, constant(loop.extent), body),)
+            body = (LoopNode(name, constant(loop.extent), body, kind=kind),)
         return body
 
     def run(self, step: Pass, env: dict[str, AffineIndex]) -> list[Statement]:
@@ -119,7 +123,10 @@ class _Lowering:
 
 
 class _Lowered(Substitution):
-    """Renames loops; the result of a reduction becomes a load from its buffer."""
+    """Renames loops; the result of a reduction becomes a load from its buffer.
+
+    A selection from a selection with the same alternative becomes one.
+    """
 
     def __init__(
         self,
@@ -135,4 +142,8 @@ class _Lowered(Substitution):
         if isinstance(node, Reduced):
             number = self.reduced[node.number, node.part]
             return self.code(Kept, number, AffineIndex(), node.dtype)
-        return super().node(node)
+        made = super().node(node)
+        inner = made.value if isinstance(made, Select) else None
+        if isinstance(inner, Select) and inner.other is made.other:
+            return self.code(Select, (*made.guards, *inner.guards), inner.value, inner.other)
+        return made

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...op_graph.axes.affine import AffineIndex, variable
+from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.rows.elementwise import CAST
 from ...op_graph.values.dtypes import DType
 from ..kernels.ir.nest import Keep
@@ -41,46 +41,60 @@ from .tree import (
 )
 
 
-def rfactor(tree: Tree, around: str, over: str, dtype: DType | None = None) -> Tree:
+def rfactor(tree: Tree, around: str, over: str | None = None, dtype: DType | None = None) -> Tree:
     """Fold in partial states, one for each iteration of loop ``over`` inside of loop ``around``.
 
     They begin before ``around`` and are combined after it: by halves if they are lanes, else in
-    order. ``dtype`` is that of partial sums where it is not that of the total.
+    order. Without ``over``, ``around`` has one partial state. ``dtype`` is that of partial sums
+    where it is not that of the total.
     """
     outer, above = find(tree, around)
-    inner, _ = find(tree, over)
+    inner = None if over is None else find(tree, over)[0]
     require_serial_around(above)
-    require(inner in loops_of((outer,)), f"{over} is not in {around}")
+    require(inner is None or inner in loops_of((outer,)), f"{over} is not in {around}")
     require(not tasks_in(outer.body), f"{around} holds tasks")
-    require(not inner.extent.terms, f"the length of {over} changes with other loops")
+    size: Size | None = 1 if inner is None else most(inner.extent)
+    fixed = size is not None and (inner is None or not variables(inner.extent))
+    require(fixed, f"the length of {over} changes with other loops")
+    assert size is not None
     inside = {loop.variable for loop in loops_of((outer,))}
-    folds = [each for each, _ in walk(inner.body) if isinstance(each, (Fold, Combine))]
+    body = outer.body if inner is None else inner.body
+    folds = [each for each, _ in walk(body) if isinstance(each, (Fold, Combine))]
     taken = [
         each for each in folds if is_plain(outer, each) and not variables(each.offset) & inside
     ]
     require(bool(taken), f"nothing is folded in {over} that begins before {around}")
-    size, buffers, begin, end = inner.extent.constant, list(tree.buffers), [], list[Statement]()
+    buffers, begin, end = list(tree.buffers), [], list[Statement]()
     new: dict[int, Fold | Combine] = {}
     merged: list[Fold] = []
-    turn = fresh(tree, over)
-    again = fresh(tree, over, [turn])
+    stem = around if over is None else over
+    turn = fresh(tree, stem)
+    again = fresh(tree, stem, [turn])
+    at, before, behind = (
+        AffineIndex() if inner is None else variable(name) for name in (stem, turn, again)
+    )
     for fold in taken:
         types = [dtype or tree.buffers[number].dtype for number in fold.into]
         parts = tuple(range(len(buffers), len(buffers) + len(types)))
         buffers += [PrivateBuffer(each, size) for each in types]
         firsts = fold.reducer.identity(tuple(types))
         for number, value, each in zip(parts, firsts, types, strict=True):
-            begin.append(Keep(number, variable(turn), tree.code.number(value, each)))
-        new[id(fold)] = replace(fold, into=parts, offset=variable(over))
-        if inner.kind is Kind.LANES and isinstance(size, int) and size & (size - 1) == 0:
+            begin.append(Keep(number, before, tree.code.number(value, each)))
+        new[id(fold)] = replace(fold, into=parts, offset=at)
+        if (
+            inner is not None
+            and inner.kind is Kind.LANES
+            and isinstance(size, int)
+            and size & (size - 1) == 0
+        ):
             start = AffineIndex()
             end.append(Combine(fold.reducer, fold.into, fold.offset, parts, start, size))
             continue
-        states = [tree.code(Kept, k, variable(again), d) for k, d in zip(parts, types, strict=True)]
+        states = [tree.code(Kept, k, behind, d) for k, d in zip(parts, types, strict=True)]
         merged.append(Fold(fold.reducer, fold.into, fold.offset, tuple(states), merges=True))
     if merged:
-        end.append(LoopNode(again, inner.extent, tuple(merged), kind=inner.kind))
-    first = LoopNode(turn, inner.extent, (Write(tuple(begin)),), kind=inner.kind)
+        end += each_state(inner, again, tuple(merged))
+    first = each_state(inner, turn, (Write(tuple(begin)),))
 
     def swapped(body: Body) -> Body:
         found: list[Statement] = []
@@ -93,9 +107,14 @@ def rfactor(tree: Tree, around: str, over: str, dtype: DType | None = None) -> T
         return tuple(found)
 
     made = replaced(
-        tree, around, lambda loop: (first, replace(loop, body=swapped(loop.body)), *end)
+        tree, around, lambda loop: (*first, replace(loop, body=swapped(loop.body)), *end)
     )
     return replace(made, buffers=tuple(buffers))
+
+
+def each_state(over: LoopNode | None, name: str, body: Body) -> Body:
+    """Return statements in a loop over the partial states that a loop has."""
+    return body if over is None else (LoopNode(name, over.extent, body, kind=over.kind),)
 
 
 def require_serial_around(above: Sequence[LoopNode]) -> None:
@@ -125,7 +144,7 @@ def widened(tree: Tree, numbers: Container[int], dtype: DType) -> Tree:
 
 
 class _Widened(Substitution):
-    """Casts the loads and stores of buffers of another dtype."""
+    """Casts the loads and stores of buffers of another dtype, and what is folded into them."""
 
     def __init__(self, tree: Tree, wide: Container[int], dtype: DType) -> None:
         super().__init__(tree.code, {})
@@ -137,6 +156,14 @@ class _Widened(Substitution):
             wide = self.code(Kept, node.number, self.index(node.offset), self.dtype)
             return self.code(Apply, CAST, (wide,), (), node.dtype)
         return super().node(node)
+
+    def statement(self, each: Any) -> Any:
+        """Return a statement; elements of a fold into the buffer are cast."""
+        made = super().statement(each)
+        if isinstance(made, Fold) and any(number in self.wide for number in made.into):
+            elements = tuple([self.code.cast(value, self.dtype) for value in made.elements])
+            return replace(made, elements=elements)
+        return made
 
     def store(self, store: Any) -> Any:
         """Return a store; one to the buffer casts its value."""

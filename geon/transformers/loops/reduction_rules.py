@@ -75,7 +75,8 @@ def hoisted(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 def folding(tree: Tree) -> Iterator[str]:
     """Yield the innermost loops that fold."""
     for loop in loops_of(tree.body):
-        if is_straight(loop.body) and any(isinstance(each, Fold) for each in loop.body):
+        folds = any(isinstance(each, Fold) for each in loop.body)
+        if loop.role is Role.SERIAL and is_straight(loop.body) and folds:
             yield loop.variable
 
 

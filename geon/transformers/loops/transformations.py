@@ -7,7 +7,7 @@ is copied gets loops of its own and copies of the buffers that are private to it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from .tree import (
     Combine,
     Fold,
     Kind,
+    Least,
     LoopNode,
     Role,
     Space,
@@ -51,7 +52,9 @@ class Split(NamedTuple):
     rest: str | None
 
 
-def split(tree: Tree, name: str, by: int, kind: Kind = Kind.BLOCK, *, short: bool = False) -> Split:
+def split(
+    tree: Tree, name: str, by: Size, kind: Kind = Kind.BLOCK, *, short: bool = False
+) -> Split:
     """Split a loop into blocks of ``by`` iterations; it then counts the blocks.
 
     What fills no block is a loop of kind REST behind it, or, if ``short``, a shorter last block.
@@ -61,24 +64,55 @@ def split(tree: Tree, name: str, by: int, kind: Kind = Kind.BLOCK, *, short: boo
     inner, outer = fresh(tree, name), variable(name)
     body = Substitution(tree.code, {name: outer * by + variable(inner)}).body(loop.body)
     block = LoopNode(inner, constant(by), body, kind=kind)
-    size = loop.size
-    require(size is not None, f"the length of {name} changes with other loops")
-    assert size is not None
-    blocks: Size = size // by
-    left = size - blocks * by
-    if short and left != 0:
-        blocks = (size + (by - 1)) // by
+    blocks, left = blocks_of(loop.extent, by)
+    if short and left != AffineIndex():
+        size = loop.size
+        require(size is not None, f"the length of {name} changes with other loops")
+        assert size is not None
+        blocks = constant((size + (by - 1)) // by)
         behind_outer = constant(size) - outer * by
         block = replace(block, extent=least([constant(by), behind_outer]))
-    require(blocks != 0, f"{name} has fewer than {by} iterations")
-    main = replace(loop, extent=constant(blocks), body=(block,))
-    if short or left == 0:
+    require(blocks != AffineIndex(), f"{name} has fewer than {by} iterations")
+    main = replace(loop, extent=blocks, body=(block,))
+    if short or left == AffineIndex():
         return Split(replaced(tree, name, lambda _: (main,)), inner, None)
     rest = fresh(tree, name, [inner])
     env = {name: variable(rest) + blocks * by}
     copy, tree = copied(tree, loop.body, private(tree, name), env, [inner, rest])
-    behind = LoopNode(rest, constant(left), copy, kind=Kind.REST)
+    behind = LoopNode(rest, left, copy, kind=Kind.REST)
     return Split(replaced(tree, name, lambda _: (main, behind)), inner, rest)
+
+
+def blocks_of(extent: AffineIndex, by: Size) -> tuple[AffineIndex, AffineIndex]:
+    """Return the number of whole blocks of ``by`` iterations, and of the iterations behind them."""
+    if not extent.terms:
+        blocks: Size = extent.constant // by
+        return constant(blocks), constant(extent.constant - blocks * by)
+    (atom, *_) = extent.terms
+    if isinstance(atom, Least) and extent == variable(atom):
+        parts = [divided(each, by) for each in atom.of]
+        if not any(left != AffineIndex() for _, left in parts):
+            return least([blocks for blocks, _ in parts]), AffineIndex()
+    return divided(extent, by)
+
+
+def split_parts(tree: Tree, name: str, count: int, minimum: int) -> Split:
+    """Split a loop into at most ``count`` parts of at least ``minimum`` iterations.
+
+    It then counts the parts. The last part is shorter, and parts of an open length are longer than
+    that by at most a share of ``count``.
+    """
+    size = find(tree, name)[0].size
+    require(size is not None, f"the length of {name} changes with other loops")
+    assert size is not None
+    by = size // count + minimum
+    if isinstance(size, int):
+        by = max(minimum, -(-size // count))
+    made = split(tree, name, by, short=True)
+    bound = least([constant(count), find(made.tree, name)[0].extent])
+    return made._replace(
+        tree=replaced(made.tree, name, lambda loop: (replace(loop, extent=bound),))
+    )
 
 
 def require_serial(*loops: LoopNode) -> None:
@@ -283,13 +317,22 @@ def tasks_in(body: Body) -> list[LoopNode]:
     return [loop for loop in loops_of(body) if loop.role is Role.TASK]
 
 
-def sink(tree: Tree, name: str) -> tuple[Tree, list[str]]:
-    """Move a loop into all loops inside of it, so that it is the innermost one around vectors.
+INNERMOST = (Kind.COPIES, Kind.LANES)  # kinds of loops inside of all others, in this order
 
-    Return the tree and the variables of the copies of the loop.
+
+def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tree, list[str]]:
+    """Move a loop into the loops ``into``, by default into all loops inside of it.
+
+    But for lanes, it then stays outside of lanes, and but for copies, outside of copies. Return the
+    tree and the variables of the copies of the loop.
     """
     loop, _ = find(tree, name)
-    inner = [each for each in loops_of(loop.body) if each.role is not Role.VECTOR]
+    within = INNERMOST[INNERMOST.index(loop.kind) + 1 :] if loop.kind in INNERMOST else INNERMOST
+
+    def takes(each: LoopNode) -> bool:
+        return each.kind not in within if into is None else each.variable in into
+
+    inner = [each for each in loops_of(loop.body) if takes(each)]
     require_serial(loop, *inner)
     require(
         not any(name in variables(each.extent) for each in inner),
@@ -317,7 +360,7 @@ def sink(tree: Tree, name: str) -> tuple[Tree, list[str]]:
         found: list[Statement] = []
         straight: list[Statement] = []
         for each in body:
-            if not isinstance(each, LoopNode) or each.role is Role.VECTOR:
+            if not isinstance(each, LoopNode) or not takes(each):
                 straight.append(each)
                 continue
             if straight:

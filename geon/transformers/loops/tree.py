@@ -57,6 +57,7 @@ class Kind(Enum):
     """Origin of a loop, by which rules recognise it."""
 
     MAIN = "main"  # a loop of the nest, or its whole blocks
+    COLUMNS = "columns"  # the rows of a nest that are adjacent in memory
     VECTORS = "vectors"  # the whole vectors of a row
     REST = "rest"  # the iterations that fill no block
     LANES = "lanes"  # the elements of a vector

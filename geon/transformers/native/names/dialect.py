@@ -6,8 +6,6 @@ compilers take longer to read it than to compile a kernel.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...printing.nests.scalar_statements import MAX_LANES
 from ...printing.nests.vector_function_passes import STRIP_ELEMENTS
 from .loop_lines import SIMD, for_loop
@@ -159,8 +157,6 @@ class ArrayLanes:
     number = "lanes"
     tiles = flat = windows = stages = together = wraps = hides = fetches = True
     spares = False  # not needed: empty arrays point to zeros
-
-    vectors: Any = None  # vector types of statements; None for scalar statements
 
     def held(self, name: str, ctype: str) -> str:
         """Return the element of ``name`` in the current lane."""

@@ -151,25 +151,8 @@ class Accumulation:
         """Return the name of the variable that accumulates a reduction's terms."""
         return f"{total.name}_block" if total.name in self.narrow else total.name
 
-    def around_turns(self) -> tuple[Lines, Lines]:
-        """Return the statements that load accumulators into registers before unrolled iterations
-        and store them after. ``steps(held=True)`` updates these registers.
-        """
-        if self.lanes is None or self.lanes.vectors is None:
-            return [], []
-        before, after = [], []
-        for total in self.sums:
-            place = self.of_lane(total.name, total.ctype)
-            before.append(f"{self.lanes.vectors.type(total.ctype)} {total.name}_held = {place};")
-            after.append(f"{place} = {total.name}_held;")
-        return before, after
-
-    def steps(self, held: bool = False) -> Lines:
-        """Return the statements that accumulate one element; accumulators are in registers if
-        ``held``.
-        """
-        if held and self.around_turns()[0]:
-            return [f"{t.name}_held = {t.step(f'{t.name}_held', t.text)};" for t in self.sums]
+    def steps(self) -> Lines:
+        """Return the statements that accumulate one element."""
         found = []
         for total in self.sums:
             place = self.of_lane(self.held_in(total), total.ctype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from ...kernels.ir.nest import Nest
 from ...loops.work import MAX_TASK_WORK, MIN_PARTS, MIN_TASK_WORK, MIN_WORK
@@ -15,11 +14,8 @@ from ..names.loop_lines import indent
 from ..names.naming import NAME, KernelNames, NativeFunction
 from ..trees.tree_choice import piece_options, tree_of
 from ..trees.tree_text import declare, tree_text
-from ..vectors.lanes import VectorLanes, Vectors
 from ..vectors.nontemporal_stores import Passing
 from ..vectors.transpose_tiles import TILE_LANES
-from ..vectors.vector_scalar_code import VectorScalars
-from ..vectors.vectorisable import lane_vectors
 from .random_buffer import words_function
 from .row_loops import NestByRows
 from .task_text import printed_passes
@@ -85,25 +81,10 @@ def form_text(
 
 def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
     """Return the statements of a nest, with vector functions if the instruction set has them."""
-    found = lane_vectors(work, vector_bytes)
-    if found is None:
-        names.plain = True
-        printed = print_nest(work, names, array_strips(vector_bytes))
-    else:
-        printed = print_lanes(work, names, found)
+    names.plain = True
+    printed = print_nest(work, names, array_strips(vector_bytes))
     if any(made.windows for made in printed_passes(printed)):
         names.needs(words_function())
-    return printed
-
-
-def print_lanes(work: Nest, names: KernelNames, vectors: Vectors) -> PrintedNest:
-    """Return vector statements of a nest over rows in lanes."""
-    plain = names.lanes
-    names.calls(["geon_vectors"])
-    names.lanes = VectorLanes(vectors)
-    scalars = partial(VectorScalars, vectors=vectors, by_lanes=True)
-    printed = print_nest(work, names, scalars=scalars)
-    names.lanes = plain
     return printed
 
 
@@ -191,8 +172,6 @@ def nest_text(
         return work.row_after_row()
     if work.is_one_run():
         return run_text(nest, names, name, vector_bytes, passing)
-    if work.shares_turns():
-        return work.by_shared_turns()
     if nest.rows or nest.lanes is not None:
         return work.by_rows()
     return work.divided()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
 
 from ....op_graph.axes.affine import Size
@@ -24,7 +23,6 @@ from ..names.dialect import ArrayLanes, strip_start
 from ..names.loop_lines import SIMD, for_loop, indent
 from ..names.naming import KernelNames
 from ..vectors.interleave import INTERLEAVED_VECTORS, MIN_VECTOR_BYTES, choose_interleaving
-from ..vectors.lanes import LaneValue, values_together
 from ..vectors.nontemporal_stores import Past
 from ..vectors.transpose_tiles import TILE_LANES, tile_loops, turns_of, width
 from ..vectors.unroll_jam_columns import JAM_FACTOR, joins_turns, turns_together
@@ -67,13 +65,8 @@ class Passes:
     def statements(self, lines: list[object], bounds: tuple[str, str] | None = None) -> list[str]:
         """Return the statements of a block, with passes as loops; ``bounds`` limit them."""
         found: list[str] = []
-        for _, run in itertools.groupby(lines, type):
-            some = list(run)
-            if values := [line for line in some if isinstance(line, LaneValue)]:
-                found += values_together(values)
-                continue
-            for line in some:
-                found += self.text(line, bounds) if isinstance(line, PrintedPass) else [str(line)]
+        for line in lines:
+            found += self.text(line, bounds) if isinstance(line, PrintedPass) else [str(line)]
         return found
 
     def text(
@@ -106,7 +99,6 @@ class Passes:
             return self.flat(made, bounds, body)
         outside = [] if made.around is None else made.around.lines
         known = [str(line) for line in outside]
-        each = [*elements, *work.steps(held=True)]
         if lanes:
             body = [*known, *self.by_words(made, "lane", ("0", "lanes"), MAX_LANES, pragma, body)]
         for k in range(len(made.loops) - 1, -1, -1):
@@ -124,10 +116,8 @@ class Passes:
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
             elif lanes and k == len(made.loops) - 1 and joins_turns(made):
                 filled = work.fills(JAM_FACTOR, cut, None if self.whole_parts else around)
-                held = work.around_turns()
-                run = turns_together(
-                    turns.name, *ends, filled, self.over, outside, each, body, held
-                )
+                each = [*elements, *work.steps()]
+                run = turns_together(turns.name, *ends, filled, self.over, outside, each, body)
             else:
                 ends_early = work.early_end() if work.cuts and k < (work.level or 0) else []
                 ahead = asked_ahead(made, turns.name, ends[1], self.names.length)
@@ -167,12 +157,7 @@ class Passes:
             if not chosen:
                 return plain(low, high)
             inner, ends = self.inner(made), (low, high)
-            if self.is_direct(chosen):
-                return self.past.direct(chosen, inner, ends, plain)
-            filled = lanes and self.over.vectors is not None
-            return self.past.loop(
-                chosen, inner, ends, plain, divided=divided, whole=filled, apart=lanes
-            )
+            return self.past.loop(chosen, inner, ends, plain, divided=divided, apart=lanes)
 
         return self.ahead(made, variable, bounds, extent, run)
 
@@ -264,14 +249,7 @@ class Passes:
     def elements(self, made: PrintedPass) -> list[str]:
         """Return the statements of one element."""
         chosen, lines = self.chosen(made), [*made.body.lines, *made.stores]
-        return [str(x) for x in self.past.statements(chosen, lines, self.is_direct(chosen))]
-
-    def is_direct(self, chosen: list[PrintedStore]) -> bool:
-        """Return True if these stores write whole vectors over rows in lanes."""
-        vectors = None if self.nest.lanes is None else self.over.vectors
-        return vectors is not None and all(
-            store.itemsize * vectors.count == self.vector_bytes for store in chosen
-        )
+        return [str(x) for x in self.past.statements(chosen, lines)]
 
     def stateful(
         self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool

@@ -20,8 +20,9 @@ from ..vectors.transpose_tiles import (
 )
 from .gather_prefetch import asked_ahead
 from .multiple_hint import masked_count
-from .shared_reduction import MAX_VECTOR_ELEMENTS, SharedNest
+from .split_reduction import DividedNest
 
+MAX_VECTOR_ELEMENTS = 16  # float32 elements of the widest vectors: minimum rows in lanes
 MAX_SPLIT_ROWS = 8  # maximum rows that are processed one by one, each divided along its pass
 MIN_SPLIT_ROW_ELEMENTS = 1 << 16  # minimum iterations of a row's pass for which that pays off
 MAX_SHORT_ROW_ELEMENTS = (
@@ -31,7 +32,7 @@ MIN_PARALLEL_ROWS = 16  # rows, or blocks of rows, that occupy all threads
 STRETCH = ("first_turn", "last_turn")  # names of the bounds of a part of a row
 
 
-class NestByRows(SharedNest):
+class NestByRows(DividedNest):
     """A nest with row loops or rows in lanes."""
 
     def by_rows(self) -> str:

@@ -122,7 +122,7 @@ class _ProductPrinter(ContractionPrinter):
         if not are_stored(made.stores, inner, depths, made.dtype.itemsize):
             return None
         vectors = Vectors(count, made.dtype.itemsize, (inner.name,))
-        scalars = VectorScalars(self.parameters, depths, vectors, by_lanes=False)
+        scalars = VectorScalars(self.parameters, depths, vectors)
         scalars.spelled, scalars.contracted = texts, scalars.vector("value")
         top = StatementBlock()
         row = StatementBlock(top)

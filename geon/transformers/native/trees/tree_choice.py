@@ -10,7 +10,7 @@ from ...loops.schedule_rule import VectorWidth
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, loops_of
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
 from ..vectors.vector_ops import is_number
-from ..vectors.vectorisable import adjoin, are_rows, folded_itemsize, have_vectors
+from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors
 
 # A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
 MIN_BORDER_RATIO = 8
@@ -24,15 +24,16 @@ def tree_of(
     Every long pass stores or folds vectors along its last loop. Rows that are not jammed must fill
     whole vectors: compilers do the rests of others better.
     """
-    if nest.across is not None or nest.flat or nest.arrays or not nest.passes:
+    if nest.flat or nest.arrays or not nest.passes:
         return None
-    if any(step.reductions for step in nest.passes):
+    if nest.across is not None or any(step.reductions for step in nest.passes):
         itemsize = folded_itemsize(nest, vector_bytes)
-        if itemsize is None or not are_rows(nest, vector_bytes // itemsize, itemsize):
+        fit = are_rows if nest.across is None else are_columns
+        if itemsize is None or not fit(nest, vector_bytes // itemsize, itemsize):
             return None
         vectors = VectorWidth(vector_bytes, itemsize)
         tree = schedule(nest, vectors)
-        if not all(map(folds_vectors, loops_of(tree.body))):
+        if not all(map(is_vectorised, loops_of(tree.body))):
             return None
         return tree if passing is None else with_streams(tree, passing, vectors)
     if not all(isinstance(step, Pass) and only_stores(step) for step in nest.steps):
@@ -93,10 +94,10 @@ def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | N
     return None if large and across else found
 
 
-def folds_vectors(loop: LoopNode) -> bool:
-    """Return True if a loop is over lanes where it folds elements, and not states."""
+def is_vectorised(loop: LoopNode) -> bool:
+    """Return True if a loop is over lanes where it folds elements, and not over single columns."""
     folds = [each for each in loop.body if isinstance(each, Fold) and not each.merges]
-    return not folds or loop.role is Role.VECTOR
+    return loop.kind is not Kind.COLUMNS and (not folds or loop.role is Role.VECTOR)
 
 
 def is_short(loop: LoopNode, vectors: VectorWidth) -> bool:

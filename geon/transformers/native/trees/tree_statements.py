@@ -97,7 +97,7 @@ class TreeScalars(VectorScalars):
     def __init__(
         self, names: KernelNames, depths: Any, vectors: Vectors, buffers: BufferNames
     ) -> None:
-        super().__init__(names, depths, vectors, by_lanes=False)
+        super().__init__(names, depths, vectors)
         self.buffers = buffers
         self.registers: set[Hashable] = set()  # values that compilers would load or compute again
         self.scales: dict[Hashable, int] = {}  # steps of the C loops over variables, where not 1
@@ -291,10 +291,10 @@ class TreeStatements:
         place = f"{self.names.operand(store.operand)}[{scalars.index(block, store.offset)}]"
         if all(store.offset.step(lane) == 0 for lane in scalars.vectors.variables):
             return f"{place} = {value};"
-        value, vector = scalars.put(ctype, value)
         if store.operand in write.streamed:
+            value, vector = scalars.put(ctype, value)
             return f"GEON_PUT({vector}, passes, {place}, {value});"
-        return f"GEON_AT({vector}, {place}) = {value};"
+        return scalars.stored(ctype, place, value)
 
     def keep(self, keep: Keep, block: StatementBlock) -> str:
         """Return the statement that stores to a private buffer; the first one declares it."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ....op_graph.values.dtypes import name_of
 from ...loops.access import READ, accesses, operands_in, private, sizes_in
 from ...loops.cpu_rules import puts
 from ...loops.tree import Fold, LoopNode, Role, Tree, Write, find, loops_of, values_of, walk
 from ...loops.work import work
-from ...printing.nests.parameters import Parameter
+from ...printing.nests.parameters import NamedQuotients, Parameter
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_types import C_TYPES
 from ..names.loop_lines import indent
@@ -60,26 +63,39 @@ class _TreeFunctions(Tasks):
     def text(self) -> str:
         """Return all functions."""
         block = StatementBlock()
-        TreeStatements(self.tree, self.names, self.vectors, self.task).body(self.tree.body, block)
-        main = list(map(str, block.lines))
+        statements = TreeStatements(self.tree, self.names, self.vectors, self.task)
+        with self.quotients() as quotients:
+            statements.body(self.tree.body, block)
+        main = [*quotients, *map(str, block.lines)]
         if not self.functions:
             main.append("(void)threads;")
         return self.whole([*self.functions, [self.head(), "{", *indent(main), "}"]])
 
+    @contextmanager
+    def quotients(self) -> Iterator[list[str]]:
+        """Name the quotients of lengths in one function; yield their statements."""
+        outer, self.names.quotients = self.names.quotients, NamedQuotients()
+        yield self.names.quotients.lines
+        self.names.quotients = outer
+
     def task(self, loop: LoopNode) -> list[str]:
         """Return the statements that run a loop's iterations as tasks; add the task's function."""
-        name, length = f"{self.name}_rows{len(self.functions) // 2 or ''}", self.names.length
-        assert loop.size is not None
-        size, shared = length(loop.size), self.shared(loop)
+        name, shared = f"{self.name}_rows{len(self.functions) // 2 or ''}", self.shared(loop)
         block = StatementBlock()
         statements = TreeStatements(self.tree, self.names, self.vectors, told=shared)
-        statements.serial(loop, block, "begin", "end")
-        body = [
-            "const int64_t begin = task * grain;",
-            f"const int64_t end = begin + grain < {size} ? begin + grain : {size};",
-            *self.past(loop),
-            *map(str, block.lines),
-        ]
+
+        def size() -> str:
+            return statements.scalars.index(block, loop.extent)
+
+        with self.quotients() as quotients:
+            statements.serial(loop, block, "begin", "end")
+            body = [
+                "const int64_t begin = task * grain;",
+                f"const int64_t end = begin + grain < {size()} ? begin + grain : {size()};",
+                *self.past(loop),
+                *map(str, block.lines),
+            ]
+            body = [*quotients, *body]
         if self.passes(loop):
             body.append("geon_past_done(passes);")
         _, above = find(self.tree, loop.variable)
@@ -89,7 +105,8 @@ class _TreeFunctions(Tasks):
         extra = [*counts, *shared.values()]
         self.functions += [self.structure(name, extra), self.function(name, body, extra)]
         return ["{", *indent([
-            f"const int64_t size = {size}, grain = geon_grain(size, {length(work(loop.body))});",
+            f"const int64_t size = {size()};",
+            f"const int64_t grain = geon_grain(size, {self.names.length(work(loop.body))});",
             "const int64_t parts = (size + grain - 1) / grain;",
             *self.launch(name, {each.name: each.name for each in extra}),
         ]), "}"]  # fmt: skip

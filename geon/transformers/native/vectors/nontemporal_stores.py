@@ -3,7 +3,7 @@
 A cache line that is written as a whole by non-temporal stores is not read first, so that a sum of
 two arrays moves three arrays instead of four. Some iterations of an innermost loop write to a
 buffer in the L1 cache, which is then copied. Each call decides this by the bytes that the nest
-stores and reads. Vectors over rows in lanes fill whole parts of lines and are stored directly.
+stores and reads.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Past:
         self.passing, self.names = passing, names
         self.used: dict[str, None] = {}
         self.plain = False  # there are such stores that are not transposed
-        self.fenced = False  # there are such stores without a stream: rows of tiles, vectors
+        self.fenced = False  # there are such stores without a stream: rows of tiles
         self.asked = False  # a statement reads the flag ``past``
 
     def chosen(self, made: PrintedPass, inner: Loop) -> list[PrintedStore]:
@@ -169,20 +169,14 @@ class Past:
         ]
         return found if len(found) <= MAX_STREAMED_STORES else []
 
-    def statements(
-        self, chosen: list[PrintedStore], lines: Iterable[object], direct: bool = False
-    ) -> list[object]:
-        """Return statements in which the ``chosen`` stores write to buffers, or are non-temporal
-        vector stores if ``direct``.
-        """
+    def statements(self, chosen: list[PrintedStore], lines: Iterable[object]) -> list[object]:
+        """Return statements in which the ``chosen`` stores write to buffers."""
         numbers = {store.start: k for k, store in enumerate(chosen)}
 
         def put(line: object) -> object:
             if not isinstance(line, PrintedStore):
                 return line
             k = numbers.get(line.start)
-            if k is not None and direct:
-                return f"GEON_PUT({line.vector}, passes, {line.place}, {line.value});"
             return line.at(line.place if k is None else f"near_{k}[{line.index}]")
 
         return [put(line) for line in lines]
@@ -240,25 +234,6 @@ class Past:
                 "}",
             ]
         return ["{", *indent([*begin, *lines]), "}"] if begin else lines
-
-    def direct(
-        self,
-        chosen: list[PrintedStore],
-        inner: Loop,
-        bounds: tuple[str, str],
-        run: Callable[[str, str], list[str]],
-    ) -> list[str]:
-        """Return the loop ``run`` between bounds with non-temporal vector stores.
-
-        They are used if each run begins at a cache line.
-        """
-        self.plain = self.fenced = True
-        first = first_turn(inner.name)
-        starts = [f"(uintptr_t)({store.start})" for store in chosen]
-        steps = [f"({self.names.length(x.apart * x.itemsize)})" for x in chosen]
-        lies = f"(({' | '.join(dict.fromkeys([*starts, *steps]))}) & {CACHE_LINE_BYTES - 1}) == 0"
-        begin = [f"const int64_t {first} = {bounds[0]};", f"const _Bool passes = past && {lies};"]
-        return ["{", *indent([*begin, *run(*bounds)]), "}"]
 
     def fetched(self, operand: int, fetch: str) -> str:
         """Return a prefetch for a later store, disabled if the store is non-temporal and never

@@ -38,25 +38,20 @@ def turns_together(
     known: list[object],
     each: list[str],
     single: list[str],
-    held: tuple[list[str], list[str]] = ([], []),
 ) -> list[str]:
     """Return a loop over iterations, unrolled so that one loop over lanes serves ``JAM_FACTOR``
     iterations.
 
     ``each`` are the statements of a lane, ``known`` those of an iteration before its lanes.
     ``single`` is the loop over lanes of a remaining iteration; there are none if ``filled``.
-    ``held`` are the statements before and after the group that keep a lane's accumulators in
-    registers.
     """
     first = f"{name}_first"
     values, told = of_turns(name, first, known)
-    before, after = held
     turns = [f"GEON_FOUR_TURNS({name}, {first},", *indent([*told, *each]), ")"]
-    inside = [*before, *turns, *after]
     lines = [
         f"int64_t {first} = {low};",
         f"for (; {first} + {JAM_FACTOR} <= {high}; {first} += {JAM_FACTOR}) {{",
-        *indent([*values, *over.loop("0", "lanes", inside)]),
+        *indent([*values, *over.loop("0", "lanes", turns)]),
         "}",
         *([] if filled else for_loop(name, first, high, single)),
     ]
@@ -70,12 +65,12 @@ def of_turns(name: str, first: str, known: list[object]) -> tuple[list[str], lis
     turn, found, told = f"{name} - {first}", list[str](), list[str]()
     for each in known:
         found.append(str(each))
-        if isinstance(each, Known) and each.named:
+        if isinstance(each, Known):
             found.append(f"{each.name}_turns[{turn}] = {each.name};")
             told.append(f"const {each.ctype} {each.name} = {each.name}_turns[{turn}];")
-        elif not isinstance(each, Known):
+        else:
             told.append(str(each))
-    values = [each for each in known if isinstance(each, Known) and each.named]
+    values = [each for each in known if isinstance(each, Known)]
     if not values:
         return [], told
     arrays = [f"{each.ctype} {each.name}_turns[{JAM_FACTOR}];" for each in values]

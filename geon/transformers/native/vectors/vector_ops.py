@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from ....op_graph.values.dtypes import DType, kind, name_of, named_dtype
+from ...kernels.analysis.footprint import names_in
 from ...kernels.ir.scalar_code import (
     Apply,
+    Clamped,
     Contracted,
     IndexNumber,
     LengthNumber,
@@ -93,38 +95,44 @@ def row_text(
     return rows_of(named_dtype(dtype))[row].format(*operands, **names)
 
 
-def vectors(nodes: Iterable[Scalar], loop: str, of_rows: Container[int] = ()) -> set[int]:
+def vectors(nodes: Iterable[Scalar], loop: str) -> set[int]:
     """Return the ids of nodes that have a value for each element of a vector along a loop.
 
-    With rows in lanes these include the nodes ``of_rows`` and reductions; in products they include
-    the sums.
+    With columns these include reductions, and in products the sums.
     """
     found: set[int] = set()
     for node in nodes:
         own = any(index.step(loop) != 0 for index in indices(node))
-        rows = id(node) in of_rows and isinstance(node, (Load, Apply))
         inside = any(id(part) in found for part in operands_of(node))
-        if own or rows or inside or isinstance(node, (Contracted, Reduced)):
+        if own or inside or isinstance(node, (Contracted, Reduced)):
             found.add(id(node))
     return found
 
 
 def has_vector(
-    node: Scalar, wide: Container[int], loop: str, itemsize: int, chooses: bool = False
+    node: Scalar,
+    wide: Container[int],
+    loop: str,
+    itemsize: int,
+    chooses: bool = False,
+    clamps: bool = False,
 ) -> bool:
     """Return True if a node can be emitted for vectors along a loop.
 
-    A node that is ``wide`` must be a contiguous load, a sum of a product, or a primitive with a
+    A node that is ``wide`` must be a contiguous load, a reduction, or a primitive with a
     vector text, of ``itemsize`` bytes. Other nodes are scalars of any dtype. With ``chooses`` the
-    condition of a "where" may be a scalar.
+    condition of a "where" may be a scalar, and with ``clamps`` parts of the index of a load may be
+    clamped by guards that are the same for a whole vector.
     """
     if id(node) not in wide:
         known = isinstance(node, (Number, LengthNumber, Load, IndexNumber, Apply))
         return known and all(is_direct(index) for index in indices(node))
     if isinstance(node, Load):
-        adjoins = is_direct(node.offset) and node.offset.step(loop) == 1
+        others = [atom for atom in node.offset.terms if not isinstance(atom, str)]
+        fixed = all(isinstance(x, Clamped) and loop not in set(names_in(x)) for x in others)
+        adjoins = (clamps or not others) and fixed and node.offset.step(loop) == 1
         return adjoins and is_number(node.dtype, itemsize)
-    if isinstance(node, Contracted):
+    if isinstance(node, (Contracted, Reduced)):
         return is_number(node.dtype, itemsize)
     if not isinstance(node, Apply) or not has_row(node, itemsize):
         return False

@@ -7,33 +7,25 @@ from typing import Any
 
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.loop_depth import Depths
-from ...kernels.ir.scalar_code import NODES, Load, Scalar
+from ...kernels.ir.scalar_code import Load, Scalar
 from ...printing.nests.scalar_statements import MemoryNames, ScalarPrinter
-from ...printing.nests.statement_blocks import Known, StatementBlock
+from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_types import C_TYPES
 from .lanes import Vectors
 from .vector_ops import row_text
 
 
 class VectorScalars(ScalarPrinter):
-    """Emits the scalar code of a nest as vectors over rows in lanes, or over elements of the last
-    loop.
+    """Emits scalar code as vectors along loops; what is the same for a whole vector is a scalar."""
 
-    Values that are the same for a whole vector remain scalars.
-    """
-
-    def __init__(
-        self, names: MemoryNames, depths: Depths, vectors: Vectors, by_lanes: bool
-    ) -> None:
+    def __init__(self, names: MemoryNames, depths: Depths, vectors: Vectors) -> None:
         super().__init__(names, depths)
-        self.vectors, self.by_lanes = vectors, by_lanes
+        self.vectors = vectors
         self.texts: set[str] = set()  # texts and names that are vectors
-        self.numbers: dict[str, Known] = {}  # scalars hoisted out of loops, by name
 
     def is_vector(self, text: str) -> bool:
         """Return True if a text is a vector."""
-        held = self.by_lanes and self.names.lanes.array_of(text) is not None
-        return held or text in self.texts
+        return text in self.texts
 
     def vector(self, text: str) -> str:
         """Return a text after recording it as a vector."""
@@ -42,36 +34,13 @@ class VectorScalars(ScalarPrinter):
 
     def spread(self, ctype: str, text: str) -> str:
         """Return a text as a vector; broadcast a scalar."""
-        self.name(text)
         return text if self.is_vector(text) else self.vectors.spread(ctype, text)
 
     def let(self, block: StatementBlock, key: Hashable, ctype: str, text: str) -> str:
-        """Emit ``text`` once in ``block`` and return its name; a value of rows in lanes is always a
-        vector.
-        """
-        if block.lanes is not None:
-            return super().let(block, key, ctype, self.spread(ctype, text))
-        if text not in self.texts:
-            return self.known(block, key, ctype, text)
-        return self.vector(super().let(block, key, self.vectors.type(ctype), text))
-
-    def known(self, block: StatementBlock, key: Hashable, ctype: str, text: str) -> str:
-        """Emit a scalar and return its name; hoist it out of the vector loop if possible.
-
-        Compilers with few passes do not hoist it.
-        """
-        if block.around is None or not isinstance(key, NODES):
+        """Emit ``text`` once in ``block`` and return its name."""
+        if not self.is_vector(text):
             return super().let(block, key, ctype, text)
-        name = block.around.names[key] = self.fresh()
-        self.numbers[name] = Known(ctype, name, text, named=False)
-        block.around.lines.append(self.numbers[name])
-        return name
-
-    def name(self, *texts: str) -> None:
-        """Record that hoisted scalars are used inside of their loop."""
-        for text in texts:
-            if text in self.numbers:
-                self.numbers[text].named = True
+        return self.vector(super().let(block, key, self.vectors.type(ctype), text))
 
     def expression(
         self,
@@ -85,7 +54,8 @@ class VectorScalars(ScalarPrinter):
         """Return the expression of an elementwise primitive, of vectors if an operand is one."""
         if not any(map(self.is_vector, operands)):
             return super().expression(block, row, dtypes, result, operands, attrs)
-        self.name(*operands)
+        if row == "cast":
+            return self.vector(f"GEON_AS({self.vectors.type(C_TYPES[result])}, {operands[0]})")
         if row == "where" and not self.is_vector(operands[0]):
             return self.choice(C_TYPES[result], operands[:1], operands[1:])
         pairs = zip(dtypes, operands, strict=True)
@@ -107,6 +77,11 @@ class VectorScalars(ScalarPrinter):
             return super().computed(block, value)
         element = f"{self.names.operand(value.operand)}[{self.index(block, value.offset)}]"
         return self.vector(self.vectors.place(C_TYPES[name_of(value.dtype)], element))
+
+    def stored(self, ctype: str, place: str, text: str) -> str:
+        """Return the statement that stores a vector from ``place`` on."""
+        text, vector = self.put(ctype, text)
+        return f"GEON_AT({vector}, {place}) = {text};"
 
     def put(self, ctype: str, text: str) -> tuple[str, str]:
         """Return the vector to store and its type."""

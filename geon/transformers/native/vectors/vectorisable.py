@@ -1,4 +1,4 @@
-"""Decide which nests are vectors: over rows in lanes, or along the last loops of passes.
+"""Decide which nests are vectors: over adjacent rows, or along the last loops of passes.
 
 A compiler does not need to vectorise them and takes half of the time. Every operation must have a
 vector text, and each vectorised loop must fill whole vectors.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....op_graph.values.dtypes import name_of
-from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
+from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
 from ...kernels.ir.scalar_code import (
     Apply,
@@ -17,28 +17,17 @@ from ...kernels.ir.scalar_code import (
     LengthNumber,
     Load,
     Number,
-    Reduced,
     Scalar,
     Select,
     indices,
     walk,
 )
 from ...printing.nests.transposed_passes import crosses, is_direct
-from .lanes import Vectors
 from .nontemporal_stores import stores, values
+from .transpose_tiles import TILE_LANES
 from .vector_ops import has_vector, is_number, vectors
 
 FOLDS = ("add", "multiply")  # reductions of floats with the same text for vectors and scalars
-
-
-def lane_vectors(nest: Nest, vector_bytes: int) -> Vectors | None:
-    """Return the vectors over rows in lanes with which a nest is emitted, or None."""
-    itemsize = folded_itemsize(nest, vector_bytes)
-    if itemsize is None or nest.across is None:
-        return None
-    count = vector_bytes // itemsize
-    fits = is_filled(nest.across, count) and are_lanes(nest, nest.across.name, itemsize)
-    return Vectors(count, itemsize, (nest.across.name,)) if fits else None
 
 
 def folded_itemsize(nest: Nest, vector_bytes: int) -> int | None:
@@ -95,26 +84,19 @@ def is_choice(node: Select, loop: str, itemsize: int) -> bool:
     return same and is_number(node.dtype, itemsize)
 
 
-def are_lanes(nest: Nest, lane: str, itemsize: int) -> bool:
-    """Return True if all values and stores of a nest can be vectors over rows in lanes."""
-    nodes, depths = list(walk(*values(nest))), Depths.of(nest)
-    of_rows = {id(node) for node in nodes if depths.value(node) == ROW_DEPTH}
-    wide = vectors(nodes, lane, of_rows)
+def are_columns(nest: Nest, count: int, itemsize: int) -> bool:
+    """Return True if all values and stores of a nest can be vectors of ``count`` adjacent rows.
 
-    def fits(node: Scalar) -> bool:
-        if isinstance(node, Reduced):
-            return is_number(node.dtype, itemsize)
-        if isinstance(node, Select):
-            return id(node) not in of_rows and is_choice(node, lane, itemsize)
-        if isinstance(node, IndexNumber) and id(node) in of_rows:
-            return False
-        if isinstance(node, Load) and id(node) in of_rows and node.offset.step(lane) == 0:
-            return is_direct(node.offset) and is_number(node.dtype, itemsize)
-        return has_vector(node, wide, lane, itemsize, chooses=True)
-
-    if any(crosses(step, lane) for step in nest.passes) or not all(map(fits, nodes)):
+    Few columns fill vectors with several of their terms, which is another form.
+    """
+    lanes = nest.across
+    assert lanes is not None
+    if not is_filled(lanes, count) or (not nest.rows and lanes.extent < TILE_LANES):
         return False
-    return adjoin(stores(nest), lane, itemsize)
+    if any(crosses(step, lanes.name) for step in nest.passes):
+        return False
+    fit = have_vectors(list(walk(*values(nest))), lanes.name, itemsize, clamps=True)
+    return fit and adjoin(stores(nest), lanes.name, itemsize)
 
 
 KNOWN = (Apply, IndexNumber, LengthNumber, Load, Number, Select)  # allowed as scalars
@@ -138,7 +120,7 @@ def are_stored(stores: Sequence[Store], inner: Loop, depths: Depths, itemsize: i
     return have_vectors(nodes, inner.name, itemsize) and adjoin(stores, inner.name, itemsize)
 
 
-def have_vectors(nodes: Sequence[Scalar], inner: str, itemsize: int) -> bool:
+def have_vectors(nodes: Sequence[Scalar], inner: str, itemsize: int, clamps: bool = False) -> bool:
     """Return True if all nodes can be vectors along a loop, or are the same for a whole vector."""
     wide = vectors(nodes, inner)
 
@@ -146,7 +128,7 @@ def have_vectors(nodes: Sequence[Scalar], inner: str, itemsize: int) -> bool:
         if isinstance(node, Select):
             return is_choice(node, inner, itemsize)
         if id(node) in wide:
-            return has_vector(node, wide, inner, itemsize, chooses=True)
+            return has_vector(node, wide, inner, itemsize, chooses=True, clamps=clamps)
         return isinstance(node, KNOWN) and all(is_direct(index) for index in indices(node))
 
     return all(map(fits, nodes))

@@ -11,7 +11,6 @@ from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Scalar, Select, walk
 from ...kernels.products.contraction import Contraction
 from ..scalars.c_types import C_TYPES
-from .pass_text import PrintedStore
 from .scalar_statements import MemoryNames, ScalarPrinter, changes
 from .statement_blocks import StatementBlock
 
@@ -103,6 +102,4 @@ class ContractionPrinter:
         """Return the text of a store; statements that it needs are added to ``block``."""
         text, offset = scalars.value(block, store.value), scalars.index(block, store.offset)
         ctype, operand = C_TYPES[name_of(store.dtype)], self.names.operand(store.operand)
-        text, vector = scalars.put(ctype, text)
-        made = PrintedStore(f"{operand}[{offset}]", text, ctype, store.operand, 0, vector=vector)
-        return str(made)
+        return scalars.stored(ctype, f"{operand}[{offset}]", text)

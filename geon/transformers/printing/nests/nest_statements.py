@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ....op_graph.values.dtypes import name_of
@@ -58,26 +58,6 @@ def is_apart(nest: Nest) -> bool:
     return any(is_direct(x.offset) and x.offset.step(lane) not in (-1, 0, 1) for x in loads)
 
 
-def is_far(nest: Nest) -> bool:
-    """Return True if reduced loads have larger strides along passes than along rows.
-
-    Neighbouring rows then lie between the elements of one row.
-    """
-    rows = [loop.name for loop in nest.rows]
-    found = False
-    for step in nest.passes:
-        loads = [node for node in walk(*step.reduced) if isinstance(node, Load)]
-        for load in loads if step.loops else []:
-            turn, *others = (load.offset.step(name) for name in (step.loops[0].name, *rows))
-            steps = [abs(size) if isinstance(size, int) else size for size in (turn, *others)]
-            if 0 in steps or not all(isinstance(size, int) for size in steps[1:]):
-                continue
-            if isinstance(steps[0], int) and steps[0] <= max(steps[1:], default=0):
-                return False
-            found = True
-    return found
-
-
 def is_put(put: Keep | Store, strips: Strips, inner: str) -> bool:
     """Return True if a vector function's result is stored contiguously, with a function for it."""
     plain = bool(strips.put) and is_direct(put.offset) and put.offset.step(inner) == 1
@@ -91,14 +71,13 @@ def print_nest(
     strips: Strips | None = None,
     loaded: Mapping[Load, str] | None = None,
     kept_at: str = "",
-    scalars: Callable[[MemoryNames, Depths], ScalarPrinter] = ScalarPrinter,
 ) -> PrintedNest:
     """Return the statements of a nest; ``strips`` is given if the machine has vector functions.
 
     ``loaded`` has the texts of elements that were loaded before. ``kept_at`` is the index into row
-    arrays where it is not the element's own. ``scalars`` creates the printer of values.
+    arrays where it is not the element's own.
     """
-    printer = _NestPrinter(nest, names, strips, loaded or {}, scalars)
+    printer = _NestPrinter(nest, names, strips, loaded or {})
     printer.scalars.kept_at = kept_at
     return printer.printed()
 
@@ -110,11 +89,10 @@ class _NestPrinter:
         names: MemoryNames,
         strips: Strips | None,
         loaded: Mapping[Load, str],
-        scalars: Callable[[MemoryNames, Depths], ScalarPrinter],
     ) -> None:
         self.nest, self.names, self.strips, self.loaded = nest, names, strips, loaded
         self.depths = Depths.of(nest)
-        self.scalars = scalars(names, self.depths)
+        self.scalars = ScalarPrinter(names, self.depths)
         self.top = StatementBlock()
         self.row = StatementBlock(self.top, names.lanes if nest.across is not None else None)
         self.ending = StatementBlock()
@@ -153,7 +131,6 @@ class _NestPrinter:
             self.names.lanes,
             nest.inside,
             apart=is_apart(nest),
-            far=is_far(nest),
             hides=self.scalars.hides,
         )
 
@@ -199,9 +176,8 @@ class _NestPrinter:
         dtype, operand = name_of(store.dtype), self.names.operand(store.operand)
         ctype = "uint8_t" if dtype == "bool" else c_expressions.C_TYPES[dtype]
         size = store.dtype.itemsize
-        value, vector = self.scalars.put(ctype, value)
         place = f"{operand}[{offset}]"
-        plain = PrintedStore(place, value, ctype, store.operand, size, vector=vector)
+        plain = PrintedStore(place, value, ctype, store.operand, size)
         if not inner or store.offset.step(inner[0]) != 1 or not is_direct(store.offset):
             return plain
         first, spelled = first_turn(inner[0]), self.scalars.spelled

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import names_of
+from ....op_graph.axes.lengths import FloorDiv, names_of
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
 from ..scalars.c_expressions import C_TYPES
-from ..scalars.c_types import c_length, divides
+from ..scalars.c_types import c_length, divides, division, divisions
 
 Place = tuple[str, object]  # kind of memory, and its number or the value that owns it
 
@@ -30,6 +30,23 @@ class Parameter:
         return f"{self.ctype} {star}{self.name}"
 
 
+class NamedQuotients:
+    """Quotients of lengths that a function computes first, by ``lines``, and their names."""
+
+    def __init__(self) -> None:
+        self.names: dict[FloorDiv, str] = {}
+        self.lines: list[str] = []
+
+    def named(self, length: Size, lengths: Mapping[str, str]) -> Mapping[FloorDiv, str]:
+        """Return the names of all quotients, after naming those in ``length``."""
+        for each in divisions(length):
+            if each not in self.names:
+                text, name = division(each, {**lengths, **self.names}), f"length{len(self.names)}"
+                self.lines.append(f"const int64_t {name} = {text};")
+                self.names[each] = name
+        return self.names
+
+
 class Parameters:
     """The parameters of a kernel, named ``x<n>`` (read), ``y<n>`` (written), ``n<n>`` (length).
 
@@ -44,6 +61,9 @@ class Parameters:
         self.pointers: dict[tuple[Place, str], Parameter] = {}
         self.lengths: dict[str, str] = {}
         self.called: dict[str, None] = {}
+        self.quotients: NamedQuotients | None = (
+            None  # those of the current function, if it has them
+        )
         results = tuple(results)
         self.written = {place_of(op) for op in results}
         for op in results:
@@ -76,7 +96,8 @@ class Parameters:
             self.lengths.setdefault(name, f"n{len(self.lengths)}")
         if divides(length):
             self.calls(["geon_floor_div"])
-        return c_length(length, self.lengths)
+        quotients = {} if self.quotients is None else self.quotients.named(length, self.lengths)
+        return c_length(length, {**self.lengths, **quotients})
 
     def calls(self, helpers: Iterable[str]) -> None:
         """Record that the kernel calls these helper functions."""

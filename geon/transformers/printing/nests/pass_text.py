@@ -102,7 +102,7 @@ class PrintedStore:
     iteration ``first_turn`` of the innermost loop if its elements are contiguous, else None, and
     ``index`` the offset of the current one from there. ``apart`` is the stride, in elements,
     between such runs where rows are in lanes. ``put`` is the function that stores a whole strip, if
-    any. ``vector`` is the vector type of the value, if it is a vector that starts at ``place``.
+    any.
     """
 
     place: str
@@ -114,7 +114,6 @@ class PrintedStore:
     index: str = ""
     apart: Size = 0
     put: str = ""
-    vector: str = ""
 
     def __str__(self) -> str:
         return str(self.at(self.place))
@@ -123,8 +122,6 @@ class PrintedStore:
         """Return the statement that stores the value at ``place``."""
         if self.put:
             return StripCall(self.put, f"&{place}", (self.value,))
-        if self.vector:
-            place = f"GEON_AT({self.vector}, {place})"
         return f"{place} = {self.value};"
 
 
@@ -260,9 +257,8 @@ class PrintedNest:
     ``rows`` and ``lanes`` are its row loops. ``top`` runs once per task, ``row`` once per row,
     ``ending`` after all partial results are combined. ``arrays`` are declared once per task.
     ``over`` is the representation of lanes. ``inside`` is the number of last row loops that run
-    inside each block of lanes. ``apart`` is True if reduced loads are strided along lanes; ``far``
-    if they have larger strides along passes than along rows. ``hides`` is True if strides are
-    hidden from the compiler.
+    inside each block of lanes. ``apart`` is True if reduced loads are strided along lanes.
+    ``hides`` is True if strides are hidden from the compiler.
     """
 
     rows: tuple[Loop, ...]
@@ -274,7 +270,6 @@ class PrintedNest:
     over: Lanes
     inside: int = 0
     apart: bool = False
-    far: bool = False
     hides: bool = False
 
     @property

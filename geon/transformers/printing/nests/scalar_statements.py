@@ -298,9 +298,9 @@ class ScalarPrinter:
     def name(self, *texts: str) -> None:
         """Record that texts are used in the statements of an element; a hook for subclasses."""
 
-    def put(self, ctype: str, text: str) -> tuple[str, str]:
-        """Return the text to store, and its vector type or ""."""
-        return text, ""
+    def stored(self, ctype: str, place: str, text: str) -> str:
+        """Return the statement that stores a value at ``place``."""
+        return f"{place} = {text};"
 
     def call_strip(self, block: StatementBlock, strip: Strips, value: Scalar, function: str) -> str:
         """Print the call of a vector function; return the text of the current element."""

@@ -24,17 +24,16 @@ class StripCall:
 class Known(str):
     """The statement of a value that is invariant in the innermost loop, and computed before it.
 
-    ``ctype`` and ``name`` are those of the value. ``named`` is True if the loop reads it by name.
+    ``ctype`` and ``name`` are those of the value.
     """
 
     name: str
     ctype: str
-    named: bool
 
-    def __new__(cls, ctype: str, name: str, text: str, named: bool = True) -> Known:
+    def __new__(cls, ctype: str, name: str, text: str) -> Known:
         """Return the statement that defines ``name`` as ``text``."""
         made = super().__new__(cls, f"const {ctype} {name} = {text};")
-        made.name, made.ctype, made.named = name, ctype, named
+        made.name, made.ctype = name, ctype
         return made
 
 

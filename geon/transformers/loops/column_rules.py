@@ -1,0 +1,193 @@
+"""Rules for columns: rows that are adjacent in memory, in vectors along them.
+
+A vector has an element of each of its columns. Terms of a column are added in blocks, as those of
+rows are, so that the order of additions depends on lengths alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from ...op_graph.axes.affine import Size
+from ...op_graph.rows.elementwise import add
+from ...op_graph.values.dtypes import FLOAT64
+from ..kernels.ir.scalar_code import Load
+from ..kernels.ir.scalar_code import walk as walk_scalars
+from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from . import transformations as shape
+from .partial_states import fuse, rfactor, widened
+from .schedule_rule import VectorWidth
+from .tree import Fold, Kind, LoopNode, Role, Tree, find, loops_of, require, values_of, walk
+from .work import MIN_WORK, work
+
+COPIES = 4  # terms of a column that are folded together: its state is loaded and stored once
+MIN_COPIED_TERMS = 8  # minimum known terms of a column for which that pays
+MIN_COLUMN_PARTS, MAX_COLUMN_PARTS = 4, 16  # tasks among which the terms of columns are divided
+MAX_PART_STATES = 1 << 15  # maximum states of all parts: they fill 256 KB in float64
+MIN_STATE_WORK = 256  # minimum operations of a part per state, much more than combining it costs
+MIN_BLOCK_BYTES = 512  # bytes of columns in a task: fewer would be short reads
+MAX_BLOCK_BYTES = 2048  # more would leave the first cache with their states
+MIN_BLOCKS = 16  # tasks of columns that occupy all threads
+
+
+def adjacent(tree: Tree) -> Iterator[str]:
+    """Yield the loop over columns, if there is one."""
+    for loop in loops_of(tree.body):
+        if loop.kind is Kind.COLUMNS:
+            yield loop.variable
+
+
+def columns(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Compute columns in vectors, in tasks of neighbouring columns or of parts of their terms."""
+    loop, above = find(tree, name)
+    size, lanes = loop.size, vectors.count
+    whole = isinstance(size, int) and size > 0 and size % lanes == 0
+    require(whole, f"the iterations of {name} fill no vectors of {lanes}")
+    assert isinstance(size, int)
+    rows = rows_of(above)
+    states, passes = states_of(loop, size * rows), loops_of(loop.body)
+    for each in passes:
+        if any(isinstance(x, Fold) for x in each.body):
+            tree = in_blocks(tree, name, each.variable)
+    parts = None
+    if states:
+        tree, parts = in_parts(tree, name, passes[0].variable, size * rows, states)
+    made = shape.split(tree, name, lanes, Kind.LANES)
+    tree, inner, count = shape.set_kind(made.tree, name, Kind.VECTORS), name, size // lanes
+    if parts is None:
+        block = min(block_vectors(count * rows, vectors), count)
+        cut = shape.split(tree, name, block, Kind.VECTORS, short=True)
+        tree, inner = shape.set_kind(cut.tree, name, Kind.MAIN), cut.inner
+    tree = shape.sink(shape.reorder(tree, inner, made.inner), inner)[0]
+    tree, names = shape.sink(tree, made.inner)
+    reason = f"{lanes} columns of {vectors.itemsize} bytes fill a register"
+    for lane in names:
+        tree = shape.set_role(tree, lane, Role.VECTOR, reason)
+    reason = f"{COPIES} terms are folded together"
+    for each in loops_of(tree.body):
+        if each.kind is Kind.COPIES:
+            tree = shape.set_role(tree, each.variable, Role.UNROLLED, reason)
+    if parts is not None:
+        reason = "parts of columns have partial states of their own"
+        tree = shape.set_role(tree, parts, Role.TASK, reason)
+    return tree
+
+
+def rows_of(above: tuple[LoopNode, ...]) -> int:
+    """Return the number of rows of columns, or ``MAX_PART_STATES`` if it is open."""
+    sizes = [loop.size for loop in above]
+    known = [size for size in sizes if isinstance(size, int)]
+    return prod(known) if len(known) == len(sizes) else MAX_PART_STATES
+
+
+def block_vectors(count: int, vectors: VectorWidth) -> int:
+    """Return how many vectors of columns a task has, of ``count`` in all rows."""
+    least, most = (size // vectors.vector_bytes for size in (MIN_BLOCK_BYTES, MAX_BLOCK_BYTES))
+    return max(least, min(count // MIN_BLOCKS, most), 1)
+
+
+# Blocks of terms ----------------------------------------------------------------------------------
+
+
+def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
+    """Fold the terms of a pass in blocks, several terms together; ``name`` is its innermost loop.
+
+    Terms of a block are added in their dtype, and sums of blocks in float64.
+    """
+    loop, above = find(tree, name)
+    path = [*above[[each.variable for each in above].index(columns) + 1 :], loop]
+    folds = [each for each in loop.body if isinstance(each, Fold)]
+    sizes = [each.size for each in path]
+    level = cut_level(sizes)
+    sums = {number for each in folds if each.reducer.folds is add for number in each.into}
+    if level is not None and sums:
+        inner = prod([each for each in sizes[level + 1 :] if isinstance(each, int)])
+        around, most = path[level].variable, MAX_SERIAL_TERMS // inner
+        if most <= 1 and inner > 1:
+            around = path[level + 1].variable
+        else:
+            cut = shape.split(tree, around, equal_share(sizes[level], max(most, 1)), short=True)
+            tree, around = shape.set_kind(cut.tree, around, Kind.BLOCK), cut.inner
+            name = around if path[level] is loop else name
+        tree = widened(rfactor(tree, around), sums, FLOAT64)
+    many = not isinstance(loop.size, int) or loop.size >= MIN_COPIED_TERMS
+    if many and len(folds) == len(loop.body):
+        made = shape.split(tree, name, COPIES, Kind.COPIES)
+        tree = made.tree if made.rest is None else shape.set_kind(made.tree, made.rest, Kind.BLOCK)
+    return tree
+
+
+def cut_level(sizes: list[Size | None]) -> int | None:
+    """Return the number of the loop whose iterations are cut into blocks, None for one block."""
+    terms = 1
+    for level in range(len(sizes) - 1, -1, -1):
+        size = sizes[level]
+        if not isinstance(size, int) or terms * size > MAX_SERIAL_TERMS:
+            return level
+        terms *= size
+    return None
+
+
+def equal_share(count: Size | None, most: int) -> int:
+    """Return the iterations of a block: equal blocks if possible, at most ``most``."""
+    if not isinstance(count, int):
+        return most
+    equal = -(-count // -(-count // most))
+    return equal if count % equal == 0 else most
+
+
+# Parts for tasks ----------------------------------------------------------------------------------
+
+
+def states_of(loop: LoopNode, columns: int) -> int:
+    """Return the number of states of ``columns``, 0 if they are reduced in no or several passes."""
+    passes = [each for each in loop.body if isinstance(each, LoopNode)]
+    states = {n for x, _ in walk(loop.body) if isinstance(x, Fold) for n in x.into}
+    return len(states) * columns if len(passes) == 1 else 0
+
+
+def in_parts(
+    tree: Tree, columns: str, name: str, count: int, states: int
+) -> tuple[Tree, str | None]:
+    """Divide the terms of ``count`` columns, in all rows, into parts, combined in order.
+
+    ``name`` is the outermost loop over terms. Rows run inside of parts. Return the loop over parts,
+    None if columns have too many ``states``, or if all terms are known to be work for one task.
+    """
+    loop, _ = find(tree, name)
+    most = min(MAX_COLUMN_PARTS, MAX_PART_STATES // states)
+    terms, each = loop.size, work(loop.body)
+    known = max(each, 1) if isinstance(each, int) else MIN_WORK
+    minimum = 1 + max(MIN_WORK // (known * count), MIN_STATE_WORK // known)
+    if most < MIN_COLUMN_PARTS or (isinstance(terms, int) and terms <= minimum):
+        return tree, None
+    tree = shape.set_kind(tree, name, Kind.BLOCK)
+    made = shape.split_parts(tree, name, most, minimum)
+    tree = rfactor(made.tree, name, name)
+    loop, above = find(tree, columns)
+    at = [isinstance(x, LoopNode) and x.variable == name for x in loop.body].index(True)
+    first, behind = loop.body[at - 1], loop.body[at + 1]
+    assert isinstance(first, LoopNode) and isinstance(behind, LoopNode), "partial states"
+    tree, parts = fuse(tree, first.variable, name), first.variable
+    into = [columns, parts, behind.variable]
+    if is_apart(loop, made.inner, [each.variable for each in above]):
+        into.append(made.inner)
+    for row in reversed(above):
+        tree = shape.sink(tree, row.variable, into)[0]
+    return tree, parts
+
+
+def is_apart(loop: LoopNode, term: str, rows: list[str]) -> bool:
+    """Return True if terms that are folded are further apart in memory than rows are.
+
+    Each of these terms, or blocks of them, is then read for all rows before the next one.
+    """
+    folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
+    nodes = walk_scalars(*[value for each in folds for value in values_of(each)])
+    for load in [node for node in nodes if isinstance(node, Load)]:
+        far, *near = (load.offset.step(each) for each in (term, *rows))
+        known = [abs(step) for step in near if isinstance(step, int)]
+        if far != 0 and isinstance(far, int) and abs(far) <= max(known, default=0):
+            return False
+    return True

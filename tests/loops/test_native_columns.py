@@ -1,0 +1,182 @@
+"""Columns that native code runs from trees: their blocks, parts and rows, and their values."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon import Axis
+from geon.testing.cases import for_each
+from geon.transformers.loops import column_rules
+from geon.transformers.loops.column_rules import (
+    MAX_COLUMN_PARTS,
+    MAX_PART_STATES,
+    MIN_COLUMN_PARTS,
+    equal_share,
+)
+from geon.transformers.loops.cpu_rules import schedule
+from geon.transformers.loops.from_nest import from_nest
+from geon.transformers.loops.schedule_rule import VectorWidth
+from geon.transformers.loops.tree import Fold, Kind, Role, find, loops_of
+from geon.transformers.loops.work import MIN_WORK
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.trees.tree_choice import is_vectorised, tree_of
+from tests.kernels.transformer import KernelsTransformer
+from tests.loops.programs import FEW, Program
+from tests.loops.test_native_trees import WIDTH, nest_of
+from tests.loops.trees import agree, memory_of, nests_of
+from tests.tiers import scaled
+
+FEW_COLUMNS = MAX_PART_STATES // MIN_COLUMN_PARTS  # maximum columns whose terms are divided
+native_only = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+NARROW = {2: VectorWidth(8, 4), 4: VectorWidth(16, 4)}  # vectors for short columns
+
+
+def tree_of_columns(terms, columns, rows=None, over="N"):
+    axes = [Axis("N", terms), Axis("C", columns)]
+    x = geon.placeholder(axes if rows is None else [Axis("R", rows), *axes])
+    return schedule(nest_of(geon.sum(x, over), x), WIDTH)
+
+
+def tasks(tree):
+    return [loop for loop in loops_of(tree.body) if loop.role is Role.TASK]
+
+
+def parts_of(tree):
+    return [loop for loop in tasks(tree) if loop.kind is Kind.BLOCK]
+
+
+def folding_loops(tree):
+    return [loop for loop in loops_of(tree.body) if any(isinstance(x, Fold) for x in loop.body)]
+
+
+@for_each("terms", [20, 31, 33, 1000, None])
+@for_each("columns", [64, 528, 4096])
+def test_columns_are_vectors(terms, columns):
+    loops = folding_loops(tree_of_columns(terms, columns))
+    assert loops and all(loop.role is Role.VECTOR and loop.size == 16 for loop in loops)
+
+
+def test_few_columns_that_fill_no_vector_with_one_term_have_no_tree():
+    for rows, columns, has in (
+        (None, 48, False),
+        (None, 64, True),
+        (20, 48, True),
+        (20, 60, False),
+    ):
+        n, c = Axis("N"), Axis("C", columns)
+        x = geon.placeholder([n, c] if rows is None else [Axis("R", rows), n, c])
+        assert (tree_of(nest_of(geon.sum(x, n), x), 64, None) is not None) == has
+
+
+def test_little_work_is_no_task():
+    assert not tasks(tree_of_columns(100, 64))
+
+
+@for_each("columns", [1024, FEW_COLUMNS, FEW_COLUMNS + 16])
+def test_terms_of_few_columns_are_divided_among_tasks(columns):
+    (task,) = tasks(tree_of_columns(1 << 14, columns))
+    assert (task.kind is Kind.BLOCK) == (columns <= FEW_COLUMNS)
+    if task.kind is Kind.BLOCK:
+        assert task.size == min(MAX_COLUMN_PARTS, MAX_PART_STATES // columns)
+
+
+def test_parts_have_enough_work():
+    terms = [terms for terms in range(256, 8192, 256) if parts_of(tree_of_columns(terms, 64))]
+    assert MIN_WORK // 512 < terms[0] < MIN_WORK // 64
+    assert terms == list(range(terms[0], 8192, 256))
+
+
+def test_blocks_of_terms_are_equal_if_they_can_be():
+    assert equal_share(64, 32) == 32
+    assert equal_share(48, 32) == 24
+    assert equal_share(49, 32) == 32
+    assert equal_share(None, 32) == 32
+
+
+def slopes(images, side, channels):
+    """The slope of a depthwise filter of 3 by 3 elements."""
+    n, h, w = Axis("N", images), Axis("H", side), Axis("W", side)
+    r, s, c = Axis("R", 3), Axis("S", 3), Axis("C", channels)
+    x, f = geon.placeholder([n, h, w, c]), geon.placeholder([r, s, c])
+    y = geon.convolution(x, f, {h: geon.Window(r), w: geon.Window(s)}, [])
+    g = geon.placeholder(y.axes)
+    return geon.deriv(y, f, seed=g), x, g
+
+
+@for_each("channels", [64, FEW_COLUMNS // 9 // 16 * 16, FEW_COLUMNS // 9 // 16 * 16 + 16])
+def test_rows_that_are_nearer_than_terms_run_inside_of_them(channels):
+    tree = schedule(nest_of(*slopes(40, 12, channels)), WIDTH)
+    parts = parts_of(tree)
+    assert bool(parts) == (channels * 9 <= FEW_COLUMNS)
+    for part in parts:
+        path = find(tree, folding_loops(tree)[0].variable)[1]
+        sizes = [loop.size for loop in path[path.index(part) + 1 :]]
+        assert sizes.count(3) == 2  # the rows of the filter
+        assert sizes[:2] != [3, 3]  # images are around them
+
+
+def test_rows_that_are_further_apart_than_terms_are_around_them():
+    tree = tree_of_columns(1 << 12, 64, rows=5)
+    (part,) = parts_of(tree)
+    rows = [loop for loop in part.body if getattr(loop, "size", None) == 5]
+    assert rows and not any(loop.size == 5 for each in rows for loop in loops_of(each.body))
+
+
+def limits(monkeypatch, random):
+    """Small bounds, so that small programs have blocks, parts and tasks."""
+    for name, values in (
+        ("MAX_SERIAL_TERMS", (1, 2, 5, 8)),
+        ("MIN_COPIED_TERMS", (4, 16)),
+        ("MIN_WORK", (1, 40, 1 << 17)),
+        ("MIN_BLOCK_BYTES", (8, 32)),
+        ("MAX_PART_STATES", (16, 1 << 15)),
+        ("MIN_STATE_WORK", (1, 256)),
+    ):
+        monkeypatch.setattr(column_rules, name, int(random.choice(values)))
+
+
+def test_scheduled_columns_compute_what_nests_do(monkeypatch):
+    """On an interpreter, over random programs whose columns fill vectors."""
+    done, divided = 0, 0
+    for seed in range(scaled(240)):
+        random = np.random.default_rng(seed)
+        program = Program(seed, {"N": FEW, "M": (1, 3, 4, 9, 17, 40), "C": (4, 8, 12)})
+        limits(monkeypatch, random)
+        with KernelsTransformer() as transformer:
+            for nest in nests_of(transformer.computation(program.results, *program.leaves)):
+                if nest.across is None or nest.arrays or not isinstance(nest.across.extent, int):
+                    continue
+                tree = schedule(nest, NARROW[int(random.choice([2, 4]))])
+                if not all(map(is_vectorised, loops_of(tree.body))):
+                    continue
+                memory = memory_of(nest, program.lengths, random)
+                agree(nest, tree, memory, program.lengths, random, [seed])
+                done += any(loop.kind is Kind.COLUMNS for loop in loops_of(from_nest(nest).body))
+                divided += bool(parts_of(tree))
+    assert done >= scaled(240) // 10 and divided >= scaled(240) // 40, (done, divided)
+
+
+@native_only
+@for_each("dtype", ["float32", "float64"])
+@for_each("columns", [64, 272, 2112])
+def test_values(dtype, columns):
+    """Bits are those of one thread, and of known lengths those of open ones without parts."""
+    n, c = Axis("N"), Axis("C", columns)
+    x = geon.placeholder([n, c], dtype)
+    centred = x - geon.mean(x, n)
+    results = [geon.sum(x, n), geon.sum(centred * centred, n), centred * 2]
+    found = {}
+    for threads in (1, 3):
+        with geon.NativeTransformer(threads=threads) as native:
+            f = native.computation(results, x)
+            for terms in (0, 1, 31, 32, 33, 63, 70, 3000):
+                values = np.random.default_rng(terms).normal(size=(terms, columns)).astype(dtype)
+                found[threads, terms] = f(values)
+                exact = values.astype("float64")
+                mean = exact.sum(0) / max(terms, 1)
+                wanted = [exact.sum(0), ((exact - mean) ** 2).sum(0), (exact - mean) * 2]
+                for ours, theirs, right in zip(
+                    found[threads, terms], found[1, terms], wanted, strict=True
+                ):
+                    np.testing.assert_array_equal(ours, theirs)
+                    np.testing.assert_allclose(ours, right, rtol=2e-6, atol=2e-6 * terms**0.5)

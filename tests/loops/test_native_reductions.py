@@ -111,6 +111,28 @@ def test_values(dtype, rows, columns):
 
 
 @native_only
+@for_each("dtype", ["float32", "float64", "int32", "int64"])
+@for_each("rows", [None, 3, 40])
+@for_each("columns", [64, BLOCK + 64, 1 << 16])
+def test_extremes_and_sums_of_integers(dtype, rows, columns):
+    x = summed(rows, columns, dtype)[1]
+    wide = geon.cast(x, "int64") if dtype == "int32" else x
+    results = [geon.max(x, "C"), geon.min(x, "C"), geon.sum(wide, "C")]
+    values = np.random.default_rng(columns).integers(-99, 99, [a.length for a in x.axes])
+    values = values.astype(dtype)
+    if values.dtype.kind == "f":
+        values[..., columns - 1] = np.where(np.arange(values[..., 0].size) % 2, np.nan, np.inf)
+    wanted = [values.max(-1), values.min(-1), values.sum(-1)]
+    with geon.NativeTransformer(threads=2) as native:
+        f = native.computation(results[:2], x)
+        assert "_fold_maximum(b" in f.source and "_fold_minimum(b" in f.source
+        for found, right in zip(native.computation(results, x)(values), wanted, strict=True):
+            np.testing.assert_array_equal(found, right)
+        for found, right in zip(f(values), wanted, strict=False):
+            np.testing.assert_array_equal(found, right)
+
+
+@native_only
 @pytest.mark.parametrize("past", [None, 64])
 def test_rows_that_read_what_they_stored_are_tasks(monkeypatch, past):
     """A normalisation whose centred rows are a result, with an operand across memory."""

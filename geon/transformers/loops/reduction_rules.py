@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from ...op_graph.rows.elementwise import add
-from ...op_graph.values.dtypes import FLOAT64
+from ...op_graph.values.dtypes import FLOAT64, kind
 from ..kernels.ir.scalar_code import Apply, Kept, Scalar, children_of
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
@@ -100,7 +100,7 @@ def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     block = MAX_SERIAL_TERMS * vectors.vector_bytes // 4
     known = [each for each in sizes if isinstance(each, int)]
     many = len(known) < len(sizes) or prod(known) > block
-    sums = [each for each in folds if each.reducer.folds is add]
+    sums = [each for each in folds if each.reducer.folds is add and is_float(tree, each)]
     made = shape.split(tree, name, lanes, Kind.LANES)
     tree, around = shape.set_kind(made.tree, name, Kind.VECTORS), outer[-1].variable
     if sums and many:
@@ -116,6 +116,11 @@ def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
         if each.kind is Kind.LANES and each.role is Role.SERIAL:
             tree = shape.set_role(tree, each.variable, Role.VECTOR, reason)
     return tree
+
+
+def is_float(tree: Tree, fold: Fold) -> bool:
+    """Return True if a fold's state is a float."""
+    return kind(tree.buffers[fold.into[0]].dtype) == "f"
 
 
 def block_size(size: int, block: int, lanes: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....op_graph.values.dtypes import name_of
+from ....op_graph.values.dtypes import kind
 from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
 from ...kernels.ir.scalar_code import (
@@ -26,15 +26,15 @@ from ...kernels.ir.scalar_code import (
 from ...printing.nests.transposed_passes import crosses, is_direct
 from .lanes import Vectors
 from .nontemporal_stores import stores, values
-from .vector_ops import has_vector, is_number, vectors
+from .vector_ops import has_vector, is_number, rows_of, vectors
 
-FOLDS = ("add", "multiply")  # reductions of floats with the same text for vectors and scalars
+FOLDS = ("add", "multiply")  # folds of floats with the same text for vectors and scalars
 
 
 def lane_vectors(nest: Nest, vector_bytes: int) -> Vectors | None:
     """Return the vectors over rows in lanes with which a nest is emitted, or None."""
     itemsize = folded_itemsize(nest, vector_bytes)
-    if itemsize is None or nest.across is None:
+    if itemsize is None or nest.across is None or not all(map(adds_floats, nest.passes)):
         return None
     count = vector_bytes // itemsize
     fits = is_filled(nest.across, count) and are_lanes(nest, nest.across.name, itemsize)
@@ -68,14 +68,18 @@ def is_filled(loop: Loop, count: int) -> bool:
 
 
 def is_folded(step: Pass, itemsize: int) -> bool:
-    """Return True if a pass has only sums and products of floats of ``itemsize`` bytes."""
+    """Return True if all reductions of a pass fold numbers of ``itemsize`` bytes in vectors."""
     return not step.keeps and all(
-        each.folds in FOLDS
-        and name_of(each.states[0]) in ("float32", "float64")
-        and each.states[0].itemsize == itemsize
+        each.folds in rows_of(each.states[0])
+        and is_number(each.states[0], itemsize)
         and all(element.dtype == each.states[0] for element in each.elements)
         for each in step.reductions
     )
+
+
+def adds_floats(step: Pass) -> bool:
+    """Return True if a pass has only reductions with the same text for vectors and scalars."""
+    return all(each.folds in FOLDS and kind(each.states[0]) == "f" for each in step.reductions)
 
 
 def adjoin(puts: Sequence[Store], loop: str, itemsize: int) -> bool:

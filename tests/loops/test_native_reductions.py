@@ -9,7 +9,7 @@ from geon.testing.cases import for_each
 from geon.transformers.kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from geon.transformers.loops.cpu_rules import schedule
 from geon.transformers.loops.reduction_rules import MAX_SPLIT_ROWS, block_size
-from geon.transformers.loops.tree import Combine, Kind, Role, loops_of, walk
+from geon.transformers.loops.tree import Combine, Fold, Kind, Role, loops_of, walk
 from geon.transformers.loops.work import MAX_PARTS, MIN_WORK, part_size
 from geon.transformers.native.runtime import bound_program
 from geon.transformers.native.toolchain.compilers import find_toolchain
@@ -59,6 +59,35 @@ def test_long_reductions_of_few_rows_are_divided(rows, columns):
     (parts, *_) = [loop for loop in loops_of(tree.body) if loop.role is Role.TASK] or [None]
     divided = parts is not None and parts.kind is Kind.BLOCK
     assert divided == (columns == MIN_WORK // 2 and (rows is None or rows <= MAX_SPLIT_ROWS))
+
+
+@for_each("columns", [64, 65, 72, 79, BLOCK + 79, None])
+def test_rests_of_rows_are_shorter_vectors_and_of_open_rows_serial(columns):
+    folded = [loop for loop in loops_of(tree_of_sums(400, columns).body)
+              if any(isinstance(each, Fold) for each in loop.body)]  # fmt: skip
+    lanes = [loop.size for loop in folded if loop.role is Role.VECTOR]
+    rests = {64: [16], 65: [16], 72: [8], 79: [16, 8, 4, 2], BLOCK + 79: [16, 8, 4, 2], None: [16]}
+    assert lanes == rests[columns]
+    others = [loop.kind for loop in folded if loop.role is not Role.VECTOR]
+    single = [Kind.MAIN] if columns in (65, 79, BLOCK + 79) else []  # stands in the loop over rows
+    assert others == ([Kind.REST] if columns is None else single)
+
+
+@native_only
+@for_each("dtype", ["float32", "int64"])
+@for_each("rows", [None, 3, 40])
+@for_each("columns", [65, 79, BLOCK + 79, (1 << 16) + 7])
+@for_each("is_open", [False, True])
+def test_values_of_rows_with_rests(dtype, rows, columns, is_open):
+    total, x = summed(rows, None if is_open else columns, dtype)
+    results = [total, geon.max(x, "C"), geon.sum(x * x, list("NC")[rows is None :]), x - total]
+    shape = [columns] if rows is None else [rows, columns]
+    values = np.random.default_rng(columns).integers(-1, 3, shape).astype(dtype)
+    exact = values.astype("int64")
+    wanted = [exact.sum(-1), exact.max(-1), (exact**2).sum(), exact - exact.sum(-1, keepdims=True)]
+    with geon.NativeTransformer(threads=3) as native:
+        for found, right in zip(native.computation(results, x)(values), wanted, strict=True):
+            np.testing.assert_array_equal(found, right)
 
 
 @for_each("size", [1, 100, MIN_WORK, 1 << 24, 1 << 30])

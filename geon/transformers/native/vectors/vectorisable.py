@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....op_graph.axes.lengths import product
 from ....op_graph.values.dtypes import kind
 from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
@@ -23,6 +24,8 @@ from ...kernels.ir.scalar_code import (
     indices,
     walk,
 )
+from ...loops.reduction_rules import MAX_SPLIT_ROWS
+from ...loops.vector_loops import lanes_of
 from ...printing.nests.transposed_passes import crosses, is_direct
 from .lanes import Vectors
 from .nontemporal_stores import stores, values
@@ -54,10 +57,12 @@ def folded_itemsize(nest: Nest, vector_bytes: int) -> int | None:
 def are_rows(nest: Nest, count: int, itemsize: int) -> bool:
     """Return True if all passes can be vectors of ``count`` elements along their last loops.
 
-    Tasks without rows share loops of known length.
+    A few rows of open length are divided among tasks, which trees are not.
     """
     known = [loop.extent for step in nest.passes for loop in step.loops]
-    if not nest.rows and not all(isinstance(extent, int) for extent in known):
+    rows = product(loop.extent for loop in nest.rows)
+    few = isinstance(rows, int) and rows <= MAX_SPLIT_ROWS
+    if few and not all(isinstance(extent, int) for extent in known):
         return False
     return all(are_elements(nest, each, count, itemsize) for each in nest.passes)
 
@@ -126,7 +131,7 @@ KNOWN = (Apply, IndexNumber, LengthNumber, Load, Number, Select)  # allowed as s
 
 def are_elements(nest: Nest, step: Pass, count: int, itemsize: int) -> bool:
     """Return True if a pass's element values and stores can be vectors along its last loop."""
-    if not step.loops or not is_filled(step.loops[-1], count):
+    if not step.loops or not lanes_of(step.loops[-1].extent, count):
         return False
     depths = Depths.of(nest)
     nodes = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT_DEPTH]

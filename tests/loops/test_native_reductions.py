@@ -47,9 +47,11 @@ def test_more_terms_are_summed_in_blocks_of_equal_size():
     assert block_size(1216, BLOCK, 16) == BLOCK  # a third of it fills no vectors
 
 
-def test_rows_that_fill_no_vectors_have_no_tree():
-    assert tree_of(nest_of(*summed(400, 63)), 64, None) is None
-    assert tree_of(nest_of(*summed(400, 64)), 64, None) is not None
+@for_each("columns", [33, 50])
+def test_rows_of_at_least_one_vector_have_a_tree(columns):
+    nest = nest_of(*summed(400, columns))
+    assert tree_of(nest, 64, None) is not None
+    assert tree_of(nest, 256, None) is None  # a vector is 64 elements
 
 
 @for_each("rows", [None, 1, MAX_SPLIT_ROWS, MAX_SPLIT_ROWS + 1])

@@ -10,11 +10,9 @@ from . import transformations as shape
 from .schedule_rule import VectorWidth
 from .tree import Kind, Role, Tree, find, require
 
-MIN_ROW_VECTORS = 4  # minimum vectors of a row, so that the remainder is a small part of it
-
 
 def lanes_of(size: Size | None, count: int) -> int:
-    """Return the vector length for a loop, 0 if it is too short.
+    """Return the vector length for a loop, 0 if it fills not one vector of ``count`` elements.
 
     A half-length vector that fills the loop is better than a full one with a remainder.
     """
@@ -23,8 +21,7 @@ def lanes_of(size: Size | None, count: int) -> int:
     fitting = [n for n in (count, count // 2) if n > 1 and is_multiple(size, n)]
     if fitting:
         return fitting[0]
-    long = not isinstance(size, int) or size >= MIN_ROW_VECTORS * count
-    return count if long else 0
+    return count if not isinstance(size, int) or size >= count else 0
 
 
 def in_vectors(
@@ -36,7 +33,7 @@ def in_vectors(
     before that is a vector.
     """
     lanes = lanes_of(find(tree, name)[0].size, vectors.count)
-    require(lanes > 0, f"{name} has fewer than {MIN_ROW_VECTORS} vectors")
+    require(lanes > 0, f"{name} fills no vector of {vectors.count}")
     reason = f"{lanes} elements of {vectors.itemsize} bytes fill a register"
     while lanes > 1:
         made = shape.split(tree, name, lanes, Kind.LANES)

@@ -22,15 +22,15 @@ def nests_of(f):
             yield from (kernel.work, *kernel.work.pieces)
 
 
-def compare(nest, memory, lengths, random, moves, done):
-    """Compute a nest as a tree after random moves, against the nest itself."""
+def compare(nest, memory, lengths, random, moves, done, make=from_nest):
+    """Compute a nest as the tree that ``make`` returns, after random moves, against the nest."""
     wanted = [np.array(each) for each in memory]
     running.run(dataclasses.replace(nest, pieces=(), short=None, holds=()), wanted, lengths)
     found = [np.array(each) for each in memory]
     fill = nest.fill
     if fill is not None and len(found[fill.operand]):
         found[fill.operand][:] = found[fill.source]
-    tree, steps = from_nest(nest), []
+    tree, steps = make(nest), []
     for _ in range(moves):
         name, made = move(tree, random)
         tries = done.setdefault(name, [0, 0])

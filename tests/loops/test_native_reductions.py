@@ -9,7 +9,7 @@ from geon.testing.cases import for_each
 from geon.transformers.kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from geon.transformers.loops.cpu_rules import schedule
 from geon.transformers.loops.reduction_rules import MAX_SPLIT_ROWS, block_size
-from geon.transformers.loops.tree import Combine, Kind, Role, loops_of, walk
+from geon.transformers.loops.tree import Combine, Fold, Kind, Role, loops_of, walk
 from geon.transformers.loops.work import MAX_PARTS, MIN_WORK, part_size
 from geon.transformers.native.runtime import bound_program
 from geon.transformers.native.toolchain.compilers import find_toolchain
@@ -47,9 +47,11 @@ def test_more_terms_are_summed_in_blocks_of_equal_size():
     assert block_size(1216, BLOCK, 16) == BLOCK  # a third of it fills no vectors
 
 
-def test_rows_that_fill_no_vectors_have_no_tree():
-    assert tree_of(nest_of(*summed(400, 63)), 64, None) is None
-    assert tree_of(nest_of(*summed(400, 64)), 64, None) is not None
+@for_each("columns", [33, 50])
+def test_rows_of_at_least_one_vector_have_a_tree(columns):
+    nest = nest_of(*summed(400, columns))
+    assert tree_of(nest, 64, None) is not None
+    assert tree_of(nest, 256, None) is None  # a vector is 64 elements
 
 
 @for_each("rows", [None, 1, MAX_SPLIT_ROWS, MAX_SPLIT_ROWS + 1])
@@ -59,6 +61,35 @@ def test_long_reductions_of_few_rows_are_divided(rows, columns):
     (parts, *_) = [loop for loop in loops_of(tree.body) if loop.role is Role.TASK] or [None]
     divided = parts is not None and parts.kind is Kind.BLOCK
     assert divided == (columns == MIN_WORK // 2 and (rows is None or rows <= MAX_SPLIT_ROWS))
+
+
+@for_each("columns", [64, 65, 72, 79, BLOCK + 79, None])
+def test_rests_of_rows_are_shorter_vectors_and_of_open_rows_serial(columns):
+    folded = [loop for loop in loops_of(tree_of_sums(400, columns).body)
+              if any(isinstance(each, Fold) for each in loop.body)]  # fmt: skip
+    lanes = [loop.size for loop in folded if loop.role is Role.VECTOR]
+    rests = {64: [16], 65: [16], 72: [8], 79: [16, 8, 4, 2], BLOCK + 79: [16, 8, 4, 2], None: [16]}
+    assert lanes == rests[columns]
+    others = [loop.kind for loop in folded if loop.role is not Role.VECTOR]
+    single = [Kind.MAIN] if columns in (65, 79, BLOCK + 79) else []  # stands in the loop over rows
+    assert others == ([Kind.REST] if columns is None else single)
+
+
+@native_only
+@for_each("dtype", ["float32", "int64"])
+@for_each("rows", [None, 3, 40])
+@for_each("columns", [65, 79, BLOCK + 79, (1 << 16) + 7])
+@for_each("is_open", [False, True])
+def test_values_of_rows_with_rests(dtype, rows, columns, is_open):
+    total, x = summed(rows, None if is_open else columns, dtype)
+    results = [total, geon.max(x, "C"), geon.sum(x * x, list("NC")[rows is None :]), x - total]
+    shape = [columns] if rows is None else [rows, columns]
+    values = np.random.default_rng(columns).integers(-1, 3, shape).astype(dtype)
+    exact = values.astype("int64")
+    wanted = [exact.sum(-1), exact.max(-1), (exact**2).sum(), exact - exact.sum(-1, keepdims=True)]
+    with geon.NativeTransformer(threads=3) as native:
+        for found, right in zip(native.computation(results, x)(values), wanted, strict=True):
+            np.testing.assert_array_equal(found, right)
 
 
 @for_each("size", [1, 100, MIN_WORK, 1 << 24, 1 << 30])
@@ -108,6 +139,28 @@ def test_values(dtype, rows, columns):
     for one, three, right in zip(found[1], found[3], wanted, strict=True):
         np.testing.assert_array_equal(one, three)
         np.testing.assert_allclose(one, right, rtol=2e-6, atol=2e-6 * columns**0.5)
+
+
+@native_only
+@for_each("dtype", ["float32", "float64", "int32", "int64"])
+@for_each("rows", [None, 3, 40])
+@for_each("columns", [64, BLOCK + 64, 1 << 16])
+def test_extremes_and_sums_of_integers(dtype, rows, columns):
+    x = summed(rows, columns, dtype)[1]
+    wide = geon.cast(x, "int64") if dtype == "int32" else x
+    results = [geon.max(x, "C"), geon.min(x, "C"), geon.sum(wide, "C")]
+    values = np.random.default_rng(columns).integers(-99, 99, [a.length for a in x.axes])
+    values = values.astype(dtype)
+    if values.dtype.kind == "f":
+        values[..., columns - 1] = np.where(np.arange(values[..., 0].size) % 2, np.nan, np.inf)
+    wanted = [values.max(-1), values.min(-1), values.sum(-1)]
+    with geon.NativeTransformer(threads=2) as native:
+        f = native.computation(results[:2], x)
+        assert "_fold_maximum(b" in f.source and "_fold_minimum(b" in f.source
+        for found, right in zip(native.computation(results, x)(values), wanted, strict=True):
+            np.testing.assert_array_equal(found, right)
+        for found, right in zip(f(values), wanted, strict=False):
+            np.testing.assert_array_equal(found, right)
 
 
 @native_only

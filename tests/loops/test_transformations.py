@@ -3,6 +3,9 @@
 import numpy as np
 
 from geon.testing.cases import for_each
+from geon.transformers.loops.cpu_rules import schedule
+from geon.transformers.loops.from_nest import from_nest
+from geon.transformers.loops.schedule_rule import VectorWidth
 from tests.kernels.transformer import KernelsTransformer
 from tests.loops.programs import Program
 from tests.loops.trees import compare, memory_of, nests_of
@@ -13,7 +16,7 @@ TRIES = 4  # sequences for each nest
 OFTEN = 100  # tries of a transformation of which one is done: the preconditions of some are rare
 
 
-def check(seed, moves, done):
+def check(seed, moves, done, make=from_nest):
     """Compute the nests of a program as trees."""
     program = Program(seed)
     random = np.random.default_rng(seed)
@@ -21,12 +24,22 @@ def check(seed, moves, done):
         for nest in nests_of(transformer.computation(program.results, *program.leaves)):
             memory = memory_of(nest, program.lengths, random)
             for _ in range(TRIES if moves else 1):
-                compare(nest, memory, program.lengths, random, moves, done)
+                compare(nest, memory, program.lengths, random, moves, done, make)
 
 
 @for_each("seed", range(40))
 def test_naive_trees_compute_what_nests_do(seed):
     check(seed, 0, {})
+
+
+@for_each("seed", range(40))
+@for_each("count", [2, 4, 8])
+def test_scheduled_trees_compute_what_nests_do(seed, count):
+    def scheduled(nest):
+        itemsize = max(op.dtype.itemsize for op in nest.operands)
+        return schedule(nest, VectorWidth(count * itemsize, itemsize))
+
+    check(seed, 0, {}, scheduled)
 
 
 def test_transformed_trees_compute_what_nests_do():

@@ -22,9 +22,9 @@ def nests_of(f):
             yield from (kernel.work, *kernel.work.pieces)
 
 
-def compare(nest, memory, lengths, random, moves, done):
-    """Compute a nest as a tree after random moves, against the nest itself."""
-    tree, steps = from_nest(nest), []
+def compare(nest, memory, lengths, random, moves, done, make=from_nest):
+    """Compute a nest as the tree that ``make`` returns, after random moves, against the nest."""
+    tree, steps = make(nest), []
     for _ in range(moves):
         name, made = move(tree, random)
         tries = done.setdefault(name, [0, 0])

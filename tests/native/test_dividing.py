@@ -1,5 +1,7 @@
 """How a sum is divided over tasks: by lengths and by its ops, not by how they are written in C."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -100,5 +102,5 @@ def test_tasks_of_later_passes_are_told_what_was_reduced_and_store_nothing_of_a_
         for name in ("variance", "log of sum", "extreme and sum", "position", "three"):
             source = transformer.computation(two_passes(x, [a, b])[name], x).source
             tasks = source.split("static void kernel_0(")[0]
-            assert "kernel_0_part1(void *argument" in tasks, name
+            assert re.search(r"kernel_0_(part|rows)1\(void \*argument", tasks), name
             assert "y0[0] =" not in tasks and "y1[0] =" not in tasks, name

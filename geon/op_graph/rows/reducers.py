@@ -114,11 +114,22 @@ def _itself(code: CodeBuilder, state: State) -> State:
     return state
 
 
-def folding(row: Any, identity: Callable[[DType], Any], empty: bool = True) -> Reducer:
-    """Return the reducer of an associative and commutative elementwise primitive."""
+def folding(
+    row: Any,
+    identity: Callable[[DType], Any],
+    empty: bool = True,
+    *,
+    element_first: bool = False,
+) -> Reducer:
+    """Return the reducer of an associative and commutative elementwise primitive.
+
+    With ``element_first``, the element is operand 0, in which vectors look for NaN: a state there
+    would make each step wait for that of the step before.
+    """
 
     def step(code: CodeBuilder, state: State, element: Scalar, position: Scalar) -> State:
-        return (code.apply(row, state[0], code.cast(element, state[0].dtype)),)
+        operands = (state[0], code.cast(element, state[0].dtype))
+        return (code.apply(row, *(reversed(operands) if element_first else operands)),)
 
     def combine(code: CodeBuilder, state: State, other: State) -> State:
         return (code.apply(row, state[0], other[0]),)
@@ -131,8 +142,8 @@ def folding(row: Any, identity: Callable[[DType], Any], empty: bool = True) -> R
 
 SUM = folding(add, lambda dtype: 0)
 PROD = folding(multiply, lambda dtype: 1)
-MAX = folding(maximum, lowest, empty=False)
-MIN = folding(minimum, highest, empty=False)
+MAX = folding(maximum, lowest, empty=False, element_first=True)
+MIN = folding(minimum, highest, empty=False, element_first=True)
 
 
 def _takes(code: CodeBuilder, element: Scalar, value: Scalar, before: Any) -> Scalar:

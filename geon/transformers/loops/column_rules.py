@@ -17,6 +17,7 @@ from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from . import transformations as shape
 from .partial_states import fuse, rfactor, widened
+from .reduction_rules import is_float
 from .schedule_rule import VectorWidth
 from .tree import Fold, Kind, LoopNode, Role, Tree, find, loops_of, require, values_of, walk
 from .work import MIN_WORK, work
@@ -100,7 +101,8 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
     folds = [each for each in loop.body if isinstance(each, Fold)]
     sizes = [each.size for each in path]
     level = cut_level(sizes)
-    sums = {number for each in folds if each.reducer.folds is add for number in each.into}
+    added = [each for each in folds if each.reducer.folds is add and is_float(tree, each)]
+    sums = {number for each in added for number in each.into}
     if level is not None and sums:
         inner = prod([each for each in sizes[level + 1 :] if isinstance(each, int)])
         around, most = path[level].variable, MAX_SERIAL_TERMS // inner

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ...op_graph.axes.affine import AffineIndex, Size
+from ...op_graph.axes.affine import AffineIndex
 from ...op_graph.axes.lengths import is_multiple, product
 from ..kernels.ir.nest import Nest, Store
 from ..kernels.ir.scalar_code import Load, Scalar
@@ -41,6 +41,7 @@ from .tree import (
     values_of,
     walk,
 )
+from .vector_loops import in_vectors
 from .work import MIN_WORK, work
 
 JAM_FACTORS = (4, 5, 3, 2)  # unroll factors, the first that divides all; registers hold their sums
@@ -48,7 +49,6 @@ MIN_LOADED_VECTORS = 6  # minimum vector loads per element: with fewer, memory i
 MAX_LOAD_SHARE = 0.75  # maximum ratio of loads after and before sharing
 MAX_JAM_NODES = 256  # maximum nodes per element: code size grows with nodes times unroll factor
 MIN_JAM_POSITIONS = 64  # minimum iterations of the two innermost row loops, for enough work
-MIN_ROW_VECTORS = 4  # minimum vectors of a row, so that the remainder is a small part of it
 MIN_PARALLEL_ROWS = 16  # rows that occupy all threads
 MIN_SPLIT_VECTORS = 4096  # minimum vectors of a row for which it is divided among tasks
 STRETCH_VECTORS = 1024  # vectors of a part of a row: long enough for the hardware prefetcher
@@ -73,39 +73,9 @@ def innermost(tree: Tree) -> Iterator[str]:
             yield loop.variable
 
 
-def lanes_of(size: Size | None, count: int) -> int:
-    """Return the vector length for a loop, 0 if it is too short.
-
-    A half-length vector that fills the loop is better than a full one with a remainder.
-    """
-    if size is None:
-        return 0
-    fitting = [n for n in (count, count // 2) if n > 1 and is_multiple(size, n)]
-    if fitting:
-        return fitting[0]
-    long = not isinstance(size, int) or size >= MIN_ROW_VECTORS * count
-    return count if long else 0
-
-
 def vectorised(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Compute the elements of a loop by vectors, and the rest of a known length by shorter ones."""
-    loop, _ = find(tree, name)
-    lanes = lanes_of(loop.size, vectors.count)
-    require(lanes > 0, f"{name} has fewer than {MIN_ROW_VECTORS} vectors")
-    reason = f"{lanes} elements of {vectors.itemsize} bytes fill a register"
-    while lanes > 1:
-        made = shape.split(tree, name, lanes, Kind.LANES)
-        tree = shape.set_role(made.tree, made.inner, Role.VECTOR, reason)
-        tree = shape.set_kind(tree, name, Kind.VECTORS)
-        if made.rest is None:
-            break
-        name, rest = made.rest, find(tree, made.rest)[0].size
-        if not isinstance(rest, int):
-            break
-        while lanes > rest:
-            lanes //= 2
-        reason = f"{rest} elements fill no register of the main loop"
-    return tree
+    return in_vectors(tree, name, vectors, lambda tree, row, lane: tree)
 
 
 def single(tree: Tree) -> Iterator[str]:
@@ -148,7 +118,7 @@ def jammed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     assert size is not None
     by = next((n for n in JAM_FACTORS if is_multiple(size, n)), JAM_FACTORS[0])
     require(not isinstance(size, int) or size >= by, f"{name} has fewer than {by} iterations")
-    nodes = list(walk_scalars(*longest(loop)))
+    nodes = longest(loop)
     require(len(nodes) <= MAX_JAM_NODES, f"an element has more than {MAX_JAM_NODES} nodes")
     lanes = {each.variable for each in loops_of(loop.body) if each.role is Role.VECTOR}
     loads = [x for x in nodes if isinstance(x, Load) and any(x.offset.step(v) for v in lanes)]
@@ -170,10 +140,9 @@ def shifted(load: Load, name: str, turn: int) -> tuple[int, AffineIndex]:
 
 
 def longest(loop: LoopNode) -> Sequence[Scalar]:
-    """Return the values of the statement with the most nodes in vectors inside of a loop."""
+    """Return the nodes of the statement that has the most of them in vectors inside of a loop."""
     inner = [each for each, above in walk(loop.body) if above and above[-1].role is Role.VECTOR]
-    values = [values_of(each) for each in inner]
-    return max(values, key=lambda each: len(list(walk_scalars(*each))))
+    return max([list(walk_scalars(*values_of(each))) for each in inner], key=len)
 
 
 # Tasks --------------------------------------------------------------------------------------------

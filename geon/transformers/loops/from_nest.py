@@ -134,7 +134,7 @@ class _Lowered(Substitution):
         env: dict[str, AffineIndex],
         reduced: dict[tuple[int, int], int],
     ) -> None:
-        super().__init__(code, env)
+        super().__init__(code, {name: to for name, to in env.items() if name not in to.terms})
         self.reduced = reduced
 
     def node(self, node: Any) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from ...op_graph.axes.affine import Size
 from ...op_graph.rows.elementwise import add
-from ...op_graph.values.dtypes import FLOAT64
+from ...op_graph.values.dtypes import FLOAT64, kind
 from ..kernels.ir.scalar_code import Apply, Kept, Scalar, children_of
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
@@ -29,6 +30,7 @@ from .tree import (
     variables_of,
     walk,
 )
+from .vector_loops import in_vectors
 from .work import part_size, work
 
 MAX_SPLIT_ROWS = 8  # maximum rows that are each divided among tasks
@@ -87,10 +89,6 @@ def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     not grow with the number of terms, whose order depends on lengths and the vector width alone.
     """
     loop, above = find(tree, name)
-    lanes, size = vectors.count, loop.size
-    whole = isinstance(size, int) and size > 0 and size % lanes == 0
-    require(whole, f"the iterations of {name} fill no vectors of {lanes}")
-    assert isinstance(size, int)
     folds = [each for each in loop.body if isinstance(each, Fold)]
     outer = [loop]
     for each in reversed(above):
@@ -101,26 +99,38 @@ def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     block = MAX_SERIAL_TERMS * vectors.vector_bytes // 4
     known = [each for each in sizes if isinstance(each, int)]
     many = len(known) < len(sizes) or prod(known) > block
-    sums = [each for each in folds if each.reducer.folds is add]
-    made = shape.split(tree, name, lanes, Kind.LANES)
-    tree, around = shape.set_kind(made.tree, name, Kind.VECTORS), outer[-1].variable
-    if sums and many:
-        around, count = name, block_size(size, block, lanes) // lanes
-        if count < size // lanes:
-            cut = shape.split(tree, name, count, Kind.VECTORS, short=True)
-            tree, around = shape.set_kind(cut.tree, name, Kind.BLOCK), cut.inner
-    tree = rfactor(tree, around, made.inner)
+    sums = [each for each in folds if each.reducer.folds is add and is_float(tree, each)]
+
+    def in_lanes(tree: Tree, row: str, lane: str) -> Tree:
+        """Fold in a state for each lane; ``row`` counts the vectors of the loop or of its rest."""
+        around = row if len(outer) == 1 else outer[-1].variable
+        if sums and many:
+            around, lanes, rows = row, find(tree, lane)[0].size, find(tree, row)[0].size
+            assert isinstance(lanes, int)
+            count = block_size(loop.size, block, lanes) // lanes
+            if not isinstance(rows, int) or count < rows:
+                cut = shape.split(tree, row, count, Kind.VECTORS, short=True)
+                tree, around = shape.set_kind(cut.tree, row, Kind.BLOCK), cut.inner
+        return rfactor(tree, around, lane)
+
+    tree = in_vectors(tree, name, vectors, in_lanes)
     if sums and many:
         tree = widened(tree, {number for each in sums for number in each.into}, FLOAT64)
-    reason = f"{lanes} partial states fill a register"
     for each in loops_of(tree.body):
         if each.kind is Kind.LANES and each.role is Role.SERIAL:
-            tree = shape.set_role(tree, each.variable, Role.VECTOR, reason)
+            tree = shape.set_role(tree, each.variable, Role.VECTOR, "a state for each lane")
     return tree
 
 
-def block_size(size: int, block: int, lanes: int) -> int:
+def is_float(tree: Tree, fold: Fold) -> bool:
+    """Return True if a fold's state is a float."""
+    return kind(tree.buffers[fold.into[0]].dtype) == "f"
+
+
+def block_size(size: Size | None, block: int, lanes: int) -> int:
     """Return the iterations of a block: equal blocks if these fill vectors, at most ``block``."""
+    if not isinstance(size, int):
+        return block
     equal = -(-size // -(-size // block))
     return equal if size % equal == 0 and equal % lanes == 0 else min(block, size)
 

@@ -55,10 +55,8 @@ GEON_EXTREMES(f64x4, i64x4)
 GEON_EXTREMES(i32x2, i32x2)
 GEON_EXTREMES(i32x4, i32x4)
 GEON_EXTREMES(i32x8, i32x8)
-GEON_EXTREMES(i32x16, i32x16)
 GEON_EXTREMES(i64x2, i64x2)
 GEON_EXTREMES(i64x4, i64x4)
-GEON_EXTREMES(i64x8, i64x8)
 #if defined(__AVX512F__) && !defined(__clang__)
 /* An instruction for extremes gives b beside a NaN, so it runs where a is none (comparison 7). */
 #define GEON_EXTREME_512(name, row, instruction, suffix, lanes)                              \
@@ -71,7 +69,19 @@ GEON_EXTREME_512(f32x16, maximum, max, ps, 0xffff)
 GEON_EXTREME_512(f32x16, minimum, min, ps, 0xffff)
 GEON_EXTREME_512(f64x8, maximum, max, pd, 0xff)
 GEON_EXTREME_512(f64x8, minimum, min, pd, 0xff)
+#define GEON_EXTREME_512_OF_INTEGERS(name, row, instruction, word, lanes)               \
+    GEON_INLINE name name##_##row(name a, name b)                                        \
+    {                                                                                    \
+        typedef word of __attribute__((vector_size(64)));                                \
+        return (name)__builtin_ia32_##instruction##512_mask((of)a, (of)b, (of)a, lanes); \
+    }
+GEON_EXTREME_512_OF_INTEGERS(i32x16, maximum, pmaxsd, int, 0xffff)
+GEON_EXTREME_512_OF_INTEGERS(i32x16, minimum, pminsd, int, 0xffff)
+GEON_EXTREME_512_OF_INTEGERS(i64x8, maximum, pmaxsq, long long, 0xff)
+GEON_EXTREME_512_OF_INTEGERS(i64x8, minimum, pminsq, long long, 0xff)
 #else
+GEON_EXTREMES(i32x16, i32x16)
+GEON_EXTREMES(i64x8, i64x8)
 GEON_EXTREMES(f32x16, i32x16)
 GEON_EXTREMES(f64x8, i64x8)
 #endif
@@ -82,28 +92,40 @@ GEON_EXTREMES(f64x8, i64x8)
 #else
 #define GEON_TURNED(x, turned, ...) __builtin_shuffle(x, (turned){__VA_ARGS__})
 #endif
+#define GEON_SUM(a, b) ((a) + (b))
+#define GEON_PRODUCT(a, b) ((a) * (b))
 #define GEON_FOLDS(type, name, turned, FOLD) \
-    GEON_INLINE type name##_add(name x) { FOLD(turned, +) return x[0]; } \
-    GEON_INLINE type name##_multiply(name x) { FOLD(turned, *) return x[0]; }
-#define GEON_FOLD_2(turned, sign) x = x sign GEON_TURNED(x, turned, 1, 0);
-#define GEON_FOLD_4(turned, sign) \
-    x = x sign GEON_TURNED(x, turned, 2, 3, 0, 1); \
-    x = x sign GEON_TURNED(x, turned, 1, 0, 3, 2);
-#define GEON_FOLD_8(turned, sign) \
-    x = x sign GEON_TURNED(x, turned, 4, 5, 6, 7, 0, 1, 2, 3); \
-    x = x sign GEON_TURNED(x, turned, 2, 3, 0, 1, 6, 7, 4, 5); \
-    x = x sign GEON_TURNED(x, turned, 1, 0, 3, 2, 5, 4, 7, 6);
-#define GEON_FOLD_16(turned, sign) \
-    x = x sign GEON_TURNED(x, turned, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7); \
-    x = x sign GEON_TURNED(x, turned, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11); \
-    x = x sign GEON_TURNED(x, turned, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13); \
-    x = x sign GEON_TURNED(x, turned, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    GEON_INLINE type name##_fold_add(name x) { FOLD(turned, GEON_SUM) return x[0]; } \
+    GEON_INLINE type name##_fold_multiply(name x) { FOLD(turned, GEON_PRODUCT) return x[0]; } \
+    GEON_INLINE type name##_fold_maximum(name x) { FOLD(turned, name##_maximum) return x[0]; } \
+    GEON_INLINE type name##_fold_minimum(name x) { FOLD(turned, name##_minimum) return x[0]; }
+#define GEON_FOLD_2(turned, ROW) x = ROW(x, GEON_TURNED(x, turned, 1, 0));
+#define GEON_FOLD_4(turned, ROW) \
+    x = ROW(x, GEON_TURNED(x, turned, 2, 3, 0, 1)); \
+    x = ROW(x, GEON_TURNED(x, turned, 1, 0, 3, 2));
+#define GEON_FOLD_8(turned, ROW) \
+    x = ROW(x, GEON_TURNED(x, turned, 4, 5, 6, 7, 0, 1, 2, 3)); \
+    x = ROW(x, GEON_TURNED(x, turned, 2, 3, 0, 1, 6, 7, 4, 5)); \
+    x = ROW(x, GEON_TURNED(x, turned, 1, 0, 3, 2, 5, 4, 7, 6));
+#define GEON_FOLD_16(turned, ROW) \
+    x = ROW(x, GEON_TURNED(x, turned, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)); \
+    x = ROW(x, GEON_TURNED(x, turned, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11)); \
+    x = ROW(x, GEON_TURNED(x, turned, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)); \
+    x = ROW(x, GEON_TURNED(x, turned, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+GEON_FOLDS(float, f32x2, i32x2, GEON_FOLD_2)
 GEON_FOLDS(float, f32x4, i32x4, GEON_FOLD_4)
 GEON_FOLDS(float, f32x8, i32x8, GEON_FOLD_8)
 GEON_FOLDS(float, f32x16, i32x16, GEON_FOLD_16)
 GEON_FOLDS(double, f64x2, i64x2, GEON_FOLD_2)
 GEON_FOLDS(double, f64x4, i64x4, GEON_FOLD_4)
 GEON_FOLDS(double, f64x8, i64x8, GEON_FOLD_8)
+GEON_FOLDS(int32_t, i32x2, i32x2, GEON_FOLD_2)
+GEON_FOLDS(int32_t, i32x4, i32x4, GEON_FOLD_4)
+GEON_FOLDS(int32_t, i32x8, i32x8, GEON_FOLD_8)
+GEON_FOLDS(int32_t, i32x16, i32x16, GEON_FOLD_16)
+GEON_FOLDS(int64_t, i64x2, i64x2, GEON_FOLD_2)
+GEON_FOLDS(int64_t, i64x4, i64x4, GEON_FOLD_4)
+GEON_FOLDS(int64_t, i64x8, i64x8, GEON_FOLD_8)
 /* Square roots; compilers know the loop for one instruction where there is no name for that. */
 #if defined(__AVX512F__) && !defined(__clang__)
 #define GEON_ROOT_f32x16(a) __builtin_ia32_sqrtps512_mask(a, a, 0xffff, 4)

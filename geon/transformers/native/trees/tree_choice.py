@@ -5,9 +5,11 @@ from __future__ import annotations
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.cpu_rules import lanes_of, may_stream, puts, schedule, streamed
+from ...loops.access import is_straight
+from ...loops.cpu_rules import may_stream, puts, schedule, streamed
 from ...loops.schedule_rule import VectorWidth
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, loops_of
+from ...loops.vector_loops import lanes_of
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors
@@ -95,9 +97,13 @@ def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | N
 
 
 def is_vectorised(loop: LoopNode) -> bool:
-    """Return True if a loop is over lanes where it folds elements, and not over single columns."""
-    folds = [each for each in loop.body if isinstance(each, Fold) and not each.merges]
-    return loop.kind is not Kind.COLUMNS and (not folds or loop.role is Role.VECTOR)
+    """Return True if a loop over elements that it folds, not states, is over lanes or a rest.
+
+    A loop over single columns is not.
+    """
+    if loop.kind is not Kind.MAIN or not is_straight(loop.body):
+        return loop.kind is not Kind.COLUMNS
+    return all(not isinstance(each, Fold) or each.merges for each in loop.body)
 
 
 def is_short(loop: LoopNode, vectors: VectorWidth) -> bool:

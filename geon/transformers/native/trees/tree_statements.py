@@ -277,7 +277,9 @@ class TreeStatements:
         for into, of in zip(combine.into, combine.of, strict=True):
             source, target = (name_of(self.tree.buffers[number].dtype) for number in (of, into))
             vector = vector_type(C_TYPES[source], combine.count)
-            part = scalars.cast(block, source, target, f"{vector}_{row}({buffer_name(of)})")
+            folded = f"{vector}_fold_{row}({buffer_name(of)})"
+            part = scalars.let(block, (combine, of), C_TYPES[source], folded)
+            part = scalars.cast(block, source, target, part)
             total = scalars.kept_place(block, into, combine.offset)
             value = scalars.expression(block, row, [target] * 2, target, [total, part])
             block.lines.append(f"{total} = {value};")

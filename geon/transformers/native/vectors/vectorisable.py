@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....op_graph.values.dtypes import name_of
+from ....op_graph.axes.lengths import product
+from ....op_graph.values.dtypes import kind
 from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
 from ...kernels.ir.scalar_code import (
@@ -22,12 +23,14 @@ from ...kernels.ir.scalar_code import (
     indices,
     walk,
 )
+from ...loops.reduction_rules import MAX_SPLIT_ROWS
+from ...loops.vector_loops import lanes_of
 from ...printing.nests.transposed_passes import crosses, is_direct
 from .nontemporal_stores import stores, values
 from .transpose_tiles import TILE_LANES
-from .vector_ops import has_vector, is_number, vectors
+from .vector_ops import has_vector, is_number, rows_of, vectors
 
-FOLDS = ("add", "multiply")  # reductions of floats with the same text for vectors and scalars
+FOLDS = ("add", "multiply")  # folds of floats with the same text for vectors and scalars
 
 
 def folded_itemsize(nest: Nest, vector_bytes: int) -> int | None:
@@ -43,10 +46,12 @@ def folded_itemsize(nest: Nest, vector_bytes: int) -> int | None:
 def are_rows(nest: Nest, count: int, itemsize: int) -> bool:
     """Return True if all passes can be vectors of ``count`` elements along their last loops.
 
-    Tasks without rows share loops of known length.
+    A few rows of open length are divided among tasks, which trees are not.
     """
     known = [loop.extent for step in nest.passes for loop in step.loops]
-    if not nest.rows and not all(isinstance(extent, int) for extent in known):
+    rows = product(loop.extent for loop in nest.rows)
+    few = isinstance(rows, int) and rows <= MAX_SPLIT_ROWS
+    if few and not all(isinstance(extent, int) for extent in known):
         return False
     return all(are_elements(nest, each, count, itemsize) for each in nest.passes)
 
@@ -57,14 +62,18 @@ def is_filled(loop: Loop, count: int) -> bool:
 
 
 def is_folded(step: Pass, itemsize: int) -> bool:
-    """Return True if a pass has only sums and products of floats of ``itemsize`` bytes."""
+    """Return True if all reductions of a pass fold numbers of ``itemsize`` bytes in vectors."""
     return not step.keeps and all(
-        each.folds in FOLDS
-        and name_of(each.states[0]) in ("float32", "float64")
-        and each.states[0].itemsize == itemsize
+        each.folds in rows_of(each.states[0])
+        and is_number(each.states[0], itemsize)
         and all(element.dtype == each.states[0] for element in each.elements)
         for each in step.reductions
     )
+
+
+def adds_floats(step: Pass) -> bool:
+    """Return True if a pass has only reductions with the same text for vectors and scalars."""
+    return all(each.folds in FOLDS and kind(each.states[0]) == "f" for each in step.reductions)
 
 
 def adjoin(puts: Sequence[Store], loop: str, itemsize: int) -> bool:
@@ -91,7 +100,9 @@ def are_columns(nest: Nest, count: int, itemsize: int) -> bool:
     """
     lanes = nest.across
     assert lanes is not None
-    if not is_filled(lanes, count) or (not nest.rows and lanes.extent < TILE_LANES):
+    if not all(map(adds_floats, nest.passes)) or not is_filled(lanes, count):
+        return False
+    if not nest.rows and lanes.extent < TILE_LANES:
         return False
     if any(crosses(step, lanes.name) for step in nest.passes):
         return False
@@ -104,7 +115,7 @@ KNOWN = (Apply, IndexNumber, LengthNumber, Load, Number, Select)  # allowed as s
 
 def are_elements(nest: Nest, step: Pass, count: int, itemsize: int) -> bool:
     """Return True if a pass's element values and stores can be vectors along its last loop."""
-    if not step.loops or not is_filled(step.loops[-1], count):
+    if not step.loops or not lanes_of(step.loops[-1].extent, count):
         return False
     depths = Depths.of(nest)
     nodes = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT_DEPTH]

@@ -1,0 +1,50 @@
+"""Split loops into vectors: the number of lanes, and shorter vectors for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...op_graph.axes.affine import Size
+from ...op_graph.axes.lengths import is_multiple
+from . import transformations as shape
+from .schedule_rule import VectorWidth
+from .tree import Kind, Role, Tree, find, require
+
+
+def lanes_of(size: Size | None, count: int) -> int:
+    """Return the vector length for a loop, 0 if it fills not one vector of ``count`` elements.
+
+    A half-length vector that fills the loop is better than a full one with a remainder.
+    """
+    if size is None:
+        return 0
+    fitting = [n for n in (count, count // 2) if n > 1 and is_multiple(size, n)]
+    if fitting:
+        return fitting[0]
+    return count if not isinstance(size, int) or size >= count else 0
+
+
+def in_vectors(
+    tree: Tree, name: str, vectors: VectorWidth, change: Callable[[Tree, str, str], Tree]
+) -> Tree:
+    """Compute the elements of a loop by vectors, and the rest of a known length by shorter ones.
+
+    ``change`` transforms the tree at the loop over vectors and the loop over the lanes of one,
+    before that is a vector.
+    """
+    lanes = lanes_of(find(tree, name)[0].size, vectors.count)
+    require(lanes > 0, f"{name} fills no vector of {vectors.count}")
+    reason = f"{lanes} elements of {vectors.itemsize} bytes fill a register"
+    while lanes > 1:
+        made = shape.split(tree, name, lanes, Kind.LANES)
+        tree = change(shape.set_kind(made.tree, name, Kind.VECTORS), name, made.inner)
+        tree = shape.set_role(tree, made.inner, Role.VECTOR, reason)
+        if made.rest is None:
+            break
+        name, rest = made.rest, find(tree, made.rest)[0].size
+        if not isinstance(rest, int):
+            break
+        while lanes > rest:
+            lanes //= 2
+        reason = f"{rest} elements fill no register of the main loop"
+    return tree

@@ -61,7 +61,8 @@ def work_of(transformer, made, x):
     """What the C text says one element of a sum of few long rows takes: operations, rounded."""
     source = transformer.computation(geon.sum(made), x, specialize={A: 100_000}).source
     text = source.replace("work = ", "grain = geon_grain(size, ")  # of a loop over elements
-    ((size, work),) = re.findall(r"size = (\d+), grain = geon_grain\(size, (\d+)", text)
+    shown = r"size = (\d+)[,;]\s+(?:const int64_t )?grain = geon_grain\(size, (\d+)"
+    ((size, work),) = re.findall(shown, text)
     return round(int(size) * int(work) / 100_000)
 
 

@@ -444,7 +444,7 @@ PLACES = {
     ("transformers/kernels/costs/kernel_costs.py", "NOMINAL_WHILE_TURNS"): PREDICTS,
     ("op_graph/regions/while_loop.py", "OPEN_LOOP_DRAW_STEPS"): "a number of a draw",
     ("op_graph/regions/while_loop.py", "while_loop"): TEXT,
-    ("op_graph/regions/fixed_point.py", "", 1994): "the year of a publication",
+    ("op_graph/regions/loop_deriv.py", "", 1994): "the year of a publication",
     ("op_graph/regions/fixed_point.py", "fixed_point"): "how often a call may repeat",
     ("op_graph/regions/scan.py", "OPEN_LENGTH_SEGMENTS"): SEGMENTS,
     ("op_graph/regions/while_deriv.py", "MAX_RECORDED_STEPS"): STEPS,

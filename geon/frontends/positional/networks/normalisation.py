@@ -87,11 +87,12 @@ def group_norm(
 
     ``axis`` is that of channels; ``axes`` are all others but the first by default.
     """
-    at = channel_position(x, format or "NHWC") if axis is None else position(axis, len(x.shape))
+    rank = len(x.shape)
+    at = channel_position(x, format or "NHWC") if axis is None else position(axis, rank)
     channels = x.shape[at]
     if channels % groups:
         raise ArgumentError(f"{channels} channels of {x} do not divide into groups={groups}")
-    rest = [k for k in range(1, len(x.shape)) if k != at] if axes is None else axes
+    rest = [k for k in range(1, rank) if k != at] if axes is None else positions(axes, rank)
     shape = [*x.shape[:at], groups, channels // groups, *x.shape[at + 1 :]]
     over = [at + 1, *[k + (k > at) for k in rest if k != at]]
     centred, mean, spread = _moments(_wide(reshape(x, shape)), over)

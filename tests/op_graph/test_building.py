@@ -36,6 +36,7 @@ DRIVERS = {
     "transformers/lowering/rules/complex_parts.py",
     "transformers/lowering/rules/gather_products.py",
     "transformers/lowering/rules/matrix_rules.py",
+    "transformers/lowering/rules/position_checks.py",
     "transformers/lowering/rules/program.py",
     "transformers/lowering/rules/rematerialisation.py",
     "transformers/lowering/planning/schedule.py",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.library.library_kernels import BYTES_PER_TASK
+from geon.transformers.native.library.library_kernels import COPIED_BYTES_PER_TASK
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 from .ways import store_past
@@ -20,10 +20,10 @@ SIZES = [
     64,
     65,
     130,
-    BYTES_PER_TASK - 1,
-    BYTES_PER_TASK,
-    BYTES_PER_TASK + 1,
-    3 * BYTES_PER_TASK + 17,
+    COPIED_BYTES_PER_TASK - 1,
+    COPIED_BYTES_PER_TASK,
+    COPIED_BYTES_PER_TASK + 1,
+    3 * COPIED_BYTES_PER_TASK + 17,
 ]
 
 

@@ -180,3 +180,26 @@ def test_values(dtype, columns):
                 ):
                     np.testing.assert_array_equal(ours, theirs)
                     np.testing.assert_allclose(ours, right, rtol=2e-6, atol=2e-6 * terms**0.5)
+
+
+@native_only
+def test_rows_of_columns_that_are_unrolled_keep_their_vectors_adjacent():
+    """The gradient of a batch norm: values of columns, which a third pass reads for several rows."""
+    n, h, w, c, y = Axis("N"), Axis("H", 8), Axis("W", 8), Axis("C", 64), Axis("Y", 10)
+    axes = [[n, h, w, c], [c], [c], [c, y]]
+    x, scale, shift, weights = (geon.placeholder(each) for each in axes)
+    mean, spread = geon.mean(x, out_axes=[c]), geon.variance(x, out_axes=[c])
+    normal = geon.relu((x - mean) * geon.rsqrt(spread + 1e-5) * scale + shift)
+    scores = geon.dot(geon.mean(normal, reduction_axes=[h, w]), weights)
+    slope = geon.deriv(geon.sum(geon.square(scores)), x)
+    random = np.random.default_rng(0)
+    shapes = (32, 8, 8, 64), (64,), (64,), (64, 10)
+    values = [random.normal(size=shape).astype(np.float32) for shape in shapes]
+    with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as plain:
+        found, wanted = (
+            each.computation(slope, x, scale, shift, weights) for each in (native, plain)
+        )
+        text = found.explain("schedule")
+        assert "rows load" in text and "(columns" not in text and "columns of" in text
+        right = wanted(*values)
+        np.testing.assert_allclose(found(*values), right, atol=1e-5 * np.abs(right).max())

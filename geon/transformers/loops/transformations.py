@@ -161,7 +161,7 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     elif role is Role.UNROLLED and len(loop.body) > 1:
         require_independent(tree, name, folds=True)
     if role in (Role.VECTOR, Role.UNROLLED):
-        tree = expand(tree, name, own) if own else tree
+        tree = expand(tree, name, own, adjacent=role is Role.VECTOR) if own else tree
     if role is Role.TASK:
         buffers = list(tree.buffers)
         near = all(buffers[each].space is not Space.SCRATCH for each in own)
@@ -208,30 +208,40 @@ def reorder(tree: Tree, outer: str, inner: str) -> Tree:
     return replaced(tree, outer, lambda _: (swapped,))
 
 
-def expand(tree: Tree, name: str, numbers: Sequence[int], space: Space | None = None) -> Tree:
-    """Give private buffers of a loop an element for each iteration, the innermost dimension."""
+def expand(
+    tree: Tree,
+    name: str,
+    numbers: Sequence[int],
+    space: Space | None = None,
+    adjacent: bool = False,
+) -> Tree:
+    """Give private buffers of a loop an element for each iteration.
+
+    This is their innermost dimension if the loop is over lanes or if it is to be ``adjacent``, as
+    elements of a vector are. Otherwise it is the outermost one, which leaves vectors as they are.
+    """
     loop, _ = find(tree, name)
     own = private(tree, name)
     require(all(each in own for each in numbers), f"a buffer is not private to {name}")
     size = most(loop.extent)
     require(size is not None, f"{name} has no greatest length")
     assert size is not None
-    at = variable(name)
+    at, adjacent = variable(name), adjacent or loop.kind is Kind.LANES
 
-    def widened(offset: AffineIndex) -> AffineIndex:
-        return offset * size + at
+    def widened(number: int, offset: AffineIndex) -> AffineIndex:
+        return offset * size + at if adjacent else offset + at * tree.buffers[number].size
 
     def changed(statement: Statement) -> Statement:
         if isinstance(statement, Write):
             stores = [
-                replace(store, offset=widened(store.offset))
+                replace(store, offset=widened(store.number, store.offset))
                 if isinstance(store, Keep) and store.number in numbers
                 else store
                 for store in statement.stores
             ]
             return replace(statement, stores=tuple(stores))
         if isinstance(statement, (Fold, Combine)) and set(statement.into) & set(numbers):
-            return replace(statement, offset=widened(statement.offset))
+            return replace(statement, offset=widened(statement.into[0], statement.offset))
         return statement
 
     combined = [
@@ -256,7 +266,7 @@ class _KeptOffsets(Substitution):
     """Changes the offsets of loads from some buffers."""
 
     def __init__(
-        self, tree: Tree, numbers: frozenset[int], change: Callable[[AffineIndex], AffineIndex]
+        self, tree: Tree, numbers: frozenset[int], change: Callable[[int, AffineIndex], AffineIndex]
     ) -> None:
         super().__init__(tree.code, {})
         self.changed, self.change = numbers, change
@@ -270,7 +280,8 @@ class _KeptOffsets(Substitution):
     def node(self, node: ScalarNode) -> ScalarNode:
         """Return a node; loads from the buffers have changed offsets."""
         if isinstance(node, Kept) and node.number in self.changed:
-            return self.code(Kept, node.number, self.change(self.index(node.offset)), node.dtype)
+            offset = self.change(node.number, self.index(node.offset))
+            return self.code(Kept, node.number, offset, node.dtype)
         found: ScalarNode = super().node(node)
         return found
 

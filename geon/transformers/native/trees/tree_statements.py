@@ -124,7 +124,9 @@ class TreeScalars(VectorScalars):
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element of a private buffer at ``offset``, or the vector that begins there."""
         name, ctype = buffer_name(number), self.buffers.ctype(number)
-        lanes = any(offset.step(lane) for lane in self.vectors.variables)
+        steps = {offset.step(lane) for lane in self.vectors.variables}
+        assert steps <= {0, 1}, f"elements of a vector in {name} are {steps} apart"
+        lanes = 1 in steps
         if number not in self.buffers.registers:
             name = f"{name}[{self.index(block, offset)}]"
             name = self.vectors.place(ctype, name) if lanes else name

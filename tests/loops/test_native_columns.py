@@ -184,7 +184,7 @@ def test_values(dtype, columns):
 
 @native_only
 def test_rows_of_columns_that_are_unrolled_keep_their_vectors_adjacent():
-    """The gradient of a batch norm: values of columns, which a third pass reads for several rows."""
+    """The gradient of a batch norm: a third pass reads values of columns for several rows."""
     n, h, w, c, y = Axis("N"), Axis("H", 8), Axis("W", 8), Axis("C", 64), Axis("Y", 10)
     axes = [[n, h, w, c], [c], [c], [c, y]]
     x, scale, shift, weights = (geon.placeholder(each) for each in axes)

@@ -112,7 +112,7 @@ class Steps:
         The kernels of bodies are checked at each of their steps.
         """
         kernel = self.plan.schedule.kernels[position]
-        if not kernel.raises or kernel.acts or isinstance(kernel.work, Region):
+        if not kernel.raises or kernel.has_side_effect or isinstance(kernel.work, Region):
             return
         wrong = np.isnan(value) if kernel.infinite else ~np.isfinite(value)
         if wrong.any():

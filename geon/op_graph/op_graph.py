@@ -394,7 +394,7 @@ def make(
     axes, dtype, inferred = row.infer(args, attrs)
     cls = class_of(row, dtype)
     if weak is None:
-        weak = row.gives_weak(args)
+        weak = row.has_weak_result(args)
     effect = row.kind == "effect"
     guards = guards + inferred if guards else inferred
     return insert(key, new_op(cls, row, args, attrs, axes, dtype, weak, effect, guards, site))

@@ -92,7 +92,7 @@ def otherwise(random: np.random.Generator) -> Evaluate:
         if adds(op):
             args = [moved(random, a, arg) for a, arg in zip(args, op.args, strict=True)]
         value = evaluate(op, bound, args)
-        rounds = op.primitive.kind in COMPUTING and not op.primitive.picks
+        rounds = op.primitive.kind in COMPUTING and not op.primitive.is_selection
         return moved(random, value, op) if rounds else value
 
     return value_of

@@ -196,7 +196,7 @@ def rows():
             arity=1,
             infer=reducing(name, dtype),
             reducer=reducer,
-            carriers=(),
+            dtype_operands=(),
         )
         for name, (reducer, dtype) in REDUCERS.items()
     }
@@ -271,7 +271,7 @@ def exclusive_or():
         arity=1,
         infer=reducing("test_exclusive_or", own_dtype),
         reducer=reducers.folding(PRIMITIVES["bitwise_xor"], lambda dtype: 0),
-        carriers=(),
+        dtype_operands=(),
     )
     del PRIMITIVES["test_exclusive_or"]
 

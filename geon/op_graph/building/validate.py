@@ -35,7 +35,7 @@ def check(
     names = row.attributes._fields
     if len(attrs) != len(names):
         raise DumpError(f"{what} has {len(names)} attributes, not {len(attrs)}")
-    if not row.orderly and not all(isinstance(arg, Tensor) for arg in args):
+    if not row.takes_effects and not all(isinstance(arg, Tensor) for arg in args):
         raise DumpError(f"an argument of {what} has no value")
     if row.kind != "part" and any(isinstance(arg, RegionOp) for arg in args):
         raise DumpError(

@@ -96,11 +96,11 @@ def _carriers(op: Op, dtype: DType) -> Sequence[int]:
     if not op.weak or is_weak_constant(op):
         return ()
     row = op.primitive
-    if row.kind not in MOVING and not row.picks and kind(op.dtype) != kind(dtype):
+    if row.kind not in MOVING and not row.is_selection and kind(op.dtype) != kind(dtype):
         return ()
-    if not is_continuous(op.dtype) and row.kind in COMPUTING and not row.picks:
+    if not is_continuous(op.dtype) and row.kind in COMPUTING and not row.is_selection:
         return ()
-    carried = row.carrying(op.args)
+    carried = row.dtype_positions(op.args)
     if row.name != "cast" and any(
         (kind(op.args[i].dtype) == "c") != (kind(op.dtype) == "c") for i in carried
     ):

@@ -90,18 +90,18 @@ class Primitive:
     the primitive does not take these arguments. Building an op and reading one from a dump share
     it. ``arity`` is the number of arguments; None means any number of at least one. ``attributes``
     is the class of the attributes, a named tuple whose annotations say what each may be. If
-    ``orderly``, arguments may be effects, which have no value.
+    ``takes_effects`` is true, arguments may be effects, which have no value.
 
     ``reducer`` is the scalar code of a reduction. ``index_map`` of a primitive that only moves
     elements returns which element of which argument each result element is. The primitive is a
-    ``view`` if that is always an element of the first argument, without guards. If an elementwise
-    primitive ``picks``, each result element is an element of an argument, unchanged.
+    ``view`` if that is always an element of the first argument, without guards. An elementwise
+    primitive ``is_selection`` if each result element is an element of an argument, unchanged.
 
-    ``cost`` is one of ``COSTS``. If ``known``, the value is known before a call runs. If ``acts``,
-    the op returns its argument and has a side effect when it is computed. If ``raises``, its
-    computation may raise an error. If ``waits``, it only orders itself after its further arguments.
-    ``in_place`` are the positions of arguments whose memory the result may reuse on every target:
-    each element is read before its location is written.
+    ``cost`` is one of ``COSTS``. If ``known``, the value is known before a call runs. If
+    ``has_side_effect``, the op returns its first argument and has an effect when it is computed. If
+    ``raises``, its computation may raise an error. If ``is_barrier``, the op only orders its first
+    argument after the others. ``in_place`` are the positions of arguments whose memory the result
+    may reuse on every target: each element is read before its location is written.
 
     ``outcomes(attrs)`` of a region are the axes and dtype of each of its results. The ``reference``
     of a region is ``reference(op, run, *arrays)`` and returns the arrays of all results;
@@ -119,11 +119,11 @@ class Primitive:
     ``samples`` returns examples for generated tests, beyond those that follow from its kind: a
     label, the axes of each input, and a function that builds the op from the inputs.
 
-    ``carriers`` are the positions of the arguments whose dtype the result has: None means all, -1
-    the last one. Other arguments are conditions and indices. The result is weak if all carriers
-    are. ``takes_complex`` is true if arguments may be complex, and ``takes_float8`` if they may
-    be float8; without a value they follow from the kind. ``own`` is true if the primitive is
-    defined in geon itself.
+    ``dtype_operands`` are the positions of the arguments whose dtype the result has: None means
+    all, -1 the last one. Other arguments are conditions and indices. The result is weak if all
+    dtype operands are. ``takes_complex`` is true if arguments may be complex, ``takes_float8`` if
+    they may be float8; without a value they follow from the kind. ``own`` is true if the primitive
+    is defined in geon itself.
     """
 
     name: str
@@ -139,17 +139,17 @@ class Primitive:
     attributes: Any = NoAttributes
     arity: int | None = None
     infer: Callable[[tuple[Any, ...], Any], Inferred] | None = None
-    orderly: bool = False
-    carriers: tuple[int, ...] | None = None
+    takes_effects: bool = False
+    dtype_operands: tuple[int, ...] | None = None
     reducer: Reducer | None = None
     index_map: Callable[[Op, Index], Map] | None = None
     view: bool = False
     cost: str = "cheap"
-    picks: bool = False
+    is_selection: bool = False
     known: bool = False
-    acts: bool = False
+    has_side_effect: bool = False
     raises: bool = False
-    waits: bool = False
+    is_barrier: bool = False
     in_place: tuple[int, ...] = ()
     outcomes: Callable[[Any], Sequence[tuple[Axes, DType]]] | None = None
     batch: Callable[[Op, Sequence[Op], Axes, Any], Sequence[Tensor]] | None = None
@@ -199,16 +199,16 @@ class Primitive:
                     "geon.real, geon.imag, geon.absolute or geon.angle first"
                 )
 
-    def carrying(self, args: Sequence[Op]) -> Sequence[int]:
+    def dtype_positions(self, args: Sequence[Op]) -> Sequence[int]:
         """Return the positions among ``args`` of those whose dtype the result has."""
         count = len(args)
-        if self.carriers is None:
+        if self.dtype_operands is None:
             return range(count)
-        return [i % count for i in self.carriers]
+        return [i % count for i in self.dtype_operands]
 
-    def gives_weak(self, args: Sequence[Op]) -> bool:
-        """Return True if the result is weak, that is if all carriers of its dtype are weak."""
-        carried = args if self.carriers is None else [args[i] for i in self.carriers]
+    def has_weak_result(self, args: Sequence[Op]) -> bool:
+        """Return True if the result is weak, that is if all dtype operands are weak."""
+        carried = args if self.dtype_operands is None else [args[i] for i in self.dtype_operands]
         for arg in carried:
             if not arg.weak:
                 return False

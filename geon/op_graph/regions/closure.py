@@ -88,7 +88,7 @@ def is_repeated(op: Op) -> bool:
         return not (op.attrs and isinstance(op.attrs[0], Frozen))
     if row.name == "cast":
         return is_repeated(op.args[0]) and op.args[0].primitive.known
-    return row.name == "iota" or (row.view and not row.acts and len(op.axes) > 0)
+    return row.name == "iota" or (row.view and not row.has_side_effect and len(op.axes) > 0)
 
 
 def refuse_effects(what: str, results: Iterable[Any], cure: str) -> None:

@@ -125,7 +125,7 @@ FIXED_POINT = Primitive(
     attributes=FixedPointAttributes,
     infer=_infer,
     outcomes=_outcomes,
-    carriers=(),
+    dtype_operands=(),
     vjp=late("fixed_point_vjp"),
     jvp=late("fixed_point_jvp"),
     batch=_batch,
@@ -178,9 +178,9 @@ CONVERGED = Primitive(
     transpose=lambda g, op, i: g if i == 0 else None,
     attributes=ConvergedAttributes,
     infer=infer_same,
-    carriers=(0,),
+    dtype_operands=(0,),
     batched_together=None,
-    acts=True,
+    has_side_effect=True,
     raises=True,
 )
 

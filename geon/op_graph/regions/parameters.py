@@ -57,8 +57,8 @@ REGION_RESULT = Primitive(
     attributes=ResultAttributes,
     arity=1,
     infer=_result_infer,
-    orderly=True,
-    carriers=(),
+    takes_effects=True,
+    dtype_operands=(),
     cost="kernel",
 )
 

@@ -60,7 +60,7 @@ REAL = Primitive(
     partials=(1.0,),
     arity=1,
     infer=_part_infer,
-    carriers=(),
+    dtype_operands=(),
     takes_complex=True,
 )
 IMAG = Primitive(
@@ -71,7 +71,7 @@ IMAG = Primitive(
     partials=(-1j,),
     arity=1,
     infer=_part_infer,
-    carriers=(),
+    dtype_operands=(),
     takes_complex=True,
 )
 CONJ = Primitive(
@@ -92,7 +92,7 @@ AS_COMPLEX = Primitive(
     partials=(1.0, 1j),
     arity=2,
     infer=_as_complex_infer,
-    carriers=(),
+    dtype_operands=(),
 )
 
 

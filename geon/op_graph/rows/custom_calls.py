@@ -81,6 +81,6 @@ CUSTOM = Primitive(
     jvp=late("custom_jvp"),
     attributes=CustomAttributes,
     infer=_infer,
-    carriers=(0,),
+    dtype_operands=(0,),
     batched_together=None,
 )

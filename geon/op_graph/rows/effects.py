@@ -72,15 +72,15 @@ ASSIGN = Primitive(
     "Puts a value into a variable, placeholder or slice of one.",
     arity=2,
     infer=_assign_infer,
-    carriers=(),
+    dtype_operands=(),
 )
 DOALL = Primitive(
     "doall",
     "effect",
     "Runs effects; none reads values that another writes.",
     infer=lambda args, attrs: (NO_AXES, VOID_DTYPE, ()),
-    orderly=True,
-    carriers=(),
+    takes_effects=True,
+    dtype_operands=(),
 )
 SEQUENTIAL = Primitive(
     "sequential",
@@ -88,16 +88,16 @@ SEQUENTIAL = Primitive(
     "Runs ops in order, each seeing the effects of those before; has the value of the last.",
     attributes=SequentialAttributes,
     infer=lambda args, attrs: (args[-1].axes, args[-1].dtype, ()),
-    orderly=True,
-    carriers=(-1,),
+    takes_effects=True,
+    dtype_operands=(-1,),
 )
 BESIDE = Primitive(
     "beside",
     "effect",
     "x itself, which runs further ops for their effects; none reads what another writes.",
     infer=_beside_infer,
-    orderly=True,
-    carriers=(0,),
+    takes_effects=True,
+    dtype_operands=(0,),
 )
 PRINT = Primitive(
     "print",
@@ -108,7 +108,7 @@ PRINT = Primitive(
     attributes=PrintAttributes,
     arity=1,
     infer=infer_same,
-    acts=True,
+    has_side_effect=True,
     raises=True,
 )
 

@@ -324,8 +324,8 @@ where = elementwise(
     transpose=_where_transpose,
     arity=3,
     rule="select",
-    carriers=(1, 2),
-    picks=True,
+    dtype_operands=(1, 2),
+    is_selection=True,
     takes_complex=True,
     takes_float8=True,
 )
@@ -456,7 +456,7 @@ STOP_GRADIENT = Primitive(
     attributes=StopGradientAttributes,
     arity=1,
     infer=infer_same,
-    picks=True,
+    is_selection=True,
     takes_complex=True,
     takes_float8=True,
 )
@@ -469,7 +469,7 @@ COPY = Primitive(
     attributes=CopyAttributes,
     arity=1,
     infer=infer_same,
-    picks=True,
+    is_selection=True,
     takes_complex=True,
     takes_float8=True,
 )

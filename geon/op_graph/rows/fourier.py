@@ -181,7 +181,7 @@ FOURIER = Primitive(
     attributes=FourierAttributes,
     arity=1,
     infer=_infer,
-    carriers=(),
+    dtype_operands=(),
     cost="kernel",
     takes_complex=True,
     samples=_samples,
@@ -194,7 +194,7 @@ FOURIER_PARTS = Primitive(
     attributes=FourierPartsAttributes,
     arity=1,
     infer=_parts_infer,
-    carriers=(),
+    dtype_operands=(),
     cost="kernel",
 )
 

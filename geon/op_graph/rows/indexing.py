@@ -352,7 +352,7 @@ GATHER = Primitive(
     arity=2,
     infer=_gather_infer,
     index_map=_gather_map,
-    carriers=(0,),
+    dtype_operands=(0,),
     cost="once",
 )
 SCATTER = Primitive(
@@ -365,7 +365,7 @@ SCATTER = Primitive(
     attributes=ScatterAttributes,
     arity=3,
     infer=_scatter_infer,
-    carriers=(0, 2),
+    dtype_operands=(0, 2),
     batched_together=(0, 2),
     cost="kernel",
     in_place=(0,),
@@ -378,7 +378,7 @@ CHECKED = Primitive(
     reference=_checked_reference,
     attributes=CheckedAttributes,
     infer=infer_same,
-    acts=True,
+    has_side_effect=True,
     raises=True,
 )
 

@@ -245,7 +245,7 @@ ANY = Primitive(
     attributes=ReducedAxes,
     arity=1,
     infer=reducing("any", truth_dtype),
-    carriers=(),
+    dtype_operands=(),
     reducer=reducers.ANY,
 )
 ALL = Primitive(
@@ -256,7 +256,7 @@ ALL = Primitive(
     attributes=ReducedAxes,
     arity=1,
     infer=reducing("all", truth_dtype),
-    carriers=(),
+    dtype_operands=(),
     reducer=reducers.ALL,
 )
 ARGMAX = Primitive(
@@ -267,7 +267,7 @@ ARGMAX = Primitive(
     attributes=ReducedAxes,
     arity=1,
     infer=reducing("argmax", place_dtype, empty=False),
-    carriers=(),
+    dtype_operands=(),
     cost="kernel",
     reducer=reducers.ARGMAX,
 )
@@ -279,7 +279,7 @@ ARGMIN = Primitive(
     attributes=ReducedAxes,
     arity=1,
     infer=reducing("argmin", place_dtype, empty=False),
-    carriers=(),
+    dtype_operands=(),
     cost="kernel",
     reducer=reducers.ARGMIN,
 )

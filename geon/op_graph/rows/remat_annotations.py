@@ -47,7 +47,7 @@ REMAT = Primitive(
     jvp=_tangent,
     attributes=RematAttributes,
     infer=infer_same,
-    carriers=(0,),
+    dtype_operands=(0,),
     batched_together=(0,),
 )
 SEGMENTED = Primitive(
@@ -59,7 +59,7 @@ SEGMENTED = Primitive(
     attributes=SegmentedAttributes,
     arity=1,
     infer=infer_same,
-    carriers=(0,),
+    dtype_operands=(0,),
     batched_together=(0,),
 )
 AFTER = Primitive(
@@ -68,10 +68,10 @@ AFTER = Primitive(
     "x itself, computed after the further arguments.",
     reference=lambda op, x, *late: x,
     infer=infer_same,
-    carriers=(0,),
+    dtype_operands=(0,),
     batched_together=(0,),
-    acts=True,
-    waits=True,
+    has_side_effect=True,
+    is_barrier=True,
 )
 
 

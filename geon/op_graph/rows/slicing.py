@@ -199,7 +199,7 @@ SLICE = Primitive(
     index_map=_slice_map,
     batch_attributes=_batch_items,
     view=True,
-    carriers=(0,),
+    dtype_operands=(0,),
     cost="once",
 )
 UPDATE = Primitive(
@@ -213,7 +213,7 @@ UPDATE = Primitive(
     index_map=_update_map,
     batch_attributes=_batch_items,
     batched_together=(0, 1),
-    carriers=(0, 1),
+    dtype_operands=(0, 1),
     cost="kernel",
     in_place=(0,),
 )

@@ -270,7 +270,7 @@ ARGSORT = Primitive(
     attributes=AlongAxis,
     arity=1,
     infer=_argsort_infer,
-    carriers=(),
+    dtype_operands=(),
     cost="kernel",
 )
 TOP_K = Primitive(
@@ -282,7 +282,7 @@ TOP_K = Primitive(
     attributes=TopKAttributes,
     arity=1,
     infer=_top_k_infer,
-    carriers=(),
+    dtype_operands=(),
     cost="kernel",
 )
 

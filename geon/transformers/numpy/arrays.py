@@ -228,7 +228,7 @@ class ArrayOperands:
     def shown(self, op: Op) -> str:
         """Return the array of an op that is a view of its argument."""
         source = self.array(op.args[0])
-        if op.primitive.waits:
+        if op.primitive.is_barrier:
             return source
         shown = SHOWN.get(op.primitive.name)
         if shown is None:

@@ -18,7 +18,7 @@ def lacks(op: Op) -> list[str]:
     if name in REGIONS or is_bound(op) or op.primitive.index_map is not None:
         return []
     tables: dict[str, Container[str]] = {}
-    if op.primitive.acts:
+    if op.primitive.has_side_effect:
         tables["SHOWN of transformers/numpy/arrays.py"] = arrays.SHOWN
         tables["SPECIAL of transformers/numpy/kernels.py"] = kernels.SPECIAL
     elif kind == "movement":

@@ -81,7 +81,7 @@ def _write_kernels(work: ArrayOperands) -> None:
             continue
         for text in statements(work, kernel):
             work.run.append((text, kernel.op))
-        if schedule.check and kernel.raises and not kernel.acts:
+        if schedule.check and kernel.raises and not kernel.has_side_effect:
             checked = work.array(kernel.op)
             check = "numbers" if kernel.infinite else "finite"
             work.run.append((f"rt.check_{check}({checked}, {position})", kernel.op))

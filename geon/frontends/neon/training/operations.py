@@ -50,7 +50,7 @@ def _operations_of(op: Op) -> int | Length:
         left, right = op.args
         return 2 * _size([*_axes(left), *_axes(right).without(_axes(left))])
     if kind in OF_RESULT and isinstance(op, Tensor):
-        return 0 if op.primitive.picks and len(op.args) == 1 else _size(op.axes)
+        return 0 if op.primitive.is_selection and len(op.args) == 1 else _size(op.axes)
     if kind in OF_ARGUMENT:
         return _size(_axes(op.args[0]))
     inside: int | Length = 0

@@ -47,9 +47,9 @@ def count_call(
     """Return the cost of a call; ``places`` are those of its arguments, then that of its result."""
     name = op.primitive.name
     rows: Rows = {}
-    args = inspected_values(op) if op.primitive.acts else op.args
+    args = inspected_values(op) if op.primitive.has_side_effect else op.args
     sizes = [_size(arg, lengths) for arg in args]
-    result = 0 if op.primitive.acts else _size(op, lengths)
+    result = 0 if op.primitive.has_side_effect else _size(op, lengths)
     if name in ("update", "scatter"):
         return _replaced(op, sizes, result, places, rows, lengths)
     first = sizes[0] if sizes else result
@@ -62,7 +62,7 @@ def count_call(
     written = result * op.dtype.itemsize
     shared = places is not None and bool(op.args) and places[-1] in places[:-1]
     moves = [(n * a.dtype.itemsize, 0) for n, a in zip(sizes, args, strict=True)]
-    moves += [] if op.primitive.acts else [(0, written)]
+    moves += [] if op.primitive.has_side_effect else [(0, written)]
     return Counted(read, written, read + written * (not shared), rows, tuple(moves), steps)
 
 

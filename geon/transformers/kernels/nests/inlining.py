@@ -43,7 +43,7 @@ SEED_AND_DRAW = Axes([Axis("seed and draw", 2)])
 
 def is_same(op: Op) -> bool:
     """Return True if each element of ``op`` equals that of its only argument."""
-    return op.primitive.picks and len(op.args) == 1
+    return op.primitive.is_selection and len(op.args) == 1
 
 
 def inspected_values(op: Op) -> tuple[Op, ...]:
@@ -56,7 +56,7 @@ def inspected_values(op: Op) -> tuple[Op, ...]:
 
 def element_arguments(op: Op) -> tuple[Op, ...]:
     """Return the arguments that the elements of an op depend on; not those it only inspects."""
-    return op.args[:1] if op.primitive.acts else op.args
+    return op.args[:1] if op.primitive.has_side_effect else op.args
 
 
 def hoist_clamp(index: AffineIndex) -> AffineIndex:
@@ -207,7 +207,7 @@ class Elements:
                 if len(pieces) > 1:
                     break
                 index = self.unheld(op.args[0], self.resolved(op, pieces[0].index))
-            elif not row.acts and not is_same(op):
+            elif not row.has_side_effect and not is_same(op):
                 break
             op = op.args[0]
         return op, index

@@ -63,7 +63,7 @@ def shows_windows(op: Op, operands: OperandInliner) -> bool:
         if operands.stored(each):
             continue
         row = each.primitive
-        if row.cost in ("expensive", "kernel") or row.acts:
+        if row.cost in ("expensive", "kernel") or row.has_side_effect:
             return False
         found = found or walks_one_axis_by_two(each)
         new = [arg for arg in each.args if arg not in seen]

@@ -103,7 +103,7 @@ def turn_statements(body: Body, carries: int, row: str | None) -> int | None:
 
 def _joins(op: Op) -> bool:
     """Return True if each element of an op is an element of one of its arguments."""
-    return op.primitive.index_map is not None and not op.primitive.acts
+    return op.primitive.index_map is not None and not op.primitive.has_side_effect
 
 
 def _adds(op: Op) -> bool:

@@ -83,7 +83,7 @@ def is_element(op: Op) -> bool:
     if row.name in ("parameter", "iota") or is_bound(op):
         return True
     plain = row.kind == "elementwise" or (row.index_map is not None and len(op.args) == 1)
-    return plain and not row.acts
+    return plain and not row.has_side_effect
 
 
 class _Maker:

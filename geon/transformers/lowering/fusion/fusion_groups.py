@@ -106,11 +106,11 @@ def single(
 ) -> Group:
     """Return the group of one op; ``acted`` is a cache shared between calls."""
     needs: dict[Op, None] = {}
-    args = inspected_values(op) if op.primitive.acts else op.args
+    args = inspected_values(op) if op.primitive.has_side_effect else op.args
     for arg in args:
         needs.update(dict.fromkeys(_below(laid_out, arg, acted)))
     reads = tuple({laid_out.base[arg]: None for arg in args})
-    if op.primitive.acts:
+    if op.primitive.has_side_effect:
         return Group(op, (), reads, tuple(needs), {}, fused)
     return Group(
         op, (op,), reads, tuple(needs), {op: overwritable_arguments(laid_out, target, op)}, fused

@@ -102,7 +102,7 @@ class _Fusion:
                 self.state.require(self.laid_out.base[op])
             self.pass_through(op, uses)
             return
-        if op.primitive.acts:
+        if op.primitive.has_side_effect:
             self.library(op, uses)
             for arg in inspected_values(op):
                 self.state.pass_on(arg, [Use(op, True, False)])
@@ -183,9 +183,9 @@ class _Fusion:
     def library(self, op: Op, uses: list[Use]) -> None:
         """Start a library call, which reads its arguments from memory."""
         group = self.begin(op, "call", uses)
-        for arg in inspected_values(op) if op.primitive.acts else op.args:
+        for arg in inspected_values(op) if op.primitive.has_side_effect else op.args:
             self.state.require(self.laid_out.base[arg])
-            if not op.primitive.acts:
+            if not op.primitive.has_side_effect:
                 self.state.pass_on(arg, [Use(op, False, False)])
         group.results = [op]
 

@@ -41,7 +41,7 @@ class Kernel:
         return type(self.work).__name__.lower()
 
     @property
-    def acts(self) -> bool:
+    def has_side_effect(self) -> bool:
         """Return True if it has no result: it prints or checks its argument."""
         return not self.results
 

@@ -34,7 +34,7 @@ class KernelReads:
         """Return True if ``op`` is read from memory."""
         if isinstance(op, Leaf) or (is_bound(op) and len(op.axes)):
             return True
-        return op in self.stored and op not in self.results and not op.primitive.acts
+        return op in self.stored and op not in self.results and not op.primitive.has_side_effect
 
     def walk(self, result: Op) -> None:
         """Record everything that ``result`` reads."""
@@ -84,7 +84,7 @@ class KernelReads:
                 seen[op] = frozenset()
                 continue
             args = element_arguments(op)
-            if op.primitive.acts:
+            if op.primitive.has_side_effect:
                 self.needs[op] = None
             kept = [exact and self.keeps(op, k) for k in range(len(args))]
             if op.primitive.name == "slice" and kept[0]:
@@ -110,7 +110,7 @@ class KernelReads:
             name in ("broadcast", "reorder", "copy")
             or op.primitive.kind == "elementwise"
             or op in self.reductions
-            or op.primitive.acts
+            or op.primitive.has_side_effect
         )
 
     def in_place(self, result: Op) -> tuple[Op, ...]:

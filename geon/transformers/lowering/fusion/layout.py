@@ -41,7 +41,7 @@ class LaidOut:
         """Return True if computing ``op`` is a step of the program."""
         if isinstance(op, RegionOp):
             return False  # its results are kernels instead
-        return op.primitive.acts or (self.base[op] is op and not is_bound(op))
+        return op.primitive.has_side_effect or (self.base[op] is op and not is_bound(op))
 
 
 def is_choice(op: Op) -> bool:
@@ -152,7 +152,7 @@ class _LayoutState:
         A ``final`` op is contiguous in the order of its axes.
         """
         name = op.primitive.name
-        if op.primitive.acts:
+        if op.primitive.has_side_effect:
             return self.layouts[op.args[0]], self.base[op.args[0]]
         if op.primitive.view:
             viewed = view_layout(op, self.layouts[op.args[0]])

@@ -222,7 +222,7 @@ class Merging:
 def acting(laid_out: LaidOut, op: Op) -> Iterator[Op]:
     """Yield the ops with side effects between ``op`` and the memory that it views."""
     while laid_out.base[op] is not op:
-        if op.primitive.acts:
+        if op.primitive.has_side_effect:
             yield op
         op = op.args[0]
 

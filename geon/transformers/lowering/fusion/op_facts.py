@@ -133,5 +133,5 @@ def repeats(op: Op) -> bool:
     row = op.primitive
     if row.name == "cast" and op.dtype.itemsize < op.args[0].dtype.itemsize and reduces(op.args[0]):
         return False
-    heavy = row.cost in ("expensive", "kernel") or reduces(op) or row.acts
+    heavy = row.cost in ("expensive", "kernel") or reduces(op) or row.has_side_effect
     return not (heavy or row.name == "dot" or isinstance(op, Leaf) or is_bound(op))

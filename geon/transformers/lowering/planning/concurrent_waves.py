@@ -93,7 +93,7 @@ class _Waves:
 
     def movable(self, kernel: Kernel) -> bool:
         """Return True if a kernel may share a wave."""
-        return kernel.kind in self.kinds and not kernel.raises and not kernel.acts
+        return kernel.kind in self.kinds and not kernel.raises and not kernel.has_side_effect
 
     def held(self, kernel: Kernel) -> list[Op]:
         """Return the results of a kernel that are in the arena."""

@@ -33,7 +33,7 @@ def operand_places(
     if not isinstance(kernel.work, Call):
         return [place(op) for op in kernel.work.operands]
     op = kernel.work.op
-    if op.primitive.acts:
+    if op.primitive.has_side_effect:
         return [place(schedule.base[arg]) for arg in inspected_values(op)]
     return [*(place(schedule.base[arg]) for arg in op.args), place(op)]
 

@@ -225,7 +225,7 @@ def is_small(op: Op, least: int) -> bool:
 def is_cheap(op: Op) -> bool:
     """Return True if an op is elementwise or a view."""
     row = op.primitive
-    return (row.kind == "elementwise" or bool(row.view)) and not row.acts
+    return (row.kind == "elementwise" or bool(row.view)) and not row.has_side_effect
 
 
 def is_dot(op: Op) -> bool:

@@ -164,7 +164,7 @@ class Fitting:
         at = self.fullest(plan)
         time = plan.schedule.times[at]
         held: dict[Op, Kernel] = {}
-        stays: set[Op] = {op for op in order if op.primitive.acts}
+        stays: set[Op] = {op for op in order if op.primitive.has_side_effect}
         for kernel in kernels[:at]:
             for op in kernel.results:
                 if plan.homes[op].kind != "arena":
@@ -245,7 +245,7 @@ def collect_dependencies(ops: Sequence[Op], stays: set[Op]) -> dict[Op, None]:
     while stack:
         op = stack.pop()
         known = op in found or op in stays or isinstance(op, Leaf) or is_bound(op)
-        if not known and not op.primitive.acts:
+        if not known and not op.primitive.has_side_effect:
             found[op] = None
             stack += op.args
     return found

@@ -133,7 +133,7 @@ class _Play:
                 for other, others in zip(wave[:number], touched, strict=False):
                     if any(_meet(a, b) for a in own for b in others):
                         self.fail(kernel, f"is beside that of {other.op!r}, which touches the same")
-            if len(wave) > 1 and any(kernel.raises or kernel.acts for kernel in wave):
+            if len(wave) > 1 and any(kernel.raises or kernel.has_side_effect for kernel in wave):
                 self.fail(wave[0], "is beside one that can raise, or prints")
 
     def touched(self, kernel: Kernel) -> list[_Touched]:
@@ -157,7 +157,7 @@ class _Play:
     def values(self, kernel: Kernel) -> list[Op]:
         """Return the values in memory that a kernel reads."""
         found: dict[Op, None] = {}
-        stack = list(inspected_values(kernel.op)) if kernel.acts else []
+        stack = list(inspected_values(kernel.op)) if kernel.has_side_effect else []
         stack += [arg for op in kernel.results for arg in op.args]
         seen = set(stack)
         while stack:

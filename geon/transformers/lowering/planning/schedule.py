@@ -75,7 +75,7 @@ def schedule(
         work.connect()
         held = work.hold(carries)
         work.assign_storage()
-        order = [group for group in work.run()[0] if not group.op.primitive.waits]
+        order = [group for group in work.run()[0] if not group.op.primitive.is_barrier]
         kernels = [work.kernel(group) for group in order]
     waves: tuple[int, ...] = ()
     if target.beside:
@@ -141,7 +141,7 @@ class _Scheduler:
             return True
         if op.primitive.name == "copy" and not is_bound(self.base[op.args[0]]):
             return False  # the source of the copy was checked
-        return self.check and op.dtype.kind in "fV" and not op.primitive.acts
+        return self.check and op.dtype.kind in "fV" and not op.primitive.has_side_effect
 
     def stops(self, group: Group) -> bool:
         """Return True if an interrupt can end a kernel: it is a loop or contains one."""

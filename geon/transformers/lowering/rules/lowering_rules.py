@@ -316,7 +316,7 @@ def _through_float32(op: Op) -> Op | None:
 
 def _rules() -> RuleSet:
     for name, row in PRIMITIVES.items():
-        if row.kind in COMPUTING and not row.picks and row not in (CAST, BITCAST):
+        if row.kind in COMPUTING and not row.is_selection and row not in (CAST, BITCAST):
             lower.table.setdefault(name, []).insert(0, _through_float32)
     return lower.done() | matrix_rules.RULES
 

@@ -37,7 +37,7 @@ def _signs(op: Op, found: Mapping[Op, frozenset[float]]) -> frozenset[float]:
     brought = frozenset[float]().union(*[found.get(arg, NONE) for arg in op.args])
     if not brought or kind(op.dtype) != "f":
         return NONE
-    if row.kind in CARRYING or (row.kind == "elementwise" and (row.picks or op.attrs)):
+    if row.kind in CARRYING or (row.kind == "elementwise" and (row.is_selection or op.attrs)):
         return brought
     return _computed(op, found) if row.kind == "elementwise" else NONE
 

@@ -141,7 +141,7 @@ def require_complete(program: Program, target: Target) -> None:
     another primitive's function.
     """
     for op in deep_order(program.roots):
-        lacking = [] if op.primitive.waits else target.lacks(op)
+        lacking = [] if op.primitive.is_barrier else target.lacks(op)
         if lacking:
             raise IncompleteError(
                 f"the {target.name} target cannot compute the {op.primitive.kind} row "

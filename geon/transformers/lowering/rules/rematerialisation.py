@@ -104,10 +104,10 @@ def marked_regions(order: Sequence[Op]) -> Regions:
             bits = 0
         if op.primitive is REMAT and op in stays:
             stays.add(op.args[0])
-        _unite(inside, op.args[:1] if op.primitive.waits else op.args, bits)
+        _unite(inside, op.args[:1] if op.primitive.is_barrier else op.args, bits)
         _unite(before, op.args, known)
-        if op.primitive.acts:  # it shares the memory of its argument
-            if op in stays or not op.primitive.waits:
+        if op.primitive.has_side_effect:  # it shares the memory of its argument
+            if op in stays or not op.primitive.is_barrier:
                 stays.add(op.args[0])
             stays.add(op)
         elif op not in stays and (bits := bits & ~kept.get(op, 0)):

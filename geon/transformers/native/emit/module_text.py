@@ -322,7 +322,7 @@ class _CModuleWriter:
         lines.append(self.called(self.function(plan, kernel), number, scope))
         if kernel.stops:
             lines.append(STOP)
-        if plan.schedule.check and kernel.raises and not kernel.acts:
+        if plan.schedule.check and kernel.raises and not kernel.has_side_effect:
             op = kernel.results[0]
             check = finite_function(op, KernelNames(plan, kernel, {}), kernel.infinite)
             lines.append(self.called(check, number, scope))

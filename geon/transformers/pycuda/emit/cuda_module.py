@@ -243,7 +243,7 @@ class _CudaModuleWriter:
         plan = scope.plan
         kernel, number = plan.schedule.kernels[position], scope.step(position)
         parts = self.work_parts(scope, kernel, number)
-        if plan.schedule.check and kernel.raises and not kernel.acts:
+        if plan.schedule.check and kernel.raises and not kernel.has_side_effect:
             where = scope.apart, scope.chosen, scope.looped
             names = CudaKernelNames(plan, kernel, self.guarded, *where)
             parts += finite_parts(kernel.results[0], names, number, kernel.infinite)

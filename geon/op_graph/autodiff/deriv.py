@@ -90,9 +90,9 @@ def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str =
         cotangents = dict(zip(cotangents, spread, strict=True))
     results = []
     for v, t in zip(wanted, targets, strict=True):
-        made = _result(y, v, cotangents.get(t), unreached)
+        result = _result(y, v, cotangents.get(t), unreached)
         first = Axes(places, many, v.axes)
-        results.append(made if made.axes is first else broadcast(made, first))
+        results.append(result if result.axes is first else broadcast(result, first))
     results = _restored(results, original)
     return results if isinstance(x, (list, tuple)) else results[0]
 
@@ -129,7 +129,9 @@ def _each(
     spread: Any = images([body], varying, places, "the derivative of each")
     found = reverse_mode(spread.get(body, body), seed, stands)
     # All indices have the same value, so the forward values are reused, not computed for each.
-    values: dict[Op, Any] = {made: broadcast_over(op, made.axes) for op, made in spread.items()}
+    values: dict[Op, Any] = {
+        result: broadcast_over(op, result.axes) for op, result in spread.items()
+    }
     parts: dict[Op, Any] = {
         t: substitute(found[s], values) for t, s in varying.items() if s in found
     }
@@ -269,10 +271,10 @@ def _prepared(
     targets: list[Any] = [v if isinstance(v, Leaf) else pure_value(v) for v in wanted]
     marked = {op for op in targets if not isinstance(op, Leaf)}
     roots = _marked(pure, targets, marked) if marked else [*pure, *targets]
-    made: list[Any] = rewrite(roots, STABLE, {})
-    images = made[len(pure) :]
+    result: list[Any] = rewrite(roots, STABLE, {})
+    images = result[len(pure) :]
     original = {m: t for m, t in zip(images, targets, strict=True) if t in marked}
-    return made[: len(pure)], images, original
+    return result[: len(pure)], images, original
 
 
 def _marked(pure: Sequence[Op], targets: Sequence[Op], marked: Set[Op]) -> list[Any]:

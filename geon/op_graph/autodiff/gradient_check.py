@@ -111,9 +111,9 @@ class _Check:
         pure = functional([self.y, *gradients, *forward]).outputs
         leaves = dict.fromkeys([*at, *storage_leaves(*[op for op in pure if op is not None])])
         wide = _Widened()
-        made = [wide(op) for op in pure if op is not None]
-        self.value, self.gradients = made[0], made[1 : 1 + len(self.xs)]
-        self.forward = made[1 + len(self.xs) :]
+        result = [wide(op) for op in pure if op is not None]
+        self.value, self.gradients = result[0], result[1 : 1 + len(self.xs)]
+        self.forward = result[1 + len(self.xs) :]
         self.lengths = {str(getattr(a, "name", a)): int(n) for a, n in (lengths or {}).items()}
         arrays = {leaf: self.fed(leaf, array) for leaf, array in at.items()}
         given = {*arrays, weights, *tangents}

@@ -62,8 +62,8 @@ def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
     rest = iter(deriv(y, back, seed=seed, unreached=unreached) if back else [])
     results = []
     for v, forward in zip(wanted, forwards, strict=True):
-        made = _forwards(y, v, unreached) if forward else next(rest)
-        results.append(cast_axes(made, Axes(y.axes, fresh_axes(v.axes, y.axes.names))))
+        result = _forwards(y, v, unreached) if forward else next(rest)
+        results.append(cast_axes(result, Axes(y.axes, fresh_axes(v.axes, y.axes.names))))
     return results if isinstance(x, (list, tuple)) else results[0]
 
 
@@ -119,7 +119,7 @@ def _forwards(y: Tensor, x: Tensor, unreached: str) -> Tensor:
         _result(y, x, None, unreached)
         return broadcast(strengthen(as_tensor(0), y.dtype), Axes(y.axes, columns))
     directions = same_place(x.axes, columns, x.dtype)
-    (made,) = _restored(
+    (result,) = _restored(
         many_at_once([broadcast(found, y.axes)], {one: directions}, columns), original
     )
-    return made
+    return result

@@ -164,15 +164,15 @@ def remat(
     contractions are stored), "all", or a function that is called with each op below and returns
     True to store it. Raises ``ArgumentError`` for another policy.
     """
-    made = as_tensor(op)
+    result = as_tensor(op)
     keep = POLICIES.get(policy) if isinstance(policy, str) else policy
     if not is_function(keep):
         raise ArgumentError(
-            f"remat of {made} (made at {made.line_info}): policy={policy!r} is none of "
+            f"remat of {result} (made at {result.line_info}): policy={policy!r} is none of "
             f"{', '.join(map(repr, POLICIES))}, and no function of an op; give one of these"
         )
     if keep is POLICIES["all"]:
-        return made
-    order = post_order([made])
+        return result
+    order = post_order([result])
     kept = [below for below in order if isinstance(below, Tensor) and not is_bound(below)]
-    return mark_remat(made, [below for below in kept if keep(below)], True)
+    return mark_remat(result, [below for below in kept if keep(below)], True)

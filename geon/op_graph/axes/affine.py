@@ -147,12 +147,12 @@ def ravel(indices: Iterable[AffineIndex], lengths: Iterable[Size]) -> AffineInde
 @lru_cache(maxsize=4096)
 def strides(lengths: tuple[Size, ...]) -> tuple[Size, ...]:
     """Return the element strides of contiguous memory; lengths are given outermost first."""
-    made: list[Size] = []
+    result: list[Size] = []
     step: Size = 1
     for length in reversed(lengths):
-        made.append(step)
+        result.append(step)
         step = step * length
-    return tuple(reversed(made))
+    return tuple(reversed(result))
 
 
 def _merge_quotients(terms: dict[Hashable, Size], constant: Size) -> AffineIndex:

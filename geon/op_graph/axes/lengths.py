@@ -200,18 +200,18 @@ class Length(LengthOperators):
 
         ``of`` takes a length and a mapping with its results for the lengths inside.
         """
-        made: dict[int | Length, T] = {}
+        result: dict[int | Length, T] = {}
         if not self.inside:
-            return of(self, made)
+            return of(self, result)
         stack = [self]
         while stack:
             top = stack[-1]
-            waiting = [inner for inner in top.inside if inner not in made]
+            waiting = [inner for inner in top.inside if inner not in result]
             if waiting:
                 stack += waiting
             else:
-                made[stack.pop()] = of(top, made)
-        return made[self]
+                result[stack.pop()] = of(top, result)
+        return result[self]
 
     def _value(self, inner: Mapping[int | Length, int], lengths: Mapping[str, int]) -> int:
         total = 0

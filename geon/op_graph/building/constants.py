@@ -100,12 +100,12 @@ def number(value: Number, dtype: DType, weak: bool = False) -> Tensor:
     array = np.asarray(value)
     if array.dtype == object:  # an integer beyond 64 bits, of a float or complex dtype
         array = np.asarray(float(value))  # type: ignore[arg-type]  # no complex number is an object
-    made = array_constant(rounded(array, stored_dtype(dtype, weak)), NO_AXES, weak)
+    result = array_constant(rounded(array, stored_dtype(dtype, weak)), NO_AXES, weak)
     if shared and not (isinstance(value, float) and math.isnan(value)):
         if len(_numbers) >= MAX_CACHED_NUMBERS:
             _numbers.clear()
-        _numbers[key] = made
-    return made
+        _numbers[key] = result
+    return result
 
 
 def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) -> Tensor:
@@ -123,8 +123,8 @@ def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) 
         copy.setflags(write=False)
         value = Frozen(copy)
     attrs = (value, axes, name_of(dtype), weak)
-    made: Tensor = intern(ComputationOp, CONSTANT, (), attrs, axes, dtype, weak=weak)
-    return made
+    result: Tensor = intern(ComputationOp, CONSTANT, (), attrs, axes, dtype, weak=weak)
+    return result
 
 
 def _lies_in_bytes(array: np.ndarray[Any, Any]) -> bool:
@@ -216,10 +216,10 @@ def constant(
     ``dtype`` cannot hold.
     """
     try:
-        made = _constant(value, axes, dtype)
+        result = _constant(value, axes, dtype)
     except DTypeError as error:
         raise DTypeError(f"{user_call('constant')}: {error}") from None
-    return made
+    return result
 
 
 def _constant(value: Any, axes: Any, dtype: Any) -> Tensor:
@@ -235,14 +235,14 @@ def _constant(value: Any, axes: Any, dtype: Any) -> Tensor:
         value = by_name(value, axes.names if dims and axes else (), what, AxisError)
     array, weak = to_array(value, dtype)
     if array.ndim == 0 and axes is not None:
-        made = array_constant(array, NO_AXES, weak)
+        result = array_constant(array, NO_AXES, weak)
         if len(as_axes(axes)):
-            made = make(PRIMITIVES["broadcast"], (made,), (as_axes(axes),))
+            result = make(PRIMITIVES["broadcast"], (result,), (as_axes(axes),))
     else:
-        made = array_constant(array, fit_axes(array, axes, "constant"), weak)
+        result = array_constant(array, fit_axes(array, axes, "constant"), weak)
     if dims is not None:
-        keep_coordinates(made, given)
-    return made
+        keep_coordinates(result, given)
+    return result
 
 
 def _own_axes(dims: tuple[Any, ...], value: Any) -> Axes | None:
@@ -360,15 +360,15 @@ def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
             f"an array of {array.dtype} cannot be {dtype.name}; take its .real and its .imag"
         )
     with np.errstate(all="ignore"):
-        made = rounded(array, dtype)
-    if kind(dtype) in "fc" and array.dtype != made.dtype and not np.isfinite(made).all():
-        lost = ~np.isfinite(made) & np.isfinite(array.astype(exact_dtype(dtype)))
+        result = rounded(array, dtype)
+    if kind(dtype) in "fc" and array.dtype != result.dtype and not np.isfinite(result).all():
+        lost = ~np.isfinite(result) & np.isfinite(array.astype(exact_dtype(dtype)))
         if lost.any():
             raise DTypeError(
                 f"an array with the value {array[lost].flat[0]} does not fit {dtype.name}; give a "
                 "wider dtype"
             )
-    return made
+    return result
 
 
 def fit_axes(array: np.ndarray[Any, Any], axes: Any, what: str) -> Axes:
@@ -421,8 +421,8 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
     if is_number(value):
         return number(value, number_dtype(value), True)
     if isinstance(value, Length):
-        made: Tensor = LENGTH_VALUE["value"](value)
-        return made
+        result: Tensor = LENGTH_VALUE["value"](value)
+        return result
     if dim_names(value) is not None:
         return constant(value)
     if not isinstance(value, (np.ndarray, np.generic, list, tuple)) and not is_array(value):

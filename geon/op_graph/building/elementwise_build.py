@@ -325,8 +325,8 @@ def broadcast_over(x: Tensor, axes: Axes) -> Tensor:
     """Return ``x`` over exactly ``axes``, which include its own; broadcast along the others."""
     if x.axes is axes:
         return x
-    made: Tensor = make(PRIMITIVES[_SPREADING[len(axes) == len(x.axes)]], (x,), (axes,))
-    return made
+    result: Tensor = make(PRIMITIVES[_SPREADING[len(axes) == len(x.axes)]], (x,), (axes,))
+    return result
 
 
 _SPREADING = ("broadcast", "reorder")

@@ -46,8 +46,8 @@ def rebuild(
         for op in post_order(roots, new):
             args = tuple([new[arg] for arg in op.args])
             current.site = op._site
-            made = None if replace is None else replace(op, args)
-            new[op] = carry(op, with_args(op, args) if made is None else made)
+            result = None if replace is None else replace(op, args)
+            new[op] = carry(op, with_args(op, args) if result is None else result)
     finally:
         current.site = site
     return [new[root] for root in roots]
@@ -133,17 +133,17 @@ def copy_op(
     key = (op.primitive, attrs, *map(id, args)) if attrs else (op.primitive, *map(id, args))
     if arranged:
         key = (axes, *key)
-    made = new_op(type(op), op.primitive, args, attrs, axes, op.dtype, op.weak, effect, guards)
-    put_notes(made, None if notes is None else notes.copy())
-    found = insert(key, made)
-    return carry(made, found)
+    result = new_op(type(op), op.primitive, args, attrs, axes, op.dtype, op.weak, effect, guards)
+    put_notes(result, None if notes is None else notes.copy())
+    found = insert(key, result)
+    return carry(result, found)
 
 
 def copy_leaf(leaf: Leaf, axes: Axes) -> Leaf:
     """Return a leaf over ``axes`` that replaces another, with its name and tags."""
-    made = make_leaf(leaf.primitive, axes, leaf.dtype, leaf.info)
-    put_notes(made, leaf.notes())
-    return made
+    result = make_leaf(leaf.primitive, axes, leaf.dtype, leaf.info)
+    put_notes(result, leaf.notes())
+    return result
 
 
 def in_order(axes: Axes, args: tuple[Op, ...]) -> bool:

@@ -51,8 +51,8 @@ def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
 
 
 def _cast(x: Op, dtype: DType, weak: bool, site: Site | None = None) -> Tensor:
-    made: Tensor = make(PRIMITIVES["cast"], (x,), (dtype.name, weak), weak=weak, site=site)
-    return made
+    result: Tensor = make(PRIMITIVES["cast"], (x,), (dtype.name, weak), weak=weak, site=site)
+    return result
 
 
 def _in_dtype(x: Tensor, dtype: DType) -> Tensor:
@@ -71,18 +71,18 @@ def _in_dtype(x: Tensor, dtype: DType) -> Tensor:
     stack: list[Op] = [x]
     while stack:
         op = stack[-1]
-        made = _found(op, dtype)
-        if made is None and op in known:
+        result = _found(op, dtype)
+        if result is None and op in known:
             stack.pop()
             continue
-        if made is None:
+        if result is None:
             below = _carriers(op, dtype)
             missing = [op.args[i] for i in below if op.args[i] not in known]
             if missing:
                 stack += missing
                 continue
-            made = _built_once_more(op, dtype, below, known)
-        known[op] = made
+            result = _built_once_more(op, dtype, below, known)
+        known[op] = result
         stack.pop()
     return known[x]  # type: ignore[return-value]  # tensors become tensors
 
@@ -117,10 +117,10 @@ def _built_once_more(op: Op, dtype: DType, below: Sequence[int], known: dict[Op,
         return op if op.dtype is dtype else _cast(op, dtype, False)
     if is_weak_constant(op):
         return convert_weak(op, dtype)
-    made = _again(op, dtype, below, known)
-    carry_notes(op, made)
-    _keep(op, dtype, made)
-    return made
+    result = _again(op, dtype, below, known)
+    carry_notes(op, result)
+    _keep(op, dtype, result)
+    return result
 
 
 def _again(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> Op:
@@ -135,8 +135,8 @@ def _again(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> O
         return args[0]
     if op.primitive.name == "print":
         # The print stays one op, even if its value is used in several dtypes.
-        made: Op = make(PRIMITIVES["sequential"], (op, args[0]), (True,), site=op._site)
-        return made
+        result: Op = make(PRIMITIVES["sequential"], (op, args[0]), (True,), site=op._site)
+        return result
     return with_args(op, tuple(args), dtype, weak=False)
 
 

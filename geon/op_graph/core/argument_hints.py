@@ -205,7 +205,7 @@ def public(function: F) -> F:
         if noted and not known.issuperset(keywords):
             raise ArgumentError(why(call, args, keywords, ""))
         try:
-            made = function(*args, **keywords)
+            result = function(*args, **keywords)
         except TypeError as error:
             inner = error.__traceback__
             if inner is not None and inner.tb_next is not None:
@@ -214,8 +214,8 @@ def public(function: F) -> F:
         else:
             if noted:
                 note = keywords.get
-                made = made._annotate(note("name"), note("tags"), note("follows"))
-            return made
+                result = result._annotate(note("name"), note("tags"), note("follows"))
+            return result
         raise ArgumentError(why(call, args, keywords, mismatch))
 
     if notes:

@@ -43,5 +43,5 @@ class Body:
         return list(map(id, self.parameters)), list(map(id, self.results))
 
     def __repr__(self) -> str:
-        given, made = (", ".join(map(str, ops)) for ops in (self.parameters, self.results))
-        return f"<body of ({given}) with the results ({made})>"
+        given, result = (", ".join(map(str, ops)) for ops in (self.parameters, self.results))
+        return f"<body of ({given}) with the results ({result})>"

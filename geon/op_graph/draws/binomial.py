@@ -35,8 +35,8 @@ def binomial_counts(stream: BitStream, trials: Tensor, p: Tensor) -> Tensor:
     n, odds = where(is_small, trials, 1.0), p / (1.0 - p)
     none = exp(n * log1p(negative(p)))
     small = inverted(stream, none, lambda k: (n - k + 1.0) / k * odds, is_small)
-    made = where(is_small, small, _rejected(stream, trials, p, is_small))
-    return where(is_likely, trials - made, made)
+    result = where(is_small, small, _rejected(stream, trials, p, is_small))
+    return where(is_likely, trials - result, result)
 
 
 def _rejected(stream: BitStream, trials: Tensor, p: Tensor, is_small: Tensor) -> Tensor:

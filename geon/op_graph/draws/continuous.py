@@ -69,10 +69,10 @@ def full(value: Any, axes: Axes, dtype: DType) -> Tensor:
 
 def standard_exponential(stream: BitStream, axes: Axes, wide: DType) -> Tensor:
     """Return standard exponential values, float32 or float64, above 0."""
-    made: Tensor = exponential_from_bits(
+    result: Tensor = exponential_from_bits(
         stream._bits(axes, float_format(wide)[1]), wide.name, GEON_OPS
     )
-    return made
+    return result
 
 
 def _tails(stream: BitStream, form: FloatDraw) -> tuple[Tensor, Tensor]:
@@ -144,8 +144,8 @@ class ContinuousDraws(BitStream):
         """
         form = FloatDraw("gumbel", axes, dtype)
         location, scale = form.number("location", location), form.number("scale", scale, POSITIVE)
-        made = negative(log(standard_exponential(self, form.axes, form.wide)))
-        return form.moved(made, location, scale)
+        result = negative(log(standard_exponential(self, form.axes, form.wide)))
+        return form.moved(result, location, scale)
 
     @public
     def logistic(
@@ -203,8 +203,8 @@ class ContinuousDraws(BitStream):
         """
         form = FloatDraw("weibull", axes, dtype)
         scale = form.number("scale", scale, POSITIVE)
-        made = standard_exponential(self, form.axes, form.wide)
-        return form.moved(power(made, 1.0 / form.number("shape", shape, POSITIVE)), 0, scale)
+        result = standard_exponential(self, form.axes, form.wide)
+        return form.moved(power(result, 1.0 / form.number("shape", shape, POSITIVE)), 0, scale)
 
     @public
     def pareto(
@@ -222,8 +222,8 @@ class ContinuousDraws(BitStream):
         """
         form = FloatDraw("pareto", axes, dtype)
         shape, scale = form.number("shape", shape, POSITIVE), form.number("scale", scale, POSITIVE)
-        made = standard_exponential(self, form.axes, form.wide)
-        return form.moved(exp(made / shape), 0, scale)
+        result = standard_exponential(self, form.axes, form.wide)
+        return form.moved(exp(result / shape), 0, scale)
 
     @public
     def log_normal(
@@ -274,5 +274,5 @@ class ContinuousDraws(BitStream):
             (first - middle) / width,
             (last - middle) / width,
         )
-        made = minimum(maximum(standard * width + middle, first), last)  # against rounding
-        return cast(made, form.dtype)
+        result = minimum(maximum(standard * width + middle, first), last)  # against rounding
+        return cast(result, form.dtype)

@@ -56,8 +56,8 @@ class CountDraws(BitStream):
         change probabilities. Raises ``ArgumentError`` for a constant ``mean`` below 0.
         """
         shape = as_axes(axes)
-        made = poisson_counts(self, _tensor("poisson", "mean", mean, shape, AT_LEAST_ZERO))
-        return cast(made, as_dtype(dtype))
+        result = poisson_counts(self, _tensor("poisson", "mean", mean, shape, AT_LEAST_ZERO))
+        return cast(result, as_dtype(dtype))
 
     @public
     def binomial(
@@ -76,8 +76,8 @@ class CountDraws(BitStream):
         """
         shape = as_axes(axes)
         trials = _tensor("binomial", "count", count, shape, WHOLE)
-        made = binomial_counts(self, trials, _tensor("binomial", "p", p, shape, PROBABILITY))
-        return cast(made, as_dtype(dtype))
+        result = binomial_counts(self, trials, _tensor("binomial", "p", p, shape, PROBABILITY))
+        return cast(result, as_dtype(dtype))
 
     @public
     def geometric(
@@ -93,8 +93,8 @@ class CountDraws(BitStream):
         """
         shape = as_axes(axes)
         chance = _tensor("geometric", "p", p, shape, CHANCE)
-        made = standard_exponential(self, shape, FLOAT64) / negative(log1p(negative(chance)))
-        return cast(floor(made) + 1.0, as_dtype(dtype))
+        result = standard_exponential(self, shape, FLOAT64) / negative(log1p(negative(chance)))
+        return cast(floor(result) + 1.0, as_dtype(dtype))
 
     @public
     def negative_binomial(
@@ -146,8 +146,8 @@ class CountDraws(BitStream):
         share = minimum(maximum(share, 0.0), 1.0)
 
         def draw(left: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
-            made = binomial_counts(self, left, p)
-            return left - made, made
+            result = binomial_counts(self, left, p)
+            return left - result, result
 
         _, counts = scan(draw, trials, share, over=along)
         return cast(counts.reorder(shape), as_dtype(dtype))

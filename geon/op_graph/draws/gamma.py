@@ -171,8 +171,8 @@ class GammaDraws(BitStream):
         """
         form = FloatDraw("beta", axes, dtype)
         first, second = form.tensor("a", a, POSITIVE), form.tensor("b", b, POSITIVE)
-        made = sigmoid(log_gamma_values(self, first) - log_gamma_values(self, second))
-        return cast(made, form.dtype)
+        result = sigmoid(log_gamma_values(self, first) - log_gamma_values(self, second))
+        return cast(result, form.dtype)
 
     @public
     def student_t(
@@ -194,8 +194,8 @@ class GammaDraws(BitStream):
         half = 0.5 * form.tensor("degrees", degrees, POSITIVE)
         location, scale = form.number("location", location), form.number("scale", scale, POSITIVE)
         ratio = exp(0.5 * (log(half) - log_gamma_values(self, half)))
-        made = self.normal(form.axes, dtype=form.wide) * ratio
-        return form.moved(made, location, scale)
+        result = self.normal(form.axes, dtype=form.wide) * ratio
+        return form.moved(result, location, scale)
 
     @public
     def dirichlet(

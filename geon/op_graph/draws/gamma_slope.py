@@ -52,8 +52,8 @@ def _nodes(a: Tensor) -> tuple[Tensor, Tensor]:
         axis = axis.prime
     every = Axes(*a.axes, axis)
     weights = step * v * (1 + np.exp(-t))
-    made = [broadcast(constant(each, [axis], a.dtype), every) for each in (v, weights)]
-    return made[0], made[1]
+    result = [broadcast(constant(each, [axis], a.dtype), every) for each in (v, weights)]
+    return result[0], result[1]
 
 
 def _lower_scale(a: Tensor, x: Tensor) -> Tensor:

@@ -64,7 +64,7 @@ class PositionDraws(BitStream):
         if not isinstance(low, Tensor) and not isinstance(high, Tensor):
             first, end = _whole("low", low), _whole("high", high)
             _refuse_range(first, end, kept)
-            made = _below(self, shape, end - first)
+            result = _below(self, shape, end - first)
             shift: Any = constant(np.uint64(first % WIDE_WORD))
         else:
             bounds = [parameter("integers", name, value, shape, None) for name, value in
@@ -74,8 +74,8 @@ class PositionDraws(BitStream):
                 refuse("integers", f"low = {low} and high = {high}", "a high above low")
             shift, stop = (full(_integer(value), shape, UINT64) for value in bounds)
             empty = less(full(bounds[0], shape, INT64), full(bounds[1], shape, INT64))
-            made = _remainder(self, shape, where(empty, stop - shift, cast(1, UINT64)))
-        return cast(made + cast(shift, UINT64), kept)
+            result = _remainder(self, shape, where(empty, stop - shift, cast(1, UINT64)))
+        return cast(result + cast(shift, UINT64), kept)
 
     @public
     def permutation(
@@ -192,9 +192,9 @@ class PositionDraws(BitStream):
 
 def _over(p: Any, axis: Axis) -> Tensor:
     """Return probabilities of positions along ``axis`` as a tensor."""
-    made = as_tensor(p, near=broadcast(as_tensor(1.0), Axes(axis)))
-    own_axis(made, axis, "choice")
-    return made
+    result = as_tensor(p, near=broadcast(as_tensor(1.0), Axes(axis)))
+    own_axis(result, axis, "choice")
+    return result
 
 
 def _sample_axis(shape: Axes, along: Axis) -> Axis:
@@ -281,9 +281,9 @@ def _remainder(stream: BitStream, axes: Axes, count: int | Tensor) -> Tensor:
 
 def _again(refused: Any, draw: Any, first: Tensor) -> Tensor:
     """Return ``first`` with elements that are refused drawn again until none is."""
-    made: Tensor = while_loop(
+    result: Tensor = while_loop(
         lambda kept: any_of(refused(kept)),
         lambda kept: where(refused(kept), draw(kept), kept),
         first,
     )
-    return made
+    return result

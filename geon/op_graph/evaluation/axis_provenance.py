@@ -185,7 +185,7 @@ class _AxisSearch:
     ) -> tuple[dict[Hashable, Found], set[Hashable]]:
         """Return the finding for each state, and the states that were assumed to keep the axis."""
         known: dict[Hashable, Found] = dict.fromkeys(refuted)
-        made: dict[Hashable, Made] = {}
+        result: dict[Hashable, Made] = {}
         assumed: set[Hashable] = set()
         waiting = [root]
 
@@ -200,15 +200,17 @@ class _AxisSearch:
         while waiting:
             state = waiting[-1]
             key = _key(state)
-            if key not in known and key not in made:
-                if len(made) == MAX_SEARCH_STATES:
+            if key not in known and key not in result:
+                if len(result) == MAX_SEARCH_STATES:
                     return {_key(root): None}, set()
-                made[key] = step = self._made(state)
+                result[key] = step = self._made(state)
                 parts = [p for group in (*step.choices, step.condition) for p in group]
-                waiting += [p for p in parts if isinstance(p, ElementState) and _key(p) not in made]
+                waiting += [
+                    p for p in parts if isinstance(p, ElementState) and _key(p) not in result
+                ]
                 continue
             if key not in known:
-                step = made[key]
+                step = result[key]
                 each = [_any([value(part) for part in group]) for group in step.choices]
                 found = _all(each)
                 if found == ALIKE and step.condition:

@@ -312,8 +312,8 @@ def hypot(x: TensorLike, y: TensorLike, **notes: Unpack[Named]) -> Tensor:
     zero = equal(squares, 0)
     root = where(zero, 0, sqrt(where(zero, 1, squares)))
     root = root if scale is None else root / scale
-    made = where.apply(infinite, math.inf, root)
-    return like(made, given[0]) if given[0].weak else in_dtype(made, given[0].dtype)
+    result = where.apply(infinite, math.inf, root)
+    return like(result, given[0]) if given[0].weak else in_dtype(result, given[0].dtype)
 
 
 @composite

@@ -65,11 +65,11 @@ def composite(function: F) -> F:
 
     @functools.wraps(build)
     def call(*args: Any, **keywords: Any) -> Any:
-        made = build(*args, **keywords)
-        if isinstance(made, ComputationOp) and current.own is None:
-            if not any(made is each for each in (*args, *keywords.values())):
-                made.notes().called = name
-        return made
+        result = build(*args, **keywords)
+        if isinstance(result, ComputationOp) and current.own is None:
+            if not any(result is each for each in (*args, *keywords.values())):
+                result.notes().called = name
+        return result
 
     return call  # type: ignore[return-value]  # the same signature
 
@@ -102,8 +102,8 @@ def mean(
     """
     x = floating(as_tensor(x))
     total = reduce(SUM, widen(x), reduction_axes, out_axes, what="mean")
-    made = total / tensor_size(x, reduction_axes, out_axes=out_axes)
-    return in_dtype(made, x.dtype)
+    result = total / tensor_size(x, reduction_axes, out_axes=out_axes)
+    return in_dtype(result, x.dtype)
 
 
 @composite
@@ -123,8 +123,8 @@ def variance(
     numbers it is the mean of squared distances from the mean, which is real.
     """
     x = floating(as_tensor(x))
-    made = _variance(x, "variance", reduction_axes, out_axes, correction)
-    return in_dtype(made, real_dtype(x.dtype))
+    result = _variance(x, "variance", reduction_axes, out_axes, correction)
+    return in_dtype(result, real_dtype(x.dtype))
 
 
 @composite
@@ -141,8 +141,8 @@ def std(
     Its derivative is 0 where all elements are equal.
     """
     x = floating(as_tensor(x))
-    made = _root(_variance(x, "std", reduction_axes, out_axes, correction))
-    return in_dtype(made, real_dtype(x.dtype))
+    result = _root(_variance(x, "std", reduction_axes, out_axes, correction))
+    return in_dtype(result, real_dtype(x.dtype))
 
 
 def _variance(x: Tensor, what: str, reduction_axes: Any, out_axes: Any, correction: int) -> Tensor:
@@ -179,8 +179,8 @@ def squared_L2(
     infinite if the result does not fit; ``L2_norm`` avoids both.
     """
     x = as_tensor(x)
-    made = reduce(SUM, _squared(widen(x)), reduction_axes, out_axes, what="squared_L2")
-    return in_dtype(made, sum_dtype(real_dtype(x.dtype)))
+    result = reduce(SUM, _squared(widen(x)), reduction_axes, out_axes, what="squared_L2")
+    return in_dtype(result, sum_dtype(real_dtype(x.dtype)))
 
 
 @composite
@@ -198,8 +198,8 @@ def L2_norm(
     """
     x = floating(as_tensor(x))
     parts = [real(x), imag(x)] if kind(x.dtype) == "c" else [x]
-    made = wide_norm(parts, "L2_norm", reduction_axes, out_axes)
-    return in_dtype(made, real_dtype(x.dtype))
+    result = wide_norm(parts, "L2_norm", reduction_axes, out_axes)
+    return in_dtype(result, real_dtype(x.dtype))
 
 
 # Exponents of two for float64. If the sum of absolute values is below 2**MEDIUM_LIMITS[0], elements
@@ -295,10 +295,10 @@ def logsumexp(
     total = reductions.sum(exp(subtract.apply(wide, shift)), axes)
     # Without the inner `where` the derivative for a row of -inf would be 0 times an infinity.
     none = equal(total, 0)
-    made = where(none, -math.inf, log(where(none, 1, total)) + shift)
+    result = where(none, -math.inf, log(where(none, 1, total)) + shift)
     if out_axes is not None:
-        made = reorder(made, out_axes)
-    return in_dtype(made, x.dtype)
+        result = reorder(result, out_axes)
+    return in_dtype(result, x.dtype)
 
 
 @composite
@@ -374,12 +374,12 @@ def clip(
     ``high`` wins where the bounds cross; NaN stays. At a bound the derivative is shared equally
     between ``x`` and the bound, as for ``maximum``.
     """
-    made = as_tensor(x)
+    result = as_tensor(x)
     if low is not None:
-        made = maximum(made, low)
+        result = maximum(result, low)
     if high is not None:
-        made = minimum(made, high)
-    return made
+        result = minimum(result, high)
+    return result
 
 
 @public
@@ -418,16 +418,16 @@ def gelu(x: TensorLike, *, approximate: str = "none", **notes: Unpack[OpKeywords
     ``ArgumentError`` for another ``approximate``.
     """
     if approximate == "none":
-        made = activations.gelu(x)
+        result = activations.gelu(x)
     elif approximate == "tanh":
-        made = activations.gelu_tanh(x)
+        result = activations.gelu_tanh(x)
     else:
         x = as_tensor(x)
         raise ArgumentError(
             f"gelu of {x} (made at {x.line_info}): there is no approximate={approximate!r}; "
             "give 'none', the exact form, or 'tanh'"
         )
-    return made
+    return result
 
 
 @public

@@ -106,10 +106,10 @@ def diag_embed(x: TensorLike, axis: AxisLike, columns: Axis, **notes: Unpack[Nam
     x = as_tensor(x)
     rows = own_axis(x, axis, "diag_embed")
     columns = _new_of(x, columns, rows, "diag_embed")
-    made = where.apply(equal.apply(iota(rows), iota(columns)), x, 0)
+    result = where.apply(equal.apply(iota(rows), iota(columns)), x, 0)
     order = list(x.axes)
     order.insert(x.axes.index(rows.name) + 1, columns)
-    return reorder(made, Axes(*order))
+    return reorder(result, Axes(*order))
 
 
 def _new_of(x: Tensor, axis: Any, like: Axis, what: str) -> Axis:
@@ -166,12 +166,12 @@ def kron(x: TensorLike, y: TensorLike, **notes: Unpack[Named]) -> Tensor:
         while other in x.axes or other in y.axes:
             other = other.prime
         inner[axis.name] = other
-    made = multiply.apply(x, rename(y, {**inner}))
+    result = multiply.apply(x, rename(y, {**inner}))
     for axis in shared:
-        other = made.axes[inner[axis.name].name]
+        other = result.axes[inner[axis.name].name]
         whole = Axis(axis.name, axis.expression * other.expression)
-        made = flatten(made, [made.axes[axis.name], other], whole)
-    return made
+        result = flatten(result, [result.axes[axis.name], other], whole)
+    return result
 
 
 @composite
@@ -222,9 +222,9 @@ def linspace(
     )
     if exact:
         part = in_dtype(part, first.dtype) if dtype is not None else _weakly(part)
-    made = add.apply(multiply.apply(1 - part, first), multiply.apply(part, last))
+    result = add.apply(multiply.apply(1 - part, first), multiply.apply(part, last))
     target = first.dtype if dtype is not None else (first + last).dtype
-    return made if made.weak else in_dtype(made, target)
+    return result if result.weak else in_dtype(result, target)
 
 
 def _weakly(x: Tensor) -> Tensor:
@@ -263,16 +263,16 @@ def _times(x: Tensor, counts: Any, what: str) -> dict[str, int]:
 
 def _repeated(x: Any, counts: Any, what: str, behind: int) -> Tensor:
     """Return elements repeated along a new axis in front of or behind each axis, merged with it."""
-    made = as_tensor(x)
-    for name, count in _times(made, counts, what).items():
-        axis = made.axes[name]
+    result = as_tensor(x)
+    for name, count in _times(result, counts, what).items():
+        axis = result.axes[name]
         fresh = Axis(name, count).prime
-        while fresh in made.axes:
+        while fresh in result.axes:
             fresh = fresh.prime
-        made = expand(made, fresh, made.axes.index(name) + behind)
+        result = expand(result, fresh, result.axes.index(name) + behind)
         pair = [axis, fresh] if behind else [fresh, axis]
-        made = flatten(made, pair, Axis(name, axis.expression * count))
-    return made
+        result = flatten(result, pair, Axis(name, axis.expression * count))
+    return result
 
 
 @public

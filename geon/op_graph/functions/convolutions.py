@@ -44,8 +44,8 @@ def convolution(
     """
     x, w = as_tensor(x, near=w), as_tensor(w, near=x)
     placed = _filters(x, w, windows, "convolution")
-    made = make_windows(x, placed, 0, "convolution")
-    return dot(made, w, _summed(x, w, placed, over, "convolution"))
+    result = make_windows(x, placed, 0, "convolution")
+    return dot(result, w, _summed(x, w, placed, over, "convolution"))
 
 
 @public
@@ -69,12 +69,12 @@ def transposed_convolution(
     what = "transposed_convolution"
     given = {} if lengths is None else by_own_axis(x, lengths, what)
     placed = _filters(x, w, windows, what)
-    made = x
+    result = x
     for axis, spec, positions in placed:
         attrs, guards = _spread(x, axis, spec, positions, given.get(axis.name), what)
-        made, zero = put_into(what, made, 0)
-        made = make(UNWINDOW, (made, in_dtype(zero, made.dtype)), attrs, guards=guards)
-    return dot(made, w, _summed(x, w, placed, over, what))
+        result, zero = put_into(what, result, 0)
+        result = make(UNWINDOW, (result, in_dtype(zero, result.dtype)), attrs, guards=guards)
+    return dot(result, w, _summed(x, w, placed, over, what))
 
 
 def _spread(

@@ -47,5 +47,5 @@ def logcumsumexp(
     terms = exp(subtract(wide, shift))
     sums = linear_recurrence(scale, terms, along, exclusive=False, reverse=bool(reverse))
     none = equal(sums, 0)
-    made = where(none, -math.inf, log(where(none, 1, sums)) + shift)
-    return like(where(is_infinite, math.inf, made), x)
+    result = where(none, -math.inf, log(where(none, 1, sums)) + shift)
+    return like(where(is_infinite, math.inf, result), x)

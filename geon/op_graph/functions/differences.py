@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 def _neighbours(x: Tensor, axis: Axis) -> tuple[Tensor, Tensor]:
     """Return all but the last element along an axis, and all but the first."""
-    made: tuple[Tensor, Tensor] = x[{axis: slice(None, -1)}], x[{axis: slice(1, None)}]
-    return made
+    result: tuple[Tensor, Tensor] = x[{axis: slice(None, -1)}], x[{axis: slice(1, None)}]
+    return result
 
 
 @composite
@@ -49,18 +49,18 @@ def diff(x: TensorLike, axis: AxisLike, n: int = 1, **notes: Unpack[Named]) -> T
 
     Raises ``ArgumentError`` for an ``n`` below 0.
     """
-    made, n = as_tensor(x), as_int(n)
+    result, n = as_tensor(x), as_int(n)
     if type(n) is not int or n < 0:
         raise ArgumentError(
             f"{user_call('diff')}: the number of differences must be an integer of at least 0, "
             f"not {n!r}"
         )
-    own_axis(made, axis, "diff")
+    own_axis(result, axis, "diff")
     for _ in range(n):
-        before, after = _neighbours(made, own_axis(made, axis, "diff"))
-        compare = made.dtype.kind == "b"
-        made = not_equal.apply(after, before) if compare else subtract.apply(after, before)
-    return made
+        before, after = _neighbours(result, own_axis(result, axis, "diff"))
+        compare = result.dtype.kind == "b"
+        result = not_equal.apply(after, before) if compare else subtract.apply(after, before)
+    return result
 
 
 def _areas(y: Any, axis: Any, x: Any, dx: Any, what: str) -> tuple[Tensor, Tensor, Axis]:
@@ -148,11 +148,11 @@ def corrcoef(
 
     They are clamped to -1 and 1. A variable that is constant gives NaN.
     """
-    made = cov(x, variables, observations)
-    own = own_axis(made, variables, "corrcoef")
-    deviation = power(diagonal(made, [own, own.prime]), 0.5)
-    made = made / deviation / rename(deviation, {own: own.prime})
-    return where(made > 1, 1.0, where(made < -1, -1.0, made))
+    result = cov(x, variables, observations)
+    own = own_axis(result, variables, "corrcoef")
+    deviation = power(diagonal(result, [own, own.prime]), 0.5)
+    result = result / deviation / rename(deviation, {own: own.prime})
+    return where(result > 1, 1.0, where(result < -1, -1.0, result))
 
 
 @composite

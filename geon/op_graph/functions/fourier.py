@@ -125,10 +125,10 @@ def fftn(
     **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return ``fft`` along each of ``axes``; all axes of ``x`` if they are not given."""
-    made = _complex(_known(x))
-    for axis in _axes(made, axes, "fftn"):
-        made = _transform(made, axis, "c2c", False, norm, "fftn")
-    return made
+    result = _complex(_known(x))
+    for axis in _axes(result, axes, "fftn"):
+        result = _transform(result, axis, "c2c", False, norm, "fftn")
+    return result
 
 
 @public
@@ -140,10 +140,10 @@ def ifftn(
     **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the inverse of ``fftn``."""
-    made = _complex(_known(x))
-    for axis in _axes(made, axes, "ifftn"):
-        made = _transform(made, axis, "c2c", True, norm, "ifftn")
-    return made
+    result = _complex(_known(x))
+    for axis in _axes(result, axes, "ifftn"):
+        result = _transform(result, axis, "c2c", True, norm, "ifftn")
+    return result
 
 
 @public
@@ -157,10 +157,10 @@ def rfftn(
     """Return ``rfft`` along the last of ``axes`` and ``fft`` along the others."""
     x = _known(x)
     along = _axes(x, axes, "rfftn")
-    made = rfft(x, along[-1], norm=norm)
+    result = rfft(x, along[-1], norm=norm)
     for axis in along[:-1]:
-        made = _transform(made, axis, "c2c", False, norm, "rfftn")
-    return made
+        result = _transform(result, axis, "c2c", False, norm, "rfftn")
+    return result
 
 
 @public
@@ -173,11 +173,11 @@ def irfftn(
     **notes: Unpack[OpKeywords],
 ) -> Tensor:
     """Return the inverse of ``rfftn``; ``n`` is the number of elements along the last axis."""
-    made = _complex(_known(x))
-    along = _axes(made, axes, "irfftn")
+    result = _complex(_known(x))
+    along = _axes(result, axes, "irfftn")
     for axis in along[:-1]:
-        made = _transform(made, axis, "c2c", True, norm, "irfftn")
-    return irfft(made, along[-1], n, norm=norm)
+        result = _transform(result, axis, "c2c", True, norm, "irfftn")
+    return irfft(result, along[-1], n, norm=norm)
 
 
 # Frequencies --------------------------------------------------------------------------------------
@@ -210,19 +210,19 @@ def rfftfreq(
 @public
 def fftshift(x: TensorLike, axes: AxesLike | None = None, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` with the frequency 0 moved to the middle of each of ``axes``, or of all."""
-    made = as_tensor(x)
-    for axis in _axes(made, axes, "fftshift"):
-        made = _turned(made, axis, (axis.expression + 1) // 2)
-    return made
+    result = as_tensor(x)
+    for axis in _axes(result, axes, "fftshift"):
+        result = _turned(result, axis, (axis.expression + 1) // 2)
+    return result
 
 
 @public
 def ifftshift(x: TensorLike, axes: AxesLike | None = None, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the inverse of ``fftshift``."""
-    made = as_tensor(x)
-    for axis in _axes(made, axes, "ifftshift"):
-        made = _turned(made, axis, axis.expression // 2)
-    return made
+    result = as_tensor(x)
+    for axis in _axes(result, axes, "ifftshift"):
+        result = _turned(result, axis, axis.expression // 2)
+    return result
 
 
 # Convolution --------------------------------------------------------------------------------------
@@ -262,9 +262,9 @@ def convolve(
     if mode != "circular":
         x, y = _extended(x, along.name, size - n), _extended(y, along.name, size - m)
     if whole:
-        made = ifft(multiply(fft(x, along.name), fft(y, along.name)), along.name)
+        result = ifft(multiply(fft(x, along.name), fft(y, along.name)), along.name)
     else:
-        made = irfft(multiply(rfft(x, along.name), rfft(y, along.name)), along.name, size)
+        result = irfft(multiply(rfft(x, along.name), rfft(y, along.name)), along.name, size)
     first, count = {
         "full": (0, total),
         "same": ((m - 1) // 2, n),
@@ -276,7 +276,7 @@ def convolve(
             f"{user_call('convolve')}: y has length {m} along {along.name!r} and x {n}: nowhere do "
             'all of its elements meet x; give the shorter one as y, or mode="full"'
         )
-    return take(made, {made.axes[along.name]: slice(first, first + count)})
+    return take(result, {result.axes[along.name]: slice(first, first + count)})
 
 
 # Parts of the functions above ---------------------------------------------------------------------
@@ -284,8 +284,8 @@ def convolve(
 
 def _known(x: TensorLike) -> Tensor:
     """Return ``x`` as a tensor of float32, float64 or complex numbers."""
-    made = widen(floating(as_tensor(x)))
-    return strengthen(made, made.dtype) if made.weak else made
+    result = widen(floating(as_tensor(x)))
+    return strengthen(result, result.dtype) if result.weak else result
 
 
 def _complex(x: Tensor) -> Tensor:
@@ -307,12 +307,12 @@ def _transform(
             f"{user_call(what)}: norm={norm!r} is none of {', '.join(NORMS)}; give one"
         )
     size = x.axes[axis.name].expression if n is None else n
-    made = fourier(x, axis.name, form, size, inverse)
+    result = fourier(x, axis.name, form, size, inverse)
     if norm == ("forward" if inverse else "backward"):
-        return made
+        return result
     divisor = cast(length_value(size), "float64")
     scale = 1.0 / (sqrt(divisor) if norm == "ortho" else divisor)
-    return multiply.apply(made, cast(scale, real_dtype(made.dtype)))
+    return multiply.apply(result, cast(scale, real_dtype(result.dtype)))
 
 
 def _number(x: Tensor, axis: Axis, n: Any, what: str) -> int | Length:

@@ -156,7 +156,7 @@ def _cost(
     out_axes: Any,
 ) -> Tensor:
     total = reduce(SUM, widen(entropy), reduction_axes, out_axes, what=what)
-    made = 0 - total  # a negation could give -0.0
+    result = 0 - total  # a negation could give -0.0
     if usebits:
-        made = made / math.log(2)
-    return in_dtype(made, entropy.dtype)
+        result = result / math.log(2)
+    return in_dtype(result, entropy.dtype)

@@ -30,8 +30,8 @@ def nansum(
     """Return the sum of the elements that are not NaN, with the arguments of ``sum``."""
     x = as_tensor(x)
     kept = where.apply(isnan.apply(x), 0, x)
-    made = reduce(SUM, kept, reduction_axes, out_axes, what="nansum")
-    return in_dtype(made, sum_dtype(x.dtype))
+    result = reduce(SUM, kept, reduction_axes, out_axes, what="nansum")
+    return in_dtype(result, sum_dtype(x.dtype))
 
 
 @composite

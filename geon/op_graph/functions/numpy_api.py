@@ -95,8 +95,8 @@ def _clipped(a: Any, a_min: Any = None, a_max: Any = None, **given: Any) -> Tens
 def _dot(a: Any, b: Any, out: Any = None) -> Tensor:
     if out is not None:
         _refuse("dot", " with out=")
-    made: Tensor = LATE_BOUND["matmul"](a, b)
-    return made
+    result: Tensor = LATE_BOUND["matmul"](a, b)
+    return result
 
 
 TRANSFORMS = (fourier.fft, fourier.ifft, fourier.rfft)

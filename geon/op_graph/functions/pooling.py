@@ -86,8 +86,8 @@ def lp_pool(x: TensorLike, windows: Windows, p: float = 2, **notes: Unpack[OpKey
     seen = make_windows(powers, placed, 0, "lp_pool")
     total = sum_over(seen, tuple([axis.name for axis in _positions(placed)]))
     some = greater(total, 0)
-    made = where(some, power(where(some, total, 1), 1 / p), 0)
-    return in_dtype(made, given.dtype)
+    result = where(some, power(where(some, total, 1), 1 / p), 0)
+    return in_dtype(result, given.dtype)
 
 
 def _positions(placed: list[tuple[Axis, Window, Axis]]) -> list[Axis]:

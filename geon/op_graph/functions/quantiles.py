@@ -225,8 +225,8 @@ def _quantile(
     lacks = equal(count, 0) if skips else reductions.any(is_missing, line)
     is_share = logical_and(greater_equal(share, 0), less_equal(share, 1))
     valid = logical_and.apply(logical_not(lacks), is_share)
-    made = where.apply(valid, found, number(np.nan, found.dtype))
-    return like(reorder(made, axes), x)
+    result = where.apply(valid, found, number(np.nan, found.dtype))
+    return like(reorder(result, axes), x)
 
 
 def _share(what: str, q: Any, unit: int) -> Tensor:

@@ -48,7 +48,7 @@ def resize(
     in integers. Linear gives float32 for integers and bool. Raises ``AxisError`` for a length below
     1 and for an axis without elements, and ``ArgumentError`` for another mode.
     """
-    made = as_tensor(x)
+    result = as_tensor(x)
     known = {"linear": ("centers", "corners"), "nearest": ("centers", "starts")}
     if align not in known.get(mode, ()):
         raise ArgumentError(
@@ -56,22 +56,24 @@ def resize(
             "'centers' or 'corners', or 'nearest' with 'centers' or 'starts'"
         )
     if mode == "linear":
-        made = floating(made)
-    for along, length in by_own_axis(made, lengths, "resize").items():
+        result = floating(result)
+    for along, length in by_own_axis(result, lengths, "resize").items():
         length = length.expression if isinstance(length, Axis) else as_int(length)
         if not isinstance(length, Length) and (type(length) is not int or length < 1):
             raise AxisError(
-                f"{user_call('resize')}: {along!r} of {made} (made at {made.line_info}) cannot "
+                f"{user_call('resize')}: {along!r} of {result} (made at {result.line_info}) cannot "
                 f"have length {length!r}; give an integer of at least 1"
             )
-        axis = made.axes[along]
+        axis = result.axes[along]
         longer = axis.with_length(length)
-        guards = _some(made, axis)
+        guards = _some(result, axis)
         if mode == "nearest":
-            made = _gather(made, strengthen(_nearest(axis, longer, align), INT64), along, guards)
+            result = _gather(
+                result, strengthen(_nearest(axis, longer, align), INT64), along, guards
+            )
         else:
-            made = _between(made, axis, longer, align, guards)
-    return made
+            result = _between(result, axis, longer, align, guards)
+    return result
 
 
 def _some(x: Tensor, axis: Axis) -> tuple[Guard, ...]:
@@ -124,20 +126,20 @@ def roll(x: TensorLike, shifts: Mapping[AxisLike, int], **notes: Unpack[OpKeywor
     ``geon.roll(x, {T: 1})`` has at t the element from t - 1. Along an open axis the shift must not
     exceed the length, which is checked before a call (``GuardError``).
     """
-    made = as_tensor(x)
-    for along, shift in by_own_axis(made, shifts, "roll").items():
+    result = as_tensor(x)
+    for along, shift in by_own_axis(result, shifts, "roll").items():
         shift = as_int(shift)
         if type(shift) is not int:
             raise ArgumentError(
                 f"{user_call('roll')}: the shift along {along!r} must be an integer, not {shift!r}"
             )
-        length = made.axes[along].expression
+        length = result.axes[along].expression
         if isinstance(length, int):
             shift = shift % length if length else 0
         if shift:
-            ends = made[{along: slice(-shift, None)}], made[{along: slice(None, -shift)}]
-            made = concat(ends, along)
-    return made
+            ends = result[{along: slice(-shift, None)}], result[{along: slice(None, -shift)}]
+            result = concat(ends, along)
+    return result
 
 
 # The diagonal -----------------------------------------------------------------------------------
@@ -234,5 +236,5 @@ def diagonal(
                 f"{user_call('diagonal')}: {x} (made at {x.line_info}) has the axis {axis.name!r} "
                 "already; give another one"
             )
-    made: Tensor = make(DIAGONAL, (x,), (group.names, axis))
-    return made
+    result: Tensor = make(DIAGONAL, (x,), (group.names, axis))
+    return result

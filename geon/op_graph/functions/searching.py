@@ -106,8 +106,8 @@ def _searched(values: Tensor, x: Tensor, axis: Axis, side: str) -> Tensor:
         lambda c: (floordivide.apply(c[0], 2), longer(c[1], c[0])),
         (step, start),
     )
-    made: Tensor = counted
-    return made
+    result: Tensor = counted
+    return result
 
 
 def _comes_before(value: Tensor, x: Tensor, side: str) -> Tensor:

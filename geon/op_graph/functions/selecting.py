@@ -114,10 +114,10 @@ class Unique(NamedTuple):
 def _bound(what: str, bound: Axis | None, size: Any, taken: Axes) -> Axis:
     """Return the axis of a result: ``bound``, or one that holds ``size`` elements."""
     if bound is None:
-        made = Axis("selected", size)
-        while made in taken:
-            made = made.prime
-        return made
+        result = Axis("selected", size)
+        while result in taken:
+            result = result.prime
+        return result
     axis = new_axis(bound, what)
     if axis in taken:
         raise AxisError(
@@ -210,8 +210,8 @@ def nonzero(
         length = length_value(axis.expression)
         at = left if axis.name == axes.names[0] else mod.apply(left, length)
         left = floordivide.apply(left, maximum.apply(length, 1))
-        made = where.apply(found.valid, at, number(int(fill), INT64))
-        positions[axis.name] = reorder(made, [*kept, held])
+        result = where.apply(found.valid, at, number(int(fill), INT64))
+        positions[axis.name] = reorder(result, [*kept, held])
     ordered = {name: positions[name] for name in axes.names}
     return Nonzero(ordered, found.total)
 

@@ -58,10 +58,10 @@ def _linearise(op: Op, i: int, t: Tensor) -> Tensor:
     kept = lower_part(both, a.columns, other.name)
     row, column = both.axes[a.columns], both.axes[other.name]
     halved = where.apply(equal.apply(iota(row), iota(column)), multiply.apply(0.5, kept), kept)
-    made = contract_two(factor, broadcast(halved, both.axes), (a.columns,))
-    made = renamed(made, {other.name: a.columns})
-    assert rows.name in made.axes
-    return broadcast(lower_part(made, a.rows, a.columns), op.axes)
+    result = contract_two(factor, broadcast(halved, both.axes), (a.columns,))
+    result = renamed(result, {other.name: a.columns})
+    assert rows.name in result.axes
+    return broadcast(lower_part(result, a.rows, a.columns), op.axes)
 
 
 def _positive(x: Tensor, further: str) -> Tensor:
@@ -113,8 +113,8 @@ def cholesky(
     """
     check_flag(user_call("cholesky"), "check", check)
     x, rows, columns = matrix("cholesky", x, axes)
-    made: Tensor = make(CHOLESKY, (x,), (rows.name, columns.name, not check))
-    return made
+    result: Tensor = make(CHOLESKY, (x,), (rows.name, columns.name, not check))
+    return result
 
 
 @public

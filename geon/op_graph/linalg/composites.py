@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 def product(x: Tensor, y: Tensor, rows: str, columns: str) -> Tensor:
     """Return the matrix product of two square matrices over the same axes, in the order of x's."""
     inner = fresh(x.axes[columns], x.axes).name
-    made = contract_two(renamed(x, {columns: inner}), renamed(y, {rows: inner}), (inner,))
-    return broadcast(made, x.axes)
+    result = contract_two(renamed(x, {columns: inner}), renamed(y, {rows: inner}), (inner,))
+    return broadcast(result, x.axes)
 
 
 # Least squares ------------------------------------------------------------------------------------
@@ -171,8 +171,8 @@ def pinv(
     value = contract_two(multiply.apply(v, inverse), u, (new.name,))
     names = {rows.name: columns.name, columns.name: rows.name}
     value = broadcast(value, Axes([value.axes[names.get(n, n)] for n in a.axes.names]))
-    made: Tensor = make(PINV, (a, stop_gradient(value)), (rows.name, columns.name, False))
-    return made
+    result: Tensor = make(PINV, (a, stop_gradient(value)), (rows.name, columns.name, False))
+    return result
 
 
 @public
@@ -275,8 +275,8 @@ def expm(a: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
         lambda state: (state[0] + 1, times(state[1], state[1])),
         (steps, begin),
     )
-    made: Tensor = last
-    return made
+    result: Tensor = last
+    return result
 
 
 # Ranks, condition numbers and norms ---------------------------------------------------------------

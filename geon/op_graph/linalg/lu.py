@@ -109,8 +109,8 @@ LU = Primitive(
 
 def _factors(a: Tensor, rows: str, columns: str) -> Tensor:
     """Return the packed factors of ``a``, through which no derivative flows."""
-    made: Tensor = make(LU, (a,), (rows, columns, False))
-    return stop_gradient(made)
+    result: Tensor = make(LU, (a,), (rows, columns, False))
+    return stop_gradient(result)
 
 
 def pivots_of(f: Any, rows: str) -> Tensor:
@@ -182,8 +182,8 @@ def _lu_solve_reference(op: Op, *arrays: Array) -> Array:
 
 
 def _solved(a: Any, f: Any, b: Any, attrs: SolveAttributes) -> Tensor:
-    made: Tensor = make(SOLVE, (a, f, b), attrs)
-    return made
+    result: Tensor = make(SOLVE, (a, f, b), attrs)
+    return result
 
 
 def _solve_vjp(g: Tensor, op: Op) -> list[Tensor | None]:
@@ -346,14 +346,14 @@ def _inverse_transposed(op: Op) -> Tensor:
     unit = identity_matrix(x.axes[a.columns], other, x.dtype)
     batch = [axis for axis in x.axes if axis.name not in (a.rows, a.columns)]
     unit = broadcast(unit, Axes(batch, unit.axes))
-    made = _solved(x, op.args[1], unit, SolveAttributes(a.rows, a.columns, True, False))
-    return broadcast(renamed(made, {other.name: a.columns}), x.axes)
+    result = _solved(x, op.args[1], unit, SolveAttributes(a.rows, a.columns, True, False))
+    return broadcast(renamed(result, {other.name: a.columns}), x.axes)
 
 
 def _log_vjp(g: Tensor, op: Op) -> list[Tensor | None]:
     # The derivative of log|det a| is a^-T (Giles 2008, 2.2.4).
-    made = multiply.apply(g, _inverse_transposed(op))
-    return [broadcast(made, op.args[0].axes), None]
+    result = multiply.apply(g, _inverse_transposed(op))
+    return [broadcast(result, op.args[0].axes), None]
 
 
 def _log_jvp(op: Op, moving: list[int], found: Any) -> Tensor | None:
@@ -370,9 +370,9 @@ def _determinant_vjp(g: Tensor, op: Op) -> list[Tensor | None]:
 
 
 def _determinant_jvp(op: Op, moving: list[int], found: Any) -> Tensor | None:
-    made = _log_jvp(op, moving, found)
+    result = _log_jvp(op, moving, found)
     out: Any = op
-    return None if made is None else multiply.apply(out, made)
+    return None if result is None else multiply.apply(out, result)
 
 
 def _determinant_samples(function: Any) -> Any:
@@ -408,8 +408,8 @@ def determinant(f: Tensor, rows: str, columns: str) -> Tensor:
 def _absolute_log(a: TensorLike, axes: AxesLike) -> Tensor:
     a, rows, columns = matrix("slogdet", a, axes)
     f = _factors(a, rows.name, columns.name)
-    made: Tensor = make(LOG_DETERMINANT, (a, f), (rows.name, columns.name, False))
-    return made
+    result: Tensor = make(LOG_DETERMINANT, (a, f), (rows.name, columns.name, False))
+    return result
 
 
 LOG_DETERMINANT = Primitive(
@@ -437,8 +437,8 @@ def det(a: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """
     a, rows, columns = matrix("det", a, axes)
     f = _factors(a, rows.name, columns.name)
-    made: Tensor = make(DETERMINANT, (a, f), (rows.name, columns.name, False))
-    return made
+    result: Tensor = make(DETERMINANT, (a, f), (rows.name, columns.name, False))
+    return result
 
 
 DETERMINANT = Primitive(

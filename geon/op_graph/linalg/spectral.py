@@ -236,8 +236,8 @@ def eigvalsh(x: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tens
     the same factorisation. Raises what ``eigh`` raises.
     """
     x, rows, columns = matrix("eigvalsh", x, axes)
-    made: Tensor = make(EIGVALSH, (x,), (rows.name, columns.name, False))
-    return made
+    result: Tensor = make(EIGVALSH, (x,), (rows.name, columns.name, False))
+    return result
 
 
 # Singular values ----------------------------------------------------------------------------------

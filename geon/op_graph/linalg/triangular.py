@@ -106,8 +106,8 @@ def right_hand_side(
 def outer_product(op: Op, a: Op, w: Tensor, x: Tensor, rows: str, columns: str) -> Tensor:
     """Return w xᵀ over the axes of ``a``: summed over the axes that ``a`` lacks."""
     further = tuple([name for name in w.axes.names if name not in a.axes])
-    made = contract_two(w, x, further) if further else multiply.apply(w, x)
-    return broadcast(made, a.axes)
+    result = contract_two(w, x, further) if further else multiply.apply(w, x)
+    return broadcast(result, a.axes)
 
 
 # The primitive ------------------------------------------------------------------------------------
@@ -146,8 +146,8 @@ def _reference(op: Op, a: Array, b: Array) -> Array:
 
 
 def _solve(a: Any, b: Any, rows: str, columns: str, lower: bool, unit: bool) -> Tensor:
-    made: Tensor = make(TRIANGULAR_SOLVE, (a, b), (rows, columns, lower, unit))
-    return made
+    result: Tensor = make(TRIANGULAR_SOLVE, (a, b), (rows, columns, lower, unit))
+    return result
 
 
 def _part(x: Tensor, attrs: TriangularAttributes) -> Tensor:

@@ -26,7 +26,7 @@ def number_draws(op: Op) -> Op:
         if draw.primitive is not RANDOM_BITS:
             return None
         count = counts[draw.attrs.seed] = counts.get(draw.attrs.seed, -1) + 1
-        made: Op = make(RANDOM_BITS, args, tuple(draw.attrs._replace(draw=count)))
-        return made
+        result: Op = make(RANDOM_BITS, args, tuple(draw.attrs._replace(draw=count)))
+        return result
 
     return rebuild([op], numbered)[0]

@@ -48,13 +48,13 @@ def parameter(
     Raises ``ArgumentError`` if a number or a constant does not meet ``requirement``; ``what`` is
     the name of the function for the message, and ``name`` that of its argument.
     """
-    made = value
+    result = value
     if not is_number(value):
-        made = broadcast(as_tensor(value), axes)
-        made = made if dtype is None else cast(made, dtype)
+        result = broadcast(as_tensor(value), axes)
+        result = result if dtype is None else cast(result, dtype)
     if requirement is not None:
         check(what, name, value, requirement)
-    return made
+    return result
 
 
 def check(what: str, name: str, value: Any, requirement: Requirement) -> None:
@@ -80,7 +80,7 @@ def known_values(value: Any) -> Array | None:
 
 def float_dtype(dtype: Any, what: str) -> DType:
     """Return ``dtype`` of a draw of floats; raise ``DTypeError`` for another kind."""
-    made = as_dtype(dtype)
-    if kind(made) != "f":
-        raise DTypeError(f"{what} draws floats, not {made.name}; geon.cast them")
-    return made
+    result = as_dtype(dtype)
+    if kind(result) != "f":
+        raise DTypeError(f"{what} draws floats, not {result.name}; geon.cast them")
+    return result

@@ -180,13 +180,13 @@ class BitStream:
         """
         shape, dtype = as_axes(axes), float_dtype(dtype, "uniform")
         first, last = (parameter("uniform", "", bound, shape, dtype) for bound in (low, high))
-        made = self._unit(shape, dtype)
+        result = self._unit(shape, dtype)
         lowest, highest = known_values(first), known_values(last)
         if lowest is not None and highest is not None and not np.all(lowest <= highest):
             refuse("uniform", f"low = {low} and high = {high}", "a low that is at most high")
         if not (is_number(first) and is_number(last) and (first, last) == (0, 1)):
-            made = made * (last - first) + first
-        return made
+            result = result * (last - first) + first
+        return result
 
     @public
     def normal(
@@ -208,12 +208,12 @@ class BitStream:
         middle = parameter("normal", "mean", mean, shape, dtype)
         width = parameter("normal", "std", std, shape, dtype, DEVIATION)
         wide, bits = float_format(dtype)
-        made = cast(normal_from_bits(self._bits(shape, bits), wide, GEON_OPS), dtype)
+        result = cast(normal_from_bits(self._bits(shape, bits), wide, GEON_OPS), dtype)
         if not (is_number(width) and width == 1):
-            made = made * width
+            result = result * width
         if not (is_number(middle) and middle == 0):
-            made = made + middle
-        return made
+            result = result + middle
+        return result
 
     @public
     def bernoulli(
@@ -251,9 +251,9 @@ class BitStream:
             call: Tensor = self.counter
             if current.step is not None:
                 call = call + left_shift(cast(current.step, UINT64), 32)
-            made: Tensor = make(RANDOM_BITS, (call,), attrs)
+            result: Tensor = make(RANDOM_BITS, (call,), attrs)
             self._drawn += 1
-        return made
+        return result
 
 
 def float_format(dtype: DType) -> tuple[str, DType]:

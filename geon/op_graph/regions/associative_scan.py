@@ -49,8 +49,8 @@ def associative_scan(
     shifted = [_shifted(x, axis, bool(reverse)) for x in tensors]
 
     def step(before: list[Tensor], element: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        made = f(structure.filled(iter(before)), structure.filled(iter(element)))
-        found, returned = flat(made, "the result")
+        result = f(structure.filled(iter(before)), structure.filled(iter(element)))
+        found, returned = flat(result, "the result")
         if returned != structure:
             raise ArgumentError(
                 f"{what}: xs is {structure}, and f returned {returned}; return what is like xs"
@@ -63,7 +63,7 @@ def associative_scan(
 
     firsts, following = [first for first, _ in shifted], [rest for _, rest in shifted]
     _, prefixes = scan(step, firsts, following, over=axis, reverse=reverse)
-    ordered = [reorder(made, x.axes) for made, x in zip(prefixes, tensors, strict=True)]
+    ordered = [reorder(result, x.axes) for result, x in zip(prefixes, tensors, strict=True)]
     return structure.filled(iter(ordered))
 
 
@@ -108,8 +108,8 @@ def linear_recurrence(
     """
 
     def step(before: Tensor, parts: list[Tensor]) -> tuple[Tensor, Tensor]:
-        made = add.apply(multiply.apply(before, parts[0]), parts[1])
-        return made, before if exclusive else made
+        result = add.apply(multiply.apply(before, parts[0]), parts[1])
+        return result, before if exclusive else result
 
     nothing = broadcast(number(0, shift.dtype), shift.axes.without([axis.name]))
     _, found = scan(step, nothing, [scale, shift], over=axis, reverse=reverse)

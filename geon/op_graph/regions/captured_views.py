@@ -35,8 +35,8 @@ def _with_captured(
     region: RegionOp, args: tuple[Op, ...], wanted: Mapping[Tensor, Tensor]
 ) -> RegionOp:
     loop = loop_of(region)
-    made = _case(region, args, wanted) if loop is None else _loop(loop, region, args, wanted)
-    return with_args(region, args) if made is None else made
+    result = _case(region, args, wanted) if loop is None else _loop(loop, region, args, wanted)
+    return with_args(region, args) if result is None else result
 
 
 def _loop(

@@ -156,9 +156,9 @@ def make_case(
     known: dict[Op, Op] = dict(zip(found, parameters[1:], strict=True))
     bodies = []
     for each in roots:
-        made = rebuilt(each, known)
-        kept = adopt(made, notes_of(made), None)
-        bodies.append(Body(parameters, tuple(tensors(kept[op] for op in made))))
+        result = rebuilt(each, known)
+        kept = adopt(result, notes_of(result), None)
+        bodies.append(Body(parameters, tuple(tensors(kept[op] for op in result))))
     args = (index, *[named.get(op, op) for op in found])
     region: Op = make(CASE, args, (tuple(bodies), certain))
     return results_of(region)
@@ -224,13 +224,13 @@ def _chosen(
         for each, root in zip(found, roots, strict=True):
             root += [each.updates.get(leaf, leaf) for leaf in targets]
         inside = {op for entry in list(own.entries.values()) if (op := entry()) is not None}
-    made = make_case(which, roots, default or certain, NOTHING, inside)
-    if name is not None and made:
-        made[0].args[0].name = name
-    values = len(made) - len(targets)
-    made, effect = tie_updates(made[:values], dict(zip(targets, made[values:], strict=True)))
+    result = make_case(which, roots, default or certain, NOTHING, inside)
+    if name is not None and result:
+        result[0].args[0].name = name
+    values = len(result) - len(targets)
+    result, effect = tie_updates(result[:values], dict(zip(targets, result[values:], strict=True)))
     structure = reduce(Structure.joined, [each.structure for each in found])
-    return structure.filled(iter(made), effect)
+    return structure.filled(iter(result), effect)
 
 
 def _listed(what: str, branches: Any, default: Any) -> Named:
@@ -307,11 +307,11 @@ def _alike(what: str, first: _Branch, other: _Branch) -> list[Tensor]:
     if other.structure != first.structure:
         gives = _in_order(what, first, other, str(first.structure), str(other.structure), ",")
         raise ArgumentError(f"{gives}; return one structure")
-    made = []
+    result = []
     for one, op in zip(first.values, other.values, strict=True):
         shown = [f"{each} {each.dtype.name} (made at {each.line_info})" for each in (one, op)]
         both = _in_order(what, first, other, *shown)
-        made.append(
+        result.append(
             match_axes_and_dtype(
                 op,
                 one,
@@ -319,7 +319,7 @@ def _alike(what: str, first: _Branch, other: _Branch) -> list[Tensor]:
                 f"{both}, of another dtype; geon.cast one of them",
             )
         )
-    return made
+    return result
 
 
 def _in_order(

@@ -35,8 +35,8 @@ def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None
     roots = [[widen(_or_zeros(each.get(shared[k]), shared[k])) for k in reached] for each in found]
     named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
     named.update({seed: given[k] for k, seed in seeds.items()})
-    made = dict(zip(reached, make_case(op.args[0], roots, op.attrs.certain, named), strict=True))
-    return [made.get(k) for k in range(len(op.args))]
+    result = dict(zip(reached, make_case(op.args[0], roots, op.attrs.certain, named), strict=True))
+    return [result.get(k) for k in range(len(op.args))]
 
 
 def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
@@ -55,8 +55,8 @@ def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
     given = [t for t in tangents if t is not None]
     named.update(dict(zip(along.values(), given, strict=True)))
-    made = dict(zip(moving, make_case(op.args[0], roots, op.attrs.certain, named), strict=True))
-    return [made.get(k) for k in range(len(opened[0]))]
+    result = dict(zip(moving, make_case(op.args[0], roots, op.attrs.certain, named), strict=True))
+    return [result.get(k) for k in range(len(opened[0]))]
 
 
 def _or_zeros(value: Tensor | None, of: Tensor) -> Tensor:

@@ -35,10 +35,10 @@ def close_body(
 
 def rebuilt(results: Iterable[Op], known: dict[Op, Op]) -> tuple[Tensor, ...]:
     """Return the results of a body with the keys of ``known`` replaced; ops keep their names."""
-    made = substitute_ops(results, known)
+    result = substitute_ops(results, known)
     for op, stands in known.items():
         carry_notes(op, stands)
-    return tuple(made)
+    return tuple(result)
 
 
 def captured_values(

@@ -250,8 +250,8 @@ def as_while(op: Op) -> Op:
     begun: Any = [*op.args[: a.carries], strengthen(as_tensor(True), moves.dtype)]
     leaves = [*here, moves, at]
     results = [*opened.results, still]
-    made = make_while(PRIMITIVES["while"], None, a.limit, begun, leaves, moves, results, named)
-    return made[0].args[0]
+    result = make_while(PRIMITIVES["while"], None, a.limit, begun, leaves, moves, results, named)
+    return result[0].args[0]
 
 
 # Public function ----------------------------------------------------------------------------------
@@ -309,12 +309,12 @@ def fixed_point(
     results = begun.after(values, "values", "f")
     within = _tolerance(what, tolerance, begun.first)
     first, raises = begun.first, not converged
-    made = make_fixed_point(FIXED_POINT, max_steps, raises, first, begun.leaves, results, within)
+    result = make_fixed_point(FIXED_POINT, max_steps, raises, first, begun.leaves, results, within)
     if name is not None:
-        made[0].args[0].name = name
+        result[0].args[0].name = name
     if converged:
-        return begun.structure.filled(iter(made[:-1])), _settled(made[-1], made[:-1], first)
-    return begun.structure.filled(iter(certain(made, first, max_steps)))
+        return begun.structure.filled(iter(result[:-1])), _settled(result[-1], result[:-1], first)
+    return begun.structure.filled(iter(certain(result, first, max_steps)))
 
 
 def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:

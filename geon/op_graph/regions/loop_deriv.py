@@ -59,7 +59,7 @@ def loop_jvp(op: Op, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
     xs = [*op.args[count:before], *(given[k] for k in inputs)]
     named = loop.named_captures(leaves, op.args)
     named.update({along[k]: given[k] for k in moving if k >= before})
-    made = loop.rebuilt(
+    result = loop.rebuilt(
         tensors(init),
         tensors(xs),
         [*leaves[:count], *(along[k] for k in carried), *leaves[count:before],
@@ -69,8 +69,8 @@ def loop_jvp(op: Op, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
         named,
         op.args[len(op.args) - loop.options :],
     )  # fmt: skip
-    places = dict(zip(map(loop.result, (*carried, *values)), step_results(made[0].args[0])[count:],
-                      strict=True))  # fmt: skip
+    added = step_results(result[0].args[0])[count:]
+    places = dict(zip(map(loop.result, (*carried, *values)), added, strict=True))
     return [places.get(k) for k in range(len(outcomes))]
 
 
@@ -137,11 +137,11 @@ def _made_again(
 ) -> list[Tensor]:
     """Return the fixed point of a derivative of ``op``; its body is linear in ``leaves``."""
     tolerance = _scaled(op, begun)
-    made = make_fixed_point(
+    result = make_fixed_point(
         op.primitive, a.limit, a.raises, begun, leaves, results, tolerance, named
     )
     begun = substitute_ops(begun, dict(named))
-    return certain(made, begun, a.limit) if a.raises else made[:-1]
+    return certain(result, begun, a.limit) if a.raises else result[:-1]
 
 
 def _values(op: Op, a: FixedPointAttributes, opened: Opened) -> dict[Op, Any]:

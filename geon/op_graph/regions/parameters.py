@@ -65,8 +65,8 @@ REGION_RESULT = Primitive(
 
 def parameter(number: int, axes: Axes, dtype: DType) -> Tensor:
     """Return parameter ``number`` of a body."""
-    made: Tensor = make(PARAMETER, (), (number, axes, dtype.name))
-    return made
+    result: Tensor = make(PARAMETER, (), (number, axes, dtype.name))
+    return result
 
 
 def results_of(region: Op, site: Site | None = None) -> list[Tensor]:
@@ -78,8 +78,8 @@ def results_of(region: Op, site: Site | None = None) -> list[Tensor]:
 
 def result_of(region: Op, number: int, site: Site | None = None) -> Tensor:
     """Return result ``number`` of a region."""
-    made: Tensor = make(REGION_RESULT, (region,), (number,), site=site)
-    return made
+    result: Tensor = make(REGION_RESULT, (region,), (number,), site=site)
+    return result
 
 
 def outcome(op: Op, first: Sequence[Any] = ()) -> tuple[Axes, DType]:

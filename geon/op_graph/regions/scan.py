@@ -121,12 +121,12 @@ def scan(
     xs, init = list(stacks.values()), [*begun.first, *more.first]
     if numbers:
         init = [mark_segments(first, numbers) for first in init]
-    made = make_scan(SCAN, walked.axis, bool(reverse), init, xs, leaves, results, count=limit)
-    if name is not None and made:
-        made[0].args[0].name = name
+    result = make_scan(SCAN, walked.axis, bool(reverse), init, xs, leaves, results, count=limit)
+    if name is not None and result:
+        result[0].args[0].name = name
     behind = own + len(more.last)
-    made, effect = tie_updates(made[:own] + made[behind:], more.assigned(made[own:behind]))
-    every = iter(made)
+    result, effect = tie_updates(result[:own] + result[behind:], more.assigned(result[own:behind]))
+    every = iter(result)
     return begun.structure.filled(every), structure.filled(every, effect)
 
 

@@ -45,7 +45,7 @@ class Reverse:
         self.arguments = self.opened.leaves[:-1]
         self.step = self.opened.leaves[-1]
 
-    def made(self) -> list[Tensor | None]:
+    def result(self) -> list[Tensor | None]:
         """Return the cotangent of each argument; None means zero."""
         count, first = self.a.carries, self.a.before_captures
         results = self.opened.results
@@ -81,7 +81,7 @@ class Reverse:
                   *kept.values(), *values.values(), self.step]  # fmt: skip
         every = self.a.captures
         named: dict[Op, Op] = dict(zip(self.arguments[every], self.op.args[every], strict=True))
-        made = make_scan(
+        result = make_scan(
             self.op.primitive,
             self.a.axis,
             not self.a.reverse,
@@ -93,7 +93,7 @@ class Reverse:
             self.a.steps_given(self.op.args),
         )
         places = [*moving, *totals, *stacked]
-        cotangent = dict(zip(places, made, strict=True))
+        cotangent = dict(zip(places, result, strict=True))
         return [cotangent.get(k) for k in range(len(self.op.args))]
 
     def over(self, g: Tensor | None, leaf: Tensor) -> Tensor | None:
@@ -123,8 +123,8 @@ class Reverse:
         known: dict[Op, Op] = dict(zip(self.opened.leaves, self.a.body.parameters, strict=True))
         before = [self.a.body.parameters[k] for k in carried]
         stacks = self.recorded([*before, *(substitute(op, known) for op in kept)])
-        made = dict(zip(carried, stacks, strict=False))
-        found: list[Op] = [made[k] if k in made else self.op.args[k] for k in read]
+        result = dict(zip(carried, stacks, strict=False))
+        found: list[Op] = [result[k] if k in result else self.op.args[k] for k in read]
         return tensors([*found, *stacks[len(carried) :]])
 
     def recorded(self, values: Sequence[Op]) -> list[Tensor]:

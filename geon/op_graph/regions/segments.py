@@ -302,8 +302,8 @@ class _Runs:
         """Return the initial carries of the steps behind the last whole segment."""
         if scan.attrs.reverse:
             return self.begins(scan)
-        made = self.whole(scan).results
-        return [made[k] for k in range(scan.attrs.carries)]
+        result = self.whole(scan).results
+        return [result[k] for k in range(scan.attrs.carries)]
 
     def rest_of(self, op: Op) -> Tensor:
         """Return the slice of a stack behind the last whole segment."""
@@ -312,8 +312,8 @@ class _Runs:
     def stacked(self, op: Op) -> Tensor:
         """Return a stack with its axis split into an axis of segments and one of their steps."""
         taken = self.sliced(op, 0, self.taken)
-        made: Tensor = make(UNFLATTEN, (taken,), (self.axis.name, Axes(self.outer, self.inner)))
-        return made
+        result: Tensor = make(UNFLATTEN, (taken,), (self.axis.name, Axes(self.outer, self.inner)))
+        return result
 
     def sliced(self, op: Op, start: Any, stop: Any) -> Tensor:
         """Return a stack from index ``start`` to ``stop`` along the axis."""
@@ -321,8 +321,8 @@ class _Runs:
         if self.left == 0:
             return whole  # type: ignore[no-any-return]  # a tensor
         items = (("range", start, stop, 1), *(None for _ in whole.axes[1:]))
-        made: Tensor = make(SLICE, (whole,), (items,))
-        return made
+        result: Tensor = make(SLICE, (whole,), (items,))
+        return result
 
 
 class _Part:
@@ -396,9 +396,9 @@ class _Part:
         captures = [work.new[arg] for arg in op.args[a.captures]]
         attrs = (self.axis, a.carries, a.xs, a.reverse, False, work.body(a.body))
         args = (*self.begins(op), *xs, *captures)
-        made: RegionOp = make(op.primitive, args, attrs, guards=op.guards, site=op._site)
-        carry_lines(op, made)
-        return made
+        result: RegionOp = make(op.primitive, args, attrs, guards=op.guards, site=op._site)
+        carry_lines(op, result)
+        return result
 
     def stack(self, op: Op) -> Tensor:
         """Return the part of a stack: from iota or a broadcast, otherwise sliced from memory."""
@@ -438,7 +438,7 @@ class _SegmentTurn:
             self.read[stack] = placeholder(rest, stack.dtype)
         return self.read[stack]
 
-    def made(self) -> _Whole:
+    def result(self) -> _Whole:
         """Return the outer scan.
 
         It is empty if only segments of other scans run these steps.
@@ -455,7 +455,7 @@ class _SegmentTurn:
         scans = [op for op in self.part.made.values() if isinstance(op, RegionOp)]
         runs.work.again.update(dict.fromkeys(scans[:-1]))  # the last one belongs to this scan
         leaves = [*self.carries, *self.read.values(), placeholder((), "int64")]
-        made = make_scan(
+        result = make_scan(
             self.scan.primitive,
             runs.outer,
             self.a.reverse,
@@ -464,8 +464,8 @@ class _SegmentTurn:
             leaves,
             [*results, *starts],
         )
-        made = results_of(self.tidy(made[0].args[0]), self.scan._site)
-        return _Whole(dict(zip(numbers, made, strict=False)), made[len(numbers) :])
+        result = results_of(self.tidy(result[0].args[0]), self.scan._site)
+        return _Whole(dict(zip(numbers, result, strict=False)), result[len(numbers) :])
 
     def tidy(self, region: Op) -> Op:
         """Return the outer scan with its body simplified and, if nested, divided again."""
@@ -476,6 +476,6 @@ class _SegmentTurn:
             work = _SegmentRewriter(results, runs.work.tidied, further, runs.work.again, deep=False)
             results = work.run()
         carry(self.scan, region)
-        made = with_bodies(region, [Body(body.parameters, tuple(tensors(results)))])
-        carry_notes(region, made)
-        return made
+        result = with_bodies(region, [Body(body.parameters, tuple(tensors(results)))])
+        carry_notes(region, result)
+        return result

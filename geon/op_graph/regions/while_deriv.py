@@ -99,7 +99,7 @@ class _Segmented:
         self.outer = _fresh_axis("segment", number, a)
         self.inner = _fresh_axis("step", MAX_STACKED_STEPS, a)
 
-    def made(self) -> list[Tensor | None]:
+    def result(self) -> list[Tensor | None]:
         """Return the cotangent of each argument; None means zero."""
         if all(self.given[k] is None for k in self.moving):
             return [None] * len(self.op.args)
@@ -120,9 +120,9 @@ class _Segmented:
         steps = minimum(length, self.count - at * length)
         results = self.reversed(state, at * length, steps, passing)
         leaves = [*passing, *state, at]
-        made = self.scanned(True, init, starts, leaves, results, segments)
+        result = self.scanned(True, init, starts, leaves, results, segments)
         places = [*self.moving, *(self.a.carries + k for k in self.sought)]
-        found = dict(zip(places, made, strict=True))
+        found = dict(zip(places, result, strict=True))
         return [found.get(k) for k in range(len(self.op.args))]
 
     def starts(self, length: Any, segments: Tensor) -> list[Tensor]:
@@ -131,8 +131,8 @@ class _Segmented:
         steps = where(equal(at + 1, segments), 0, length)  # no segment follows the last one
         after = self.run(state, at * length, steps)
         init: list[Any] = list(self.op.args[: self.a.carries])
-        made = self.scanned(False, init, [], [*state, at], [*after, *state], segments)
-        return made[self.a.carries :]
+        result = self.scanned(False, init, [], [*state, at], [*after, *state], segments)
+        return result[self.a.carries :]
 
     def scanned(
         self,
@@ -192,14 +192,14 @@ class _Segmented:
             seeds[last[k]] = bar
         targets = [*(first[k] for k in self.moving), *(self.captures[k] for k in self.sought)]
         found = cotangents(seeds, targets)
-        made = [widen(broadcast(found[t], t.axes) if t in found else zeros(t)) for t in targets]
+        result = [widen(broadcast(found[t], t.axes) if t in found else zeros(t)) for t in targets]
         totals = passing[len(self.moving) :]
-        made[len(self.moving) :] = [
+        result[len(self.moving) :] = [
             accumulate(total, each)
-            for total, each in zip(totals, made[len(self.moving) :], strict=True)
+            for total, each in zip(totals, result[len(self.moving) :], strict=True)
         ]
         known: dict[Op, Op] = dict(zip(first, begun, strict=True))
-        return substitute_ops(made, known)
+        return substitute_ops(result, known)
 
 
 def _fresh_axis(name: str, length: int, a: WhileAttributes) -> Axis:

@@ -115,14 +115,14 @@ def while_loop(
     more, own = StateCarries(what, updates, axis), len(begun.first)
     first, leaves = [*begun.first, *more.first], [*begun.leaves, *more.leaves, at]
     [truth], results = more.read([truth]), [*more.read(results), *more.last, *more.read(stacked)]
-    made = make_while(WHILE, axis, max_steps, first, leaves, truth, results)
+    result = make_while(WHILE, axis, max_steps, first, leaves, truth, results)
     if name is not None:
-        made[0].args[0].name = name
-    made, effect = tie_updates(
-        made[:own] + made[len(first) :], more.assigned(made[own : len(first)])
+        result[0].args[0].name = name
+    result, effect = tie_updates(
+        result[:own] + result[len(first) :], more.assigned(result[own : len(first)])
     )
-    last = begun.structure.filled(iter(made[:own]))
-    steps, stacks = made[own], made[own + 1 :]
+    last = begun.structure.filled(iter(result[:own]))
+    steps, stacks = result[own], result[own + 1 :]
     every = [last] if axis is None else [last, structure.filled(iter(stacks), effect)]
     every += [steps] if count else []
     return tuple(every) if len(every) > 1 else last

@@ -120,8 +120,8 @@ class _Driver:
 
     def rewritten(self, body: Body) -> Body:
         """Return a body with every rule applied in it."""
-        made: tuple[Any, ...] = tuple(self.run(body.results))
-        return Body(body.parameters, made)
+        result: tuple[Any, ...] = tuple(self.run(body.results))
+        return Body(body.parameters, result)
 
     def fixed_point(self, op: Op) -> Op:
         """Apply rules to ``op`` until none applies; ``RewriteError`` after ``MAX_REWRITES_PER_OP``

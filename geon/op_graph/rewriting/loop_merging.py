@@ -186,17 +186,17 @@ def _needs_other(one: RegionOp, other: RegionOp, needs: dict[Op, int]) -> bool:
 def _joined(group: _LoopGroup, roots: Sequence[Op]) -> list[Op]:
     """Return the roots with the loops of a group replaced by one."""
     new: dict[Op, Op] = {}
-    made: dict[Op, list[Tensor]] = {}  # the results for each of the loops
+    result: dict[Op, list[Tensor]] = {}  # the results for each of the loops
     merged: list[RegionOp] = []
 
     def replaced(op: Op, args: tuple[Op, ...]) -> Op | None:
         if any(op is region for region in group.regions):
-            if not made:
-                merged.append(_one(group, new, made))
+            if not result:
+                merged.append(_one(group, new, result))
             return merged[0]
-        if op.primitive is REGION_RESULT and op.args[0] in made:
+        if op.primitive is REGION_RESULT and op.args[0] in result:
             number: int = op.attrs.number
-            return made[op.args[0]][number]
+            return result[op.args[0]][number]
         return None
 
     before = [arg for region in group.regions for arg in region.args]

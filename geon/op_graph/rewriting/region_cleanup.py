@@ -47,10 +47,10 @@ def clean_regions(
             merged = merge_loops(roots)
             if not any(isinstance(op, RegionOp) for op in post_order(merged)):
                 return merged
-            made = rebuild(merged, _CleanupPass(merged, cleaned, hoist, division).replaced)
-            if all(new is old for new, old in zip(made, roots, strict=True)):
-                return made
-            roots = made
+            result = rebuild(merged, _CleanupPass(merged, cleaned, hoist, division).replaced)
+            if all(new is old for new, old in zip(result, roots, strict=True)):
+                return result
+            roots = result
 
     with building(own):
         return cleaned(roots)
@@ -194,13 +194,13 @@ def smaller_loop(
     known: dict[Op, Op] = dict(zip(read, parameters, strict=True))
     parameters.append(parameter(len(read), NO_AXES, INT64))
     roots = [*loop.conditions, *(results[k] for k in (*carried, *stacks))]
-    made = list(rebuilt(roots, known))
-    conditions, made = made[: len(loop.conditions)], made[len(loop.conditions) :]
+    result = list(rebuilt(roots, known))
+    conditions, result = result[: len(loop.conditions)], result[len(loop.conditions) :]
     if len(init) > len(carried):
-        made.insert(
+        result.insert(
             len(carried), add.apply(parameters[len(carried)], strengthen(as_tensor(1), INT64))
         )
-    body = Body(tuple(parameters), tuple(made))
+    body = Body(tuple(parameters), tuple(result))
     axis = loop.axis if stacks else None
     smaller = loop.with_parts(len(init), len(xs), body, conditions, axis)
     arguments = (*init, *xs, *(args[k] for k in captures), *args[len(args) - loop.options :])

@@ -66,8 +66,8 @@ def products_before(scan: Scan) -> Scan:
                 continue
             outside = substitute(other, dict(read))
             pair = (one, outside) if k == 0 else (outside, one)
-            made = contract_two(pair[0], pair[1], op.attrs.over)
-            found[op] = broadcast(made, Axes(axis, op.axes))
+            result = contract_two(pair[0], pair[1], op.attrs.over)
+            found[op] = broadcast(result, Axes(axis, op.axes))
             break
     return _with_stacks(scan, found) if found else scan
 
@@ -103,8 +103,8 @@ def _whole(op: Op, stacked: Mapping[Op, Op], axis: object) -> Tensor | None:
 
 def with_view(view: Op, whole: Tensor, axes: Axes) -> Tensor:
     """Return the rename or reorder ``view`` applied to a whole stack, with the result ``axes``."""
-    made: Tensor = make(view.primitive, (whole,), (axes,))
-    return made
+    result: Tensor = make(view.primitive, (whole,), (axes,))
+    return result
 
 
 def _with_stacks(scan: Scan, found: Mapping[Op, Tensor]) -> Scan:
@@ -222,10 +222,10 @@ def hoist_product(later: Later, scan: Scan, results: Mapping[int, Op]) -> Tensor
     stack = place if isinstance(place, Op) else results[place]  # type: ignore[index]  # else a number
     pair = (stack, later.steady) if later.first else (later.steady, stack)
     op, axis = later.product, scan.a.axis
-    made = broadcast(contract_two(pair[0], pair[1], op.attrs.over), Axes(axis, op.axes))
+    result = broadcast(contract_two(pair[0], pair[1], op.attrs.over), Axes(axis, op.axes))
     for view in reversed(later.views):
-        made = with_view(view, made, Axes(axis, view.axes))
-    return made
+        result = with_view(view, result, Axes(axis, view.axes))
+    return result
 
 
 def _moving(scan: Scan) -> set[Op]:
@@ -288,9 +288,9 @@ def add_products(total: Sum, before: Op, scan: Scan, results: Mapping[int, Op]) 
     for op, views, places in total.products:
         stacks = [place if isinstance(place, Op) else results[place] for place in places]  # type: ignore[index]  # else a number
         names = op.attrs.over if op.primitive.name == "dot" else ()
-        made = contract_two(stacks[0], stacks[1], (scan.a.axis.name, *names))
-        made = broadcast(made, op.axes)
+        result = contract_two(stacks[0], stacks[1], (scan.a.axis.name, *names))
+        result = broadcast(result, op.axes)
         for view in reversed(views):
-            made = with_args(view, (made,))  # type: ignore[assignment]  # a tensor
-        found = add.apply(found, broadcast(made, found.axes))
+            result = with_args(view, (result,))  # type: ignore[assignment]  # a tensor
+        found = add.apply(found, broadcast(result, found.axes))
     return found

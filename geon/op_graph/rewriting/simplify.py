@@ -324,8 +324,8 @@ def _strip_broadcasts(op: Op) -> Op | None:
         if same_ops(args, op.args):
             return None
     gone = [old for old, new in zip(op.args, args, strict=True) if new is not old]
-    made: Op = with_args(op, args, guards=tuple([guard for arg in gone for guard in arg.guards]))
-    return made
+    result: Op = with_args(op, args, guards=tuple([guard for arg in gone for guard in arg.guards]))
+    return result
 
 
 def _cover(op: Op, args: tuple[Op, ...]) -> list[Op]:
@@ -353,8 +353,8 @@ def _fold(op: Op) -> Op | None:
     if any(scalar_value(arg) is None for arg in numbers):
         return None
     if op.axes is not NO_AXES:
-        made = make(op.primitive, numbers, op.attrs, weak=op.weak)
-        return over_axes(made, op) if made.dtype is op.dtype else None
+        result = make(op.primitive, numbers, op.attrs, weak=op.weak)
+        return over_axes(result, op) if result.dtype is op.dtype else None
     bound = BoundOp(op, {}, tuple(BoundOp(arg, {}, ()) for arg in op.args))
     value = evaluate(op, bound, [constant_value(arg) for arg in op.args])
     return array_constant(value, NO_AXES, op.weak)

@@ -22,8 +22,8 @@ def log_of_exp_over(op: Op) -> Op | None:
     """log(exp(z) / s) is z - log(s), also below casts to half, which then round only the result."""
     ratio = strip_rounding(op.args[0])
     if is_of(ratio, "divide") and is_of(ratio.args[0], "exp"):
-        made = subtract.apply(ratio.args[0].args[0], log.apply(ratio.args[1]))
-        return over_axes(cast(made, op.dtype), op)
+        result = subtract.apply(ratio.args[0].args[0], log.apply(ratio.args[1]))
+        return over_axes(cast(result, op.dtype), op)
     return None
 
 

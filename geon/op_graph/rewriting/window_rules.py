@@ -113,8 +113,8 @@ def _product(op: Op, factors: Sequence[Tensor], summed: tuple[str, ...]) -> Tens
     x, y = factors
     if any(name not in x.axes or name not in y.axes for name in op.attrs.reduced):
         return None
-    made = contract_two(x, y, (*summed, *op.attrs.reduced))
-    return over_axes(made, op) if made.dtype is op.dtype else None
+    result = contract_two(x, y, (*summed, *op.attrs.reduced))
+    return over_axes(result, op) if result.dtype is op.dtype else None
 
 
 def _beneath(op: Op) -> Op:

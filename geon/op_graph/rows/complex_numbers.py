@@ -28,9 +28,9 @@ Array = np.ndarray[Any, Any]
 
 
 def _joined(x: Array, y: Array) -> Array:
-    made = np.empty(np.broadcast_shapes(x.shape, y.shape), np.result_type(x, np.complex64))
-    made.real, made.imag = x, y
-    return made
+    result = np.empty(np.broadcast_shapes(x.shape, y.shape), np.result_type(x, np.complex64))
+    result.real, result.imag = x, y
+    return result
 
 
 def _part_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
@@ -150,5 +150,5 @@ def as_complex(real: TensorLike, imag: TensorLike = 0.0, **notes: Unpack[OpKeywo
         both: list[Any] = parts
         return as_tensor(complex(*both))
     met = [exact(widen(floating(x))) for x in meet_together("as_complex", parts)]
-    made: Tensor = make(AS_COMPLEX, tuple(met))
-    return made
+    result: Tensor = make(AS_COMPLEX, tuple(met))
+    return result

@@ -118,8 +118,8 @@ def concat(tensors: Sequence[TensorLike], axis: AxisLike, **notes: Unpack[OpKeyw
     xs = [x if x.axes.names == names else reorder(x, [x.axes[n] for n in names]) for x in met]
     if len(xs) == 1:
         return xs[0]
-    made: Tensor = make(CONCAT, tuple(xs), (axis.name,), guards=guards)
-    return made
+    result: Tensor = make(CONCAT, tuple(xs), (axis.name,), guards=guards)
+    return result
 
 
 def _difference(x: Tensor, axis: Axis) -> int | Length | None:
@@ -249,8 +249,8 @@ PAD = Primitive(
 
 
 def _pad(x: Tensor, widths: tuple[Any, ...], value: Tensor) -> Tensor:
-    made: Tensor = make(PAD, (x, value), (widths,))
-    return made
+    result: Tensor = make(PAD, (x, value), (widths,))
+    return result
 
 
 @public
@@ -284,11 +284,11 @@ def pad(
     if mode == "constant":
         x, fill = put_into("pad", x, value if is_number(value) else as_tensor(value))
         fill = in_dtype(fill, x.dtype)
-        made = _pad(x, tuple(table.get(n) for n in x.axes.names), fill) if table else x
+        result = _pad(x, tuple(table.get(n) for n in x.axes.names), fill) if table else x
     elif mode in ("edge", "reflect"):
-        made = pad_by_gather(x, table, mode)
+        result = pad_by_gather(x, table, mode)
     else:
         raise AxisError(
             f"pad of {_shown(x)}: no mode {mode!r}; give 'constant', 'edge' or 'reflect'"
         )
-    return made
+    return result

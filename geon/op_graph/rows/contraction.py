@@ -135,8 +135,8 @@ def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
     dtype = sum_dtype(x.dtype)
     weak = x.weak and y.weak
     x, y = strengthen(x, dtype, weak), strengthen(y, dtype, weak)
-    made: Tensor = make(DOT, (x, y), (names,))
-    return made
+    result: Tensor = make(DOT, (x, y), (names,))
+    return result
 
 
 @public
@@ -173,9 +173,9 @@ def contract(
         rest = [z for k, z in enumerate(xs) if k not in (left, right)]
         xs = [*rest, _contract_pair(x, y, rest, summed)]
     last = tuple(n for n in xs[0].axes.names if n in summed)
-    made = sum_over(xs[0], last) if last else xs[0]
+    result = sum_over(xs[0], last) if last else xs[0]
     order = named.names if out_axes is not None else union.without(named).names
-    return broadcast(made, Axes(*(made.axes[name] for name in order)))
+    return broadcast(result, Axes(*(result.axes[name] for name in order)))
 
 
 def _contract_pair(x: Tensor, y: Tensor, rest: list[Tensor], summed: set[str]) -> Tensor:

@@ -146,11 +146,11 @@ def assign(
     another target. If the assignment is garbage-collected before a computation used it, it warns
     with its line.
     """
-    made = assignment(target, value, follows)
+    result = assignment(target, value, follows)
     leaf = storage_of(target)
     assert leaf is not None
-    watch(without_follows(made), leaf)
-    return made._annotate(name, tags)
+    watch(without_follows(result), leaf)
+    return result._annotate(name, tags)
 
 
 SetItem = assign
@@ -192,15 +192,15 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
     value = broadcast(value, target.axes)
     target, backwards = forwards(target)
     value = flip(value, backwards)
-    made: VoidOp = make(ASSIGN, (target, value))
-    return made._annotate(None, follows=follows)
+    result: VoidOp = make(ASSIGN, (target, value))
+    return result._annotate(None, follows=follows)
 
 
 @public
 def doall(ops: Iterable[Op], **notes: Unpack[OpKeywords]) -> VoidOp:
     """Return an op that runs all ``ops`` for their effects; none sees the effects of another."""
-    made: VoidOp = make(DOALL, _ops(ops, "doall"))
-    return made
+    result: VoidOp = make(DOALL, _ops(ops, "doall"))
+    return result
 
 
 @public
@@ -219,8 +219,8 @@ def run_after(op: Op, follows: Iterable[Op] | Op) -> Any:
 
 def with_effect(x: Tensor, effect: Op) -> Tensor:
     """Return ``x`` with ``effect`` attached; the value of ``x`` does not see the effect."""
-    made: Tensor = make(BESIDE, (x, effect))
-    return made
+    result: Tensor = make(BESIDE, (x, effect))
+    return result
 
 
 def _before(follows: Iterable[Op] | Op) -> tuple[Op, ...]:
@@ -255,8 +255,8 @@ def print(x: TensorLike, label: str | None = None, **notes: Unpack[OpKeywords]) 
     """
     x = as_tensor(x)
     shown = str(x) if label is None else label
-    made: Tensor = make(PRINT, (x,), (shown, False))
-    return made
+    result: Tensor = make(PRINT, (x,), (shown, False))
+    return result
 
 
 def printed_form(op: Op) -> tuple[tuple[Any, ...], DType]:

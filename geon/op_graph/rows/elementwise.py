@@ -70,8 +70,8 @@ def _where_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
 def _absolute_slope(out: Tensor, x: Tensor) -> Tensor:
     if kind(x.dtype) != "c":
         return sign(x)
-    made: Tensor = LATE_BOUND["conj"](x) / where.apply(equal.apply(out, 0), 1, out)
-    return made
+    result: Tensor = LATE_BOUND["conj"](x) / where.apply(equal.apply(out, 0), 1, out)
+    return result
 
 
 def _log1p(x: Array) -> Array:
@@ -82,10 +82,12 @@ def _log1p(x: Array) -> Array:
     a, b = wide.real, wide.imag
     size = np.hypot(1 + a, b)
     near = (size > 0.5) & (size < 2)
-    made = np.empty_like(wide)
-    made.real = np.where(near, 0.5 * np.log1p(np.where(near, a * (2 + a) + b * b, 0)), np.log(size))
-    made.imag = np.arctan2(b, 1 + a)
-    return made.astype(x.dtype)
+    result = np.empty_like(wide)
+    result.real = np.where(
+        near, 0.5 * np.log1p(np.where(near, a * (2 + a) + b * b, 0)), np.log(size)
+    )
+    result.imag = np.arctan2(b, 1 + a)
+    return result.astype(x.dtype)
 
 
 def _sigmoid(x: Array) -> Array:
@@ -493,21 +495,21 @@ def cast(x: TensorLike, dtype: DTypeLike, **notes: Unpack[OpKeywords]) -> Tensor
     if source.weak and kind(target) in "fc":
         with suppress(DTypeError):  # the number is too large; the cast below gives infinity
             return strengthen(source, target)
-    made: Tensor = make(CAST, (source,), (target.name, False), weak=False)
-    return made
+    result: Tensor = make(CAST, (source,), (target.name, False), weak=False)
+    return result
 
 
 @public
 def stop_gradient(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` as a constant for derivatives."""
     x = as_tensor(x)
-    made: Tensor = make(STOP_GRADIENT, (x,), (True,))
-    return made
+    result: Tensor = make(STOP_GRADIENT, (x,), (True,))
+    return result
 
 
 def copy(
     x: Op, layout: tuple[str, ...] | None = None, number: int = 0, site: Site | None = None
 ) -> Tensor:
     """Return a copy of ``x`` in its own memory, axes in the order ``layout``, outermost first."""
-    made: Tensor = make(COPY, (x,), (layout, number), weak=False, site=site)
-    return made
+    result: Tensor = make(COPY, (x,), (layout, number), weak=False, site=site)
+    return result

@@ -132,8 +132,8 @@ def _parts_infer(args: tuple[Any, ...], a: FourierPartsAttributes) -> Inferred:
         is_parts = (last.name, last.expression) == (a.parts.name, 2)
         require(is_parts, "a transform of {}, whose last axis is no parts", x.axes)
         inner = x.axes.without((a.parts.name,))
-    made = _along(inner, a.axis, after)
-    return made if a.form == "c2r" else Axes(made, a.parts), x.dtype, guards
+    result = _along(inner, a.axis, after)
+    return result if a.form == "c2r" else Axes(result, a.parts), x.dtype, guards
 
 
 def _transpose(g: Tensor, op: Op, i: int) -> Tensor:
@@ -204,5 +204,5 @@ def fourier(
 ) -> Tensor:
     """Return a transform of one of ``FORMS`` over ``n`` elements, without a factor."""
     inverse = form == "c2r" if inverse is None else inverse
-    made: Tensor = make(FOURIER, (x,), (axis, form, inverse, n))
-    return made
+    result: Tensor = make(FOURIER, (x,), (axis, form, inverse, n))
+    return result

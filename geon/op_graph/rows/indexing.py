@@ -384,13 +384,13 @@ CHECKED = Primitive(
 
 
 def _gather(x: Op, index: Op, axis: str, guards: tuple[Guard, ...] = ()) -> Tensor:
-    made: Tensor = make(GATHER, (x, index), (axis,), guards=guards)
-    return made
+    result: Tensor = make(GATHER, (x, index), (axis,), guards=guards)
+    return result
 
 
 def _scatter(x: Op, index: Op, value: Op, axis: str, mode: str) -> Tensor:
-    made: Tensor = make(SCATTER, (x, index, value), (axis, mode))
-    return made
+    result: Tensor = make(SCATTER, (x, index, value), (axis, mode))
+    return result
 
 
 def _index(index: Any, what: str) -> Tensor:
@@ -456,9 +456,9 @@ def _merged(x: Tensor, given: Any, axis: Any, what: str) -> Merged:
     place: Any = None
     for part in parts:
         index = _index(by_axis[part.name], what)
-        made: Any = make(CHECKED, (index,), (part.expression, True, None, ""))
+        result: Any = make(CHECKED, (index,), (part.expression, True, None, ""))
         length = length_value(part.expression)
-        at = where.apply(less.apply(made, 0), add.apply(made, length), made)
+        at = where.apply(less.apply(result, 0), add.apply(result, length), result)
         place = at if place is None else add.apply(multiply.apply(place, length), at)
     merged = Axis("_".join(parts.names), parts.size)
     while merged in x.axes or merged in place.axes:

@@ -315,16 +315,16 @@ def _kind(dtype: Any) -> str:
 def iota(axis: Axis, dtype: DTypeLike = "int64", **notes: Unpack[OpKeywords]) -> Tensor:
     """Return 0, 1, 2, ... along ``axis``, over just that axis."""
     let_xarray_defer()
-    made: Tensor = make(IOTA, (), (new_axis(axis, "iota"), as_dtype(dtype).name))
-    return made
+    result: Tensor = make(IOTA, (), (new_axis(axis, "iota"), as_dtype(dtype).name))
+    return result
 
 
 def length_value(length: int | Length) -> Tensor:
     """Return a length as a weak integer scalar."""
     if isinstance(length, int):
         return number(length, INT64, weak=True)
-    made: Tensor = make(LENGTH, (), (length,), weak=True)
-    return made
+    result: Tensor = make(LENGTH, (), (length,), weak=True)
+    return result
 
 
 LENGTH_VALUE["value"] = length_value

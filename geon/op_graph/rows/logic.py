@@ -99,8 +99,8 @@ def make_bitcast(x: Tensor, dtype: str) -> Tensor:
     """Return the bits of a strong tensor as a dtype of its width."""
     if name_of(x.dtype) == dtype:
         return x
-    made: Tensor = make(BITCAST, (x,), (dtype,), weak=False)
-    return made
+    result: Tensor = make(BITCAST, (x,), (dtype,), weak=False)
+    return result
 
 
 @public

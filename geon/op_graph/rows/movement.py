@@ -341,13 +341,13 @@ def rename(
 @public
 def flip(x: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` with the order along ``axes`` reversed."""
-    made = as_tensor(x)
+    result = as_tensor(x)
     names = tuple(
-        sorted(own_axis(made, axis, "flip").name for axis in named_axes(axes, "flip", made))
+        sorted(own_axis(result, axis, "flip").name for axis in named_axes(axes, "flip", result))
     )
     if names:
-        made = make(FLIP, (made,), (names,))
-    return made
+        result = make(FLIP, (result,), (names,))
+    return result
 
 
 @public
@@ -384,8 +384,8 @@ def flatten(
 
 
 def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
-    made: Tensor = make(FLATTEN, (x,), (names, axis))
-    return made
+    result: Tensor = make(FLATTEN, (x,), (names, axis))
+    return result
 
 
 @public
@@ -396,14 +396,14 @@ def unflatten(x: TensorLike, axis: AxisLike, axes: NewAxes, **notes: Unpack[OpKe
 
 
 def _unflatten(x: Tensor, axis: Axis, axes: Axes) -> Tensor:
-    made: Tensor = make(UNFLATTEN, (x,), (axis.name, axes))
-    return made
+    result: Tensor = make(UNFLATTEN, (x,), (axis.name, axes))
+    return result
 
 
 def sum_over(x: Tensor, names: tuple[str, ...]) -> Tensor:
     """Return the sum over the axes of these names, which ``x`` has; for rules."""
-    made: Tensor = make(PRIMITIVES["sum"], (x,), (names,))
-    return made
+    result: Tensor = make(PRIMITIVES["sum"], (x,), (names,))
+    return result
 
 
 def sum_to(x: Tensor, axes: Axes) -> Tensor:

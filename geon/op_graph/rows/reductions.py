@@ -306,8 +306,8 @@ def _reduce(row: Primitive, x: Tensor, names: tuple[str, ...]) -> Tensor:
     elif not names:
         assert row.infer is not None
         return in_dtype(x, row.infer((x,), ReducedAxes(names))[1])
-    made: Tensor = make(row, (x,), (names,))
-    return made
+    result: Tensor = make(row, (x,), (names,))
+    return result
 
 
 def reduce(
@@ -330,10 +330,10 @@ def reduce(
             f"{user_call(what or row.name)}: {x} (made at {x.line_info}) is bool; use geon.any or "
             "geon.all"
         )
-    made = _reduce(row, x, reduced_names(x, what or row.name, reduction_axes, out_axes))
+    result = _reduce(row, x, reduced_names(x, what or row.name, reduction_axes, out_axes))
     if out_axes is not None:
-        made = reorder(made, out_axes)
-    return made
+        result = reorder(result, out_axes)
+    return result
 
 
 @public

@@ -80,17 +80,17 @@ def mark_remat(value: Tensor, kept: Sequence[Op], open: bool) -> Tensor:
 
     If ``open``, the mark reaches down to variables and placeholders except for ``kept``.
     """
-    made: Tensor = make(REMAT, (value, *dict.fromkeys(kept)), (open,))
-    return made
+    result: Tensor = make(REMAT, (value, *dict.fromkeys(kept)), (open,))
+    return result
 
 
 def compute_after(value: Op, late: Sequence[Op]) -> Op:
     """Return ``value``, ordered after the computation of ``late``."""
-    made: Op = make(AFTER, (value, *late), site=value._site)
-    return made
+    result: Op = make(AFTER, (value, *late), site=value._site)
+    return result
 
 
 def mark_segments(value: Tensor, numbers: tuple[int, ...]) -> Tensor:
     """Return ``value`` as the initial carry of a scan to divide into ``numbers`` of segments."""
-    made: Tensor = make(SEGMENTED, (value,), (numbers,))
-    return made
+    result: Tensor = make(SEGMENTED, (value,), (numbers,))
+    return result

@@ -235,8 +235,8 @@ def _slice(
     site: Site | None = None,
 ) -> Tensor:
     attrs = (_shifted(items, shift),)
-    made: Tensor = make(SLICE, (x, *positions), attrs, guards=guards, site=site)
-    return made
+    result: Tensor = make(SLICE, (x, *positions), attrs, guards=guards, site=site)
+    return result
 
 
 def _update(
@@ -249,8 +249,8 @@ def _update(
     site: Site | None = None,
 ) -> Tensor:
     attrs = (_shifted(items, shift),)
-    made: Tensor = make(UPDATE, (x, value, *positions), attrs, guards=guards, site=site)
-    return made
+    result: Tensor = make(UPDATE, (x, value, *positions), attrs, guards=guards, site=site)
+    return result
 
 
 def below_renames(op: Op) -> Op:
@@ -280,10 +280,10 @@ def take(x: Any, at: Any) -> Tensor:
     """
     items, flipped, positions, guards = parse(x, at, first=1)
     if all(item is None for item in items):
-        made = x
+        result = x
     else:
-        made = _slice(x, items, positions, guards)
-    return flip(made, [made.axes[name] for name in flipped]) if flipped else made
+        result = _slice(x, items, positions, guards)
+    return flip(result, [result.axes[name] for name in flipped]) if flipped else result
 
 
 def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:

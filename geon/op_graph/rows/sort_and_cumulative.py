@@ -121,10 +121,10 @@ def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     axis = x.axes[a.axis]
     before = cumprod(widen(x), axis, exclusive=True, reverse=a.reverse)
     shift = multiply.apply(before, widen(t))
-    made = LATE_BOUND["linear_recurrence"](
+    result = LATE_BOUND["linear_recurrence"](
         widen(x), shift, axis, exclusive=a.exclusive, reverse=a.reverse
     )
-    return round_total(made, op.dtype)
+    return round_total(result, op.dtype)
 
 
 def _cumulative_extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
@@ -151,8 +151,8 @@ def _extreme_positions(x: Any, row: Primitive, axis: Axis, reverse: bool) -> Ten
     at = iota(axis)
     first = length_value(axis.expression) - 1 if reverse else 0
     found = cast(where.apply(is_new, at, first), INT64)
-    made: Tensor = make(CUMMIN if reverse else CUMMAX, (found,), (axis.name, False, reverse))
-    return made
+    result: Tensor = make(CUMMIN if reverse else CUMMAX, (found,), (axis.name, False, reverse))
+    return result
 
 
 def _sort_linearise(op: Op, i: int, t: Tensor) -> Tensor:
@@ -291,8 +291,8 @@ def _running(row: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool) 
     x = as_tensor(x)
     along = axis_of(x, axis, row.name)
     x = in_dtype(x, sum_dtype(x.dtype))
-    made: Tensor = make(row, (x,), (along.name, bool(exclusive), bool(reverse)))
-    return made
+    result: Tensor = make(row, (x,), (along.name, bool(exclusive), bool(reverse)))
+    return result
 
 
 @public
@@ -333,8 +333,10 @@ def _running_extreme(row: Primitive, x: Any, axis: Any, exclusive: bool, reverse
     x = as_tensor(x)
     along = axis_of(x, axis, row.name)
     wide = cast(x, INT8) if x.dtype is BOOL else x
-    made: Tensor = make(row, (wide,), (along.name, bool(exclusive), bool(reverse)))
-    return greater.apply(made, 0) if x.dtype is BOOL else made  # as the identities are true or not
+    result: Tensor = make(row, (wide,), (along.name, bool(exclusive), bool(reverse)))
+    return (
+        greater.apply(result, 0) if x.dtype is BOOL else result
+    )  # as the identities are true or not
 
 
 @public
@@ -413,8 +415,8 @@ def sort(
     """Return ``x`` in ascending order along ``axis``, NaN last; reversed if ``descending``."""
     x = as_tensor(x)
     along = axis_of(x, axis, "sort")
-    made: Tensor = make(SORT, (x,), (along.name,))
-    return flip(made, along) if descending else made
+    result: Tensor = make(SORT, (x,), (along.name,))
+    return flip(result, along) if descending else result
 
 
 @public
@@ -434,8 +436,8 @@ def argsort(
     along = axis_of(x, axis, "argsort")
     given = exact(x)
     if not descending:
-        made: Tensor = make(ARGSORT, (given,), (along.name,))
-        return made
+        result: Tensor = make(ARGSORT, (given,), (along.name,))
+        return result
     # The stable order of the reversed elements, reversed.
     order: Tensor = make(ARGSORT, (flip(given, along),), (along.name,))
     last = cast(length_value(along.expression) - 1, INT64)

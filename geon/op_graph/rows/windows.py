@@ -363,8 +363,8 @@ def windows(
     if _is_inside(x, attrs):
         inside: Tensor = make(WINDOWS, (x,), attrs, guards=guards)
         return inside
-    made: Tensor = make(PADDED_WINDOWS, (x, value), attrs, guards=guards)
-    return made
+    result: Tensor = make(PADDED_WINDOWS, (x, value), attrs, guards=guards)
+    return result
 
 
 def unwindow(y: Tensor, attrs: WindowAttributes) -> Tensor:
@@ -373,8 +373,8 @@ def unwindow(y: Tensor, attrs: WindowAttributes) -> Tensor:
     The element is that of ``y`` at the window that has it at this position, or 0 if there is none.
     If ``y`` lacks the axis of positions, it is the same for each position.
     """
-    made: Tensor = make(UNWINDOW, (y, number(0, y.dtype)), attrs)
-    return made
+    result: Tensor = make(UNWINDOW, (y, number(0, y.dtype)), attrs)
+    return result
 
 
 # Public function --------------------------------------------------------------------------------
@@ -429,15 +429,15 @@ def make_windows(
     x: Tensor, placed: list[tuple[Axis, Window, Axis]], value: Any, what: str
 ) -> Tensor:
     """Return the windows of ``x``, padded with a number or a scalar."""
-    made, fill = put_into(what, x, value)
-    fill = in_dtype(fill, made.dtype)
+    result, fill = put_into(what, x, value)
+    fill = in_dtype(fill, result.dtype)
     for axis, spec, positions in placed:
-        if positions in made.axes:
+        if positions in result.axes:
             raise AxisError(
                 f"{user_call(what)}: {x} (made at {x.line_info}) has the axis {positions.name!r} "
                 f"already, so windows along {axis.name!r} need another one for their positions"
             )
         at = place(axis, spec, positions, what)
         guards = guards_of(at, x, what)
-        made = windows(made, at.attributes(at.count), fill, guards)
-    return made
+        result = windows(result, at.attributes(at.count), fill, guards)
+    return result

@@ -243,8 +243,8 @@ def i1(x: Any, ops: Any) -> Any:
 def _log_half(x: Any, ops: Any) -> Any:
     """Return log(x / 2), also for an x of which the half is rounded to 0."""
     tiny = x < TINY
-    made = ops.log(ops.where(tiny, x, 0.5 * x))
-    return ops.where(tiny, made - math.log(2.0), made)
+    result = ops.log(ops.where(tiny, x, 0.5 * x))
+    return ops.where(tiny, result - math.log(2.0), result)
 
 
 def _k_near(x: Any, order: int, ops: Any) -> Any:

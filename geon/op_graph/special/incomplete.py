@@ -94,23 +94,23 @@ def _beta_of_large(a: Any, b: Any, x: Any) -> Any:
 
 
 def _gamma_slope(a: Tensor, x: Tensor) -> Tensor:
-    made: Tensor = formulas.gamma_shape_slope(a, x, GEON_OPS)
-    return made
+    result: Tensor = formulas.gamma_shape_slope(a, x, GEON_OPS)
+    return result
 
 
 def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
-    made: Tensor = formulas.gamma_density(a, x, GEON_OPS)
-    return made
+    result: Tensor = formulas.gamma_density(a, x, GEON_OPS)
+    return result
 
 
 def _beta_slope(a: Tensor, b: Tensor, x: Tensor, which: int) -> Tensor:
-    made: Tensor = formulas.beta_shape_slopes(a, b, x, GEON_OPS)[which]
-    return made
+    result: Tensor = formulas.beta_shape_slopes(a, b, x, GEON_OPS)[which]
+    return result
 
 
 def _beta_density(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    made: Tensor = formulas.beta_density(a, b, x, GEON_OPS)
-    return made
+    result: Tensor = formulas.beta_density(a, b, x, GEON_OPS)
+    return result
 
 
 gammainc = elementwise(

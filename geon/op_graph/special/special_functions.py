@@ -257,8 +257,8 @@ def polygamma(n: int, x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
         )
     if kind(x.dtype) != "f":
         x = in_dtype(x, FLOAT32)
-    made: Tensor = make(POLYGAMMA, (x,), (n,))
-    return made
+    result: Tensor = make(POLYGAMMA, (x,), (n,))
+    return result
 
 
 @public
@@ -358,5 +358,5 @@ ERFCX_DERIVATIVE = Primitive(
 def erfcx_derivative(n: int, x: Any) -> Tensor:
     """Return the derivative of ``erfcx`` of order ``n`` >= 1 of a float tensor."""
     x = as_tensor(x)
-    made: Tensor = make(ERFCX_DERIVATIVE, (x,), (n,), weak=False)
-    return made
+    result: Tensor = make(ERFCX_DERIVATIVE, (x,), (n,), weak=False)
+    return result

@@ -103,5 +103,5 @@ class TensorMethods:
 
 
 def _built(function: str, /, *args: Any, **options: Any) -> Tensor:
-    made: Tensor = LATE_BOUND[function](*args, **options)
-    return made
+    result: Tensor = LATE_BOUND[function](*args, **options)
+    return result

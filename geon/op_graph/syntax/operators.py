@@ -38,8 +38,8 @@ def late(name: str) -> Callable[..., Any]:
 
 def _apply(name: str, *operands: Any) -> Tensor:
     row: Any = PRIMITIVES[name]
-    made: Tensor = row(*operands)
-    return made
+    result: Tensor = row(*operands)
+    return result
 
 
 def _binary(name: str, depth: int = 1) -> Callable[[Any, TensorLike], Tensor]:
@@ -65,8 +65,8 @@ def _binary(name: str, depth: int = 1) -> Callable[[Any, TensorLike], Tensor]:
                 if current.own is None and (not here or op._notes is not None):
                     op.note_site(user_site(depth))
                 return op  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
-        made: Tensor = row(x, y)
-        return made
+        result: Tensor = row(x, y)
+        return result
 
     return method
 
@@ -198,16 +198,16 @@ class TensorOperators:
     __rrshift__ = _reflected("right_shift")
 
     def __matmul__(self, other: TensorLike) -> Tensor:
-        made: Tensor = LATE_BOUND["matmul"](self, other)
-        return made
+        result: Tensor = LATE_BOUND["matmul"](self, other)
+        return result
 
     def __rmatmul__(self, other: TensorLike) -> Tensor:
-        made: Tensor = LATE_BOUND["matmul"](other, self)
-        return made
+        result: Tensor = LATE_BOUND["matmul"](other, self)
+        return result
 
     def __getitem__(self, at: At) -> Tensor:
-        made: Tensor = LATE_BOUND["take"](self, at)
-        return made
+        result: Tensor = LATE_BOUND["take"](self, at)
+        return result
 
     def __setitem__(self, at: Any, value: object) -> NoReturn:
         op: Any = self
@@ -302,8 +302,8 @@ class TensorOperators:
             given = f" with {', '.join(options)}=" if options else ""
             cure = LATE_BOUND["ufunc"](ufunc.__name__, method)
             self._refuse_value(f"cannot be given to np.{called}{given}", cure)
-        made: Tensor = row(*inputs)
-        return made
+        result: Tensor = row(*inputs)
+        return result
 
 
 # The methods of arithmetic, comparison and indexing, which effects refuse.

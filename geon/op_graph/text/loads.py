@@ -212,25 +212,25 @@ class _Reader:
         if type(value) is not list or value[:1] != ["body"]:
             return read_value(value)
         _, *written = read_list(value, 3)
-        given, made = (tuple([self._tensor(number) for number in read_list(w)]) for w in written)
+        given, result = (tuple([self._tensor(number) for number in read_list(w)]) for w in written)
         for k, parameter in enumerate(given):
             if parameter.primitive.name != "parameter" or parameter.attrs.number != k:
                 refuse(f"parameter {k} of a body", str(parameter))
         known: set[Op] = set(given)
-        for op in post_order(made, known):
+        for op in post_order(result, known):
             if op._unique or op.primitive.name == "parameter":
                 refuse("a body with nothing free in it", str(op))
-        return Body(given, made)
+        return Body(given, result)
 
     def _rule(self, value: list[Any]) -> DumpedRule:
         """Return a derivative rule, whose body is on earlier lines."""
         if len(value) == 3:
             return DumpedRule(string(value[1]), None, reason=string(value[2]))
         _, name, body, places = read_list(value, 4)
-        made = self._attribute(body)
-        if not isinstance(made, Body):
+        result = self._attribute(body)
+        if not isinstance(result, Body):
             refuse("the body of a rule", body)
-        return DumpedRule(string(name), made, [integer(k, 0) for k in read_list(places)])
+        return DumpedRule(string(name), result, [integer(k, 0) for k in read_list(places)])
 
     def _new_leaf(self, stored: bool, axes: Axes, dtype: DType, extra: dict[str, Any]) -> Leaf:
         trainable, persistent = _flag(extra, "trainable"), _flag(extra, "persistent")

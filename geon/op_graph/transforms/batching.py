@@ -33,8 +33,8 @@ def with_further(
     that depend on one. An op that already has one of ``axes`` is matched along it. Raises
     ``DerivativeError`` for an op that mixes elements of different indices along such an axis.
     """
-    made = images(roots, known, axes, what)
-    return [made.get(op, op) for op in roots]  # type: ignore[misc]  # tensors become tensors
+    result = images(roots, known, axes, what)
+    return [result.get(op, op) for op in roots]  # type: ignore[misc]  # tensors become tensors
 
 
 def many_at_once(
@@ -62,14 +62,14 @@ def many_at_once(
 
 def images(roots: Sequence[Op], known: Mapping[Op, Tensor], axes: Axes, what: str) -> dict[Op, Op]:
     """Map each op below ``roots`` that depends on a key of ``known`` to its batched form."""
-    made: dict[Op, Op] = dict(known)
+    result: dict[Op, Op] = dict(known)
     regions: dict[Op, Sequence[Tensor]] = {}  # results of the batched regions
     with building() as current:
         for op in post_order(roots, known):
             if op.args and op.args[0] in regions:
-                made[op] = regions[op.args[0]][op.attrs.number]
+                result[op] = regions[op.args[0]][op.attrs.number]
                 continue
-            args = tuple([made.get(arg, arg) for arg in op.args])
+            args = tuple([result.get(arg, arg) for arg in op.args])
             changed = [k for k, arg in enumerate(args) if arg is not op.args[k]]
             if changed and isinstance(op, RegionOp):
                 current.site = with_remark(op._site, what)
@@ -77,8 +77,8 @@ def images(roots: Sequence[Op], known: Mapping[Op, Tensor], axes: Axes, what: st
             elif changed:
                 _refuse_mixing(op, changed, axes, what)
                 current.site = with_remark(op._site, what)
-                made[op] = _again(op, args, axes, what)
-    return made
+                result[op] = _again(op, args, axes, what)
+    return result
 
 
 def _results_again(op: RegionOp, args: tuple[Op, ...], axes: Axes, what: str) -> Sequence[Tensor]:
@@ -98,11 +98,11 @@ def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
         if row.infer is None:  # a call, whose value is its first argument
             args = _spread(args, range(len(args)), axes)
         arranged = tuple(dict.fromkeys(n for a in args for n in a.axes.names)) != wanted.names
-        made: Any = intern(
+        result: Any = intern(
             type(op), row, args, op.attrs, wanted, op.dtype,
             weak=op.weak, guards=op.guards, arranged=arranged,
         )  # fmt: skip
-        return made  # type: ignore[no-any-return]  # a tensor, as op is
+        return result  # type: ignore[no-any-return]  # a tensor, as op is
     together = row.batched_together
     args = _spread(args, range(len(args)) if together is None else together, axes)
     attrs = op.attrs
@@ -112,12 +112,12 @@ def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
             attrs, axes_of(tuple([a for a in args[0].axes if a not in own]))
         )
     try:
-        made = make(row, args, attrs, weak=op.weak, guards=op.guards)
+        result = make(row, args, attrs, weak=op.weak, guards=op.guards)
     except (ArgumentError, AxisError, DerivativeError) as error:
         raise _cannot(op, axes, what) from error
-    if not made.axes.same_set(wanted):
+    if not result.axes.same_set(wanted):
         raise _cannot(op, axes, what)
-    return broadcast_over(made, axes_of(tuple([made.axes[name] for name in wanted.names])))
+    return broadcast_over(result, axes_of(tuple([result.axes[name] for name in wanted.names])))
 
 
 def _spread(args: tuple[Any, ...], positions: Iterable[int], axes: Axes) -> tuple[Op, ...]:

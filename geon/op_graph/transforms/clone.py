@@ -42,12 +42,14 @@ def adopt(
     itself, or to a new leaf if ``lengths`` change its axes. Guards that ``lengths`` decide are
     removed; the caller must have checked them.
     """
-    made: dict[Op, Op] = {}
+    result: dict[Op, Op] = {}
     with building(own):
         for op in post_order(roots):
             current.site = op._site
-            made[op] = _adopted(op, tuple([made[arg] for arg in op.args]), notes.get(op), lengths)
-    return made
+            result[op] = _adopted(
+                op, tuple([result[arg] for arg in op.args]), notes.get(op), lengths
+            )
+    return result
 
 
 def fix_lengths(roots: Sequence[Op], lengths: Mapping[str, int]) -> list[Op]:
@@ -57,8 +59,8 @@ def fix_lengths(roots: Sequence[Op], lengths: Mapping[str, int]) -> list[Op]:
         guard.refuse_broken(lengths, ", ".join(f"{n} = {v}" for n, v in lengths.items()))
     if all(isinstance(n, int) for op in order for n in op.axes.lengths):
         return [*roots]
-    made = adopt(roots, notes_of(roots), None, lengths)
-    return [made[op] for op in roots]
+    result = adopt(roots, notes_of(roots), None, lengths)
+    return [result[op] for op in roots]
 
 
 def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping[str, int]) -> Op:
@@ -89,8 +91,8 @@ def with_bodies_of(attrs: tuple[Any, ...], of: Callable[[Body], Body]) -> tuple[
 def _adopted_body(body: Body, lengths: Mapping[str, int]) -> Body:
     """Return the copy of a body; its ops keep their names and lines."""
     roots = (*body.parameters, *body.results)
-    made: Any = adopt(roots, notes_of(roots), current.own, lengths)
-    given, results = (tuple([made[op] for op in ops]) for ops in (body.parameters, body.results))
+    result: Any = adopt(roots, notes_of(roots), current.own, lengths)
+    given, results = (tuple([result[op] for op in ops]) for ops in (body.parameters, body.results))
     return Body(given, results)
 
 

@@ -166,8 +166,8 @@ def _common(g: Tensor, dtype: DType) -> DType:
 def _of_kind(part: Tensor, of: Op) -> Tensor:
     """Return a derivative of a real value as real, and one of a complex value as complex."""
     if kind(part.dtype) == "c" and kind(of.dtype) == "f":
-        made: Tensor = LATE_BOUND["real"](part)
-        return made
+        result: Tensor = LATE_BOUND["real"](part)
+        return result
     return cast(part, of.dtype) if kind(part.dtype) == "f" and kind(of.dtype) == "c" else part
 
 
@@ -185,8 +185,8 @@ def _times_wide_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | Non
     args: Any = op.args
     wide = with_args(op, tuple(cast(arg, FLOAT32) for arg in args), FLOAT32)
     value = partial(wide, *_full(wide))
-    made = _times_partial(wide, i, value, g if is_constant(g, 1.0) else cast(g, FLOAT32))
-    return None if made is None else cast(made, op.dtype)
+    result = _times_partial(wide, i, value, g if is_constant(g, 1.0) else cast(g, FLOAT32))
+    return None if result is None else cast(result, op.dtype)
 
 
 def _full(op: Op) -> list[Any]:
@@ -291,8 +291,8 @@ def _tangents_of_region(op: Op, found: Mapping[Op, Tensor]) -> Sequence[Tensor |
     """Return the tangents of a region's results, None for zero."""
     if op.primitive.jvp is None:
         raise _missing(op)
-    made: Sequence[Tensor | None] = op.primitive.jvp(op, [found.get(arg) for arg in op.args])
-    return made
+    result: Sequence[Tensor | None] = op.primitive.jvp(op, [found.get(arg) for arg in op.args])
+    return result
 
 
 def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
@@ -330,9 +330,9 @@ def _tangent_of_linear(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Te
 
 
 def _replaced(op: Op, new: Mapping[int, Tensor]) -> Tensor:
-    made = with_args(op, tuple(new.get(i, arg) for i, arg in enumerate(op.args)))
-    assert isinstance(made, Tensor)
-    return made
+    result = with_args(op, tuple(new.get(i, arg) for i, arg in enumerate(op.args)))
+    assert isinstance(result, Tensor)
+    return result
 
 
 def _sum(op: Op, parts: Iterable[Tensor | None]) -> Tensor | None:

@@ -103,10 +103,10 @@ def functional(results: Iterable[Op], own: OwnTable | None = None) -> Functional
 def _functional(results: Iterable[Op]) -> Functional:
     outputs, landed, prints = run_once(results)
     updates = {leaf: value for leaf, value in landed.items() if leaf.info.stored}
-    made = Functional(outputs, updates, prints)
-    order = post_order(made.roots)
-    made = Functional(made.outputs, {**updates, **_counters(order, updates)}, made.prints)
-    return _settled(made, order)
+    result = Functional(outputs, updates, prints)
+    order = post_order(result.roots)
+    result = Functional(result.outputs, {**updates, **_counters(order, updates)}, result.prints)
+    return _settled(result, order)
 
 
 def run_once(
@@ -214,8 +214,8 @@ def _visit_pure(op: Op, env: Env) -> Step:
 
 def _visit_print(op: Op, env: Env) -> Step:
     args, effects = yield _visit_args(op.args, env)
-    made = with_args(op, args)
-    return made, _union(effects, Effects({}, (made,)))
+    result = with_args(op, args)
+    return result, _union(effects, Effects({}, (result,)))
 
 
 def _visit_args(args: tuple[Op, ...], env: Env) -> Step:

@@ -128,10 +128,10 @@ class Structure:
 
     def joined(self, other: Part) -> Part:
         """Return this structure, with effects where it or the equal ``other`` has them."""
-        made = copy.copy(self)
-        made.parts = tuple([a.joined(b) for a, b in zip(self.parts, other.parts, strict=True)])
-        made.effect = self.effect or other.effect
-        return made
+        result = copy.copy(self)
+        result.parts = tuple([a.joined(b) for a, b in zip(self.parts, other.parts, strict=True)])
+        result.effect = self.effect or other.effect
+        return result
 
 
 class Single(Structure):

@@ -54,7 +54,7 @@ class DumpedRule(CustomDeriv):
             found[place] = substitute(result, known)
         return found
 
-    def fits(self, args: Sequence[Op]) -> None:
+    def check_operands(self, args: Sequence[Op]) -> None:
         """Raise ``ArgumentError`` if the body does not fit these arguments of an op."""
         if self.body is None:
             return

@@ -82,7 +82,7 @@ def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str =
     (body,), targets, original = _prepared([y], wanted)
     one = placeholder(y.axes, y.dtype) if len(many) else given
     if len(places):
-        cotangents = _each(body, wanted, targets, one, places)
+        cotangents = _cotangents_per_index(body, wanted, targets, one, places)
     else:
         cotangents = reverse_mode(body, one, targets)
     if len(many):
@@ -110,7 +110,7 @@ def _places(y: Tensor, per: Any) -> Axes:
     return y.axes.only(asked)
 
 
-def _each(
+def _cotangents_per_index(
     body: Tensor, wanted: Sequence[Tensor], targets: Sequence[Op], seed: Tensor, places: Axes
 ) -> dict[Op, Tensor]:
     """Return the cotangents of the targets at each index along ``places``.

@@ -54,18 +54,18 @@ class Checkpointed(Generic[P, R]):
             found = Dispatch.hook(self, args, keywords)
             if found is not NotImplemented:
                 return found  # type: ignore[no-any-return]  # of the same structure
-        stands: dict[Op, Op] = {}
+        placeholders: dict[Op, Op] = {}
 
-        def stand(op: Op) -> Op:
+        def placeholder_of(op: Op) -> Op:
             if not isinstance(op, Tensor) or op.weak:
                 return op
-            if op not in stands:
-                stands[op] = stand_in(op)._annotate(op.name)
-            return stands[op]
+            if op not in placeholders:
+                placeholders[op] = stand_in(op)._annotate(op.name)
+            return placeholders[op]
 
-        given = _map_ops((args, keywords), stand, "the arguments of a checkpoint")
+        given = _map_ops((args, keywords), placeholder_of, "the arguments of a checkpoint")
         returned: Any = self.function(*given[0], **given[1])
-        return _closed(returned, {leaf: op for op, leaf in stands.items()})  # type: ignore[no-any-return]
+        return _closed(returned, {leaf: op for op, leaf in placeholders.items()})  # type: ignore[no-any-return]
 
 
 @public

@@ -285,7 +285,7 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
     if array.dtype == object:
         raise DTypeError(f"{value!r} is no rectangular array of numbers")
     if dtype is not None:
-        return _held(array, as_dtype(dtype)), False
+        return _array_in_dtype(array, as_dtype(dtype)), False
     if plain and array.dtype != np.uint64:
         return array, True
     own = as_dtype(array.dtype) if listed is None else _dtype_of(listed, array.dtype)
@@ -336,7 +336,7 @@ def _dtype_of(listed: list[Any], found: DType) -> DType:
     return common_dtype([*((as_dtype(dtype), False) for dtype in own), *weak])
 
 
-def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+def _array_in_dtype(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     """Return ``array`` in ``dtype``; raise ``DTypeError`` for a value that it cannot hold.
 
     It is a copy, unless the array lies in ``bytes``.

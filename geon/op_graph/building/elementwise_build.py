@@ -98,7 +98,7 @@ class Elementwise(Primitive):
         dtype = x.dtype
         out = self.direct.get(dtype)
         if out is None:
-            out = self.direct[dtype] = self._kept(dtype)
+            out = self.direct[dtype] = self._unconverted_dtype(dtype)
         if out is VOID_DTYPE:
             return None
         args: tuple[Tensor, ...]
@@ -125,7 +125,7 @@ class Elementwise(Primitive):
             found = intern_elementwise(key, self, args, x.axes, out)
         return found  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
 
-    def _kept(self, dtype: DType) -> DType:
+    def _unconverted_dtype(self, dtype: DType) -> DType:
         """Return the result dtype for operands of ``dtype``; void if these need conversion."""
         if dtype.kind == "c" and not self.takes_complex:
             return VOID_DTYPE

@@ -47,11 +47,11 @@ def check(
     if row.arity is not None and len(args) != row.arity:
         raise DumpError(f"{what} takes {row.arity} arguments, not {len(args)}")
     attrs = row.named(attrs)
-    for name, attribute, fits in zip(names, attrs, predicates(row.attributes), strict=True):
-        if not fits(attribute):
+    for name, attribute, is_valid in zip(names, attrs, predicates(row.attributes), strict=True):
+        if not is_valid(attribute):
             raise DumpError(f"{attribute!r} is no {name} of {what}")
     if what == "custom":
-        attrs.rule.fits(args)
+        attrs.rule.check_operands(args)
     if "weak" in names or what == "length":
         if weak is not (what == "length" or attrs.weak):
             raise DumpError(f"{what} that is {'weak' if weak else 'not weak'}")
@@ -84,9 +84,9 @@ def _may_keep_axes(
     arguments.
     """
 
-    def fits(axis: Axis) -> bool:
+    def is_allowed(axis: Axis) -> bool:
         lengths = [arg.axes[axis.name].expression for arg in args if axis.name in arg.axes.names]
         pairs = [("==", frozenset((axis.expression, length))) for length in lengths]
         return axis.expression in lengths or not said.isdisjoint(pairs)
 
-    return given.same_set(axes) and all(fits(axis) for axis in axes)
+    return given.same_set(axes) and all(is_allowed(axis) for axis in axes)

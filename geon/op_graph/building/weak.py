@@ -71,12 +71,12 @@ def _in_dtype(x: Tensor, dtype: DType) -> Tensor:
     stack: list[Op] = [x]
     while stack:
         op = stack[-1]
-        result = _found(op, dtype)
+        result = _kept_rebuild(op, dtype)
         if result is None and op in known:
             stack.pop()
             continue
         if result is None:
-            below = _carriers(op, dtype)
+            below = _converted_operands(op, dtype)
             missing = [op.args[i] for i in below if op.args[i] not in known]
             if missing:
                 stack += missing
@@ -87,7 +87,7 @@ def _in_dtype(x: Tensor, dtype: DType) -> Tensor:
     return known[x]  # type: ignore[return-value]  # tensors become tensors
 
 
-def _carriers(op: Op, dtype: DType) -> Sequence[int]:
+def _converted_operands(op: Op, dtype: DType) -> Sequence[int]:
     """Return the positions of the arguments to convert with ``op``; none if ``op`` itself is cast.
 
     Ops that only move or select elements are rebuilt for any dtype. Ops that compute are rebuilt
@@ -140,7 +140,7 @@ def _again(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> O
     return with_args(op, tuple(args), dtype, weak=False)
 
 
-def _found(op: Op, dtype: DType) -> Op | None:
+def _kept_rebuild(op: Op, dtype: DType) -> Op | None:
     entry = _built.get((Same(op), dtype))
     return None if entry is None else entry()
 

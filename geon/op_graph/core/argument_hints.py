@@ -229,11 +229,11 @@ def differentiates(place: int, parameter: str) -> Callable[[F], F]:
     The argument has the position ``place`` and the name ``parameter``.
     """
 
-    def mark(function: F) -> F:
+    def decorate(function: F) -> F:
         function.differentiates = (place, parameter)  # type: ignore[attr-defined]  # a mark
         return function
 
-    return mark
+    return decorate
 
 
 def check_flag(what: str, name: str, value: Any) -> None:

@@ -53,13 +53,13 @@ class FloatDraw:
         """Return a parameter as a tensor over all axes of the draw."""
         return full(self.number(name, value, requirement), self.axes, self.wide)
 
-    def moved(self, made: Any, location: Any, scale: Any) -> Tensor:
-        """Return ``location + scale * made`` in the dtype of the draw, without needless ops."""
+    def scaled_and_shifted(self, standard: Any, location: Any, scale: Any) -> Tensor:
+        """Return ``location + scale * standard`` in the dtype of the draw, without needless ops."""
         if not (is_number(scale) and scale == 1):
-            made = made * scale
+            standard = standard * scale
         if not (is_number(location) and location == 0):
-            made = made + location
-        return cast(made, self.dtype)
+            standard = standard + location
+        return cast(standard, self.dtype)
 
 
 def full(value: Any, axes: Axes, dtype: DType) -> Tensor:
@@ -103,7 +103,7 @@ class ContinuousDraws(BitStream):
         """
         form = FloatDraw("exponential", axes, dtype)
         scale = form.number("scale", scale, AT_LEAST_ZERO)
-        return form.moved(standard_exponential(self, form.axes, form.wide), 0, scale)
+        return form.scaled_and_shifted(standard_exponential(self, form.axes, form.wide), 0, scale)
 
     @public
     def laplace(
@@ -125,7 +125,7 @@ class ContinuousDraws(BitStream):
         # The highest bit is the sign; the others are the word of an exponential value.
         size = exponential_from_bits(left_shift(words, 1), form.wide.name, GEON_OPS)
         _, is_low = tail_from_bits(words, form.wide.name, GEON_OPS)
-        return form.moved(where(is_low, negative(size), size), location, scale)
+        return form.scaled_and_shifted(where(is_low, negative(size), size), location, scale)
 
     @public
     def gumbel(
@@ -145,7 +145,7 @@ class ContinuousDraws(BitStream):
         form = FloatDraw("gumbel", axes, dtype)
         location, scale = form.number("location", location), form.number("scale", scale, POSITIVE)
         result = negative(log(standard_exponential(self, form.axes, form.wide)))
-        return form.moved(result, location, scale)
+        return form.scaled_and_shifted(result, location, scale)
 
     @public
     def logistic(
@@ -164,7 +164,7 @@ class ContinuousDraws(BitStream):
         location, scale = form.number("location", location), form.number("scale", scale, POSITIVE)
         tail, is_low = _tails(self, form)
         size = log1p((1.0 - 2.0 * tail) / tail)  # log((1 - p) / p)
-        return form.moved(where(is_low, negative(size), size), location, scale)
+        return form.scaled_and_shifted(where(is_low, negative(size), size), location, scale)
 
     @public
     def cauchy(
@@ -186,7 +186,7 @@ class ContinuousDraws(BitStream):
         # The cotangent of pi p, by the tangent of the smaller angle of the two that add up to pi/2.
         near = tan(math.pi * (0.5 - tail))
         size = where(less(tail, 0.25), 1.0 / tan(math.pi * tail), near)
-        return form.moved(where(is_low, negative(size), size), location, scale)
+        return form.scaled_and_shifted(where(is_low, negative(size), size), location, scale)
 
     @public
     def weibull(
@@ -204,7 +204,9 @@ class ContinuousDraws(BitStream):
         form = FloatDraw("weibull", axes, dtype)
         scale = form.number("scale", scale, POSITIVE)
         result = standard_exponential(self, form.axes, form.wide)
-        return form.moved(power(result, 1.0 / form.number("shape", shape, POSITIVE)), 0, scale)
+        return form.scaled_and_shifted(
+            power(result, 1.0 / form.number("shape", shape, POSITIVE)), 0, scale
+        )
 
     @public
     def pareto(
@@ -223,7 +225,7 @@ class ContinuousDraws(BitStream):
         form = FloatDraw("pareto", axes, dtype)
         shape, scale = form.number("shape", shape, POSITIVE), form.number("scale", scale, POSITIVE)
         result = standard_exponential(self, form.axes, form.wide)
-        return form.moved(exp(result / shape), 0, scale)
+        return form.scaled_and_shifted(exp(result / shape), 0, scale)
 
     @public
     def log_normal(

@@ -137,7 +137,7 @@ class GammaDraws(BitStream):
         """
         form = FloatDraw("gamma", axes, dtype)
         a, scale = form.tensor("shape", shape, POSITIVE), form.number("scale", scale, POSITIVE)
-        return form.moved(gamma_values(self, a), 0, scale)
+        return form.scaled_and_shifted(gamma_values(self, a), 0, scale)
 
     @public
     def chi_square(
@@ -153,7 +153,7 @@ class GammaDraws(BitStream):
         """
         form = FloatDraw("chi_square", axes, dtype)
         a = form.tensor("degrees", degrees, POSITIVE)
-        return form.moved(gamma_values(self, 0.5 * a), 0, 2)
+        return form.scaled_and_shifted(gamma_values(self, 0.5 * a), 0, 2)
 
     @public
     def beta(
@@ -195,7 +195,7 @@ class GammaDraws(BitStream):
         location, scale = form.number("location", location), form.number("scale", scale, POSITIVE)
         ratio = exp(0.5 * (log(half) - log_gamma_values(self, half)))
         result = self.normal(form.axes, dtype=form.wide) * ratio
-        return form.moved(result, location, scale)
+        return form.scaled_and_shifted(result, location, scale)
 
     @public
     def dirichlet(

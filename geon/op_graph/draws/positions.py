@@ -256,13 +256,13 @@ def _below(stream: BitStream, axes: Axes, count: int) -> Tensor:
     def product(_: Any = None) -> Tensor:
         return cast(stream._bits(axes, UINT32), UINT64) * count
 
-    def is_unfair(made: Tensor) -> Tensor:
-        return less(bitwise_and(made, WORD - 1), unfair)
+    def is_unfair(words: Tensor) -> Tensor:
+        return less(bitwise_and(words, WORD - 1), unfair)
 
-    made = product()
+    words = product()
     if unfair:
-        made = _again(is_unfair, product, made)
-    return right_shift(made, 32)
+        words = _again(is_unfair, product, words)
+    return right_shift(words, 32)
 
 
 def _remainder(stream: BitStream, axes: Axes, count: int | Tensor) -> Tensor:
@@ -275,7 +275,7 @@ def _remainder(stream: BitStream, axes: Axes, count: int | Tensor) -> Tensor:
     else:
         unfair = mod(0 - count, count)
     divisor = constant(np.uint64(count)) if isinstance(count, int) else count
-    words = _again(lambda made: less(made, unfair), lambda _: stream._bits(axes, UINT64), words)
+    words = _again(lambda drawn: less(drawn, unfair), lambda _: stream._bits(axes, UINT64), words)
     return mod(words, divisor)
 
 

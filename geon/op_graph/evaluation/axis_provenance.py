@@ -171,7 +171,7 @@ class _AxisSearch:
         """
         refuted: set[Hashable] = set()
         while True:
-            known, assumed = self._found(root, refuted)
+            known, assumed = self._findings(root, refuted)
             wrong = {key for key in assumed if known.get(key) is None} - refuted
             if not wrong:
                 value = known[_key(root)]
@@ -180,7 +180,7 @@ class _AxisSearch:
                 return None if value is None else frozenset(leaves)
             refuted |= wrong
 
-    def _found(
+    def _findings(
         self, root: ElementState, refuted: set[Hashable]
     ) -> tuple[dict[Hashable, Found], set[Hashable]]:
         """Return the finding for each state, and the states that were assumed to keep the axis."""
@@ -226,7 +226,7 @@ class _AxisSearch:
         if not all(atom == TRACKED for atom in at.terms):
             return UNKNOWN
         if row is PARAMETER:
-            return self._given(state)
+            return self._parameter_sources(state)
         if isinstance(op, Leaf) or row is CONSTANT:
             return self._leaf(state)
         if row.name in SAME_PLACE or row.name in RUNNING:
@@ -241,10 +241,10 @@ class _AxisSearch:
             found = tuple([state._replace(op=arg) for arg in op.args])
             return UNKNOWN if row.name == "random_bits" else Made((found or (ALIKE,),))
         if row is REGION_RESULT:
-            return self._result(state)
+            return self._result_sources(state)
         pieces = reads(op, {**identity(op.axes.names), axis: at})
         if row.index_map is not None:
-            return Made(tuple([self._piece(state, piece) for piece in pieces]))
+            return Made(tuple([self._elements_read(state, piece) for piece in pieces]))
         if row.name == "scatter":  # of the index argument, only values count
             pieces = (pieces[0], pieces[2])
         parts = [
@@ -275,7 +275,7 @@ class _AxisSearch:
             self.leaves.append(op)
         return Made(((2 << number,),))
 
-    def _piece(
+    def _elements_read(
         self, state: ElementState, piece: GuardedElement
     ) -> tuple[ElementState | Found, ...]:
         """Return the elements that an index map's piece reads.
@@ -299,7 +299,7 @@ class _AxisSearch:
                 moved.append(ElementState(state.frame, arg, name, index))
         return tuple(moved or chosen) or (ALIKE,)
 
-    def _result(self, state: ElementState) -> Made:
+    def _result_sources(self, state: ElementState) -> Made:
         """Return the sources of a region result: each branch, or the initial and the next carry."""
         frame, op, axis, at, _ = state
         (region,), (number,) = op.args, op.attrs
@@ -319,7 +319,7 @@ class _AxisSearch:
             return Made(((last._replace(axis=STEP, inside=True),),))
         return Made(((last,),))
 
-    def _given(self, state: ElementState) -> Made:
+    def _parameter_sources(self, state: ElementState) -> Made:
         """Return the sources of a body's parameter outside of the body."""
         if state.frame < 0:
             return UNKNOWN

@@ -57,7 +57,7 @@ FORMATS = {
 
 def float_operands(what: str, *values: Any) -> list[Tensor]:
     """Return operands as floats of one dtype; weak ones as exact float64, to read bits of."""
-    tensors = [as_tensor(value, near=_other(values, value)) for value in values]
+    tensors = [as_tensor(value, near=_other_tensor(values, value)) for value in values]
     refuse_unshared(what, tensors)
     return meet_together(what, [real_float(what, tensor) for tensor in tensors])
 
@@ -73,7 +73,7 @@ def real_float(what: str, x: Any) -> Tensor:
     return found
 
 
-def _other(values: tuple[Any, ...], value: Any) -> Any:
+def _other_tensor(values: tuple[Any, ...], value: Any) -> Any:
     return next((v for v in values if v is not value and isinstance(v, Tensor)), None)
 
 

@@ -71,13 +71,13 @@ def transposed_convolution(
     placed = _filters(x, w, windows, what)
     result = x
     for axis, spec, positions in placed:
-        attrs, guards = _spread(x, axis, spec, positions, given.get(axis.name), what)
+        attrs, guards = _unwindow_attributes(x, axis, spec, positions, given.get(axis.name), what)
         result, zero = put_into(what, result, 0)
         result = make(UNWINDOW, (result, in_dtype(zero, result.dtype)), attrs, guards=guards)
     return dot(result, w, _summed(x, w, placed, over, what))
 
 
-def _spread(
+def _unwindow_attributes(
     x: Tensor,
     axis: Axis,
     spec: Window,

@@ -203,7 +203,7 @@ def bincount(
     ``IndexRangeError`` when it is computed; a negative one counts from the end.
     """
     x, into = as_tensor(x), new_axis(bins, "bincount")
-    kept = _kept(x, "bincount", reduction_axes, into)
+    kept = _kept_axes(x, "bincount", reduction_axes, into)
     return _counted("bincount", x, into, kept, weights, None)
 
 
@@ -234,7 +234,7 @@ def histogram(
             f"{user_call('histogram')}: there is nothing between low = {low} and high = {high}; "
             "give a low that is less than high"
         )
-    kept = _kept(x, "histogram", reduction_axes, into)
+    kept = _kept_axes(x, "histogram", reduction_axes, into)
     values = cast(x, FLOAT64)
     first, last = (cast(each, FLOAT64) for each in bounds)
     count = cast(length_value(into.expression), FLOAT64)
@@ -256,7 +256,7 @@ def histogram(
     return _counted("histogram", cast(at, INT64), into, kept, weights, is_counted)
 
 
-def _kept(x: Tensor, what: str, reduction_axes: Any, bins: Axis) -> Axes:
+def _kept_axes(x: Tensor, what: str, reduction_axes: Any, bins: Axis) -> Axes:
     kept = x.axes.without(reduced_names(x, what, reduction_axes, None))
     if bins in x.axes:
         raise AxisError(

@@ -199,7 +199,7 @@ def nonzero(
     axes of the result. ``exact()`` of a computed result returns arrays without the filling.
     """
     given = _mask("nonzero", mask)
-    axes = given.axes if over is None else given.axes.only(_own(given, over))
+    axes = given.axes if over is None else given.axes.only(_axis_names(given, over))
     kept = given.axes.without(axes)
     flat, line = _line(given, axes, kept)
     held = _bound("nonzero", bound, line.expression, kept)
@@ -216,7 +216,7 @@ def nonzero(
     return Nonzero(ordered, found.total)
 
 
-def _own(x: Tensor, given: Any) -> list[str]:
+def _axis_names(x: Tensor, given: Any) -> list[str]:
     return [own_axis(x, each, "nonzero").name for each in named_axes(given, "nonzero", x)]
 
 
@@ -307,8 +307,8 @@ def unique(
     found, values, counts = _runs(gather(flat, order, line), line, bound, fill, truncate, "unique")
     start = broadcast(number(0, INT64), [line])
     inverse = scatter(start, order, found.slots, line)
-    first = gather(order, _inside(found, line), line)
-    return _told(x, line, found, values, counts, first, inverse)
+    first = gather(order, _valid_positions(found, line), line)
+    return _as_unique(x, line, found, values, counts, first, inverse)
 
 
 @public
@@ -326,7 +326,7 @@ def unique_consecutive(
     x = exact(as_tensor(x))
     flat, line = _line(x, x.axes, Axes())
     found, values, counts = _runs(flat, line, bound, fill, truncate, "unique_consecutive")
-    return _told(x, line, found, values, counts, _inside(found, line), found.slots)
+    return _as_unique(x, line, found, values, counts, _valid_positions(found, line), found.slots)
 
 
 def _runs(
@@ -354,11 +354,11 @@ def _runs(
     return found._replace(slots=slots), values, cast(counts, INT64)
 
 
-def _inside(found: FoundElements, line: Axis) -> Tensor:
+def _valid_positions(found: FoundElements, line: Axis) -> Tensor:
     return cast(where.apply(found.valid, found.positions, 0), INT64)
 
 
-def _told(
+def _as_unique(
     x: Tensor,
     line: Axis,
     found: FoundElements,

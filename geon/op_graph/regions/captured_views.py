@@ -44,7 +44,7 @@ def _loop(
 ) -> RegionOp | None:
     opened = loop.opened()
     leaves, count = opened.leaves, loop.inputs.stop
-    inside = _inside(wanted, loop.named_captures(leaves, region.args))
+    inside = _views_in_body(wanted, loop.named_captures(leaves, region.args))
     results = tensors(replace_everywhere(opened.results, dict(inside.values())))
     if same_ops(tuple(results), tuple(opened.results)):
         return None
@@ -70,7 +70,7 @@ def _case(
     bodies = region.bodies
     shared = Opened(bodies[0]).leaves
     captured: dict[Op, Op] = dict(zip(shared[1:], region.args[1:], strict=True))
-    inside = _inside(wanted, captured)
+    inside = _views_in_body(wanted, captured)
     before = [Opened(body, shared).results for body in bodies]
     after = [tensors(replace_everywhere(results, dict(inside.values()))) for results in before]
     if all(same_ops(tuple(new), tuple(old)) for new, old in zip(after, before, strict=True)):
@@ -86,7 +86,7 @@ def _region(results: Sequence[Tensor]) -> RegionOp:
     return region
 
 
-def _inside(
+def _views_in_body(
     wanted: Mapping[Tensor, Tensor], captured: Mapping[Op, Op]
 ) -> dict[Tensor, tuple[Tensor, Tensor]]:
     """Map each wanted view to the op that computes it from placeholders, and a placeholder for it.

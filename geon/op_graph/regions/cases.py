@@ -219,7 +219,7 @@ def _chosen(
     own = OwnTable()  # not shared: an equal op outside would be computed for every branch
     with building(own):
         found = [_branch(what, called, function) for called, function in branches.items()]
-        roots = [_alike(what, found[0], each) for each in found]
+        roots = [_aligned_results(what, found[0], each) for each in found]
         targets = list(dict.fromkeys(leaf for each in found for leaf in each.updates))
         for each, root in zip(found, roots, strict=True):
             root += [each.updates.get(leaf, leaf) for leaf in targets]
@@ -297,7 +297,7 @@ def _branch(what: str, name: str, function: Callable[[], Any]) -> _Branch:
     return _Branch(name, tensors, structure, updates)
 
 
-def _alike(what: str, first: _Branch, other: _Branch) -> list[Tensor]:
+def _aligned_results(what: str, first: _Branch, other: _Branch) -> list[Tensor]:
     """Return the results of ``other`` with the axis order of those of ``first``.
 
     Raises ``ArgumentError``, ``AxisError`` or ``DTypeError`` if structure, axes or dtypes differ.

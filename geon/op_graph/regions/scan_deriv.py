@@ -29,7 +29,7 @@ Given = Sequence[Tensor | None]
 
 def scan_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
     """Return the cotangents of the ``wanted`` arguments of a scan from those of its results."""
-    return Reverse(op, given, wanted).made()
+    return Reverse(op, given, wanted).build()
 
 
 class Reverse:
@@ -45,7 +45,7 @@ class Reverse:
         self.arguments = self.opened.leaves[:-1]
         self.step = self.opened.leaves[-1]
 
-    def result(self) -> list[Tensor | None]:
+    def build(self) -> list[Tensor | None]:
         """Return the cotangent of each argument; None means zero."""
         count, first = self.a.carries, self.a.before_captures
         results = self.opened.results

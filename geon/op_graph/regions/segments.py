@@ -84,24 +84,24 @@ class Divided:
 
     def __init__(self, order: Sequence[Op], roots: Iterable[Op], division: Division) -> None:
         self.order = order
-        self.asked = self._asked(division)
+        self.divisions = self._find_divided(division)
         self.users: dict[Op, list[Op]] = {}
-        if self.asked:
+        if self.divisions:
             for op in order:
                 for arg in dict.fromkeys(op.args):
                     self.users.setdefault(arg, []).append(op)
         self.inner = self._inner(set(roots))
         self.numbers = {
             scan: numbers
-            for scan, numbers in self.asked.items()
-            if self.made(scan) or any(x in self.inner for x in stacks_of(scan))
+            for scan, numbers in self.divisions.items()
+            if self.inner_stacks(scan) or any(x in self.inner for x in stacks_of(scan))
         }
 
-    def made(self, scan: Op) -> list[Op]:
+    def inner_stacks(self, scan: Op) -> list[Op]:
         """Return the stacks of a scan that are computed only inside of segments."""
         return [op for op in self.users.get(scan, ()) if op in self.inner]
 
-    def _asked(self, division: Division) -> dict[RegionOp, Numbers]:
+    def _find_divided(self, division: Division) -> dict[RegionOp, Numbers]:
         """Return the scans with numbers of their own, and those that read the stacks of these."""
         found: dict[RegionOp, Numbers] = {}
         through: dict[Op, tuple[Axis, Numbers]] = {}
@@ -140,7 +140,7 @@ class Divided:
         """Return True if ``user`` reads a stack only in segments of these numbers."""
         if not isinstance(user, RegionOp):
             return user in inner and self.through[user] == (axis, numbers)
-        if self.asked.get(user) != numbers or user.attrs.axis != axis:
+        if self.divisions.get(user) != numbers or user.attrs.axis != axis:
             return False
         first, last = user.attrs.carries, user.attrs.before_captures
         return all(first <= k < last for k, arg in enumerate(user.args) if arg is op)
@@ -196,10 +196,10 @@ class _SegmentRewriter:
             if isinstance(op, RegionOp) and op in self.divided.numbers:
                 self.of(op).whole(op)
             elif op not in self.divided.inner:
-                self.new[op] = self.made(op)
+                self.new[op] = self.replacement(op)
         return [self.new[root] for root in self.roots]
 
-    def made(self, op: Op) -> Op:
+    def replacement(self, op: Op) -> Op:
         """Return the replacement of an op that is no divided scan."""
         if op.primitive is SEGMENTED:
             return self.new[op.args[0]]
@@ -282,7 +282,7 @@ class _Runs:
     def whole(self, scan: RegionOp) -> _Whole:
         """Return the outer scan over the segments of ``scan``."""
         if scan not in self.wholes:
-            self.wholes[scan] = _SegmentTurn(self, scan).made()
+            self.wholes[scan] = _SegmentTurn(self, scan).build()
         return self.wholes[scan]
 
     def begins(self, scan: RegionOp) -> list[Tensor]:
@@ -438,13 +438,13 @@ class _SegmentTurn:
             self.read[stack] = placeholder(rest, stack.dtype)
         return self.read[stack]
 
-    def result(self) -> _Whole:
+    def build(self) -> _Whole:
         """Return the outer scan.
 
         It is empty if only segments of other scans run these steps.
         """
         runs, count = self.runs, self.a.carries
-        inner = {op.attrs.number for op in runs.divided.made(self.scan)}
+        inner = {op.attrs.number for op in runs.divided.inner_stacks(self.scan)}
         users = {op.attrs.number for op in runs.divided.users.get(self.scan, ())}
         numbers = [*range(count), *sorted(k for k in users - inner if k >= count)]
         if not numbers:

@@ -46,8 +46,8 @@ def while_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | Non
     a: WhileAttributes = op.attrs
     through_stacks = any(part is not None for part in given[a.carries + 1 :])
     if a.limit is not None and (a.limit <= MAX_RECORDED_STEPS or through_stacks):
-        return _Recorded(op, given, wanted).made()[:-1]
-    return _Segmented(op, given, wanted).made()
+        return _Recorded(op, given, wanted).build()[:-1]
+    return _Segmented(op, given, wanted).build()
 
 
 class _Recorded(Reverse):
@@ -99,7 +99,7 @@ class _Segmented:
         self.outer = _fresh_axis("segment", number, a)
         self.inner = _fresh_axis("step", MAX_STACKED_STEPS, a)
 
-    def result(self) -> list[Tensor | None]:
+    def build(self) -> list[Tensor | None]:
         """Return the cotangent of each argument; None means zero."""
         if all(self.given[k] is None for k in self.moving):
             return [None] * len(self.op.args)

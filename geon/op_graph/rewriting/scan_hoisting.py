@@ -156,7 +156,9 @@ def sums_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Sum]]:
                 rest.append(term)
                 continue
             op, views = product
-            places = tuple([_place(arg, scan, values, len(scan.body.results)) for arg in op.args])
+            places = tuple(
+                [_stack_of(arg, scan, values, len(scan.body.results)) for arg in op.args]
+            )
             total.products.append((op, views, places))  # type: ignore[arg-type]  # of two
         if not total.products:
             continue
@@ -207,7 +209,7 @@ def products_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Later]
         stacked, by = op.args[which[0]], op.args[1 - which[0]]
         if a.axis in stacked.axes or a.axis in by.axes or len(stacked.axes) > len(op.axes):
             continue
-        place = _place(stacked, scan, values, len(results))
+        place = _stack_of(stacked, scan, values, len(results))
         outside = substitute(by, dict(read))
         found[k] = Later(op, views, place, outside, which[0] == 0)
     if not found:
@@ -270,7 +272,7 @@ def _below_views(op: Op) -> tuple[Op, list[Op]]:
     return op, views
 
 
-def _place(arg: Op, scan: Scan, values: dict[Op, int], first: int) -> object:
+def _stack_of(arg: Op, scan: Scan, values: dict[Op, int], first: int) -> object:
     """Return the stack of an operand, or the number of the result that stacks it."""
     given = scan.body.parameters
     whole = _whole(arg, {given[k]: scan.args[k] for k in scan.stacks}, scan.a.axis)

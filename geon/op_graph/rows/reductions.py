@@ -78,7 +78,7 @@ def _extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     return round_total(_reduce(SUM, multiply.apply(widen(t), share), names), op.dtype)
 
 
-def _inside(x: Tensor) -> Tensor | None:
+def _inside_mask(x: Tensor) -> Tensor | None:
     """Return which elements of windows are inside of the axis; None if all are.
 
     The result is over the axes of the windows and of their positions only.
@@ -108,7 +108,7 @@ def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     count = product(x.axes[name].expression for name in names)
     held = INT32 if isinstance(count, int) and count < np.iinfo(INT32).max else INT64
     place_found = cast(_reduce(ARGMAX, x, names), held)
-    inside = _inside(x)
+    inside = _inside_mask(x)
     if inside is not None:
         # A window of only -inf ties with its padding; its first element inside gets the derivative.
         largest: Any = op

@@ -101,14 +101,14 @@ def part_axes(axes: Axes, items: tuple[Item, ...]) -> Axes:
             kept.append(axis)
         elif item[0] == "range":
             start, stop, step = item[1:]
-            _inside(start, stop, axis)
+            _require_inside(start, stop, axis)
             kept.append(axis.with_length(count(start, stop, step)))
         elif item[0] == "at":
-            _inside(item[1], item[1] + 1, axis)
+            _require_inside(item[1], item[1] + 1, axis)
     return Axes(kept)
 
 
-def _inside(start: int | Length, stop: int | Length, axis: Axis) -> None:
+def _require_inside(start: int | Length, stop: int | Length, axis: Axis) -> None:
     for difference in (start, axis.expression - stop):
         inside = isinstance(difference, Length) or difference >= 0
         require(inside, "{} to {}, which is not inside axis {}", start, stop, axis)

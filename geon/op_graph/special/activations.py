@@ -20,23 +20,23 @@ SCALE = 2 * math.sqrt(2 / math.pi)  # gelu_tanh(x) = x sigmoid(SCALE (x + CUBE x
 CUBE = 0.044715
 
 
-def _held(x: Tensor, end: float) -> Tensor:
+def _clamp(x: Tensor, end: float) -> Tensor:
     """Clamp x to -end and end, beyond which its cofactors have vanished."""
     return maximum(minimum(x, end), -end)
 
 
 def _gelu_second(x: Tensor) -> Tensor:
-    x = _held(x, 64)
+    x = _clamp(x, 64)
     return density(x) * (2 - square(x))
 
 
 def _silu_second(x: Tensor) -> Tensor:
-    x = _held(x, 1100)
+    x = _clamp(x, 1100)
     return sigmoid_slope(x) * (2 + x * (sigmoid(-x) - sigmoid(x)))
 
 
 def _gelu_tanh_second(x: Tensor) -> Tensor:
-    x = _held(x, 32)
+    x = _clamp(x, 32)
     u = x * (SCALE + (CUBE * SCALE) * square(x))
     first, second = SCALE + (3 * CUBE * SCALE) * square(x), (6 * CUBE * SCALE) * x
     turn = square(first) * (sigmoid(-u) - sigmoid(u))

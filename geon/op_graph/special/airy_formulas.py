@@ -202,7 +202,7 @@ SLOPE_Q = (
 )  # fmt: skip
 
 
-def _pieces(x: Any, below: Any, middle: Any, beyond: Any, waves: Any, ops: Any) -> Any:
+def _by_interval(x: Any, below: Any, middle: Any, beyond: Any, waves: Any, ops: Any) -> Any:
     """Return the function that is ``beyond`` for x >= 2 and ``waves`` for x <= -4."""
     near = ops.minimum(ops.maximum(x, -4.0), 2.0)
     value = ops.where(
@@ -267,7 +267,7 @@ def _waves(x: Any, first: Any, second: Any, slope: bool, ops: Any) -> tuple[Any,
 def airy_ai(x: Any, ops: Any) -> Any:
     """Return Ai(x)."""
     waves = _waves(x, VALUE_P, VALUE_Q, False, ops)[0]
-    return _pieces(x, AI_BELOW, AI_MIDDLE, _falling(x, AI_FAR, False, ops), waves, ops)
+    return _by_interval(x, AI_BELOW, AI_MIDDLE, _falling(x, AI_FAR, False, ops), waves, ops)
 
 
 @in_double
@@ -275,7 +275,7 @@ def airy_aip(x: Any, ops: Any) -> Any:
     """Return the derivative of Ai at x."""
     waves = -_waves(x, SLOPE_P, SLOPE_Q, True, ops)[1]
     beyond = _falling(x, AI_SLOPE_FAR, True, ops)
-    return _pieces(x, AI_SLOPE_BELOW, AI_SLOPE_MIDDLE, beyond, waves, ops)
+    return _by_interval(x, AI_SLOPE_BELOW, AI_SLOPE_MIDDLE, beyond, waves, ops)
 
 
 @in_double
@@ -283,7 +283,7 @@ def airy_bi(x: Any, ops: Any) -> Any:
     """Return Bi(x)."""
     waves = _waves(x, VALUE_P, VALUE_Q, False, ops)[1]
     beyond = _rising(x, BI_ABOVE, BI_FAR, False, ops)
-    return _pieces(x, BI_BELOW, BI_MIDDLE, beyond, waves, ops)
+    return _by_interval(x, BI_BELOW, BI_MIDDLE, beyond, waves, ops)
 
 
 @in_double
@@ -291,4 +291,4 @@ def airy_bip(x: Any, ops: Any) -> Any:
     """Return the derivative of Bi at x."""
     waves = _waves(x, SLOPE_P, SLOPE_Q, True, ops)[0]
     beyond = _rising(x, BI_SLOPE_ABOVE, BI_SLOPE_FAR, True, ops)
-    return _pieces(x, BI_SLOPE_BELOW, BI_SLOPE_MIDDLE, beyond, waves, ops)
+    return _by_interval(x, BI_SLOPE_BELOW, BI_SLOPE_MIDDLE, beyond, waves, ops)

@@ -96,7 +96,7 @@ def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
     wanted = Axes(op.axes, [axis for axis in axes if axis not in op.axes])
     if row.kind == "elementwise" or row.infer is None:
         if row.infer is None:  # a call, whose value is its first argument
-            args = _spread(args, range(len(args)), axes)
+            args = _with_batch_axes(args, range(len(args)), axes)
         arranged = tuple(dict.fromkeys(n for a in args for n in a.axes.names)) != wanted.names
         result: Any = intern(
             type(op), row, args, op.attrs, wanted, op.dtype,
@@ -104,7 +104,7 @@ def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
         )  # fmt: skip
         return result  # type: ignore[no-any-return]  # a tensor, as op is
     together = row.batched_together
-    args = _spread(args, range(len(args)) if together is None else together, axes)
+    args = _with_batch_axes(args, range(len(args)) if together is None else together, axes)
     attrs = op.attrs
     if row.batch_attributes is not None:
         own = op.args[0].axes
@@ -120,7 +120,7 @@ def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
     return broadcast_over(result, axes_of(tuple([result.axes[name] for name in wanted.names])))
 
 
-def _spread(args: tuple[Any, ...], positions: Iterable[int], axes: Axes) -> tuple[Op, ...]:
+def _with_batch_axes(args: tuple[Any, ...], positions: Iterable[int], axes: Axes) -> tuple[Op, ...]:
     """Return the arguments, with those at these positions broadcast over ``axes``."""
     found = list(args)
     for k in positions:

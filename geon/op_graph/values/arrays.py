@@ -126,7 +126,7 @@ def refuse_masked(value: Any, what: str, error: Refusal) -> None:
     if len(hidden):
         raise error(
             f"{what} was given an array of shape {value.shape} with masked elements, "
-            f"{len(hidden)} of them, the first at {_place(hidden[0])}: fill them first, with "
+            f"{len(hidden)} of them, the first at {_shown_index(hidden[0])}: fill them first, with "
             "array.filled(value), or give array.data and the mask as another tensor"
         )
 
@@ -148,7 +148,7 @@ def refuse_kind(array: Array, what: str, wanted: Any, error: Refusal) -> None:
     if kind == "O":
         odd = _no_number(array)
         if odd is not None:
-            found = f" with {odd[0]!r} at {_place(odd[1])}"
+            found = f" with {odd[0]!r} at {_shown_index(odd[1])}"
             cure = _cure_of_objects(array)
         if wanted is not None and np.dtype(wanted).kind in "iub":
             cure = cure.replace("'float64'", f"'{wanted}'")
@@ -185,7 +185,7 @@ def _no_number(array: Array) -> tuple[Any, Any] | None:
     return None
 
 
-def _place(index: Any) -> str:
+def _shown_index(index: Any) -> str:
     """Return an index as messages show it."""
     return str(tuple(map(int, index)))
 

@@ -44,8 +44,8 @@ def filled(structure: Any, values: Sequence[Any]) -> Any:
     return mapped(structure, lambda v: values[v] if v.__class__ is Place else v)
 
 
-def _made(structure: Part, found: list[Any]) -> Any:
-    return structure.made(found)
+def _build(structure: Part, parts: list[Any]) -> Any:
+    return structure.build(parts)
 
 
 class Structure:
@@ -96,15 +96,15 @@ class Structure:
         named = zip(self.steps, self.parts, strict=True)
         return f"{self.kind}({', '.join([f'{step}: {part}' for step, part in named])})"
 
-    def made(self, found: list[Any]) -> Any:
+    def build(self, parts: list[Any]) -> Any:
         """Build the container from its parts."""
         return None
 
-    def taken(self, given: Any, where: str) -> Sequence[Any]:
+    def parts_of(self, given: Any, where: str) -> Sequence[Any]:
         """Return the parts of ``given``; raise ``ArgumentError`` if it has another structure."""
         return ()
 
-    def filled(self, values: Iterator[Any], effect: Any = None, make: Make = _made) -> Any:
+    def filled(self, values: Iterator[Any], effect: Any = None, make: Make = _build) -> Any:
         """Return a tree of this structure with ``values`` in order and ``effect`` in effects.
 
         ``make`` builds each container, from its structure and its parts.
@@ -115,7 +115,7 @@ class Structure:
 
     def flat(self, given: Any, where: str) -> list[Any]:
         """Return the single values of ``given`` in order; None stands for a part without any."""
-        pieces = [None] * len(self.parts) if given is None else self.taken(given, where)
+        pieces = [None] * len(self.parts) if given is None else self.parts_of(given, where)
         every = zip(self.parts, pieces, self.steps, strict=True)
         return [value for part, piece, step in every for value in part.flat(piece, where + step)]
 
@@ -142,7 +142,7 @@ class Single(Structure):
     def __str__(self) -> str:
         return "a tensor"
 
-    def filled(self, values: Iterator[Any], effect: Any = None, make: Make = _made) -> Any:
+    def filled(self, values: Iterator[Any], effect: Any = None, make: Make = _build) -> Any:
         return next(values)
 
     def flat(self, given: Any, where: str) -> list[Any]:
@@ -161,12 +161,12 @@ SINGLE = Single()
 class Items(Structure):
     """A list, or a tuple, which a named tuple is; a tuple without ``like``."""
 
-    def made(self, found: list[Any]) -> Any:
+    def build(self, parts: list[Any]) -> Any:
         """Return a list or tuple of these values."""
         kind: Any = tuple if self.like is None else type(self.like)
-        return getattr(kind, "_make", kind)(found)
+        return getattr(kind, "_make", kind)(parts)
 
-    def taken(self, given: Any, where: str) -> Sequence[Any]:
+    def parts_of(self, given: Any, where: str) -> Sequence[Any]:
         """Return the items."""
         if not isinstance(given, (list, tuple)) or len(given) != len(self.parts):
             raise ArgumentError(
@@ -179,16 +179,16 @@ class Items(Structure):
 class Table(Structure):
     """A dictionary."""
 
-    def made(self, found: list[Any]) -> Any:
+    def build(self, parts: list[Any]) -> Any:
         """Return a dictionary with these values."""
-        items = dict(zip(self.keys, found, strict=True))
+        items = dict(zip(self.keys, parts, strict=True))
         if self.like is None or type(self.like) is dict:
             return items
         table = copy.copy(self.like)
         table.update(items)
         return table
 
-    def taken(self, given: Any, where: str) -> Sequence[Any]:
+    def parts_of(self, given: Any, where: str) -> Sequence[Any]:
         """Return the values by key; None for a missing one."""
         if not isinstance(given, Mapping) or not set(given) <= set(self.keys):
             keys = ", ".join(map(repr, self.keys))
@@ -204,9 +204,9 @@ class Fields(Structure):
 
     step = ".{}"
 
-    def made(self, found: list[Any]) -> Any:
+    def build(self, parts: list[Any]) -> Any:
         """Return an object with these values."""
-        named = zip(self.keys, found, strict=True)
+        named = zip(self.keys, parts, strict=True)
         if self.like is None:
             return SimpleNamespace(**dict(named))
         thing = copy.copy(self.like)
@@ -214,7 +214,7 @@ class Fields(Structure):
             object.__setattr__(thing, name, value)  # also works for a frozen dataclass
         return thing
 
-    def taken(self, given: Any, where: str) -> Sequence[Any]:
+    def parts_of(self, given: Any, where: str) -> Sequence[Any]:
         """Return the values of the fields."""
         if not all(hasattr(given, name) for name in self.keys):
             raise ArgumentError(

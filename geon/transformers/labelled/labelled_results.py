@@ -133,13 +133,13 @@ class LabelledComputation(Computation):
             pairs = zip(layout.keys, found, strict=True)
             results = {key: made for key, made in pairs if made is not None}
             return self.xarray.Dataset(_without_other_parts(results))
-        return layout.made(found)
+        return layout.build(found)
 
     def _noted(self, layout: Structure, numbers: list[Any]) -> Any:
         """Record the keys of a dataset and the numbers of its results."""
         if isinstance(layout, Table) and layout.shallow:
             self.datasets.append((list(layout.keys), numbers))
-        return layout.made(numbers)
+        return layout.build(numbers)
 
     def _refuse_keys(
         self, keys: Sequence[Any], numbers: Sequence[int], sources: Sequence[Source]
@@ -319,4 +319,4 @@ def _checked(layout: Structure, found: list[Any]) -> Any:
                         f"{other} (made at {other.line_info}) and {axis.expression} in {op} (made "
                         f"at {op.line_info}); geon.rename one axis, or ask for a list of results"
                     )
-    return layout.made(found)
+    return layout.build(found)

@@ -221,11 +221,11 @@ class RegionOp(Op):
     @property
     def bodies(self) -> tuple[Body, ...]:
         """The bodies that it runs, which are closed."""
-        found: list[Body] = []
+        regions: list[Body] = []
         for value in self.attrs:
             parts = value if isinstance(value, tuple) else (value,)
-            found += [part for part in parts if isinstance(part, Body)]
-        return tuple(found)
+            regions += [part for part in parts if isinstance(part, Body)]
+        return tuple(regions)
 
     def __str__(self) -> str:
         return shown_name(self) or self.primitive.name
@@ -329,7 +329,7 @@ def lookup(key: tuple[Any, ...], site: Site | None = None) -> Op | None:
     """
     own = current.own
     if own is not None:
-        return own.found(key)
+        return own.look_up(key)
     entry = _table.get(key)
     if entry is not None:
         op = entry()
@@ -361,9 +361,9 @@ def intern(
     key = (primitive, attrs, *map(id, args)) if attrs else (primitive, *map(id, args))
     if arranged:
         key = (axes, *key)
-    found = lookup(key, site)
-    if found is not None:
-        return found  # type: ignore[return-value]  # a key belongs to one class
+    known = lookup(key, site)
+    if known is not None:
+        return known  # type: ignore[return-value]  # a key belongs to one class
     op = new_op(cls, primitive, args, attrs, axes, dtype, weak, effect, guards, site)
     return insert(key, op)
 
@@ -383,9 +383,9 @@ def make(
     primitive infers.
     """
     key = (row, attrs, *map(id, args)) if attrs else (row, *map(id, args))
-    found = lookup(key, site)
-    if found is not None:
-        return found
+    known = lookup(key, site)
+    if known is not None:
+        return known
     assert row.infer is not None
     if not (row.takes_complex and row.takes_float8):
         row.refuse_dtypes(args)
@@ -415,11 +415,11 @@ def insert(key: tuple[Any, ...], op: OpT) -> OpT:
     entry.key = key
     with _lock:
         known = table.get(key)
-        found = None if known is None else known()
-        if found is None:
+        live = None if known is None else known()
+        if live is None:
             table[key] = entry
             return op
-    return found  # type: ignore[return-value]  # a key belongs to one class
+    return live  # type: ignore[return-value]  # a key belongs to one class
 
 
 def intern_elementwise(

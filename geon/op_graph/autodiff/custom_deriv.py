@@ -49,10 +49,10 @@ class DumpedRule(CustomDeriv):
         if self.body is None:
             raise DerivativeError(f"custom_deriv: the dump of {self} has no rule: {self.reason}")
         known: dict[Op, Op] = dict(zip(self.body.parameters, (g, out, *inputs), strict=True))
-        found: list[Any] = [None] * len(inputs)
+        cotangents: list[Any] = [None] * len(inputs)
         for place, result in zip(self.places, self.body.results, strict=True):
-            found[place] = substitute(result, known)
-        return found
+            cotangents[place] = substitute(result, known)
+        return cotangents
 
     def check_operands(self, args: Sequence[Op]) -> None:
         """Raise ``ArgumentError`` if the body does not fit these arguments of an op."""
@@ -190,7 +190,7 @@ def _wrong(op: Op, what: str) -> DerivativeError:
     )
 
 
-def custom_jvp(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+def custom_jvp(op: Op, moving: list[int], tangents: dict[Op, Tensor]) -> Tensor | None:
     """Return the tangent of the result: the transpose of the rule, which must be linear in g."""
     g = placeholder(op.axes, op.dtype)
     parts = custom_vjp(g, op)
@@ -199,10 +199,10 @@ def custom_jvp(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | N
     for i in moving:
         part = parts[i]
         if part is not None:
-            t = reverse_mode(part, found[op.args[i]], [g], known).get(g)
+            t = reverse_mode(part, tangents[op.args[i]], [g], known).get(g)
             if t is not None:
                 total = t if total is None else add.apply(total, t)
-    linear = {*known, *(found[op.args[i]] for i in moving)}
+    linear = {*known, *(tangents[op.args[i]] for i in moving)}
     if total is not None and g in set(post_order([total], linear)):
         raise _wrong(
             op,

@@ -127,13 +127,13 @@ def _cotangents_per_index(
     stands = [placeholder(Axes(t.axes, places), t.dtype) for t in targets]
     varying = dict(zip(targets, stands, strict=True))
     spread: Any = images([body], varying, places, "the derivative of each")
-    found = reverse_mode(spread.get(body, body), seed, stands)
+    adjoints = reverse_mode(spread.get(body, body), seed, stands)
     # All indices have the same value, so the forward values are reused, not computed for each.
     values: dict[Op, Any] = {
         result: broadcast_over(op, result.axes) for op, result in spread.items()
     }
     parts: dict[Op, Any] = {
-        t: substitute(found[s], values) for t, s in varying.items() if s in found
+        t: substitute(adjoints[s], values) for t, s in varying.items() if s in adjoints
     }
     return parts
 
@@ -202,8 +202,9 @@ def jvp(y: Any, x: Any, tangent: Any) -> Any:
             varying[one] = t
         else:
             tangents[target] = broadcast(t, v.axes)
-    found = forward_mode(bodies, tangents)
-    results = [found[b] if b in found else zeros(v) for v, b in zip(ys, bodies, strict=True)]
+    derived = forward_mode(bodies, tangents)
+    pairs = zip(ys, bodies, strict=True)
+    results = [derived[b] if b in derived else zeros(v) for v, b in pairs]
     if len(many):
         results = many_at_once(results, varying, many)
     results = _restored(results, original)

@@ -119,7 +119,7 @@ class _Check:
         given = {*arrays, weights, *tangents}
         for leaf in leaves:
             if leaf not in given:
-                arrays[leaf] = self.found(leaf, transformer)
+                arrays[leaf] = self.values_of(leaf, transformer)
         self.known = {wide(leaf): array for leaf, array in arrays.items()}
         self.wide_xs = [wide(x) for x in self.xs]
         self.tangents = [wide(t) for t in tangents]
@@ -153,7 +153,7 @@ class _Check:
                 )
         return array.astype(exact_dtype(leaf.dtype))
 
-    def found(self, leaf: Leaf, transformer: Any) -> Array:
+    def values_of(self, leaf: Leaf, transformer: Any) -> Array:
         """Return the value of a leaf that is not in ``at``."""
         first = leaf.initial_value
         if leaf.info.stored and transformer is not None:
@@ -161,7 +161,7 @@ class _Check:
         if isinstance(first, Tensor):
             pure = functional([first]).outputs[0]
             assert pure is not None
-            inner = {one: self.found(one, None) for one in storage_leaves(pure)}
+            inner = {one: self.values_of(one, None) for one in storage_leaves(pure)}
             return np.asarray(interpret([pure], inner, self.lengths)[pure])
         raise ArgumentError(
             f"{self.what}: {self.y} (made at {self.y.line_info}) reads {leaf} (made at "
@@ -209,25 +209,25 @@ class _Check:
             expected[place] = np.vdot(self.weights, self.differences(k, unit))
         self.compare(self.xs[k], "deriv", self.xs[k], gradient, expected)
 
-    def close(self, found: Any, expected: Any) -> Any:
+    def close(self, computed: Any, expected: Any) -> Any:
         """Return for each element whether it is within the tolerance of the expected value."""
         size = np.abs(expected)
         largest = max(1.0, float(np.max(size, initial=0.0)))
         with np.errstate(invalid="ignore"):
-            return np.abs(found - expected) <= self.tolerance * (size + RELATIVE_FLOOR * largest)
+            return np.abs(computed - expected) <= self.tolerance * (size + RELATIVE_FLOOR * largest)
 
-    def compare(self, x: Leaf, what: str, over: Tensor, found: Array, expected: Array) -> None:
+    def compare(self, x: Leaf, what: str, over: Tensor, computed: Array, expected: Array) -> None:
         """Raise ``GradientError`` for the element that differs most, if one is off."""
-        fine = np.asarray(self.close(found, expected))
+        fine = np.asarray(self.close(computed, expected))
         if fine.all():
             return
-        off = np.where(fine, -1.0, np.nan_to_num(np.abs(found - expected), nan=np.inf))
+        off = np.where(fine, -1.0, np.nan_to_num(np.abs(computed - expected), nan=np.inf))
         place = np.unravel_index(int(np.argmax(off)), off.shape)
         names = zip(over.axes.names, map(int, place), strict=True)
         where = ", ".join(f"{name} = {n}" for name, n in names)
-        self.refuse(x, what, f"at {where}" if where else "", found[place], expected[place])
+        self.refuse(x, what, f"at {where}" if where else "", computed[place], expected[place])
 
-    def refuse(self, x: Leaf, what: str, where: str, found: Any, expected: Any) -> None:
+    def refuse(self, x: Leaf, what: str, where: str, computed: Any, expected: Any) -> None:
         """Raise ``GradientError`` for one value."""
         summed = " summed with random weights" if len(self.y.axes) and "deriv" in what else ""
         rules = {
@@ -238,8 +238,8 @@ class _Check:
         cure = ", ".join(f"{rule} (called at {line})" for rule, line in rules.items())
         raise GradientError(
             f"{self.what}: {what} of {self.y} (made at {self.y.line_info}){summed} with respect to "
-            f"{x} (made at {x.line_info}){' ' + where if where else ''} is {float(found):.9g}, and "
-            f"central differences give {float(expected):.9g}; "
+            f"{x} (made at {x.line_info}){' ' + where if where else ''} is {float(computed):.9g}, "
+            f"and central differences give {float(expected):.9g}; "
             + (f"mend the rule of {cure}" if rules else
                "a kink or a jump near the point gives such differences: move it, or make step= "
                "smaller")

@@ -113,13 +113,13 @@ def _forwards(y: Tensor, x: Tensor, unreached: str) -> Tensor:
     _refuse_weak([y], [x], "jacobian")
     (body,), (target,), original = _prepared([y], [x])
     one = placeholder(x.axes, x.dtype)
-    found = forward_mode([body], {target: one}).get(body)
+    tangent = forward_mode([body], {target: one}).get(body)
     columns = fresh_axes(x.axes, [*y.axes.names, *x.axes.names])
-    if found is None:
+    if tangent is None:
         _result(y, x, None, unreached)
         return broadcast(strengthen(as_tensor(0), y.dtype), Axes(y.axes, columns))
     directions = same_place(x.axes, columns, x.dtype)
     (result,) = _restored(
-        many_at_once([broadcast(found, y.axes)], {one: directions}, columns), original
+        many_at_once([broadcast(tangent, y.axes)], {one: directions}, columns), original
     )
     return result

@@ -51,9 +51,9 @@ class Checkpointed(Generic[P, R]):
         Raises ``ArgumentError`` for arguments or results that contain themselves.
         """
         if Dispatch.hook is not None:
-            found = Dispatch.hook(self, args, keywords)
-            if found is not NotImplemented:
-                return found  # type: ignore[no-any-return]  # of the same structure
+            result = Dispatch.hook(self, args, keywords)
+            if result is not NotImplemented:
+                return result  # type: ignore[no-any-return]  # of the same structure
         placeholders: dict[Op, Op] = {}
 
         def placeholder_of(op: Op) -> Op:
@@ -136,7 +136,7 @@ def _captures(order: Iterable[Op], inside: set[Op]) -> list[Op]:
     A value computed from random draws is replaced by the ops below it.
     """
     drawn: set[Op] = set()
-    found: dict[Op, None] = {}
+    reached: dict[Op, None] = {}
     stack = [arg for op in order if op in inside for arg in op.args if arg not in inside]
     for op in order:
         simple = op.primitive.kind in ("elementwise", "movement")
@@ -149,8 +149,8 @@ def _captures(order: Iterable[Op], inside: set[Op]) -> list[Op]:
             stack += [arg for arg in op.args if arg not in seen]
             seen.update(op.args)
         elif isinstance(op, Tensor) and not is_bound(op):
-            found[op] = None
-    return list(found)
+            reached[op] = None
+    return list(reached)
 
 
 @public

@@ -106,8 +106,8 @@ def weighted_sum(parts: Iterable[tuple[AffineIndex, Size]], constant: Size = 0) 
             terms[atom] = terms.get(atom, 0) + step * factor
             divides |= not isinstance(atom, str)
         if divides:
-            found = _merge_quotients(terms, constant)
-            terms, constant = found.terms, found.constant
+            merged = _merge_quotients(terms, constant)
+            terms, constant = merged.terms, merged.constant
     return AffineIndex(terms.items(), constant)
 
 
@@ -126,22 +126,22 @@ def divide(index: AffineIndex, by: Size) -> tuple[AffineIndex, AffineIndex]:
 
 def unravel(index: AffineIndex, lengths: Sequence[Size]) -> list[AffineIndex]:
     """Return the row-major indices over ``lengths`` of a flat index into their product."""
-    found: list[AffineIndex] = []
+    indices: list[AffineIndex] = []
     for length in reversed(lengths[1:]):
         if length == 1:
-            found.append(AffineIndex())
+            indices.append(AffineIndex())
             continue
-        found.append(variable(Remainder(index, length)))
+        indices.append(variable(Remainder(index, length)))
         index = variable(Quotient(index, length))
-    return [index, *reversed(found)]
+    return [index, *reversed(indices)]
 
 
 def ravel(indices: Iterable[AffineIndex], lengths: Iterable[Size]) -> AffineIndex:
     """Return the flat index into the product of ``lengths`` of row-major indices over them."""
-    found = AffineIndex()
+    total = AffineIndex()
     for index, length in zip(indices, lengths, strict=True):
-        found = found * length + index
-    return found
+        total = total * length + index
+    return total
 
 
 @lru_cache(maxsize=4096)

@@ -259,9 +259,9 @@ def _example(item: Any) -> str:
 
 def axes_of(flat: tuple[Axis, ...]) -> Axes:
     """Return the interned ``Axes`` of a tuple that contains only ``Axis`` values."""
-    found = Axes._table.get(flat)
-    if found is not None:
-        return found
+    known = Axes._table.get(flat)
+    if known is not None:
+        return known
     positions: dict[str, int] = {}
     for position, axis in enumerate(flat):
         if axis.name in positions:
@@ -271,17 +271,17 @@ def axes_of(flat: tuple[Axis, ...]) -> Axes:
             )
         positions[axis.name] = position
     with Axes._lock:
-        found = Axes._table.get(flat)
-        if found is None:
-            found = object.__new__(Axes)
-            object.__setattr__(found, "_axes", flat)
-            object.__setattr__(found, "names", tuple(positions))
-            object.__setattr__(found, "_positions", positions)
+        known = Axes._table.get(flat)
+        if known is None:
+            known = object.__new__(Axes)
+            object.__setattr__(known, "_axes", flat)
+            object.__setattr__(known, "names", tuple(positions))
+            object.__setattr__(known, "_positions", positions)
             lengths = tuple([axis.expression for axis in flat])
-            object.__setattr__(found, "lengths", lengths)
-            object.__setattr__(found, "size", product(lengths))
-            Axes._table[flat] = found
-    return found
+            object.__setattr__(known, "lengths", lengths)
+            object.__setattr__(known, "size", product(lengths))
+            Axes._table[flat] = known
+    return known
 
 
 def as_axes(axes: Axes | Axis | Iterable[Axis | Axes]) -> Axes:

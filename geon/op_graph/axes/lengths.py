@@ -382,8 +382,8 @@ def floor_divide(numerator: int | Length, denominator: int | Length) -> int | Le
     whole = _from_terms(outside)
     if isinstance(rest_length, int):
         return whole + rest_length // denominator
-    found: int | Length = whole + Length((((((FloorDiv(rest_length, denominator)), 1),), 1),))
-    return found
+    bound: int | Length = whole + Length((((((FloorDiv(rest_length, denominator)), 1),), 1),))
+    return bound
 
 
 def exact_quotient(numerator: int | Length, denominator: int | Length) -> int | Length | None:
@@ -397,7 +397,7 @@ def exact_quotient(numerator: int | Length, denominator: int | Length) -> int | 
     if numerator == 0:
         return 0
     ((divisor, factor),) = terms
-    found = []
+    factors = []
     for monomial, coefficient in _terms(numerator):
         powers = dict(monomial)
         for atom, power in divisor:
@@ -405,8 +405,8 @@ def exact_quotient(numerator: int | Length, denominator: int | Length) -> int | 
         if coefficient % factor or any(power < 0 for power in powers.values()):
             return None
         kept = tuple([(atom, power) for atom, power in powers.items() if power])
-        found.append((kept, coefficient // factor))
-    return _from_terms(found)
+        factors.append((kept, coefficient // factor))
+    return _from_terms(factors)
 
 
 def is_multiple(length: int | Length, of: int) -> bool:

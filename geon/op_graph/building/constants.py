@@ -93,9 +93,9 @@ def number(value: Number, dtype: DType, weak: bool = False) -> Tensor:
     """Return the scalar constant ``value`` of ``dtype``; ``DTypeError`` if it does not fit."""
     key = (type(value), value, dtype, weak)
     shared = value and current.own is None  # zeros are not cached: 0.0 and -0.0 are equal keys
-    found = _numbers.get(key) if shared else None
-    if found is not None:
-        return found
+    known = _numbers.get(key) if shared else None
+    if known is not None:
+        return known
     check_number(value, stored_dtype(dtype, weak))
     array = np.asarray(value)
     if array.dtype == object:  # an integer beyond 64 bits, of a float or complex dtype
@@ -326,12 +326,12 @@ def _elements(value: Any) -> list[Any]:
     return level
 
 
-def _dtype_of(listed: list[Any], found: DType) -> DType:
-    """Return the dtype that NumPy scalars and arrays give a list; ``found`` if it has none."""
+def _dtype_of(listed: list[Any], default: DType) -> DType:
+    """Return the dtype that NumPy scalars and arrays give a list; ``default`` if it has none."""
     own = {value.dtype for value in listed if isinstance(value, (np.ndarray, np.generic))}
     numbers = {number_dtype(value) for value in listed if is_number(value)}
     if not own:
-        return as_dtype(found)
+        return as_dtype(default)
     weak = [(dtype, True) for dtype in numbers]
     return common_dtype([*((as_dtype(dtype), False) for dtype in own), *weak])
 

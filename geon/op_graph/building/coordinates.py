@@ -27,15 +27,15 @@ def keep_coordinates(op: Tensor, data: Any) -> None:
 
     Equal constants are one op: it keeps the coordinates on which all its sources agree.
     """
-    found = coordinates_of(data)
-    if found is None:
+    coordinates = coordinates_of(data)
+    if coordinates is None:
         return
     notes = op.notes()
     if notes.coordinates is None:
-        notes.coordinates = found
+        notes.coordinates = coordinates
     else:
         before = notes.coordinates
-        other = [name for name in before.coords if not same_coordinate(name, before, found)]
+        other = [name for name in before.coords if not same_coordinate(name, before, coordinates)]
         notes.coordinates = before.drop_vars(other)
 
 

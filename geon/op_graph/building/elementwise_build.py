@@ -75,11 +75,11 @@ class Elementwise(Primitive):
         if Dispatch.hook is not None:
             if axes is not None or name is not None or tags or follows:
                 keywords = {"axes": axes, "name": name, "tags": tags, "follows": follows, **others}
-                found = Dispatch.hook(self, args, keywords)
+                result = Dispatch.hook(self, args, keywords)
             else:
-                found = Dispatch.hook(self, args, others)
-            if found is not NotImplemented:
-                return found  # type: ignore[no-any-return]  # an array is a tensor
+                result = Dispatch.hook(self, args, others)
+            if result is not NotImplemented:
+                return result  # type: ignore[no-any-return]  # an array is a tensor
         if others:
             raise ArgumentError(why(self, args, others, "() takes its operands by position"))
         op = self._quick(*args)
@@ -120,10 +120,10 @@ class Elementwise(Primitive):
             key = (self, id(x), id(y))
         else:
             return None
-        found: Any = lookup(key)
-        if found is None:
-            found = intern_elementwise(key, self, args, x.axes, out)
-        return found  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
+        op: Any = lookup(key)
+        if op is None:
+            op = intern_elementwise(key, self, args, x.axes, out)
+        return op  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
 
     def _unconverted_dtype(self, dtype: DType) -> DType:
         """Return the result dtype for operands of ``dtype``; void if these need conversion."""
@@ -154,9 +154,9 @@ class Elementwise(Primitive):
         """Build the op without checking that operands share an axis; for rules, ``geon.outer``."""
         tensors = self._operands(args)
         key = (self, *map(id, tensors))
-        found = lookup(key)
-        if found is not None:
-            return found  # type: ignore[return-value]  # elementwise keys hold tensors
+        op = lookup(key)
+        if op is not None:
+            return op  # type: ignore[return-value]  # elementwise keys hold tensors
         (_, dtype, weak) = self._resolve(tensors)
         axes = tensors[0].axes
         guards: tuple[Guard, ...] = ()
@@ -182,14 +182,14 @@ class Elementwise(Primitive):
             (arg.dtype, arg.weak) if isinstance(arg, Tensor) else (number_dtype(arg), True)
             for arg in args
         )
-        found = self.resolved.get(described)
-        if found is None:
+        resolved = self.resolved.get(described)
+        if resolved is None:
             try:
-                found = resolve(self.rule, described)
+                resolved = resolve(self.rule, described)
             except DTypeError as error:
                 raise named_error(error, self.name, args) from None
-            self.resolved[described] = found
-        return found
+            self.resolved[described] = resolved
+        return resolved
 
     def _operands(self, args: Sequence[Any]) -> tuple[Tensor, ...]:
         try:
@@ -263,9 +263,9 @@ MAX_CACHED_JOINS = 4096  # maximum cached unions of axes
 def join(what: str, tensors: Sequence[Tensor]) -> tuple[Axes, tuple[Guard, ...]]:
     """Return the union of the operands' axes by name, and guards where lengths may differ."""
     key = tuple([tensor.axes for tensor in tensors])
-    found = _joined.get(key)
-    if found is not None:
-        return found, ()
+    joined = _joined.get(key)
+    if joined is not None:
+        return joined, ()
     guards: list[Guard] = []
     union: dict[str, Axis] = {}
     owner: dict[str, Tensor] = {}

@@ -108,12 +108,12 @@ def with_bodies(op: OpT, bodies: Sequence[Body], args: tuple[Op, ...] | None = N
 
 def _replaced(attrs: tuple[Any, ...], bodies: Iterator[Body]) -> tuple[Any, ...]:
     """Return the attributes with all bodies in them replaced, in order."""
-    found = []
+    guards = []
     for value in attrs:
         if isinstance(value, tuple):
             value = _replaced(value, bodies)
-        found.append(next(bodies) if isinstance(value, Body) else value)
-    return tuple(found)
+        guards.append(next(bodies) if isinstance(value, Body) else value)
+    return tuple(guards)
 
 
 def copy_op(
@@ -135,8 +135,8 @@ def copy_op(
         key = (axes, *key)
     result = new_op(type(op), op.primitive, args, attrs, axes, op.dtype, op.weak, effect, guards)
     put_notes(result, None if notes is None else notes.copy())
-    found = insert(key, result)
-    return carry(result, found)
+    interned = insert(key, result)
+    return carry(result, interned)
 
 
 def copy_leaf(leaf: Leaf, axes: Axes) -> Leaf:

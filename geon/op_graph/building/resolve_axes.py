@@ -92,17 +92,17 @@ def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
             f"{user_call(what)}: {given!r} stands where a dict from axes of {x} "
             f'(made at {x.line_info}) to what is meant along each does, such as {{"{example}": 2}}'
         )
-    found: dict[str, T] = {}
+    resolved: dict[str, T] = {}
     for axis, value in given.items():
         name = axis.name if isinstance(axis, Axis) else axis
         own_axis(x, axis, what)
-        if name in found:
+        if name in resolved:
             raise AxisError(
                 f"{user_call(what)}: the axis {name!r} of {x} (made at {x.line_info}) is given "
-                f"twice, as {found[name]!r} and as {value!r}; give it once"
+                f"twice, as {resolved[name]!r} and as {value!r}; give it once"
             )
-        found[name] = value
-    return found
+        resolved[name] = value
+    return resolved
 
 
 def axis_of(x: Tensor, axis: Any, what: str) -> Axis:

@@ -193,9 +193,9 @@ def public(function: F) -> F:
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         if dispatched and Dispatch.hook is not None:
-            found = Dispatch.hook(call, args, keywords)
-            if found is not NotImplemented:
-                return found
+            answer = Dispatch.hook(call, args, keywords)
+            if answer is not NotImplemented:
+                return answer
         for name, place in flags:
             if name in keywords or place < len(args):
                 value = keywords[name] if name in keywords else args[int(place)]
@@ -263,8 +263,8 @@ def why(
     function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], mismatch: str
 ) -> str:
     """Return a message that says what is wrong with the arguments of a call, with advice."""
-    found = inspect.signature(function).parameters
-    parameters = {name: p for name, p in found.items() if name != "self"}
+    accepted = inspect.signature(function).parameters
+    parameters = {name: p for name, p in accepted.items() if name != "self"}
     name = _name(function, args)
     start = user_call(name)
     takes = f"it takes ({', '.join(_shown(p) for p in parameters.values())})"
@@ -272,14 +272,14 @@ def why(
     if not unknown:
         first = next(iter(parameters.values()), None)
         places = [p for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-        given = len(args) - ("self" in found)
+        given = len(args) - ("self" in accepted)
         if first is not None and "positional argument" in mismatch and given > len(places):
             if str(first.annotation).startswith(("Sequence", "Iterable", "list")):
                 return (
                     f"{start} was given {given} {first.name} one after another; give a list: "
                     + (f"{name}([a, b])")
                 )
-            if "self" in found:
+            if "self" in accepted:
                 count = f"takes {len(places)} positional arguments but {given} were given"
                 return f"{start} {count}; {takes}"
         return f"{start} {mismatch.partition('() ')[2]}; {takes}"
@@ -291,11 +291,11 @@ def why(
 def _cure(word: str, parameters: Mapping[str, inspect.Parameter]) -> str:
     """Return the advice for an unknown argument; "" if there is none."""
     for own in ALIASES.get(word, ()):
-        found = parameters.get(own)
-        if found is not None and found.annotation is not found.empty:  # not an internal parameter
-            if found.kind is found.VAR_POSITIONAL:
+        value = parameters.get(own)
+        if value is not None and value.annotation is not value.empty:  # not an internal parameter
+            if value.kind is value.VAR_POSITIONAL:
                 return f"give the {own} one after another, without {word}="
-            return f"write {own}= for {word}={_kind(str(found.annotation))}"
+            return f"write {own}= for {word}={_kind(str(value.annotation))}"
     if word in INSTEAD:
         return f"{word}=: {INSTEAD[word]}"
     import difflib

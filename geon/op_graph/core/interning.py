@@ -45,7 +45,7 @@ class OwnTable:
         self.entries: dict[tuple[Any, ...], InternedReference] = {}
         self.open = open
 
-    def found(self, key: tuple[Any, ...]) -> Op | None:
+    def look_up(self, key: tuple[Any, ...]) -> Op | None:
         """Return the live op under this key; None if there is none."""
         entry = self.entries.get(key)
         op = None if entry is None else entry()

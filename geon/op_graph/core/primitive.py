@@ -82,8 +82,8 @@ class Primitive:
     - ``linearise``: ``linearise(op, i, t)`` is the tangent of the result for the tangent t of
       argument i, built from linear primitives; the driver transposes it;
     - ``vjp`` and ``jvp``: of a primitive whose ops carry a user's rule: ``vjp(g, op)`` is the
-      cotangent of every argument, and ``jvp(op, moving, found)`` the tangent of the result from
-      the tangents ``found`` of the arguments at the positions ``moving``. A primitive with a
+      cotangent of every argument, and ``jvp(op, moving, tangents)`` the tangent of the result from
+      the ``tangents`` of the arguments at the positions ``moving``. A primitive with a
       transpose may have a ``jvp`` as well.
 
     ``infer(args, attrs)`` returns the axes and dtype of the result, and raises the user's error if

@@ -120,8 +120,8 @@ def cell_of(filename: str) -> str:
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     format_name = getattr(getattr(shell, "compile", None), "format_code_name", None)
-    found = None if format_name is None else format_name(filename)
-    return " ".join(found) if found else ""
+    formatted = None if format_name is None else format_name(filename)
+    return " ".join(formatted) if formatted else ""
 
 
 def describe(site: Site) -> str:

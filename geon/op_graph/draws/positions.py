@@ -175,10 +175,10 @@ class PositionDraws(BitStream):
         given = as_tensor(logits if p is None else p)
         own = [axis for axis in given.axes if axis.name not in shape]
         if len(own) != 1:
-            found = ", ".join(map(str, own)) or "none"
+            names = ", ".join(map(str, own)) or "none"
             raise AxisError(
                 f"{user_call(what)}: of the axes of {name} = {given} (made at {given.line_info}) "
-                f"the result over {shape} lacks {found}; it lacks just the one along which "
+                f"the result over {shape} lacks {names}; it lacks just the one along which "
                 "positions are drawn: give the others in axes"
             )
         every = Axes(*shape, own[0])

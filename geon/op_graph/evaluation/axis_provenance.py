@@ -69,13 +69,13 @@ def kept_axes(result: Tensor) -> dict[str, frozenset[Op]]:
     each choice must keep an axis. An axis is left out if this is not certain. ``result`` has no
     effects below it.
     """
-    found = {}
+    positions = {}
     for name in result.axes.names:
         search = _AxisSearch(name, result)
         leaves = search.leaves_of(ElementState(-1, result, name, SAME))
         if leaves is not None:
-            found[name] = leaves
-    return found
+            positions[name] = leaves
+    return positions
 
 
 class AxisSlice(NamedTuple):
@@ -92,14 +92,14 @@ def cut_axes(result: Tensor, kept: Iterable[str]) -> dict[str, AxisSlice]:
     The values have the leaves that are sliced. An axis whose elements come from two different
     slices, as in the difference between neighbours, is left out.
     """
-    found = {}
+    positions = {}
     for name in result.axes.names:
         if name in kept:
             continue
         cuts = _cuts(result, name, SAME)
         if len(cuts) == 1:
-            found[name] = cuts[0]
-    return found
+            positions[name] = cuts[0]
+    return positions
 
 
 def indexed_axes(result: Tensor) -> dict[str, AxisSlice]:
@@ -125,13 +125,13 @@ def indexed_axes(result: Tensor) -> dict[str, AxisSlice]:
             continue
         waiting += [arg for arg in op.args if arg not in seen]
         seen.update(op.args)
-    found = {}
+    positions = {}
     for name, taken in places.items():
         cuts = [cut for arg, at in taken for cut in _cuts(arg, name, SAME + at)]
         if cuts and len({cut.start for cut in cuts}) == 1:
             leaves = frozenset([leaf for cut in cuts for leaf in cut.leaves])
-            found[name] = AxisSlice(leaves, cuts[0].start, 0)
-    return found
+            positions[name] = AxisSlice(leaves, cuts[0].start, 0)
+    return positions
 
 
 def _cuts(op: Op, name: str, at: AffineIndex) -> list[AxisSlice]:
@@ -212,10 +212,10 @@ class _AxisSearch:
             if key not in known:
                 step = result[key]
                 each = [_any([value(part) for part in group]) for group in step.choices]
-                found = _all(each)
-                if found == ALIKE and step.condition:
-                    found = _any([value(part) for part in step.condition])
-                known[key] = found
+                finding = _all(each)
+                if finding == ALIKE and step.condition:
+                    finding = _any([value(part) for part in step.condition])
+                known[key] = finding
             waiting.pop()
         return known, assumed
 
@@ -238,8 +238,8 @@ class _AxisSearch:
                 (condition,) if _has(condition) else (),
             )
         if inside:
-            found = tuple([state._replace(op=arg) for arg in op.args])
-            return UNKNOWN if row.name == "random_bits" else Made((found or (ALIKE,),))
+            sources = tuple([state._replace(op=arg) for arg in op.args])
+            return UNKNOWN if row.name == "random_bits" else Made((sources or (ALIKE,),))
         if row is REGION_RESULT:
             return self._result_sources(state)
         pieces = reads(op, {**identity(op.axes.names), axis: at})

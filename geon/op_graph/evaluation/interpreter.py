@@ -162,10 +162,10 @@ def running(
     def run(body: Body, given: list[Array]) -> list[Array]:
         known = dict(zip(body.parameters, given, strict=True))
         inside: dict[Op, list[RegionRun]] | None = None if runs is None else {}
-        found = interpret(body.results, known, lengths, inside, value_of)
+        values = interpret(body.results, known, lengths, inside, value_of)
         if runs is not None and inside is not None:
-            runs.append(RegionRun(body, found, inside))
-        return [found[result] for result in body.results]
+            runs.append(RegionRun(body, values, inside))
+        return [values[result] for result in body.results]
 
     return run
 
@@ -175,8 +175,8 @@ def results_of(op: Op, args: list[Array], lengths: Mapping[str, int], run: RunBo
     row = op.primitive
     assert row.reference is not None and row.outcomes is not None
     outcomes = [(bind(axes, lengths), dtype) for axes, dtype in row.outcomes(op.attrs)]
-    found = row.reference(BoundRegion(bound_attributes(op, lengths), outcomes), run, *args)
-    return [np.asarray(value, dtype) for value, (_, dtype) in zip(found, outcomes, strict=True)]
+    result = row.reference(BoundRegion(bound_attributes(op, lengths), outcomes), run, *args)
+    return [np.asarray(value, dtype) for value, (_, dtype) in zip(result, outcomes, strict=True)]
 
 
 def completeness() -> list[str]:

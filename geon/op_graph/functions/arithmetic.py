@@ -153,11 +153,11 @@ def lcm(x: TensorLike, y: TensorLike, **notes: Unpack[Named]) -> Tensor:
 
 def _beside_nan(x: Any, y: Any, row: Binary) -> Tensor:
     """Return an extreme of two, the other one where one is NaN."""
-    found = row(x, y)
-    if kind(found.dtype) != "f":
-        return found
-    x, y = as_tensor(x, near=found), as_tensor(y, near=found)
-    return where.apply(isnan(x), y, where.apply(isnan(y), x, found))
+    result = row(x, y)
+    if kind(result.dtype) != "f":
+        return result
+    x, y = as_tensor(x, near=result), as_tensor(y, near=result)
+    return where.apply(isnan(x), y, where.apply(isnan(y), x, result))
 
 
 @composite

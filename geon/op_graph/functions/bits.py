@@ -64,13 +64,13 @@ def float_operands(what: str, *values: Any) -> list[Tensor]:
 
 def real_float(what: str, x: Any) -> Tensor:
     """Return a tensor as a float; ``DTypeError`` if it is complex."""
-    found = floating(as_tensor(x))
-    if kind(found.dtype) != "f":
+    number = floating(as_tensor(x))
+    if kind(number.dtype) != "f":
         raise DTypeError(
-            f"{user_call(what)}: {found} (made at {found.line_info}) is {found.dtype.name}, and "
+            f"{user_call(what)}: {number} (made at {number.line_info}) is {number.dtype.name}, and "
             f"{what} takes real numbers; take geon.real, geon.imag or geon.absolute of it"
         )
-    return found
+    return number
 
 
 def _other_tensor(values: tuple[Any, ...], value: Any) -> Any:
@@ -125,8 +125,8 @@ def nextafter(x: TensorLike, y: TensorLike, **notes: Unpack[Named]) -> Tensor:
     moved = add.apply(bits, where.apply(away, 1, -1))
     tiny = copysign(make_bitcast(cast(as_tensor(1), whole), name_of(x.dtype)), y)
     moved = where.apply(equal.apply(x, 0), tiny, make_bitcast(moved, name_of(x.dtype)))
-    found = where.apply(equal.apply(x, y), y, moved)
-    return where.apply(logical_or.apply(isnan(x), isnan(y)), add.apply(x, y), found)
+    result = where.apply(equal.apply(x, y), y, moved)
+    return where.apply(logical_or.apply(isnan(x), isnan(y)), add.apply(x, y), result)
 
 
 @composite
@@ -188,9 +188,9 @@ def _exponent(x: Tensor) -> Tensor:
     top = 2 * form.bias + 1
     subnormal = equal.apply(_raw_exponent(x), 0)
     raw = _raw_exponent(where.apply(subnormal, x * 2.0**raised, x))
-    found = raw - (form.bias - 1) - where.apply(subnormal, raised, 0)
+    exponent = raw - (form.bias - 1) - where.apply(subnormal, raised, 0)
     special = logical_or.apply(equal.apply(x, 0), equal.apply(raw, top))
-    return where.apply(special, 0, found)
+    return where.apply(special, 0, exponent)
 
 
 def _raw_exponent(x: Tensor) -> Tensor:

@@ -114,13 +114,13 @@ def diag_embed(x: TensorLike, axis: AxisLike, columns: Axis, **notes: Unpack[Nam
 
 def _new_of(x: Tensor, axis: Any, like: Axis, what: str) -> Axis:
     """Return a new axis with the length of ``like``; ``AxisError`` if ``x`` has it."""
-    found = like.named(new_axis(axis, what).name)
-    if found in x.axes:
+    index = like.named(new_axis(axis, what).name)
+    if index in x.axes:
         raise AxisError(
-            f"{user_call(what)}: {x} (made at {x.line_info}) has the axis {found.name!r} already; "
+            f"{user_call(what)}: {x} (made at {x.line_info}) has the axis {index.name!r} already; "
             "give another one"
         )
-    return found
+    return index
 
 
 @composite
@@ -183,11 +183,11 @@ def cross(x: TensorLike, y: TensorLike, axis: AxisLike, **notes: Unpack[Named]) 
     x = as_tensor(x, near=y if isinstance(y, Tensor) else None)
     y = as_tensor(y, near=x)
     for each in (x, y):
-        found = own_axis(each, axis, "cross")
-        if found.expression != 3:
+        axes = own_axis(each, axis, "cross")
+        if axes.expression != 3:
             raise AxisError(
-                f"{user_call('cross')}: {each} (made at {each.line_info}) has {found.expression} "
-                f"components along {found.name!r}; the vector product has 3"
+                f"{user_call('cross')}: {each} (made at {each.line_info}) has {axes.expression} "
+                f"components along {axes.name!r}; the vector product has 3"
             )
     first = multiply(roll(x, {axis: -1}), roll(y, {axis: -2}))
     return subtract(first, multiply(roll(x, {axis: -2}), roll(y, {axis: -1})))
@@ -249,7 +249,7 @@ def logspace(
 
 
 def _times(x: Tensor, counts: Any, what: str) -> dict[str, int]:
-    found = {}
+    result = {}
     for name, count in by_own_axis(x, counts, what).items():
         count = as_int(count)
         if type(count) is not int or count < 0:
@@ -257,8 +257,8 @@ def _times(x: Tensor, counts: Any, what: str) -> dict[str, int]:
                 f"{user_call(what)}: the number of times along {name!r} must be an integer of at "
                 f"least 0, not {count!r}"
             )
-        found[name] = count
-    return found
+        result[name] = count
+    return result
 
 
 def _repeated(x: Any, counts: Any, what: str, behind: int) -> Tensor:

@@ -108,7 +108,7 @@ def _filters(
     x: Tensor, w: Tensor, windows: Mapping[Any, Any], what: str
 ) -> list[tuple[Axis, Window, Axis]]:
     """Return axes, windows, and the filters' axes of positions; ``AxisError`` if they lack one."""
-    found = []
+    result = []
     for axis, spec, positions in placements(x, windows, what):
         if isinstance(spec.axis, int) or positions not in w.axes:
             asked = repr(spec.axis) if isinstance(spec.axis, int) else repr(positions.name)
@@ -120,8 +120,8 @@ def _filters(
         own = w.axes[positions.name]
         if isinstance(spec.axis, Axis):
             meet(what, own.name, (own.expression, w), (positions.expression, w))
-        found.append((axis, spec, own))
-    return found
+        result.append((axis, spec, own))
+    return result
 
 
 def _summed(

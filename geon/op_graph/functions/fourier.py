@@ -366,10 +366,10 @@ def _fast_length(n: int | Length) -> int | Length:
     """Return the next length without a prime factor above 5; an open length stays."""
     if isinstance(n, Length):
         return n
-    found = max(n, 1)
-    while not _is_smooth(found):
-        found += 1
-    return found
+    size = max(n, 1)
+    while not _is_smooth(size):
+        size += 1
+    return size
 
 
 def _is_smooth(n: int) -> bool:

@@ -221,11 +221,11 @@ def _quantile(
         inside = maximum.apply(minimum.apply(place, last), 0)
         return gather(ordered, cast(inside, INT64), line)
 
-    found = interpolation(element(whole), element(add.apply(whole, 1)), weight)
+    value = interpolation(element(whole), element(add.apply(whole, 1)), weight)
     lacks = equal(count, 0) if skips else reductions.any(is_missing, line)
     is_share = logical_and(greater_equal(share, 0), less_equal(share, 1))
     valid = logical_and.apply(logical_not(lacks), is_share)
-    result = where.apply(valid, found, number(np.nan, found.dtype))
+    result = where.apply(valid, value, number(np.nan, value.dtype))
     return like(reorder(result, axes), x)
 
 

@@ -175,12 +175,12 @@ def _diagonal_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     a: DiagonalAttributes = op.attrs
     first = x.axes[a.axes[0]]
     spread = rename(g, {a.axis: first.name}) if a.axis.name != first.name else g
-    found = broadcast(spread, x.axes)
+    result = broadcast(spread, x.axes)
     zero = number(0, g.dtype)
     for name in a.axes[1:]:
         on = equal.apply(iota(first), iota(x.axes[name]))
-        found = where.apply(on, found, zero)
-    return broadcast(found, x.axes)
+        result = where.apply(on, result, zero)
+    return broadcast(result, x.axes)
 
 
 DIAGONAL = Primitive(

@@ -85,18 +85,18 @@ def _searched(values: Tensor, x: Tensor, axis: Axis, side: str) -> Tensor:
     own = [each for each in values.axes if each.name != axis.name and each not in x.axes]
     start = broadcast(number(0, INT64), [*x.axes, *own])
 
-    def longer(found: Tensor, step: Any) -> Tensor:
+    def longer(rank: Tensor, step: Any) -> Tensor:
         """Return the count after a test of ``step`` further values."""
-        end = add.apply(found, step)
+        end = add.apply(rank, step)
         last = maximum.apply(subtract.apply(minimum.apply(end, length), 1), 0)
         comes = _comes_before(gather(values, last, axis), x, side)
-        return where.apply(logical_and.apply(less_equal.apply(end, length), comes), end, found)
+        return where.apply(logical_and.apply(less_equal.apply(end, length), comes), end, rank)
 
     if isinstance(axis.expression, int):
-        found = start
+        rank = start
         for bit in reversed(range(axis.expression.bit_length())):
-            found = longer(found, number(1 << bit, INT64))
-        return found
+            rank = longer(rank, number(1 << bit, INT64))
+        return rank
     # A power of two above half of the length; the logarithm may be rounded down by one.
     bits = cast(log.apply(cast(maximum.apply(length, 1), FLOAT64)) / math.log(2), INT64)
     step = left_shift.apply(number(1, INT64), add.apply(bits, 1))
@@ -112,13 +112,13 @@ def _searched(values: Tensor, x: Tensor, axis: Axis, side: str) -> Tensor:
 
 def _comes_before(value: Tensor, x: Tensor, side: str) -> Tensor:
     compare = less if side == "left" else less_equal
-    found = compare.apply(value, x)
+    result = compare.apply(value, x)
     if kind(x.dtype) != "f" and kind(value.dtype) != "f":
-        return found
+        return result
     if side == "right":  # everything is at most NaN
-        return logical_or.apply(found, isnan.apply(x))
+        return logical_or.apply(result, isnan.apply(x))
     is_less = logical_and.apply(isnan.apply(x), logical_not.apply(isnan.apply(value)))
-    return logical_or.apply(found, is_less)
+    return logical_or.apply(result, is_less)
 
 
 @public
@@ -183,8 +183,8 @@ def isin(x: TensorLike, values: TensorLike, **notes: Unpack[Named]) -> Tensor:
     ordered = sort(flat, line)
     at = _searched(ordered, x, line, "left")
     last = subtract.apply(length_value(line.expression), 1)
-    found = gather(ordered, cast(maximum.apply(minimum.apply(at, last), 0), INT64), line)
-    return equal.apply(found, x)
+    nearest = gather(ordered, cast(maximum.apply(minimum.apply(at, last), 0), INT64), line)
+    return equal.apply(nearest, x)
 
 
 def _flattened(x: Tensor, line: Axis) -> Tensor:

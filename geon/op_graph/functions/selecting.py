@@ -59,13 +59,13 @@ def _exact_count(count: Any, what: str) -> int:
             f"{user_call(what)}: {count} (made at {count.line_info}) is not computed yet; call "
             "exact() on what a computation of it returns"
         )
-    found = np.asarray(count)
-    if found.ndim:
+    array = np.asarray(count)
+    if array.ndim:
         raise ArgumentError(
-            f"{user_call(what)}: there are {found.size} counts, so the parts have different "
+            f"{user_call(what)}: there are {array.size} counts, so the parts have different "
             "lengths; cut each of them"
         )
-    return int(found)
+    return int(array)
 
 
 class Nonzero(NamedTuple):
@@ -203,17 +203,17 @@ def nonzero(
     kept = given.axes.without(axes)
     flat, line = _line(given, axes, kept)
     held = _bound("nonzero", bound, line.expression, kept)
-    found = _find(flat, line, held, bool(truncate), "nonzero")
+    elements = _find(flat, line, held, bool(truncate), "nonzero")
     positions: dict[str, Tensor] = {}
-    left = found.positions
+    left = elements.positions
     for axis in reversed(axes):
         length = length_value(axis.expression)
         at = left if axis.name == axes.names[0] else mod.apply(left, length)
         left = floordivide.apply(left, maximum.apply(length, 1))
-        result = where.apply(found.valid, at, number(int(fill), INT64))
+        result = where.apply(elements.valid, at, number(int(fill), INT64))
         positions[axis.name] = reorder(result, [*kept, held])
     ordered = {name: positions[name] for name in axes.names}
-    return Nonzero(ordered, found.total)
+    return Nonzero(ordered, elements.total)
 
 
 def _axis_names(x: Tensor, given: Any) -> list[str]:
@@ -242,16 +242,16 @@ def compress(
     flat, line = _line(reorder(x, [*given.axes.names, *rest.names]), given.axes, rest)
     chosen, _ = _line(given, given.axes, rest)
     held = _bound("compress", bound, line.expression, rest)
-    found = _find(chosen, line, held, bool(truncate), "compress")
-    values = _picked(flat, found, line, fill, "compress")
-    return Compressed(reorder(values, [held.name, *rest.names]), found.total)
+    elements = _find(chosen, line, held, bool(truncate), "compress")
+    values = _picked(flat, elements, line, fill, "compress")
+    return Compressed(reorder(values, [held.name, *rest.names]), elements.total)
 
 
-def _picked(x: Tensor, found: FoundElements, line: Axis, fill: Any, what: str) -> Tensor:
+def _picked(x: Tensor, elements: FoundElements, line: Axis, fill: Any, what: str) -> Tensor:
     """Return the elements at the found positions, and ``fill`` behind them."""
     x, value = put_into(what, x, fill)
     size = length_value(x.axes[line.name].expression)
-    at = cast(where.apply(found.valid, found.positions, size), INT64)
+    at = cast(where.apply(elements.valid, elements.positions, size), INT64)
     longer = pad(x, {line.name: (0, 1)}, value=value)
     return gather(longer, at, line.name)
 
@@ -304,11 +304,13 @@ def unique(
     x = exact(as_tensor(x))
     flat, line = _line(x, x.axes, Axes())
     order = argsort(flat, line)
-    found, values, counts = _runs(gather(flat, order, line), line, bound, fill, truncate, "unique")
+    elements, values, counts = _runs(
+        gather(flat, order, line), line, bound, fill, truncate, "unique"
+    )
     start = broadcast(number(0, INT64), [line])
-    inverse = scatter(start, order, found.slots, line)
-    first = gather(order, _valid_positions(found, line), line)
-    return _as_unique(x, line, found, values, counts, first, inverse)
+    inverse = scatter(start, order, elements.slots, line)
+    first = gather(order, _valid_positions(elements, line), line)
+    return _as_unique(x, line, elements, values, counts, first, inverse)
 
 
 @public
@@ -325,8 +327,10 @@ def unique_consecutive(
     """
     x = exact(as_tensor(x))
     flat, line = _line(x, x.axes, Axes())
-    found, values, counts = _runs(flat, line, bound, fill, truncate, "unique_consecutive")
-    return _as_unique(x, line, found, values, counts, _valid_positions(found, line), found.slots)
+    elements, values, counts = _runs(flat, line, bound, fill, truncate, "unique_consecutive")
+    return _as_unique(
+        x, line, elements, values, counts, _valid_positions(elements, line), elements.slots
+    )
 
 
 def _runs(
@@ -341,7 +345,7 @@ def _runs(
         differs = logical_and.apply(differs, logical_not.apply(both))
     begins = logical_or.apply(differs, equal.apply(at, 0))
     held = _bound(what, bound, line.expression, Axes())
-    found = _find(begins, line, held, bool(truncate), what)
+    elements = _find(begins, line, held, bool(truncate), what)
     # Elements after the first of a run belong to it.
     size = cast(length_value(held.expression), INT64)
     rank = subtract.apply(cumsum(cast(begins, INT64), line), 1)
@@ -349,23 +353,23 @@ def _runs(
     longer = held.with_length(held.expression + 1)
     zeros = broadcast(number(0, INT64), [longer])
     counts = scatter(zeros, slots, number(1, INT64), longer, mode="add")
-    counts = where.apply(found.valid, counts[{longer: slice(0, held.expression)}], 0)
-    values = _picked(x, found, line, fill, what)
-    return found._replace(slots=slots), values, cast(counts, INT64)
+    counts = where.apply(elements.valid, counts[{longer: slice(0, held.expression)}], 0)
+    values = _picked(x, elements, line, fill, what)
+    return elements._replace(slots=slots), values, cast(counts, INT64)
 
 
-def _valid_positions(found: FoundElements, line: Axis) -> Tensor:
-    return cast(where.apply(found.valid, found.positions, 0), INT64)
+def _valid_positions(elements: FoundElements, line: Axis) -> Tensor:
+    return cast(where.apply(elements.valid, elements.positions, 0), INT64)
 
 
 def _as_unique(
     x: Tensor,
     line: Axis,
-    found: FoundElements,
+    elements: FoundElements,
     values: Tensor,
     counts: Tensor,
     first: Tensor,
     inverse: Any,
 ) -> Unique:
     inverse = inverse if len(x.axes) == 1 else unflatten(inverse, line, x.axes)
-    return Unique(values, found.total, counts, first, inverse)
+    return Unique(values, elements.total, counts, first, inverse)

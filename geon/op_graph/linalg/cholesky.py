@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 def _reference(op: Op, x: Array) -> Array:
     a: MatrixAttributes = op.attrs
     given = rows_last(x, op.args[0].axes, a.rows, a.columns)
-    found = each_matrix(np.linalg.cholesky, given.shape[-2:], given)
-    return in_place_of(found, op.axes, a.rows, a.columns)
+    factors = each_matrix(np.linalg.cholesky, given.shape[-2:], given)
+    return in_place_of(factors, op.axes, a.rows, a.columns)
 
 
 def _linearise(op: Op, i: int, t: Tensor) -> Tensor:
@@ -129,5 +129,5 @@ def cholesky_solve(
     factor, rows, columns = matrix("cholesky_solve", factor, axes)
     factor, b = right_hand_side("cholesky_solve", factor, b, rows, columns)
     half = _solve(factor, b, rows.name, columns.name, True, False)
-    found = _solve(factor, half, columns.name, rows.name, False, False)
-    return renamed(found, {rows.name: columns.name})
+    result = _solve(factor, half, columns.name, rows.name, False, False)
+    return renamed(result, {rows.name: columns.name})

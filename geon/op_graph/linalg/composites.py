@@ -193,9 +193,9 @@ def lstsq(
     """
     a, rows, columns = matrix("lstsq", a, axes)
     a, b = right_hand_side("lstsq", a, b, rows, columns)
-    found = contract_two(b, pinv(a, [rows, columns], tolerance=tolerance, wide=wide), (rows.name,))
+    result = contract_two(b, pinv(a, [rows, columns], tolerance=tolerance, wide=wide), (rows.name,))
     order = [columns if axis.name == rows.name else axis for axis in b.axes]
-    return broadcast(found, Axes([found.axes[axis.name] for axis in order]))
+    return broadcast(result, Axes([result.axes[axis.name] for axis in order]))
 
 
 # Powers and exponentials --------------------------------------------------------------------------
@@ -216,13 +216,13 @@ def matrix_power(a: TensorLike, power: int, axes: AxesLike, **notes: Unpack[OpKe
     if count < 0:
         back = {rows.name: columns.name, columns.name: rows.name}
         base, count = broadcast(renamed(inv(a, [rows, columns]), back), a.axes), -count
-    found: Tensor | None = None
+    total: Tensor | None = None
     while count:
         if count % 2:
-            found = base if found is None else product(found, base, rows.name, columns.name)
+            total = base if total is None else product(total, base, rows.name, columns.name)
         count //= 2
         base = product(base, base, rows.name, columns.name) if count else base
-    return broadcast(_unit(a, rows.name, columns.name), a.axes) if found is None else found
+    return broadcast(_unit(a, rows.name, columns.name), a.axes) if total is None else total
 
 
 # Numerators of the Padé approximant of exp of degree 13, and the norm up to which it is exact.
@@ -266,8 +266,8 @@ def expm(a: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
     even = even + c[6] * a6 + c[4] * a4 + c[2] * a2 + c[0] * unit
     other = fresh(columns, a.axes)
     side = renamed(odd + even, {j: other.name})
-    found = renamed(solve(even - odd, side, [rows, columns]), {j: i, other.name: j})
-    begin = broadcast(found, a.axes)
+    solution = renamed(solve(even - odd, side, [rows, columns]), {j: i, other.name: j})
+    begin = broadcast(solution, a.axes)
     squarings = cast(count, INT64)
     steps = cast(multiply.apply(squarings, 0), INT64)
     _, last = while_loop(

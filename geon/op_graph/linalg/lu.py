@@ -69,9 +69,9 @@ def factorised(x: Array) -> Array:
     n = len(x)
     a, pivots = x.astype(np.float64), np.zeros(n)
     for k in range(n):
-        found = k + int(np.argmax(np.abs(a[k, k:])))
-        pivots[k] = found
-        a[:, [k, found]] = a[:, [found, k]]
+        pivot = k + int(np.argmax(np.abs(a[k, k:])))
+        pivots[k] = pivot
+        a[:, [k, pivot]] = a[:, [pivot, k]]
         a[k, k + 1 :] /= a[k, k] if a[k, k] != 0 else 1
         a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
     return np.concatenate([a, pivots[None]])
@@ -116,8 +116,8 @@ def _factors(a: Tensor, rows: str, columns: str) -> Tensor:
 def pivots_of(f: Any, rows: str) -> Tensor:
     """Return the row of packed factors that has the exchanges, along the columns."""
     last = f.axes[rows].expression - 1
-    found: Tensor = f[{f.axes[rows]: last}]
-    return found
+    result: Tensor = f[{f.axes[rows]: last}]
+    return result
 
 
 def diagonal_of(f: Any, rows: str, columns: str) -> Tensor:
@@ -177,8 +177,8 @@ def _lu_solve_reference(op: Op, *arrays: Array) -> Array:
         x[order] = np.linalg.solve(upper, np.linalg.solve(lower, side.astype(np.float64)))
         return x
 
-    found = each_matrix(solve, flat.shape[-2:], factors, flat)
-    return in_place_of(found.reshape(sides.shape), op.axes, *batch, new, *further)
+    solution = each_matrix(solve, flat.shape[-2:], factors, flat)
+    return in_place_of(solution.reshape(sides.shape), op.axes, *batch, new, *further)
 
 
 def _solved(a: Any, f: Any, b: Any, attrs: SolveAttributes) -> Tensor:
@@ -195,16 +195,16 @@ def _solve_vjp(g: Tensor, op: Op) -> list[Tensor | None]:
     return [negative.apply(product), None, broadcast(w, op.args[2].axes)]
 
 
-def _solve_jvp(op: Op, moving: list[int], found: Any) -> Tensor | None:
+def _solve_jvp(op: Op, moving: list[int], tangents: Any) -> Tensor | None:
     a: SolveAttributes = op.attrs
     side: Tensor | None = None
     x: Any = op
     summed = a.rows if a.transposed else a.columns
     if 0 in moving:
-        change = contract_two(found[op.args[0]], x, (summed,))
+        change = contract_two(tangents[op.args[0]], x, (summed,))
         side = broadcast(negative.apply(change), op.args[2].axes)
     if 2 in moving:
-        side = accumulate(side, found[op.args[2]])
+        side = accumulate(side, tangents[op.args[2]])
     if side is None:
         return None
     return _solved(op.args[0], op.args[1], side, a)
@@ -309,9 +309,9 @@ def inv(
     unit = identity_matrix(rows, other, a.dtype)
     batch = [axis for axis in a.axes if axis.name not in (rows.name, columns.name)]
     unit = broadcast(unit, Axes(batch, unit.axes))
-    found = renamed(solve(a, unit, [rows, columns], check=check), {other.name: rows.name})
+    inverse = renamed(solve(a, unit, [rows, columns], check=check), {other.name: rows.name})
     names = {rows.name: columns.name, columns.name: rows.name}
-    return broadcast(found, Axes([found.axes[names.get(n, n)] for n in a.axes.names]))
+    return broadcast(inverse, Axes([inverse.axes[names.get(n, n)] for n in a.axes.names]))
 
 
 # Determinants -------------------------------------------------------------------------------------
@@ -356,11 +356,11 @@ def _log_vjp(g: Tensor, op: Op) -> list[Tensor | None]:
     return [broadcast(result, op.args[0].axes), None]
 
 
-def _log_jvp(op: Op, moving: list[int], found: Any) -> Tensor | None:
+def _log_jvp(op: Op, moving: list[int], tangents: Any) -> Tensor | None:
     if 0 not in moving:
         return None
     a: MatrixAttributes = op.attrs
-    t = found[op.args[0]]
+    t = tangents[op.args[0]]
     return broadcast(contract_two(t, _inverse_transposed(op), (a.rows, a.columns)), op.axes)
 
 
@@ -369,8 +369,8 @@ def _determinant_vjp(g: Tensor, op: Op) -> list[Tensor | None]:
     return _log_vjp(multiply.apply(g, out), op)
 
 
-def _determinant_jvp(op: Op, moving: list[int], found: Any) -> Tensor | None:
-    result = _log_jvp(op, moving, found)
+def _determinant_jvp(op: Op, moving: list[int], tangents: Any) -> Tensor | None:
+    result = _log_jvp(op, moving, tangents)
     out: Any = op
     return None if result is None else multiply.apply(out, result)
 
@@ -391,8 +391,8 @@ def log_absolute_determinant(f: Tensor, rows: str, columns: str) -> Tensor:
 
 def determinant_sign(f: Tensor, rows: str, columns: str) -> Tensor:
     """Return the sign of the determinant from packed factors: 1, -1, or 0."""
-    found = diagonal_of(f, rows, columns)
-    own = where.apply(found < 0, -1.0, where.apply(found > 0, 1.0, found * 0.0))
+    diagonal = diagonal_of(f, rows, columns)
+    own = where.apply(diagonal < 0, -1.0, where.apply(diagonal > 0, 1.0, diagonal * 0.0))
     axis = f.axes[columns]
     exchanged = not_equal.apply(pivots_of(f, rows), cast(iota(axis), f.dtype))
     return prod(cast(where.apply(exchanged, -1.0, 1.0), f.dtype) * own, columns)

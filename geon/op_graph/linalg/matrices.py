@@ -51,21 +51,21 @@ def matrix(what: str, x: TensorLike, axes: AxesLike) -> tuple[Tensor, Axis, Axis
     Integers become float32. Raises ``ArgumentError`` unless ``axes`` are two, ``AxisError`` for one
     that x lacks, and ``DTypeError`` for halves.
     """
-    here, found = user_call(what), as_tensor(x)
+    here, tensor = user_call(what), as_tensor(x)
     listed: Any = [axes] if isinstance(axes, (Axis, str)) else axes
     if not isinstance(listed, (list, tuple, Axes)) or len(listed) != 2:
         raise ArgumentError(
-            f"{here}: axes={axes!r}: give the two axes of the matrix in {found} (made at "
-            f"{found.line_info}), first that of its rows, then that of its columns"
+            f"{here}: axes={axes!r}: give the two axes of the matrix in {tensor} (made at "
+            f"{tensor.line_info}), first that of its rows, then that of its columns"
         )
-    rows, columns = (own_axis(found, each, what) for each in listed)
+    rows, columns = (own_axis(tensor, each, what) for each in listed)
     if rows.name == columns.name:
         raise AxisError(
-            f"{here}: {rows.name!r} is given as the axis of the rows and of the columns of {found} "
-            f"(made at {found.line_info}); geon.rename gives one of them another name, such as "
-            f"{rows.name}.prime"
+            f"{here}: {rows.name!r} is given as the axis of the rows and of the columns of "
+            f"{tensor} (made at {tensor.line_info}); geon.rename gives one of them another name, "
+            f"such as {rows.name}.prime"
         )
-    return in_precision(here, found), rows, columns
+    return in_precision(here, tensor), rows, columns
 
 
 def in_precision(here: str, x: Tensor) -> Tensor:
@@ -153,9 +153,9 @@ def columns_of_wide(
 
 def require_precision(what: str, args: Iterable[Op]) -> None:
     """Raise ``DTypeError`` unless all arguments have one dtype of ``PRECISIONS``."""
-    found = list(args)
-    for arg in found:
-        if name_of(arg.dtype) not in PRECISIONS or arg.dtype is not found[0].dtype:
+    operands = list(args)
+    for arg in operands:
+        if name_of(arg.dtype) not in PRECISIONS or arg.dtype is not operands[0].dtype:
             raise DTypeError(
                 f"{what} of {arg} (made at {arg.line_info}), which is {arg.dtype.name}; all "
                 "operands must be float32, or all float64"

@@ -50,14 +50,14 @@ if TYPE_CHECKING:
 
 def part(x: Any, name: str, start: int | Length, stop: int | Length) -> Tensor:
     """Return a range of ``x`` along an axis."""
-    found: Tensor = x[{x.axes[name]: slice(start, stop)}]
-    return found
+    result: Tensor = x[{x.axes[name]: slice(start, stop)}]
+    return result
 
 
 def row(x: Any, name: str, at: int | Length) -> Tensor:
     """Return the part of ``x`` at an index along an axis, without that axis."""
-    found: Tensor = x[{x.axes[name]: at}]
-    return found
+    result: Tensor = x[{x.axes[name]: at}]
+    return result
 
 
 def stacked(parts: list[Tensor], axes: Axes, name: str) -> Tensor:
@@ -306,9 +306,9 @@ def _svd_samples() -> list[tuple[str, Any, Any]]:
     def of(number: int, axes: list[Axis]) -> Any:
         def build(x: Tensor) -> Tensor:
             apart = identity_matrix(i, j, x.dtype) * cast(iota(j) + 1, x.dtype)
-            found = svd(multiply.apply(0.3, x) + apart, axes)[number]
+            factor = svd(multiply.apply(0.3, x) + apart, axes)[number]
             # Squared, because the signs of vectors are not defined.
-            return found if number == 1 else square(found)
+            return factor if number == 1 else square(factor)
 
         return build
 

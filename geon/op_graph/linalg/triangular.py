@@ -141,8 +141,8 @@ def _reference(op: Op, a: Array, b: Array) -> Array:
             x[k] = (x[k] - wide[k, before] @ x[before]) / wide[k, k]
         return x
 
-    found = each_matrix(solve, flat.shape[-2:], part, flat)
-    return in_place_of(found.reshape(sides.shape), op.axes, *batch, attrs.columns, *further)
+    solution = each_matrix(solve, flat.shape[-2:], part, flat)
+    return in_place_of(solution.reshape(sides.shape), op.axes, *batch, attrs.columns, *further)
 
 
 def _solve(a: Any, b: Any, rows: str, columns: str, lower: bool, unit: bool) -> Tensor:
@@ -164,15 +164,15 @@ def _vjp(g: Tensor, op: Op) -> list[Tensor | None]:
     return [_part(negative.apply(product), a), broadcast(w, op.args[1].axes)]
 
 
-def _jvp(op: Op, moving: list[int], found: Any) -> Tensor:
+def _jvp(op: Op, moving: list[int], tangents: Any) -> Tensor:
     a: TriangularAttributes = op.attrs
     side: Tensor | None = None
     x: Any = op
     if 0 in moving:
-        change = contract_two(_part(found[op.args[0]], a), x, (a.columns,))
+        change = contract_two(_part(tangents[op.args[0]], a), x, (a.columns,))
         side = broadcast(negative.apply(change), op.args[1].axes)
     if 1 in moving:
-        side = accumulate(side, found[op.args[1]])
+        side = accumulate(side, tangents[op.args[1]])
     assert side is not None
     return _solve(op.args[0], side, a.rows, a.columns, a.lower, a.unit)
 

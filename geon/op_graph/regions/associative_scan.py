@@ -50,14 +50,14 @@ def associative_scan(
 
     def step(before: list[Tensor], element: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         result = f(structure.filled(iter(before)), structure.filled(iter(element)))
-        found, returned = flat(result, "the result")
+        leaves, returned = flat(result, "the result")
         if returned != structure:
             raise ArgumentError(
                 f"{what}: xs is {structure}, and f returned {returned}; return what is like xs"
             )
         settled = [
             _settled(what, name, x, as_tensor(value, near=x))
-            for (name, value), x in zip(found, before, strict=True)
+            for (name, value), x in zip(leaves, before, strict=True)
         ]
         return settled, before
 
@@ -112,5 +112,5 @@ def linear_recurrence(
         return result, before if exclusive else result
 
     nothing = broadcast(number(0, shift.dtype), shift.axes.without([axis.name]))
-    _, found = scan(step, nothing, [scale, shift], over=axis, reverse=reverse)
-    return reorder(found, shift.axes)
+    _, values = scan(step, nothing, [scale, shift], over=axis, reverse=reverse)
+    return reorder(values, shift.axes)

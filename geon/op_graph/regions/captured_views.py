@@ -52,7 +52,7 @@ def _loop(
     named.update({leaf: wanted[key] for key, (_, leaf) in inside.items()})
     given: Any = args
     steps = len(loop.body.results)
-    found = loop.rebuilt(
+    rebuilt = loop.rebuilt(
         given[: loop.carries],
         given[loop.carries : count],
         [*leaves[:count], *(leaves[-1:] if loop.numbered else ())],
@@ -61,7 +61,7 @@ def _loop(
         named,
         given[len(args) - loop.options :],
     )
-    return _region(found)
+    return _region(rebuilt)
 
 
 def _case(
@@ -93,9 +93,9 @@ def _views_in_body(
 
     ``captured`` maps the placeholders of captures to the values outside.
     """
-    found: dict[Tensor, tuple[Tensor, Tensor]] = {}
+    views: dict[Tensor, tuple[Tensor, Tensor]] = {}
     for key in wanted:
         known = {value: leaf for leaf, value in captured.items()}
         local: Any = substitute(key, known)
-        found[key] = local, like(key)
-    return found
+        views[key] = local, like(key)
+    return views

@@ -30,10 +30,10 @@ class Carries:
     """
 
     def __init__(self, what: str, begins: str, value: Any) -> None:
-        found, self.structure = flat(value, begins)
+        values, self.structure = flat(value, begins)
         self.what, self.begins = what, begins
-        self.names = [name for name, _ in found]
-        self.first = [strong(as_tensor(each)) for _, each in found]
+        self.names = [name for name, _ in values]
+        self.first = [strong(as_tensor(each)) for _, each in values]
         self.leaves = [loop_placeholder(what, each.axes, each.dtype) for each in self.first]
 
     def given(self) -> Any:
@@ -46,7 +46,7 @@ class Carries:
         ``where`` is their name in messages. Raises ``ArgumentError`` for another structure,
         ``AxisError`` if one is over other axes, and ``DTypeError`` if one has another dtype.
         """
-        found, structure = flat(returned, where)
+        values, structure = flat(returned, where)
         if structure != self.structure:
             raise ArgumentError(
                 f"{self.what}: {self.begins} is {self.structure}, and {who} returned {where} that "
@@ -54,7 +54,7 @@ class Carries:
             )
         return [
             self.settled(name, first, as_tensor(each, near=first), who)
-            for (name, each), first in zip(found, self.first, strict=True)
+            for (name, each), first in zip(values, self.first, strict=True)
         ]
 
     def settled(self, where: str, first: Tensor, new: Tensor, who: str) -> Tensor:
@@ -134,10 +134,10 @@ def needs_function(what: str, name: str, value: Any, example: str, *given: str) 
                 f"write {example}"
             )
         return
-    found = f"{name}={value!r} is"
+    shown = f"{name}={value!r} is"
     if isinstance(value, Op):
-        found = f"{name}, {value} (made at {value.line_info}), is a tensor and"
-    raise ArgumentError(f"{what}: {found} no function; give one such as {example}")
+        shown = f"{name}, {value} (made at {value.line_info}), is a tensor and"
+    raise ArgumentError(f"{what}: {shown} no function; give one such as {example}")
 
 
 def can_be_called(function: Any, count: int) -> bool:

@@ -100,10 +100,10 @@ def case_batch(
         shared[k]: placeholder(both_axes(shared[k].axes, axes), shared[k].dtype) for k in moving
     }
     opened = [Opened(body, shared).results for body in bodies]
-    found = [images(results, wide) for results in opened]
+    batched = [images(results, wide) for results in opened]
     roots: list[list[Any]] = [
         [each.get(result, result) for result in results]
-        for results, each in zip(opened, found, strict=True)
+        for results, each in zip(opened, batched, strict=True)
     ]
     for n, old in enumerate(opened[0]):
         if any(each[n].axes is not old.axes for each in roots):
@@ -146,20 +146,20 @@ def make_case(
     these are all ops that depend on a key of ``named``.
     """
     every = [root for each in roots for root in each]
-    found = captured_values(named, every, inside)
+    captures = captured_values(named, every, inside)
     if inside is None:
         reached = set(post_order(every))
         read: list[Any] = [key for key in named if key in reached]
-        found = [*read, *found]
-    given = [index, *found]
+        captures = [*read, *captures]
+    given = [index, *captures]
     parameters = tuple([parameter(k, op.axes, op.dtype) for k, op in enumerate(given)])
-    known: dict[Op, Op] = dict(zip(found, parameters[1:], strict=True))
+    known: dict[Op, Op] = dict(zip(captures, parameters[1:], strict=True))
     bodies = []
     for each in roots:
         result = rebuilt(each, known)
         kept = adopt(result, notes_of(result), None)
         bodies.append(Body(parameters, tuple(tensors(kept[op] for op in result))))
-    args = (index, *[named.get(op, op) for op in found])
+    args = (index, *[named.get(op, op) for op in captures])
     region: Op = make(CASE, args, (tuple(bodies), certain))
     return results_of(region)
 
@@ -218,10 +218,10 @@ def _chosen(
         which = where(logical_or(which < 0, which >= last), last, which)
     own = OwnTable()  # not shared: an equal op outside would be computed for every branch
     with building(own):
-        found = [_branch(what, called, function) for called, function in branches.items()]
-        roots = [_aligned_results(what, found[0], each) for each in found]
-        targets = list(dict.fromkeys(leaf for each in found for leaf in each.updates))
-        for each, root in zip(found, roots, strict=True):
+        built = [_branch(what, called, function) for called, function in branches.items()]
+        roots = [_aligned_results(what, built[0], each) for each in built]
+        targets = list(dict.fromkeys(leaf for each in built for leaf in each.updates))
+        for each, root in zip(built, roots, strict=True):
             root += [each.updates.get(leaf, leaf) for leaf in targets]
         inside = {op for entry in list(own.entries.values()) if (op := entry()) is not None}
     result = make_case(which, roots, default or certain, NOTHING, inside)
@@ -229,7 +229,7 @@ def _chosen(
         result[0].args[0].name = name
     values = len(result) - len(targets)
     result, effect = tie_updates(result[:values], dict(zip(targets, result[values:], strict=True)))
-    structure = reduce(Structure.joined, [each.structure for each in found])
+    structure = reduce(Structure.joined, [each.structure for each in built])
     return structure.filled(iter(result), effect)
 
 

@@ -22,17 +22,19 @@ def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None
     seeds = {k: like(g) for k, g in enumerate(given) if g is not None}
     shared = Opened(bodies[0]).leaves
     targets = [shared[k] for k, asked in enumerate(wanted) if asked]
-    found = []
+    adjoints = []
     for body in bodies:
         results = Opened(body, shared).results
         starts: dict[Op, Tensor] = {}
         for k, seed in seeds.items():
             starts[results[k]] = accumulate(starts.get(results[k]), seed)
-        found.append(cotangents(starts, targets))
-    reached = [k for k, leaf in enumerate(shared) if any(leaf in each for each in found)]
+        adjoints.append(cotangents(starts, targets))
+    reached = [k for k, leaf in enumerate(shared) if any(leaf in each for each in adjoints)]
     if not reached:
         return [None] * len(op.args)
-    roots = [[widen(_or_zeros(each.get(shared[k]), shared[k])) for k in reached] for each in found]
+    roots = [
+        [widen(_or_zeros(each.get(shared[k]), shared[k])) for k in reached] for each in adjoints
+    ]
     named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
     named.update({seed: given[k] for k, seed in seeds.items()})
     result = dict(zip(reached, make_case(op.args[0], roots, op.attrs.certain, named), strict=True))
@@ -45,8 +47,8 @@ def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     shared = Opened(bodies[0]).leaves
     along: dict[Op, Tensor] = {shared[k]: like(t) for k, t in enumerate(tangents) if t is not None}
     opened = [Opened(body, shared).results for body in bodies]
-    found = [forward_mode(results, along) for results in opened]
-    both = list(zip(opened, found, strict=True))
+    moved = [forward_mode(results, along) for results in opened]
+    both = list(zip(opened, moved, strict=True))
     moving = [k for k in range(len(opened[0])) if any(results[k] in each for results, each in both)]
     if not moving:
         return [None] * len(opened[0])

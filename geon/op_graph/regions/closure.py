@@ -59,7 +59,7 @@ def captured_values(
         for op in order:
             if any(arg in inside for arg in op.args):
                 inside.add(op)
-    found: dict[Op, None] = {}
+    captures: dict[Op, None] = {}
     waiting = [op for op in order if op in inside]
     seen = set(waiting)
     for each in [*(arg for op in waiting for arg in op.args), *roots]:
@@ -72,8 +72,8 @@ def captured_values(
             if is_repeated(top):
                 stack += top.args[::-1]
             else:
-                found[top] = None
-    return tensors(found)
+                captures[top] = None
+    return tensors(captures)
 
 
 def is_repeated(op: Op) -> bool:

@@ -319,11 +319,11 @@ def fixed_point(
 
 def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:
     """Return the tolerance as a scalar in the widest dtype of the values, at least float32."""
-    found = as_tensor(tolerance)
-    if found.axes is not NO_AXES or kind(found.dtype) not in "fi":
+    tensor = as_tensor(tolerance)
+    if tensor.axes is not NO_AXES or kind(tensor.dtype) not in "fi":
         raise DTypeError(
-            f"{what}: tolerance {found} {found.dtype.name} (made at {found.line_info}) is no "
+            f"{what}: tolerance {tensor} {tensor.dtype.name} (made at {tensor.line_info}) is no "
             "float scalar"
         )
     widest = max((x.dtype for x in begun), key=lambda dtype: dtype.itemsize)
-    return cast(found, FLOAT32 if widest.itemsize < FLOAT32.itemsize else widest)
+    return cast(tensor, FLOAT32 if widest.itemsize < FLOAT32.itemsize else widest)

@@ -148,13 +148,13 @@ def close(
     ``carries`` has an op for each carry; a carry is reached if ``reach(numbers)`` contains its op.
     The second result is ``reach`` of the set.
     """
-    found = set(seeds)
+    closed = set(seeds)
     while True:
-        reached = reach(found)
-        more = {k for k, op in enumerate(carries) if op in reached} - found
+        reached = reach(closed)
+        more = {k for k, op in enumerate(carries) if op in reached} - closed
         if not more:
-            return found, reached
-        found |= more
+            return closed, reached
+        closed |= more
 
 
 def step_results(region: Op) -> list[Tensor]:
@@ -184,18 +184,18 @@ def loop_batch(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[T
         refuse_counts(op, axes)
 
     def reach(moving: Set[int]) -> Mapping[Op, Op]:
-        found = images(opened.results, {leaves[k]: wide[k] for k in sorted(moving)})
-        if any(condition in found for condition in conditions):
+        batched = images(opened.results, {leaves[k]: wide[k] for k in sorted(moving)})
+        if any(condition in batched for condition in conditions):
             refuse_counts(op, axes)
-        return found
+        return batched
 
     seeds = {k for k in range(own) if args[k] is not op.args[k]}
-    moving, found = close(seeds, results[: loop.carries], reach)
+    moving, batched = close(seeds, results[: loop.carries], reach)
     given: list[Any] = list(args[:own])
     for k in moving:
         given[k] = broadcast_over(given[k], both_axes(op.args[k].axes, axes))
     inner = [wide[k] if k in moving else leaf for k, leaf in enumerate(leaves)]
-    made: list[Any] = [found.get(result, result) for result in results]
+    made: list[Any] = [batched.get(result, result) for result in results]
     for k, old in enumerate(results):
         if (k in moving and k < loop.carries) or made[k].axes is not old.axes:
             made[k] = broadcast_over(made[k], both_axes(old.axes, axes))

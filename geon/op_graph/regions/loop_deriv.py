@@ -44,14 +44,14 @@ def loop_jvp(op: Op, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
         return forward_mode(results, {leaves[k]: along[k] for k in sorted(moving)})
 
     given = {k: tangent for k, tangent in enumerate(tangents) if tangent is not None}
-    moving, found = close(given, results[:count], reach)
+    moving, tangent_of = close(given, results[:count], reach)
     carried = sorted(k for k in moving if k < count)
-    values = [k for k in range(count, len(results)) if results[k] in found]
+    values = [k for k in range(count, len(results)) if results[k] in tangent_of]
     if not carried and not values:
         return [*outcomes]
     pushed = [
-        broadcast(found[results[k]], results[k].axes) if results[k] in found else zeros(results[k])
-        for k in (*carried, *values)
+        broadcast(tangent_of[r], r.axes) if r in tangent_of else zeros(r)
+        for r in (results[k] for k in (*carried, *values))
     ]
     inputs = sorted(k for k in moving if k in loop.inputs)
     before = loop.inputs.stop
@@ -86,9 +86,9 @@ def fixed_point_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor
     seeds: dict[Op, Tensor] = {}
     for result, u in zip(opened.results, turning, strict=True):
         seeds[result] = accumulate(seeds.get(result), u)
-    found = cotangents(seeds, [*here, *sought])
+    adjoints = cotangents(seeds, [*here, *sought])
     results = [
-        accumulate(broadcast(found[leaf], leaf.axes), v) if leaf in found else v
+        accumulate(broadcast(adjoints[leaf], leaf.axes), v) if leaf in adjoints else v
         for leaf, v in zip(here, bars, strict=True)
     ]
     begun = [widen(_or_zeros(v, leaf)) for v, leaf in zip(given[: a.carries], here, strict=True)]
@@ -97,9 +97,9 @@ def fixed_point_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor
     made = _made_again(op, a, begun, turning, results, named)
     named.update(zip(turning, made, strict=True))
     totals: dict[Op, Any] = {
-        leaf: substitute(broadcast(found[leaf], leaf.axes), dict(named))
+        leaf: substitute(broadcast(adjoints[leaf], leaf.axes), dict(named))
         for leaf in sought
-        if leaf in found
+        if leaf in adjoints
     }
     return [*[None] * a.carries, *(totals.get(leaf) for leaf in read), None]
 

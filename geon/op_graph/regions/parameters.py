@@ -36,10 +36,10 @@ def _result_infer(args: tuple[Any, ...], attrs: ResultAttributes) -> Inferred:
     require(isinstance(args[0], RegionOp), "a result of {}, which is no region", args[0])
     row = args[0].primitive
     assert row.outcomes is not None
-    found = row.outcomes(args[0].attrs)
+    outcomes = row.outcomes(args[0].attrs)
     number = attrs.number
-    require(number < len(found), "result {} of a region that has {}", number, len(found))
-    return (*found[number], ())
+    require(number < len(outcomes), "result {} of a region that has {}", number, len(outcomes))
+    return (*outcomes[number], ())
 
 
 PARAMETER = Primitive(
@@ -89,11 +89,11 @@ def outcome(op: Op, first: Sequence[Any] = ()) -> tuple[Axes, DType]:
 
 def tensors(values: Iterable[object]) -> list[Tensor]:
     """Return the values as a list of tensors; assert that each is one."""
-    found: list[Tensor] = []
+    results: list[Tensor] = []
     for value in values:
         assert isinstance(value, Tensor)
-        found.append(value)
-    return found
+        results.append(value)
+    return results
 
 
 def substitute_ops(ops: Iterable[Op], known: dict[Op, Op]) -> list[Tensor]:

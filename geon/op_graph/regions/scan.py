@@ -109,9 +109,9 @@ def scan(
         returned = step(begun.given(), walked.given())
     returned, updates = land_effects(what, returned, "", [*begun.leaves, *walked.parts])
     carries, values = both(what, "step", returned)
-    found, structure = flat(values, "values")
+    stacked, structure = flat(values, "values")
     results = begun.after(carries, "carries", "step")
-    results += [strong(as_tensor(value)) for _, value in found]
+    results += [strong(as_tensor(value)) for _, value in stacked]
     refuse_axis(what, "step", walked.axis, results)
     more, own = StateCarries(what, updates, walked.axis), len(begun.first)
     results = more.read(results)
@@ -139,9 +139,9 @@ class _Walked:
     """
 
     def __init__(self, what: str, xs: Any, over: Any) -> None:
-        found, self.structure = flat(xs, "xs")
-        self.tensors = [strong(as_tensor(x)) for _, x in found]
-        along = along_axis(what, over, self.tensors, [where for where, _ in found])
+        leaves, self.structure = flat(xs, "xs")
+        self.tensors = [strong(as_tensor(x)) for _, x in leaves]
+        along = along_axis(what, over, self.tensors, [where for where, _ in leaves])
         self.axis = axis = one_length(what, along, self.tensors)
         self.at = loop_placeholder(what, NO_AXES, INT64)
         self.parts = [
@@ -167,13 +167,13 @@ def _limit(what: str, steps: Any) -> Tensor | None:
     """Return the number of steps as int64; raise ``DTypeError`` if it is no integer scalar."""
     if steps is None:
         return None
-    found = as_tensor(steps)
-    if found.axes is not NO_AXES or kind(found.dtype) != "i":
+    tensor = as_tensor(steps)
+    if tensor.axes is not NO_AXES or kind(tensor.dtype) != "i":
         raise DTypeError(
-            f"{what}: steps={found} {found.dtype.name} (made at {found.line_info}) is no integer "
-            "scalar; give the number of indices of the axis to run"
+            f"{what}: steps={tensor} {tensor.dtype.name} (made at {tensor.line_info}) is no "
+            "integer scalar; give the number of indices of the axis to run"
         )
-    return cast(strong(found), INT64)
+    return cast(strong(tensor), INT64)
 
 
 def both(what: str, who: str, returned: Any) -> tuple[Any, Any]:
@@ -267,14 +267,14 @@ def numbers_of(what: str, segments: Any, axis: Axis) -> Numbers:
         number = root_segments(length) if isinstance(length, int) else OPEN_LENGTH_SEGMENTS
         return (number,) if number > 1 else ()
     several = isinstance(segments, Sequence) and not isinstance(segments, str)
-    found = tuple(map(as_int, segments if several else (segments,)))
-    if not is_parts(found):
+    numbers = tuple(map(as_int, segments if several else (segments,)))
+    if not is_parts(numbers):
         raise ArgumentError(
             f"{what}: segments={segments!r} is no number of segments; give 'sqrt', an integer of "
             "at least 2, or several ones for segments of segments; without, what "
             "each step begins with is kept"
         )
-    return found
+    return numbers
 
 
 def root_segments(length: int) -> int:

@@ -56,8 +56,8 @@ class Reverse:
         for k, seed in {**moving, **values}.items():
             seeds[results[k]] = accumulate(seeds.get(results[k]), seed)
         floats = [leaf for k, leaf in enumerate(self.arguments) if self.wanted[k]]
-        found = cotangents(seeds, floats) if seeds else {}
-        bars: list[Any] = [self.over(found.get(leaf), leaf) for leaf in self.arguments]
+        adjoints = cotangents(seeds, floats) if seeds else {}
+        bars: list[Any] = [self.over(adjoints.get(leaf), leaf) for leaf in self.arguments]
         totals = {k: total_of(leaf) for k, leaf in enumerate(self.arguments)
                   if k >= first and bars[k] is not None}  # fmt: skip
         out = [zeros(total) if bars[k] is None else widen(bars[k])
@@ -124,8 +124,8 @@ class Reverse:
         before = [self.a.body.parameters[k] for k in carried]
         stacks = self.recorded([*before, *(substitute(op, known) for op in kept)])
         result = dict(zip(carried, stacks, strict=False))
-        found: list[Op] = [result[k] if k in result else self.op.args[k] for k in read]
-        return tensors([*found, *stacks[len(carried) :]])
+        carried_values: list[Op] = [result[k] if k in result else self.op.args[k] for k in read]
+        return tensors([*carried_values, *stacks[len(carried) :]])
 
     def recorded(self, values: Sequence[Op]) -> list[Tensor]:
         """Return one stack over all steps for each of these values of the body."""
@@ -162,7 +162,7 @@ def kept_of(results: Sequence[Op], moving: Iterable[Op], read: Set[Op]) -> list[
     if not expensive:
         return []
     cut = _MinCut([op for op in order if op in needed], {*expensive, *leaves}, read)
-    return [op for op in cut.found() if op not in leaves]
+    return [op for op in cut.saved() if op not in leaves]
 
 
 def is_expensive(op: Op) -> bool:
@@ -190,16 +190,16 @@ def _below(read: Set[Op], moves: Set[Op], leaves: Set[Op]) -> set[Op]:
 
     The walk stops at expensive ops and leaves, which it includes.
     """
-    found: set[Op] = set()
+    reached: set[Op] = set()
     stack = [op for op in read if op in moves]
     while stack:
         op = stack.pop()
-        if op in found:
+        if op in reached:
             continue
-        found.add(op)
+        reached.add(op)
         if op not in leaves and not is_expensive(op):
             stack += [arg for arg in op.args if arg in moves]
-    return found
+    return reached
 
 
 class _MinCut:
@@ -229,7 +229,7 @@ class _MinCut:
         self.room[one][other] = room
         self.room[other].setdefault(one, 0)
 
-    def found(self) -> list[Op]:
+    def saved(self) -> list[Op]:
         """Return the ops of the cut, in order."""
         while self.more():
             pass
@@ -258,20 +258,20 @@ class _MinCut:
 
     def before_end(self) -> set[int]:
         """Return the nodes that reach the end in the residual graph."""
-        found, stack = {self.end}, [self.end]
+        reached, stack = {self.end}, [self.end]
         while stack:
             node = stack.pop()
             for other in self.room[node]:
-                if other not in found and self.room[other].get(node, 0) > 0:
-                    found.add(other)
+                if other not in reached and self.room[other].get(node, 0) > 0:
+                    reached.add(other)
                     stack.append(other)
-        return found
+        return reached
 
 
 def _path(came: Mapping[int, int], node: int) -> list[tuple[int, int]]:
     """Return the edges of the path to ``node`` by predecessors ``came``, last edge first."""
-    found = []
+    cut = []
     while came[node] != node:
-        found.append((came[node], node))
+        cut.append((came[node], node))
         node = came[node]
-    return found
+    return cut

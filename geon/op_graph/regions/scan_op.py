@@ -91,9 +91,9 @@ def scan_reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> li
     stacks = [np.zeros(axes.lengths, dtype) for axes, dtype in op.outcomes[a.carries :]]
     for step in range(count)[:: -1 if a.reverse else 1]:
         xs = [x[step] for x in args[a.carries : first]]
-        found = run(a.body, [*carries, *xs, *captures, np.asarray(step, np.int64)])
-        carries = found[: a.carries]
-        for stack, value in zip(stacks, found[a.carries :], strict=True):
+        results = run(a.body, [*carries, *xs, *captures, np.asarray(step, np.int64)])
+        carries = results[: a.carries]
+        for stack, value in zip(stacks, results[a.carries :], strict=True):
             stack[step] = value
     return [*carries, *stacks]
 

@@ -103,7 +103,7 @@ class Divided:
 
     def _find_divided(self, division: Division) -> dict[RegionOp, Numbers]:
         """Return the scans with numbers of their own, and those that read the stacks of these."""
-        found: dict[RegionOp, Numbers] = {}
+        divided: dict[RegionOp, Numbers] = {}
         through: dict[Op, tuple[Axis, Numbers]] = {}
         for op in self.order:
             if isinstance(op, RegionOp):
@@ -113,28 +113,28 @@ class Divided:
                 read = [through[x] for x in stacks_of(op) if x in through]
                 numbers = next((n for along, n in read if along == axis), ()) or division.of(op)
                 if numbers:
-                    found[op] = numbers
-            elif op.args and op.args[0] in found:
+                    divided[op] = numbers
+            elif op.args and op.args[0] in divided:
                 scan: Any = op.args[0]
                 if op.attrs.number >= scan.attrs.carries:
-                    through[op] = scan.attrs.axis, found[scan]
+                    through[op] = scan.attrs.axis, divided[scan]
             elif op.primitive.kind == "elementwise":
                 along_with = next((through[arg] for arg in op.args if arg in through), None)
                 if along_with is not None and op.axes[0] == along_with[0]:
                     through[op] = along_with
         self.through = through
-        return found
+        return divided
 
     def _inner(self, roots: set[Op]) -> set[Op]:
         """Return the stacks, and elementwise ops on them, that no op needs as a whole."""
-        found: set[Op] = set()
+        inner: set[Op] = set()
         for op in reversed(self.order):
             if op in self.through and op not in roots:
                 axis, numbers = self.through[op]
                 users = self.users.get(op, [])
-                if users and all(self._by_steps(op, user, axis, numbers, found) for user in users):
-                    found.add(op)
-        return found
+                if users and all(self._by_steps(op, user, axis, numbers, inner) for user in users):
+                    inner.add(op)
+        return inner
 
     def _by_steps(self, op: Op, user: Op, axis: Axis, numbers: Numbers, inner: set[Op]) -> bool:
         """Return True if ``user`` reads a stack only in segments of these numbers."""
@@ -167,8 +167,8 @@ def in_segments(
     """
     again: dict[RegionOp, None] = {}
     with building(own):
-        found = _SegmentRewriter(roots, tidied, division, again, deep=True).run()
-    return found, tuple(again)
+        rewritten = _SegmentRewriter(roots, tidied, division, again, deep=True).run()
+    return rewritten, tuple(again)
 
 
 class _SegmentRewriter:

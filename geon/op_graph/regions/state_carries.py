@@ -35,8 +35,8 @@ def land_effects(
     Targets are the variables and placeholders that it assigns. Those in ``own``, the placeholders
     of the step itself, are left out. Raises ``ArgumentError`` where the function prints.
     """
-    found, structure = flat(returned, where)
-    acting = [value for _, value in found if isinstance(value, Op) and value.effectful]
+    leaves, structure = flat(returned, where)
+    acting = [value for _, value in leaves if isinstance(value, Op) and value.effectful]
     if not acting:
         return returned, {}
     pure, updates, prints = run_once(acting)
@@ -48,7 +48,7 @@ def land_effects(
     }
     for stands in own:
         updates.pop(stands, None)  # type: ignore[call-overload]  # stand-ins are leaves
-    return structure.filled(iter([known.get(id(value), value) for _, value in found])), updates
+    return structure.filled(iter([known.get(id(value), value) for _, value in leaves])), updates
 
 
 class StateCarries:

@@ -122,8 +122,8 @@ class _Segmented:
         leaves = [*passing, *state, at]
         result = self.scanned(True, init, starts, leaves, results, segments)
         places = [*self.moving, *(self.a.carries + k for k in self.sought)]
-        found = dict(zip(places, result, strict=True))
-        return [found.get(k) for k in range(len(self.op.args))]
+        by_place = dict(zip(places, result, strict=True))
+        return [by_place.get(k) for k in range(len(self.op.args))]
 
     def starts(self, length: Any, segments: Tensor) -> list[Tensor]:
         """Return the carries before each segment, stacked over the segments."""
@@ -191,8 +191,10 @@ class _Segmented:
         for k, bar in zip(self.moving, passing, strict=False):
             seeds[last[k]] = bar
         targets = [*(first[k] for k in self.moving), *(self.captures[k] for k in self.sought)]
-        found = cotangents(seeds, targets)
-        result = [widen(broadcast(found[t], t.axes) if t in found else zeros(t)) for t in targets]
+        adjoints = cotangents(seeds, targets)
+        result = [
+            widen(broadcast(adjoints[t], t.axes) if t in adjoints else zeros(t)) for t in targets
+        ]
         totals = passing[len(self.moving) :]
         result[len(self.moving) :] = [
             accumulate(total, each)

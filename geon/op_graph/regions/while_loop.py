@@ -107,9 +107,9 @@ def while_loop(
         what, returned, "carries" if axis is None else "", begun.leaves
     )
     carries, values = (returned, None) if axis is None else both(what, "body", returned)
-    found, structure = flat(values, "values")
+    every_step, structure = flat(values, "values")
     results = begun.after(carries, "carries", "body")
-    stacked = [strong(as_tensor(value)) for _, value in found]
+    stacked = [strong(as_tensor(value)) for _, value in every_step]
     if axis is not None:
         refuse_axis(what, "body", axis, [*results, *stacked])
     more, own = StateCarries(what, updates, axis), len(begun.first)

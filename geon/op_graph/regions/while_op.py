@@ -93,9 +93,9 @@ def while_reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> l
         given = [*carries, *captures, np.asarray(step, np.int64)]
         if not run(a.condition, given)[0]:
             break
-        found = run(a.body, given)
-        carries = found[: a.carries]
-        for stack, value in zip(stacks, found[a.carries :], strict=True):
+        results = run(a.body, given)
+        carries = results[: a.carries]
+        for stack, value in zip(stacks, results[a.carries :], strict=True):
             stack[step] = value
         step += 1
     return [*carries, np.asarray(step, np.int64), *stacks]

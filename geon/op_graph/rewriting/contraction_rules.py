@@ -68,8 +68,8 @@ def dot_of_repeated_factor(op: Op) -> Op | None:
             continue
         rest = tuple([name for name in op.attrs.over if name in x.axes])
         kept = broadcast(x, [axis for axis in one.axes if axis.name not in added])
-        found = _contracted(op, one, kept, sum_over(tensor(other), added), rest)
-        return over_axes(of_terms(found, x, [one.axes[name] for name in added]), op)
+        result = _contracted(op, one, kept, sum_over(tensor(other), added), rest)
+        return over_axes(of_terms(result, x, [one.axes[name] for name in added]), op)
     return None
 
 

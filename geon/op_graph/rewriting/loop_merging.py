@@ -25,13 +25,13 @@ def merge_loops(roots: Sequence[Op]) -> list[Op]:
     Scans without carries are merged if they have the same arguments; while loops only if they end
     by the same condition.
     """
-    found = list(roots)
+    merged = list(roots)
     while True:
-        order = post_order(found)
+        order = post_order(merged)
         group = next(_groups(order), None)
         if group is None:
-            return found
-        found = _joined(group, found)
+            return merged
+        merged = _joined(group, merged)
 
 
 class _LoopGroup:
@@ -62,15 +62,15 @@ class _LoopGroup:
 
     def computed(self) -> list[list[Tensor]]:
         """Return the results of each body, with one leaf for all carries of a class."""
-        found = []
+        groups = []
         for op, a, numbers in zip(self.regions, self.loops, self.classes, strict=True):
             known: dict[Op, Op] = {}
             places = self.places(op, a)
             for k, (each, place) in enumerate(zip(a.body.parameters, places, strict=True)):
                 of = ("carry", numbers[k]) if k < a.carries else place
                 known[each] = self.leaf(of, each.axes, each.dtype)
-            found.append(substitute_ops([*a.body.results, *a.conditions], known))
-        return found
+            groups.append(substitute_ops([*a.body.results, *a.conditions], known))
+        return groups
 
     def places(self, op: RegionOp, a: RegionLoop) -> list[tuple[object, ...]]:
         """Return a key for each parameter of a loop's body, by the argument that it stands for."""
@@ -165,13 +165,13 @@ def _begin_alike(regions: Sequence[RegionOp]) -> bool:
 def _needs(order: Sequence[Op], regions: Sequence[RegionOp]) -> dict[Op, int]:
     """Return for each op the loops that it depends on, itself included, as a bit set."""
     number = {op: k for k, op in enumerate(regions)}
-    found: dict[Op, int] = {}
+    numbers: dict[Op, int] = {}
     for op in order:
         bits = 1 << number[op] if isinstance(op, RegionOp) and op in number else 0
         for arg in op.args:
-            bits |= found[arg]
-        found[op] = bits
-    return found
+            bits |= numbers[arg]
+        numbers[op] = bits
+    return numbers
 
 
 def _needs_other(one: RegionOp, other: RegionOp, needs: dict[Op, int]) -> bool:
@@ -203,8 +203,8 @@ def _joined(group: _LoopGroup, roots: Sequence[Op]) -> list[Op]:
     return rebuild([*before, *roots], replaced, new)[len(before) :]
 
 
-def _one(group: _LoopGroup, new: Mapping[Op, Op], found: dict[Op, list[Tensor]]) -> RegionOp:
-    """Return the loop that merges a group; put the results for each of its loops into ``found``.
+def _one(group: _LoopGroup, new: Mapping[Op, Op], by_loop: dict[Op, list[Tensor]]) -> RegionOp:
+    """Return the loop that merges a group; put the results for each of its loops into ``by_loop``.
 
     ``new`` maps each argument to its replacement.
     """
@@ -247,5 +247,5 @@ def _one(group: _LoopGroup, new: Mapping[Op, Op], found: dict[Op, list[Tensor]])
         places += range(len(carries), len(carries) + loop.extra)
         for value in results[a.carries : len(a.body.results)]:
             places.append(loop.result(len(carries) + values[value]))
-        found[op] = [result_of(one, k, op._site) for k in places]
+        by_loop[op] = [result_of(one, k, op._site) for k in places]
     return one

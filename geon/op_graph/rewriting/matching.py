@@ -90,28 +90,28 @@ def orders(pattern: Any) -> list[Any]:
     """Return a pattern with its commuting operands in each order."""
     if not isinstance(pattern, Applied):
         return [pattern]
-    found = [Applied(pattern.name, args) for args in product(*map(orders, pattern.args))]
+    variants = [Applied(pattern.name, args) for args in product(*map(orders, pattern.args))]
     if pattern.commutes:
-        found += [Applied(pattern.name, each.args[::-1]) for each in found]
-    return found
+        variants += [Applied(pattern.name, each.args[::-1]) for each in variants]
+    return variants
 
 
-def binds(pattern: Any, op: Op, found: Found) -> bool:
-    """Return True if a pattern in one order matches ``op``; put the variables' ops into ``found``.
+def binds(pattern: Any, op: Op, bound: Found) -> bool:
+    """Return True if a pattern in one order matches ``op``; put the variables' ops into ``bound``.
 
-    A name stands for the op that it has in ``found``, if any.
+    A name stands for the op that it has in ``bound``, if any.
     """
     if isinstance(pattern, Wildcard):
-        if pattern.name in found:
-            return found[pattern.name] is op
-        found[pattern.name] = op
+        if pattern.name in bound:
+            return bound[pattern.name] is op
+        bound[pattern.name] = op
         return pattern.test is None or pattern.test(op)
     if not isinstance(pattern, Applied):
         return is_constant(op, pattern)
     if op.primitive.name != pattern.name or len(op.args) != len(pattern.args):
         return False
     for k, part in pattern.checks:
-        if not binds(part, op.args[k], found):
+        if not binds(part, op.args[k], bound):
             return False
     return True
 
@@ -128,7 +128,7 @@ class Replacement:
     when: Callable[[Op, Found], bool] | None = None
 
 
-def floats(op: Op, found: Found) -> bool:
+def floats(op: Op, bound: Found) -> bool:
     """Return True if the op that a rule replaces has a float dtype."""
     return kind(op.dtype) == "f"
 
@@ -142,9 +142,9 @@ def pattern_rule(name: str, cases: Sequence[Replacement]) -> Callable[[Op], Op |
 
     def rule(op: Op) -> Op | None:
         for pattern, case in table[op.primitive.name]:
-            found: Found = {}
-            if binds(pattern, op, found) and (case.when is None or case.when(op, found)):
-                return over_axes(_built(case.replacement, found, op.dtype), op)
+            bound: Found = {}
+            if binds(pattern, op, bound) and (case.when is None or case.when(op, bound)):
+                return over_axes(_built(case.replacement, bound, op.dtype), op)
         return None
 
     rule.__name__ = name
@@ -161,13 +161,13 @@ def _row_of(pattern: Any) -> str | None:
     return pattern.row if isinstance(pattern, Wildcard) else "constant"
 
 
-def _built(expression: Any, found: Found, dtype: DType) -> Any:
+def _built(expression: Any, bound: Found, dtype: DType) -> Any:
     """Return the tensor of a replacement, with numbers in this dtype."""
     if isinstance(expression, Wildcard):
-        return found[expression.name]
+        return bound[expression.name]
     if isinstance(expression, Applied):
         row: Any = PRIMITIVES[expression.name]
-        return row.apply(*[_built(arg, found, dtype) for arg in expression.args])
+        return row.apply(*[_built(arg, bound, dtype) for arg in expression.args])
     return strengthen(as_tensor(expression), dtype)
 
 

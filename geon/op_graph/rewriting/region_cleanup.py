@@ -103,8 +103,8 @@ class _CleanupPass:
             return self.results[op.args[0]][op.attrs.number]
         if not isinstance(op, RegionOp):
             return None
-        found = self.results[op] = self.region(op, args)
-        regions = (each.args[0] for each in found.values() if each.primitive is REGION_RESULT)
+        results = self.results[op] = self.region(op, args)
+        regions = (each.args[0] for each in results.values() if each.primitive is REGION_RESULT)
         return next(regions, op)
 
     def region(self, op: RegionOp, args: tuple[Op, ...]) -> dict[int, Op]:
@@ -150,12 +150,12 @@ def _without_products(
     places |= {each.place for each in later.values()}
     taken = needed - sums.keys() - later.keys() | {k for k, total in sums.items() if total.kept}
     taken |= {place for place in places if isinstance(place, int)}
-    found = smaller_loop(op, loop_from(loop.row, scan.a), scan.args, taken)
+    smaller = smaller_loop(op, loop_from(loop.row, scan.a), scan.args, taken)
     for k, total in sums.items():
-        found[k] = add_products(total, found[k] if total.kept else scan.args[k], scan, found)
+        smaller[k] = add_products(total, smaller[k] if total.kept else scan.args[k], scan, smaller)
     for k, each in later.items():
-        found[k] = hoist_product(each, scan, found)
-    return found
+        smaller[k] = hoist_product(each, scan, smaller)
+    return smaller
 
 
 def smaller_loop(

@@ -32,7 +32,7 @@ simpler.replace("either_is_the_same", Replacement(P.where(c, x, x), x))
 simpler.replace(
     "with_itself",
     *(
-        Replacement(getattr(P, name)(x, x), x, lambda op, found: found["x"].dtype is op.dtype)
+        Replacement(getattr(P, name)(x, x), x, lambda op, bound: bound["x"].dtype is op.dtype)
         for name in ("maximum", "minimum", "logical_and", "logical_or", "bitwise_and", "bitwise_or")
     ),
 )

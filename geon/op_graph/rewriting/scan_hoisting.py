@@ -55,7 +55,7 @@ def products_before(scan: Scan) -> Scan:
     }
     order = post_order(scan.body.results)
     steady = _depends_on(order, read, [*stacked, *given[: scan.a.carries], given[-1]])
-    found: dict[Op, Tensor] = {}
+    stacks: dict[Op, Tensor] = {}
     for op in order:
         if op.primitive.name != "dot" or axis in op.axes:
             continue
@@ -67,20 +67,20 @@ def products_before(scan: Scan) -> Scan:
             outside = substitute(other, dict(read))
             pair = (one, outside) if k == 0 else (outside, one)
             result = contract_two(pair[0], pair[1], op.attrs.over)
-            found[op] = broadcast(result, Axes(axis, op.axes))
+            stacks[op] = broadcast(result, Axes(axis, op.axes))
             break
-    return _with_stacks(scan, found) if found else scan
+    return _with_stacks(scan, stacks) if stacks else scan
 
 
 def _depends_on(order: Sequence[Op], known: Mapping[Op, Op], others: Sequence[Op]) -> set[Op]:
     """Return the ops that depend on ``known`` ones but on none of ``others``."""
-    moving, found = set(others), set(known)
+    moving, reached = set(others), set(known)
     for op in order:
         if any(arg in moving for arg in op.args):
             moving.add(op)
-        elif any(arg in found for arg in op.args):
-            found.add(op)
-    return found - moving
+        elif any(arg in reached for arg in op.args):
+            reached.add(op)
+    return reached - moving
 
 
 def _whole(op: Op, stacked: Mapping[Op, Op], axis: object) -> Tensor | None:
@@ -107,17 +107,17 @@ def with_view(view: Op, whole: Tensor, axes: Axes) -> Tensor:
     return result
 
 
-def _with_stacks(scan: Scan, found: Mapping[Op, Tensor]) -> Scan:
-    """Return the scan with ops of its body replaced by slices of the stacks in ``found``."""
+def _with_stacks(scan: Scan, stacks: Mapping[Op, Tensor]) -> Scan:
+    """Return the scan with ops of its body replaced by slices of ``stacks``."""
     given, first = scan.body.parameters, scan.a.before_captures
-    wanted = [*given[:first], *found, *given[first:]]
+    wanted = [*given[:first], *stacks, *given[first:]]
     parameters = tuple([parameter(k, op.axes, op.dtype) for k, op in enumerate(wanted)])
     known: dict[Op, Op] = dict(zip(wanted, parameters, strict=True))
     results = rebuilt(scan.body.results, known)
     body = Body(parameters, results)
     a = scan.a
-    a = a._replace(xs=a.xs + len(found), body=body)
-    return Scan(a, (*scan.args[:first], *found.values(), *scan.args[first:]), body)
+    a = a._replace(xs=a.xs + len(stacks), body=body)
+    return Scan(a, (*scan.args[:first], *stacks.values(), *scan.args[first:]), body)
 
 
 # Products after the loop --------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def sums_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Sum]]:
     """Return the scan without accumulated products, and the sums to add to carries after it."""
     a, given, results = scan.a, scan.body.parameters, list(scan.body.results)
     moving = _moving(scan)
-    found: dict[int, Sum] = {}
+    sums: dict[int, Sum] = {}
     values: dict[Op, int] = {}
     for k in sorted(number for number in needed if number < a.carries):
         terms = _terms(results[k])
@@ -167,11 +167,11 @@ def sums_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Sum]]:
             new = add.apply(new, term)
         results[k] = new  # type: ignore[call-overload]  # a tensor
         total.kept = bool(rest)
-        found[k] = total
-    if not found:
+        sums[k] = total
+    if not sums:
         return scan, {}
     body = Body(given, (*results, *tensors(values)))
-    return Scan(a._replace(body=body), scan.args, body), found
+    return Scan(a._replace(body=body), scan.args, body), sums
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -196,7 +196,7 @@ def products_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Later]
     moving = [*given[: a.before_captures], given[-1]]
     steady = _depends_on(post_order(results), read, moving)
     moves = _moving(scan)
-    found: dict[int, Later] = {}
+    products: dict[int, Later] = {}
     values: dict[Op, int] = {}
     for k in sorted(number for number in needed if number >= a.carries):
         others = [r for n, r in enumerate(results) if n != k]
@@ -211,11 +211,11 @@ def products_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Later]
             continue
         place = _stack_of(stacked, scan, values, len(results))
         outside = substitute(by, dict(read))
-        found[k] = Later(op, views, place, outside, which[0] == 0)
-    if not found:
+        products[k] = Later(op, views, place, outside, which[0] == 0)
+    if not products:
         return scan, {}
     body = Body(given, (*results, *tensors(values)))
-    return Scan(a._replace(body=body), scan.args, body), found
+    return Scan(a._replace(body=body), scan.args, body), products
 
 
 def hoist_product(later: Later, scan: Scan, results: Mapping[int, Op]) -> Tensor:
@@ -233,11 +233,11 @@ def hoist_product(later: Later, scan: Scan, results: Mapping[int, Op]) -> Tensor
 def _moving(scan: Scan) -> set[Op]:
     """Return the ops of the body whose values differ from step to step."""
     given = scan.body.parameters
-    found = {*given[: scan.a.before_captures], given[-1]}
+    reached = {*given[: scan.a.before_captures], given[-1]}
     for op in post_order(scan.body.results):
-        if any(arg in found for arg in op.args):
-            found.add(op)
-    return found
+        if any(arg in reached for arg in op.args):
+            reached.add(op)
+    return reached
 
 
 def _terms(op: Op) -> list[Op]:
@@ -286,7 +286,7 @@ def _stack_of(arg: Op, scan: Scan, values: dict[Op, int], first: int) -> object:
 
 def add_products(total: Sum, before: Op, scan: Scan, results: Mapping[int, Op]) -> Tensor:
     """Return a last carry: its value ``before`` plus the hoisted products."""
-    found: Tensor = before  # type: ignore[assignment]  # carries are tensors
+    sum_of_products: Tensor = before  # type: ignore[assignment]  # carries are tensors
     for op, views, places in total.products:
         stacks = [place if isinstance(place, Op) else results[place] for place in places]  # type: ignore[index]  # else a number
         names = op.attrs.over if op.primitive.name == "dot" else ()
@@ -294,5 +294,5 @@ def add_products(total: Sum, before: Op, scan: Scan, results: Mapping[int, Op]) 
         result = broadcast(result, op.axes)
         for view in reversed(views):
             result = with_args(view, (result,))  # type: ignore[assignment]  # a tensor
-        found = add.apply(found, broadcast(result, found.axes))
-    return found
+        sum_of_products = add.apply(sum_of_products, broadcast(result, sum_of_products.axes))
+    return sum_of_products

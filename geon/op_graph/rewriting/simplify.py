@@ -96,7 +96,7 @@ simpler.replace(
     Replacement(
         -x * y,
         -(x * y),
-        lambda op, found: found["x"].axes is op.axes,
+        lambda op, bound: bound["x"].axes is op.axes,
     ),
 )
 simpler.replace(

@@ -25,9 +25,9 @@ def slope_of_softmax(op: Op) -> Op | None:
         if not is_of(powers, "exp") or not is_of(rest, "add"):
             continue
         for scaled, shared in (rest.args, rest.args[::-1]):
-            found = _softmax(powers, scaled, _inner(shared))
-            if found is not None:
-                y, g, names = (tensor(found[0]), tensor(found[1]), found[2])
+            parts = _softmax(powers, scaled, _inner(shared))
+            if parts is not None:
+                y, g, names = (tensor(parts[0]), tensor(parts[1]), parts[2])
                 meets = sum_over(multiply.apply(g, y), names)
                 return over_axes(multiply.apply(y, subtract.apply(g, meets)), op)
     return None

@@ -224,13 +224,13 @@ def _pad_infer(args: tuple[Any, ...], attrs: PadAttributes) -> Inferred:
 def _pad_map(op: Op, index: Index) -> Map:
     x = op.args[0]
     guards: list[Guarded] = []
-    found = dict(index)
+    indices = dict(index)
     for axis, width in zip(x.axes, op.attrs.widths, strict=True):
         if width is not None:
             here, low = index[axis.name], width[0]
             guards.append(Guarded(here, low, axis.expression + low))
-            found[axis.name] = here - low
-    return GuardedElement(tuple(guards), 0, found), GuardedElement((), 1, {})
+            indices[axis.name] = here - low
+    return GuardedElement(tuple(guards), 0, indices), GuardedElement((), 1, {})
 
 
 PAD = Primitive(

@@ -42,9 +42,9 @@ class CustomDeriv:
         Raises ``DerivativeError`` if the function returns no tensor.
         """
         if Dispatch.hook is not None:
-            found = Dispatch.hook(self, inputs, {})
-            if found is not NotImplemented:
-                return found  # type: ignore[no-any-return]  # an array is a tensor
+            result = Dispatch.hook(self, inputs, {})
+            if result is not NotImplemented:
+                return result  # type: ignore[no-any-return]  # an array is a tensor
         tensors = tuple(as_tensor(x) for x in inputs)
         value = self.function(*tensors)
         if not isinstance(value, Tensor):

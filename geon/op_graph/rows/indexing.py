@@ -230,14 +230,15 @@ def _scatter_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
     return broadcast(where.apply(_wins(x, index, a.axis), picked, 0), value.axes)
 
 
-def _scatter_tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
-    """Return the tangent of a scatter from the tangents ``found`` of its values."""
+def _scatter_tangent(op: Op, moving: list[int], by_argument: dict[Op, Tensor]) -> Tensor | None:
+    """Return the tangent of a scatter from the tangents ``by_argument``."""
     x, index, value = op.args
     a: ScatterAttributes = op.attrs
     if not any(i != 1 for i in moving):
         return None
     tangents = [
-        found.get(arg, cast(broadcast(as_tensor(0), arg.axes), op.dtype)) for arg in (x, value)
+        by_argument.get(arg, cast(broadcast(as_tensor(0), arg.axes), op.dtype))
+        for arg in (x, value)
     ]
     if a.mode in ("set", "add"):
         return _scatter(tangents[0], index, tangents[1], a.axis, a.mode)
@@ -273,7 +274,7 @@ def _slopes(op: Op) -> tuple[Tensor, Tensor]:
     product = _scatter(factors[0], index, factors[1], a.axis, "multiply")
     total = _scatter(zeros[0], index, zeros[1], a.axis, "add")
     count = _scatter(counts[0], index, counts[1], a.axis, "add")
-    found = []
+    parts = []
     for k in (0, 1):
         all_factors, all_zeros, all_counts = (
             each if k == 0 else _gather(each, index, a.axis) for each in (product, total, count)
@@ -281,8 +282,8 @@ def _slopes(op: Op) -> tuple[Tensor, Tensor]:
         others = all_counts - counts[k]
         rest = where.apply(equal.apply(others, 1), all_zeros - zeros[k], nothing)
         rest = where.apply(equal.apply(others, 0), one, rest)
-        found.append(all_factors / factors[k] * rest)
-    return found[0], found[1]
+        parts.append(all_factors / factors[k] * rest)
+    return parts[0], parts[1]
 
 
 def _wins(x: Op, index: Op, axis: str) -> Tensor:
@@ -426,8 +427,8 @@ def purpose_of(op: Op) -> Purpose:
     """Return the purpose of the indices that ``op`` checks."""
     if op.attrs.purpose:
         return PURPOSES[op.attrs.purpose]
-    found = [PURPOSES[tag] for tag in PURPOSES if tag in op.tags | before_int64(op.args[0]).tags]
-    return found[0] if len(found) == 1 else POSITIONS  # one op may serve several purposes
+    purposes = [PURPOSES[tag] for tag in PURPOSES if tag in op.tags | before_int64(op.args[0]).tags]
+    return purposes[0] if len(purposes) == 1 else POSITIONS  # one op may serve several purposes
 
 
 @dataclass(frozen=True, eq=False)

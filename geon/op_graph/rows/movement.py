@@ -146,18 +146,18 @@ def _rename_map(op: Op, index: Index) -> Map:
 
 
 def _flip_map(op: Op, index: Index) -> Map:
-    found = dict(index)
+    indices = dict(index)
     for name in op.attrs.flipped:
-        found[name] = index[name] * -1 + (op.axes[name].expression - 1)
-    return view_map(found)
+        indices[name] = index[name] * -1 + (op.axes[name].expression - 1)
+    return view_map(indices)
 
 
 def _flatten_map(op: Op, index: Index) -> Map:
     have = op.args[0].axes
     a: FlattenAttributes = op.attrs
     parts = unravel(index[a.axis.name], [have[name].expression for name in a.merged])
-    found = {**index, **dict(zip(a.merged, parts, strict=True))}
-    return view_map({name: found[name] for name in have.names})
+    indices = {**index, **dict(zip(a.merged, parts, strict=True))}
+    return view_map({name: indices[name] for name in have.names})
 
 
 def _unflatten_map(op: Op, index: Index) -> Map:

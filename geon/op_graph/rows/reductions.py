@@ -114,8 +114,8 @@ def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
         largest: Any = op
         first = cast(_reduce(ARGMAX, inside, names), held)
         place_found = where.apply(equal(largest, -math.inf), first, place_found)
-    found = broadcast(place_found, x.axes)
-    hit = equal.apply(found, cast(place, held))
+    position = broadcast(place_found, x.axes)
+    hit = equal.apply(position, cast(place, held))
     return _reduce(SUM, where.apply(hit, t, number(0, t.dtype)), names)
 
 

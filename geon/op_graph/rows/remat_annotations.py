@@ -28,13 +28,13 @@ class SegmentedAttributes(NamedTuple):
     numbers: Parts
 
 
-def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+def _tangent(op: Op, moving: list[int], by_argument: dict[Op, Tensor]) -> Tensor | None:
     """Return the tangent of the value with a mark of its own, so that it is recomputed too."""
     value, *kept = op.args
     if 0 not in moving:
         return None
-    tangents = [found[arg] for arg in kept if arg in found]
-    return mark_remat(found[value], [*kept, *tangents], op.attrs.open)
+    tangents = [by_argument[arg] for arg in kept if arg in by_argument]
+    return mark_remat(by_argument[value], [*kept, *tangents], op.attrs.open)
 
 
 REMAT = Primitive(

@@ -147,15 +147,15 @@ def _slice_map(op: Op, index: Index) -> Map:
 
 def part_index(op: Op, index: Index) -> dict[str, AffineIndex]:
     """Return the index in the first argument of an element of a slice or update."""
-    found: dict[str, AffineIndex] = {}
+    indices: dict[str, AffineIndex] = {}
     for axis, item in zip(op.args[0].axes, op.attrs.items, strict=True):
         if item is None:
-            found[axis.name] = index[axis.name]
+            indices[axis.name] = index[axis.name]
         elif item[0] == "range":
-            found[axis.name] = index[axis.name] * item[3] + item[1]
+            indices[axis.name] = index[axis.name] * item[3] + item[1]
         else:
-            found[axis.name] = _position_of(item, axis)
-    return found
+            indices[axis.name] = _position_of(item, axis)
+    return indices
 
 
 def _position_of(item: Item, axis: Axis) -> AffineIndex:
@@ -167,21 +167,21 @@ def _position_of(item: Item, axis: Axis) -> AffineIndex:
 
 def _update_map(op: Op, index: Index) -> Map:
     guards: list[Guarded] = []
-    found: dict[str, AffineIndex] = {}
+    indices: dict[str, AffineIndex] = {}
     for axis, item in zip(op.axes, op.attrs.items, strict=True):
         here = index[axis.name]
         if item is None:
-            found[axis.name] = here
+            indices[axis.name] = here
         elif item[0] == "range":
             _, start, stop, step = item
             guards.append(Guarded(here, start, stop))
-            found[axis.name] = here - start
+            indices[axis.name] = here - start
             if step != 1:
-                found[axis.name], rest = divide(here - start, step)
+                indices[axis.name], rest = divide(here - start, step)
                 guards.append(Guarded(rest, 0, 1))
         else:
             guards.append(Guarded(here - _position_of(item, axis), 0, 1))
-    return GuardedElement(tuple(guards), 1, found), GuardedElement((), 0, index)
+    return GuardedElement(tuple(guards), 1, indices), GuardedElement((), 0, index)
 
 
 def _batch_items(attrs: SliceAttributes, axes: Axes) -> SliceAttributes:

@@ -130,14 +130,14 @@ def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
 def _cumulative_extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     a: RunningAttributes = op.attrs
     axis = op.axes[a.axis]
-    found = gather(t, _extreme_positions(op.args[0], op.primitive, axis, a.reverse), axis)
+    tangent = gather(t, _extreme_positions(op.args[0], op.primitive, axis, a.reverse), axis)
     if not a.exclusive:
-        return found
+        return tangent
     # The derivative of the element before; that of the first, which has none before it, is 0.
     at, last = iota(axis), length_value(axis.expression) - 1
     before = add.apply(at, 1) if a.reverse else subtract.apply(at, 1)
     is_first = equal.apply(at, last if a.reverse else 0)
-    shifted = gather(found, cast(where.apply(is_first, at, before), INT64), axis)
+    shifted = gather(tangent, cast(where.apply(is_first, at, before), INT64), axis)
     return where.apply(is_first, number(0, t.dtype), shifted)
 
 
@@ -150,8 +150,8 @@ def _extreme_positions(x: Any, row: Primitive, axis: Axis, reverse: bool) -> Ten
         is_new = logical_and.apply(is_new, logical_not.apply(isnan.apply(before)))
     at = iota(axis)
     first = length_value(axis.expression) - 1 if reverse else 0
-    found = cast(where.apply(is_new, at, first), INT64)
-    result: Tensor = make(CUMMIN if reverse else CUMMAX, (found,), (axis.name, False, reverse))
+    positions = cast(where.apply(is_new, at, first), INT64)
+    result: Tensor = make(CUMMIN if reverse else CUMMAX, (positions,), (axis.name, False, reverse))
     return result
 
 

@@ -237,9 +237,9 @@ def _windows_map(op: Op, index: Index) -> Map:
 
 def _padded_map(op: Op, index: Index) -> Map:
     name, x = op.attrs.axis, op.args[0]
-    found = _shown(op, index)
-    guard = Inside(found[name], 0, x.axes[name].expression)
-    return GuardedElement((guard,), 0, found), GuardedElement((), 1, {})
+    indices = _shown(op, index)
+    guard = Inside(indices[name], 0, x.axes[name].expression)
+    return GuardedElement((guard,), 0, indices), GuardedElement((), 1, {})
 
 
 def _unwindow_map(op: Op, index: Index) -> Map:
@@ -251,8 +251,8 @@ def _unwindow_map(op: Op, index: Index) -> Map:
     if a.stride > 1:
         at, rest = divide(at, a.stride)
         guards.append(Inside(rest, 0, 1))
-    found = {n: at if n == a.axis else index[n] for n in y.axes.names}
-    return GuardedElement(tuple(guards), 0, found), GuardedElement((), 1, {})
+    indices = {n: at if n == a.axis else index[n] for n in y.axes.names}
+    return GuardedElement(tuple(guards), 0, indices), GuardedElement((), 1, {})
 
 
 def _windows_transpose(g: Tensor, op: Op, i: int) -> Tensor:
@@ -394,15 +394,15 @@ def placements(
 ) -> list[tuple[Axis, Window, Axis]]:
     """Return each axis of ``x`` that is ``given``, its window, and the axis of positions."""
     check_windows(given, what)
-    found = []
+    lengths = []
     for along, each in by_own_axis(x, given, what).items():
         spec = each if isinstance(each, Window) else Window(each)
         positions = spec.axis
         if not isinstance(positions, Axis):
             count = positions if isinstance(positions, int) else None
             positions = Axis(f"{along} window" if count else str(positions), count)
-        found.append((x.axes[along], spec, positions))
-    return found
+        lengths.append((x.axes[along], spec, positions))
+    return lengths
 
 
 @public

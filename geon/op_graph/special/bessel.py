@@ -235,10 +235,8 @@ def _ndtri(p: Any) -> Any:
     start = mpmath.sqrt(-2 * mpmath.log(q))
     start = start - (mpmath.log(start) + 1) / start if start > 2 else mpmath.mpf(0.5)
     logarithm = mpmath.log(2 * q)
-    found = mpmath.findroot(
-        lambda x: mpmath.log(mpmath.erfc(x / mpmath.sqrt(2))) - logarithm, start
-    )
-    return found if p > 0.5 else -found
+    root = mpmath.findroot(lambda x: mpmath.log(mpmath.erfc(x / mpmath.sqrt(2))) - logarithm, start)
+    return root if p > 0.5 else -root
 
 
 def _ndtri_slope(out: Tensor, p: Tensor) -> Tensor:

@@ -194,10 +194,10 @@ class _DumpWriter(GraphWriter):
             if notes.tags:
                 extra["tags"] = sorted(notes.tags)
         site = op._site
-        found = self._sites.get(site)
-        if found is None:
-            found = self._sites[site] = [*resolve(site), site[2]]
-        extra["at"] = found
+        known = self._sites.get(site)
+        if known is None:
+            known = self._sites[site] = [*resolve(site), site[2]]
+        extra["at"] = known
 
 
 def _first_values(leaf: Leaf) -> tuple[Op, ...]:

@@ -29,9 +29,9 @@ FORMAT = 1  # version of the dump format
 LARGEST_POWER = 1000
 
 
-def refuse(what: str, found: Any) -> NoReturn:
-    """Raise ``DumpError``: ``what`` was expected instead of ``found``."""
-    shown = repr(found)
+def refuse(what: str, value: Any) -> NoReturn:
+    """Raise ``DumpError``: ``what`` was expected instead of ``value``."""
+    shown = repr(value)
     raise DumpError(f"expected {what}, found {shown if len(shown) <= 80 else shown[:77] + '...'}")
 
 

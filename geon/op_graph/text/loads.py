@@ -100,8 +100,8 @@ def _no_float(text: str) -> Any:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else refuse("each key once", [k for k, _ in pairs])
+    table = dict(pairs)
+    return table if len(table) == len(pairs) else refuse("each key once", [k for k, _ in pairs])
 
 
 class _Reader:

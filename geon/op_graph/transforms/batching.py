@@ -51,13 +51,13 @@ def many_at_once(
     for one, value in given.items():
         whole = broadcast_over(value, Axes(one.axes, many))
         known[one] = cast_axes(whole, Axes(one.axes, rows))
-    found = []
+    batched = []
     for result, made in zip(
         results, with_further(results, known, rows, "the derivative"), strict=True
     ):
         whole = broadcast_over(made, Axes(result.axes, rows))
-        found.append(cast_axes(whole, Axes(result.axes, many)))
-    return found
+        batched.append(cast_axes(whole, Axes(result.axes, many)))
+    return batched
 
 
 def images(roots: Sequence[Op], known: Mapping[Op, Tensor], axes: Axes, what: str) -> dict[Op, Op]:
@@ -122,11 +122,13 @@ def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:
 
 def _with_batch_axes(args: tuple[Any, ...], positions: Iterable[int], axes: Axes) -> tuple[Op, ...]:
     """Return the arguments, with those at these positions broadcast over ``axes``."""
-    found = list(args)
+    operands = list(args)
     for k in positions:
-        have = found[k].axes
-        found[k] = broadcast_over(found[k], Axes(have, [axis for axis in axes if axis not in have]))
-    return tuple(found)
+        have = operands[k].axes
+        operands[k] = broadcast_over(
+            operands[k], Axes(have, [axis for axis in axes if axis not in have])
+        )
+    return tuple(operands)
 
 
 def _cannot(op: Op, axes: Axes, what: str) -> DerivativeError:
@@ -178,13 +180,13 @@ def _mixes(op: Op, changed: Sequence[int], name: str) -> bool:
 def fresh_axes(axes: Axes, taken: Iterable[str]) -> Axes:
     """Return ``axes`` with primes added to names until none is in ``taken`` or used twice."""
     used = set(taken)
-    found: list[Axis] = []
+    renamed_axes: list[Axis] = []
     for axis in axes:
         while axis.name in used:
             axis = axis.prime
         used.add(axis.name)
-        found.append(axis)
-    return axes_of(tuple(found))
+        renamed_axes.append(axis)
+    return axes_of(tuple(renamed_axes))
 
 
 def names_below(roots: Iterable[Op]) -> set[str]:

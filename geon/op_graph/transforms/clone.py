@@ -103,9 +103,9 @@ def bind_lengths(value: Any, lengths: Mapping[str, int]) -> Any:
 
 def bound_guards(guards: Iterable[Guard], lengths: Mapping[str, int]) -> tuple[Guard, ...]:
     """Return the guards with these open names replaced, without those that are then decided."""
-    found = []
+    bodies = []
     for guard in guards:
         left, right = substitute_names(guard.left, lengths), substitute_names(guard.right, lengths)
         if not (isinstance(left, int) and isinstance(right, int)):
-            found.append(Guard(guard.relation, left, right, guard.meaning))
-    return tuple(found)
+            bodies.append(Guard(guard.relation, left, right, guard.meaning))
+    return tuple(bodies)

@@ -43,8 +43,8 @@ def reverse_mode(
     Each has the dtype of its target. Ops in ``known`` are treated as independent of the targets, so
     nothing below them is visited.
     """
-    found = cotangents({y: seed}, targets, known)
-    return {op: round_total(g, op.dtype) for op, g in found.items()}
+    adjoints = cotangents({y: seed}, targets, known)
+    return {op: round_total(g, op.dtype) for op, g in adjoints.items()}
 
 
 def cotangents(
@@ -72,15 +72,15 @@ def cotangents(
                 continue
             current.site = with_remark(op._site, f"derivative of {op.primitive.name}")
             if g is None:
-                found = _cotangents_of_region(op, given.pop(op), on_path)
+                contributions = _cotangents_of_region(op, given.pop(op), on_path)
             elif op.args and isinstance(op.args[0], RegionOp):
                 given.setdefault(op.args[0], {})[op.attrs.number] = g
-                found = iter(())
+                contributions = iter(())
             else:
-                found = _cotangents(op, g, on_path)
+                contributions = _cotangents(op, g, on_path)
             if op in wanted and g is not None:
                 kept[op] = g
-            for arg, part in found:
+            for arg, part in contributions:
                 parts[arg] = accumulate(parts.get(arg), part)
     return kept
 
@@ -242,33 +242,33 @@ def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Te
 
     The result also has the tangents of the ops in between.
     """
-    found: dict[Op, Tensor] = dict(tangents)
+    known: dict[Op, Tensor] = dict(tangents)
     order = post_order(ys)
     needed = _needed(order, ys)
     regions: dict[Op, Sequence[Tensor | None]] = {}  # tangents of the results of regions
     with building() as current:
         for op in order:
-            if op in needed and isinstance(op, RegionOp) and any(a in found for a in op.args):
+            if op in needed and isinstance(op, RegionOp) and any(a in known for a in op.args):
                 current.site = with_remark(op._site, f"tangent of {op.primitive.name}")
                 assert op.primitive.outcomes is not None
                 _refuse_float8(op, (), op.primitive.outcomes(op.attrs))
-                regions[op] = _tangents_of_region(op, found)
-            if op in needed and op.primitive is CAST and op.args[0] in found:
+                regions[op] = _tangents_of_region(op, known)
+            if op in needed and op.primitive is CAST and op.args[0] in known:
                 _refuse_float8(op, [op.dtype])
-            if op in found or op not in needed or not is_continuous(op.dtype):
+            if op in known or op not in needed or not is_continuous(op.dtype):
                 continue
             if op.args and op.args[0] in regions:
                 tangent = regions[op.args[0]][op.attrs.number]
                 if tangent is not None:
-                    found[op] = tangent
+                    known[op] = tangent
                 continue
-            moving = [i for i, arg in enumerate(op.args) if arg in found]
+            moving = [i for i, arg in enumerate(op.args) if arg in known]
             if moving:
                 current.site = with_remark(op._site, f"tangent of {op.primitive.name}")
-                t = _tangent(op, moving, found)
+                t = _tangent(op, moving, known)
                 if t is not None:
-                    found[op] = broadcast(t, op.axes)
-    return found
+                    known[op] = broadcast(t, op.axes)
+    return known
 
 
 def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
@@ -287,37 +287,37 @@ def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
     return needed
 
 
-def _tangents_of_region(op: Op, found: Mapping[Op, Tensor]) -> Sequence[Tensor | None]:
+def _tangents_of_region(op: Op, known: Mapping[Op, Tensor]) -> Sequence[Tensor | None]:
     """Return the tangents of a region's results, None for zero."""
     if op.primitive.jvp is None:
         raise _missing(op)
-    result: Sequence[Tensor | None] = op.primitive.jvp(op, [found.get(arg) for arg in op.args])
+    result: Sequence[Tensor | None] = op.primitive.jvp(op, [known.get(arg) for arg in op.args])
     return result
 
 
-def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+def _tangent(op: Op, moving: list[int], tangents: dict[Op, Tensor]) -> Tensor | None:
     row = op.primitive
     if row.jvp is not None:
-        pushed: Tensor | None = row.jvp(op, moving, found)
+        pushed: Tensor | None = row.jvp(op, moving, tangents)
         return pushed
     if row.partials is not None:
         return _sum(
             op,
             (
-                _times_partial(op, i, row.partials[i], broadcast(found[op.args[i]], op.axes))
+                _times_partial(op, i, row.partials[i], broadcast(tangents[op.args[i]], op.axes))
                 for i in moving
             ),
         )
     if row.transpose is not None and row.multilinear:
-        return _sum(op, (_replaced(op, {i: found[op.args[i]]}) for i in moving))
+        return _sum(op, (_replaced(op, {i: tangents[op.args[i]]}) for i in moving))
     if row.transpose is not None:
-        return _tangent_of_linear(op, moving, found)
+        return _tangent_of_linear(op, moving, tangents)
     if row.linearise is not None:
-        return _sum(op, (row.linearise(op, i, found[op.args[i]]) for i in moving))
+        return _sum(op, (row.linearise(op, i, tangents[op.args[i]]) for i in moving))
     raise _missing(op)
 
 
-def _tangent_of_linear(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+def _tangent_of_linear(op: Op, moving: list[int], tangents: dict[Op, Tensor]) -> Tensor | None:
     """Return the tangent of an op that is jointly linear in several arguments.
 
     Arguments without a tangent are replaced by zeros.
@@ -326,7 +326,7 @@ def _tangent_of_linear(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Te
     if not any(i in linear for i in moving):
         return None
     zero = {i: zeros(op.args[i]) for i in linear}
-    return _replaced(op, {**zero, **{i: found[op.args[i]] for i in moving}})
+    return _replaced(op, {**zero, **{i: tangents[op.args[i]] for i in moving}})
 
 
 def _replaced(op: Op, new: Mapping[int, Tensor]) -> Tensor:

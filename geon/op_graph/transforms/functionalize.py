@@ -170,12 +170,12 @@ def _counters_of(op: Op) -> list[Op]:
     """Return the counters that an op draws from; for a region those passed to its bodies' draws."""
     if op.primitive.name == "random_bits":
         return [below for below in post_order(op.args) if not below.args and below.dtype is UINT64]
-    found = []
+    counters = []
     for body in op.bodies:
         places = {parameter: k for k, parameter in enumerate(body.parameters)}
         for inner in post_order(body.results):
-            found += [op.args[places[c]] for c in _counters_of(inner) if c in places]
-    return found
+            counters += [op.args[places[c]] for c in _counters_of(inner) if c in places]
+    return counters
 
 
 Step = Generator[Any, Any, Any]
@@ -196,15 +196,15 @@ def _run(first: Step) -> Any:
 
 def _visit(op: Op, env: Env) -> Step:
     """Return the pure value of ``op`` in ``env`` (itself for void ops) and its effects."""
-    found = env.memo.get(op)
-    if found is None:
+    result = env.memo.get(op)
+    if result is None:
         if not op.effectful:
-            found = (substitute(op, env.substituted) if env.values else op), NOTHING
+            result = (substitute(op, env.substituted) if env.values else op), NOTHING
         else:
             step = _STEPS.get(op.primitive.name, _visit_pure)
-            found = yield step(op, env)
-        env.memo[op] = found
-    return found
+            result = yield step(op, env)
+        env.memo[op] = result
+    return result
 
 
 def _visit_pure(op: Op, env: Env) -> Step:

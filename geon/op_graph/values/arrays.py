@@ -144,15 +144,17 @@ def refuse_kind(array: Array, what: str, wanted: Any, error: Refusal) -> None:
     if kind not in CURES and (kind != "V" or array.dtype.name in EXTENSIONS):
         return
     cure = CURES.get(kind, "take the numbers out of it")
-    found, needed = "", "its values must be numbers" if wanted is None else f"it needs {wanted}"
+    problem, needed = "", "its values must be numbers" if wanted is None else f"it needs {wanted}"
     if kind == "O":
         odd = _no_number(array)
         if odd is not None:
-            found = f" with {odd[0]!r} at {_shown_index(odd[1])}"
+            problem = f" with {odd[0]!r} at {_shown_index(odd[1])}"
             cure = _cure_of_objects(array)
         if wanted is not None and np.dtype(wanted).kind in "iub":
             cure = cure.replace("'float64'", f"'{wanted}'")
-    raise error(f"{what} was given an array of dtype {array.dtype}{found}; {needed}: {cure} first")
+    raise error(
+        f"{what} was given an array of dtype {array.dtype}{problem}; {needed}: {cure} first"
+    )
 
 
 CURES = {

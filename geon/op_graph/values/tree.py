@@ -262,9 +262,11 @@ def structure_of(
         raise ArgumentError(f"{where} contains itself; give a structure that ends")
     inside = (*inside, id(value))
     steps = [where + form.step.format(key) for key in keys]
-    found = [structure_of(x, at, leaf, plain, inside) for x, at in zip(parts, steps, strict=True)]
+    structures = [
+        structure_of(x, at, leaf, plain, inside) for x, at in zip(parts, steps, strict=True)
+    ]
     copied = not plain or form is Fields or hasattr(type(value), "_make")
-    return form(keys, found, value if copied else None)
+    return form(keys, structures, value if copied else None)
 
 
 EFFECT = object()  # marks the position of an effect, which has no value, in a structure
@@ -277,12 +279,12 @@ def flat(value: Any, where: str) -> tuple[list[tuple[str, Any]], Structure]:
     The names begin with ``where``. None is a structure without values, and so is the mark of an
     effect.
     """
-    found: list[tuple[str, Any]] = []
+    values: list[tuple[str, Any]] = []
 
     def leaf(value: Any, name: str) -> Structure:
         if value is None or value is EFFECT:
             return Structure() if value is None else NO_VALUE
-        found.append((name, value))
+        values.append((name, value))
         return SINGLE
 
-    return found, structure_of(value, where, leaf)
+    return values, structure_of(value, where, leaf)

@@ -6,7 +6,8 @@ Other modules import the core of the graph, guards and graph traversal from here
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from .values.dtypes import DType
 NO_AXES = Axes()
 MAX_SHOWN_EFFECTS = 4  # maximum effects of a group that a message lists
 OpT = TypeVar("OpT", bound="Op")
+P = ParamSpec("P")
 
 
 class Op(Node):
@@ -368,7 +370,7 @@ def intern(
     return insert(key, op)
 
 
-def make(
+def make_op(
     row: Primitive,
     args: tuple[Op, ...],
     attrs: tuple[Any, ...] = (),
@@ -376,7 +378,7 @@ def make(
     weak: bool | None = None,
     guards: tuple[Guard, ...] = (),
     site: Site | None = None,
-) -> Any:
+) -> Op:
     """Return an op with inferred axes and dtype: the live one, else a new one.
 
     ``guards`` are further assumptions of the caller. ``weak`` overrides the weakness that the
@@ -398,6 +400,16 @@ def make(
     effect = row.kind == "effect"
     guards = guards + inferred if guards else inferred
     return insert(key, new_op(cls, row, args, attrs, axes, dtype, weak, effect, guards, site))
+
+
+def _giving(cls: type[OpT], build: Callable[P, Op]) -> Callable[P, OpT]:
+    return build  # type: ignore[return-value]  # the class follows from the primitive
+
+
+# ``make_op`` of primitives whose ops are of one class.
+make = _giving(Tensor, make_op)
+make_region = _giving(RegionOp, make_op)
+make_effect = _giving(VoidOp, make_op)
 
 
 def class_of(row: Primitive, dtype: DType) -> type[Op]:

@@ -63,7 +63,7 @@ def check_class_numbers(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Ten
     Raises ``AxisError`` if ``t`` are no class numbers for the scores.
     """
     check_numbers(scores, t, axis, what)
-    found: Tensor = make(CHECKED, (held_by_int64(t),), (axis.expression, False, None, ""))
+    found = make(CHECKED, (held_by_int64(t),), (axis.expression, False, None, ""))
     found.add_tags(CLASS_NUMBER)
     return found
 

@@ -132,7 +132,7 @@ class Alignment:
             counted = outer(less, iota(self.row), label_lengths)
             # Under the name of the labels, which messages show.
             labels = where(counted, labels, self.blank, name=self.labels.name or "labels")
-        known: Tensor = make(CHECKED, (labels,), (self.classes.expression, False, None, ""))
+        known = make(CHECKED, (labels,), (self.classes.expression, False, None, ""))
         known.add_tags(CLASS_NUMBER)
         return known
 

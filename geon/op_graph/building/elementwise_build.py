@@ -325,8 +325,7 @@ def broadcast_over(x: Tensor, axes: Axes) -> Tensor:
     """Return ``x`` over exactly ``axes``, which include its own; broadcast along the others."""
     if x.axes is axes:
         return x
-    result: Tensor = make(PRIMITIVES[_SPREADING[len(axes) == len(x.axes)]], (x,), (axes,))
-    return result
+    return make(PRIMITIVES[_SPREADING[len(axes) == len(x.axes)]], (x,), (axes,))
 
 
 _SPREADING = ("broadcast", "reorder")

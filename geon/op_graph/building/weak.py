@@ -18,7 +18,7 @@ from ..core.interning import lock as _lock
 from ..core.primitive import PRIMITIVES
 from ..core.source_info import Site
 from ..nodes import carry_notes
-from ..op_graph import NO_AXES, Op, Same, Tensor, among, make, post_order
+from ..op_graph import NO_AXES, Op, Same, Tensor, among, make, make_op, post_order
 from ..values.dtypes import (
     DType,
     common_dtype,
@@ -51,8 +51,7 @@ def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
 
 
 def _cast(x: Op, dtype: DType, weak: bool, site: Site | None = None) -> Tensor:
-    result: Tensor = make(PRIMITIVES["cast"], (x,), (dtype.name, weak), weak=weak, site=site)
-    return result
+    return make(PRIMITIVES["cast"], (x,), (dtype.name, weak), weak=weak, site=site)
 
 
 def _in_dtype(x: Tensor, dtype: DType) -> Tensor:
@@ -135,8 +134,7 @@ def _again(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> O
         return args[0]
     if op.primitive.name == "print":
         # The print stays one op, even if its value is used in several dtypes.
-        result: Op = make(PRIMITIVES["sequential"], (op, args[0]), (True,), site=op._site)
-        return result
+        return make_op(PRIMITIVES["sequential"], (op, args[0]), (True,), site=op._site)
     return with_args(op, tuple(args), dtype, weak=False)
 
 

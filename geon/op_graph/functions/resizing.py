@@ -236,5 +236,4 @@ def diagonal(
                 f"{user_call('diagonal')}: {x} (made at {x.line_info}) has the axis {axis.name!r} "
                 "already; give another one"
             )
-    result: Tensor = make(DIAGONAL, (x,), (group.names, axis))
-    return result
+    return make(DIAGONAL, (x,), (group.names, axis))

@@ -113,8 +113,7 @@ def cholesky(
     """
     check_flag(user_call("cholesky"), "check", check)
     x, rows, columns = matrix("cholesky", x, axes)
-    result: Tensor = make(CHOLESKY, (x,), (rows.name, columns.name, not check))
-    return result
+    return make(CHOLESKY, (x,), (rows.name, columns.name, not check))
 
 
 @public

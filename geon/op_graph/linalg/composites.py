@@ -171,8 +171,7 @@ def pinv(
     value = contract_two(multiply.apply(v, inverse), u, (new.name,))
     names = {rows.name: columns.name, columns.name: rows.name}
     value = broadcast(value, Axes([value.axes[names.get(n, n)] for n in a.axes.names]))
-    result: Tensor = make(PINV, (a, stop_gradient(value)), (rows.name, columns.name, False))
-    return result
+    return make(PINV, (a, stop_gradient(value)), (rows.name, columns.name, False))
 
 
 @public

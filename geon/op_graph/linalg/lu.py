@@ -109,7 +109,7 @@ LU = Primitive(
 
 def _factors(a: Tensor, rows: str, columns: str) -> Tensor:
     """Return the packed factors of ``a``, through which no derivative flows."""
-    result: Tensor = make(LU, (a,), (rows, columns, False))
+    result = make(LU, (a,), (rows, columns, False))
     return stop_gradient(result)
 
 
@@ -182,8 +182,7 @@ def _lu_solve_reference(op: Op, *arrays: Array) -> Array:
 
 
 def _solved(a: Any, f: Any, b: Any, attrs: SolveAttributes) -> Tensor:
-    result: Tensor = make(SOLVE, (a, f, b), attrs)
-    return result
+    return make(SOLVE, (a, f, b), attrs)
 
 
 def _solve_vjp(g: Tensor, op: Op) -> list[Tensor | None]:
@@ -408,8 +407,7 @@ def determinant(f: Tensor, rows: str, columns: str) -> Tensor:
 def _absolute_log(a: TensorLike, axes: AxesLike) -> Tensor:
     a, rows, columns = matrix("slogdet", a, axes)
     f = _factors(a, rows.name, columns.name)
-    result: Tensor = make(LOG_DETERMINANT, (a, f), (rows.name, columns.name, False))
-    return result
+    return make(LOG_DETERMINANT, (a, f), (rows.name, columns.name, False))
 
 
 LOG_DETERMINANT = Primitive(
@@ -437,8 +435,7 @@ def det(a: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """
     a, rows, columns = matrix("det", a, axes)
     f = _factors(a, rows.name, columns.name)
-    result: Tensor = make(DETERMINANT, (a, f), (rows.name, columns.name, False))
-    return result
+    return make(DETERMINANT, (a, f), (rows.name, columns.name, False))
 
 
 DETERMINANT = Primitive(

@@ -138,7 +138,7 @@ def qr(
         more = contract_two(q, rest, (rows.name,))
         order = [more.axes[name] for name in r.axes.names]
         return q, concat([r, broadcast(more, Axes(order))], columns.name)
-    packed: Any = make(QR, (x,), (rows.name, columns.name, False))
+    packed = make(QR, (x,), (rows.name, columns.name, False))
     q, r = _parts(packed, rows.name, columns.name)
     new = fresh(columns, x.axes) if axis is None else axis
     r = renamed(r, {rows.name: columns.name, columns.name: new.name})

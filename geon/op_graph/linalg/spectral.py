@@ -117,7 +117,7 @@ def _values_reference(op: Op, x: Array) -> Array:
 def _values_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     # The diagonal of Vᵀ A' V, which needs the eigenvectors V.
     a: MatrixAttributes = op.attrs
-    packed: Any = make(EIGH, op.args, a)
+    packed = make(EIGH, op.args, a)
     return row(_eigh_linearise(packed, i, t), a.rows, packed.axes[a.rows].expression - 1)
 
 
@@ -224,7 +224,7 @@ def eigh(x: TensorLike, axes: AxesLike) -> tuple[Tensor, Tensor]:
     call without convergence, as for a matrix with NaN.
     """
     x, rows, columns = matrix("eigh", x, axes)
-    packed: Tensor = make(EIGH, (x,), (rows.name, columns.name, False))
+    packed = make(EIGH, (x,), (rows.name, columns.name, False))
     return _eigh_parts(packed, rows.name)
 
 
@@ -236,8 +236,7 @@ def eigvalsh(x: TensorLike, axes: AxesLike, **notes: Unpack[OpKeywords]) -> Tens
     the same factorisation. Raises what ``eigh`` raises.
     """
     x, rows, columns = matrix("eigvalsh", x, axes)
-    result: Tensor = make(EIGVALSH, (x,), (rows.name, columns.name, False))
-    return result
+    return make(EIGVALSH, (x,), (rows.name, columns.name, False))
 
 
 # Singular values ----------------------------------------------------------------------------------
@@ -355,7 +354,7 @@ def svd(
     if is_wide("svd", x, rows, columns, wide):
         v, s, u = svd(x, [columns, rows], axis=axis)
         return u, s, v
-    packed: Any = make(SVD, (x,), (rows.name, columns.name, False))
+    packed = make(SVD, (x,), (rows.name, columns.name, False))
     u, s, v = _svd_parts(packed, rows.name, columns.name)
     new = fresh(columns, x.axes) if axis is None else axis
     names = {columns.name: new.name}

@@ -146,8 +146,7 @@ def _reference(op: Op, a: Array, b: Array) -> Array:
 
 
 def _solve(a: Any, b: Any, rows: str, columns: str, lower: bool, unit: bool) -> Tensor:
-    result: Tensor = make(TRIANGULAR_SOLVE, (a, b), (rows, columns, lower, unit))
-    return result
+    return make(TRIANGULAR_SOLVE, (a, b), (rows, columns, lower, unit))
 
 
 def _part(x: Tensor, attrs: TriangularAttributes) -> Tensor:

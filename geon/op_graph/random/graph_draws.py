@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..building.rebuild import rebuild
 from ..core.traversal import deep_order
-from ..op_graph import Op, make
+from ..op_graph import Op, make_op
 from .streams import RANDOM_BITS
 
 
@@ -26,7 +26,6 @@ def number_draws(op: Op) -> Op:
         if draw.primitive is not RANDOM_BITS:
             return None
         count = counts[draw.attrs.seed] = counts.get(draw.attrs.seed, -1) + 1
-        result: Op = make(RANDOM_BITS, args, tuple(draw.attrs._replace(draw=count)))
-        return result
+        return make_op(RANDOM_BITS, args, tuple(draw.attrs._replace(draw=count)))
 
     return rebuild([op], numbered)[0]

@@ -251,7 +251,7 @@ class BitStream:
             call: Tensor = self.counter
             if current.step is not None:
                 call = call + left_shift(cast(current.step, UINT64), 32)
-            result: Tensor = make(RANDOM_BITS, (call,), attrs)
+            result = make(RANDOM_BITS, (call,), attrs)
             self._drawn += 1
         return result
 

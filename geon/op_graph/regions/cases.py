@@ -18,7 +18,7 @@ from ..core.interning import OwnTable
 from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
 from ..core.source_info import building, user_call
-from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make, post_order
+from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make_region, post_order
 from ..rows.elementwise import cast, where
 from ..rows.leaves import placeholder
 from ..rows.logic import logical_or
@@ -160,7 +160,7 @@ def make_case(
         kept = adopt(result, notes_of(result), None)
         bodies.append(Body(parameters, tuple(tensors(kept[op] for op in result))))
     args = (index, *[named.get(op, op) for op in captures])
-    region: Op = make(CASE, args, (tuple(bodies), certain))
+    region = make_region(CASE, args, (tuple(bodies), certain))
     return results_of(region)
 
 

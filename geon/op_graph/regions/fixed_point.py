@@ -16,7 +16,7 @@ from ..core.argument_hints import check_flag, public
 from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.region_body import Body
 from ..core.source_info import user_call
-from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
+from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make, make_region
 from ..rows.concatenation import pad
 from ..rows.elementwise import absolute, cast, greater, infer_same, isfinite, subtract
 from ..rows.leaves import placeholder
@@ -218,7 +218,7 @@ def make_fixed_point(
     roots = substitute_ops(results, stands)
     body, captures = close_body(leaves, roots, outside=set(named.values()))
     attrs = FixedPointAttributes(limit, len(begun), body, raises)
-    region: Op = make(row, (*begun, *captures, tolerance), attrs)
+    region = make_region(row, (*begun, *captures, tolerance), attrs)
     return results_of(region)
 
 

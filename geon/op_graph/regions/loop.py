@@ -14,7 +14,7 @@ from ..axes.axes import Axes, Axis
 from ..building.elementwise_build import broadcast_over
 from ..core.primitive import Primitive
 from ..core.region_body import Body
-from ..op_graph import Op, Tensor, make
+from ..op_graph import Op, Tensor, make_region
 from ..rows.leaves import placeholder
 from .closure import Opened, close_body
 from .parameters import result_of, results_of, substitute_ops
@@ -117,7 +117,7 @@ class RegionLoop:
         both, captures = close_body(leaves[:count], roots, leaves[count:], set(named.values()))
         body = Body(both.parameters, both.results[: len(results)])
         loop = self.with_parts(len(init), len(xs), body, both.results[len(results) :], self.axis)
-        region: Op = make(self.row, (*init, *xs, *captures, *options), loop.attrs)
+        region = make_region(self.row, (*init, *xs, *captures, *options), loop.attrs)
         return results_of(region)
 
     def named_captures(self, leaves: Sequence[Op], args: Sequence[Op]) -> dict[Op, Any]:

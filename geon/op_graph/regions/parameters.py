@@ -65,8 +65,7 @@ REGION_RESULT = Primitive(
 
 def parameter(number: int, axes: Axes, dtype: DType) -> Tensor:
     """Return parameter ``number`` of a body."""
-    result: Tensor = make(PARAMETER, (), (number, axes, dtype.name))
-    return result
+    return make(PARAMETER, (), (number, axes, dtype.name))
 
 
 def results_of(region: Op, site: Site | None = None) -> list[Tensor]:
@@ -78,8 +77,7 @@ def results_of(region: Op, site: Site | None = None) -> list[Tensor]:
 
 def result_of(region: Op, number: int, site: Site | None = None) -> Tensor:
     """Return result ``number`` of a region."""
-    result: Tensor = make(REGION_RESULT, (region,), (number,), site=site)
-    return result
+    return make(REGION_RESULT, (region,), (number,), site=site)
 
 
 def outcome(op: Op, first: Sequence[Any] = ()) -> tuple[Axes, DType]:

@@ -10,7 +10,7 @@ import numpy as np
 from ..axes.axes import Axes, Axis
 from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
-from ..op_graph import NO_AXES, VOID_DTYPE, Guard, Op, Tensor, make, post_order
+from ..op_graph import NO_AXES, VOID_DTYPE, Guard, Op, Tensor, make_region, post_order
 from ..values.attribute_types import Count, Flag
 from ..values.dtypes import INT64, DType
 from .closure import close_body
@@ -120,5 +120,5 @@ def make_scan(
     body, captures = close_body(leaves[:-1], results, leaves[-1:], set(named.values()))
     attrs = ScanAttributes(axis, len(init), len(xs), reverse, count is not None, body)
     last = () if count is None else (count,)
-    region: Op = make(row, (*init, *xs, *captures, *last), attrs)
+    region = make_region(row, (*init, *xs, *captures, *last), attrs)
     return results_of(region)

@@ -19,7 +19,7 @@ from ..core.interning import OwnTable
 from ..core.region_body import Body
 from ..core.source_info import building, current
 from ..nodes import carry_lines, carry_notes
-from ..op_graph import Op, RegionOp, Tensor, intern, make, post_order
+from ..op_graph import Op, RegionOp, Tensor, intern, make, make_region, post_order
 from ..rows.concatenation import CONCAT
 from ..rows.leaves import iota, length_value, placeholder
 from ..rows.movement import FLATTEN, UNFLATTEN, broadcast
@@ -273,11 +273,10 @@ class _Runs:
         if number < a.carries:
             return made if a.reverse or self.left == 0 else self.rest.result(scan, number)
         taken = self.axis.with_length(self.taken)
-        flat: Tensor = make(FLATTEN, (made,), ((self.outer.name, self.inner.name), taken))
+        flat = make(FLATTEN, (made,), ((self.outer.name, self.inner.name), taken))
         if self.left == 0:
             return flat
-        joined: Tensor = make(CONCAT, (flat, self.rest.result(scan, number)), (self.axis.name,))
-        return joined
+        return make(CONCAT, (flat, self.rest.result(scan, number)), (self.axis.name,))
 
     def whole(self, scan: RegionOp) -> _Whole:
         """Return the outer scan over the segments of ``scan``."""
@@ -312,8 +311,7 @@ class _Runs:
     def stacked(self, op: Op) -> Tensor:
         """Return a stack with its axis split into an axis of segments and one of their steps."""
         taken = self.sliced(op, 0, self.taken)
-        result: Tensor = make(UNFLATTEN, (taken,), (self.axis.name, Axes(self.outer, self.inner)))
-        return result
+        return make(UNFLATTEN, (taken,), (self.axis.name, Axes(self.outer, self.inner)))
 
     def sliced(self, op: Op, start: Any, stop: Any) -> Tensor:
         """Return a stack from index ``start`` to ``stop`` along the axis."""
@@ -321,8 +319,7 @@ class _Runs:
         if self.left == 0:
             return whole  # type: ignore[no-any-return]  # a tensor
         items = (("range", start, stop, 1), *(None for _ in whole.axes[1:]))
-        result: Tensor = make(SLICE, (whole,), (items,))
-        return result
+        return make(SLICE, (whole,), (items,))
 
 
 class _Part:
@@ -396,7 +393,7 @@ class _Part:
         captures = [work.new[arg] for arg in op.args[a.captures]]
         attrs = (self.axis, a.carries, a.xs, a.reverse, False, work.body(a.body))
         args = (*self.begins(op), *xs, *captures)
-        result: RegionOp = make(op.primitive, args, attrs, guards=op.guards, site=op._site)
+        result = make_region(op.primitive, args, attrs, guards=op.guards, site=op._site)
         carry_lines(op, result)
         return result
 

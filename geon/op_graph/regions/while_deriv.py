@@ -16,7 +16,7 @@ from ..axes.axes import Axes, Axis
 from ..building.constants import as_tensor
 from ..core.primitive import PRIMITIVES
 from ..core.region_body import Body
-from ..op_graph import Op, Tensor, make
+from ..op_graph import Op, Tensor, make_region
 from ..rows.accumulation import accumulate, total_of, widen
 from ..rows.elementwise import cast, equal, less, maximum, minimum, where
 from ..rows.leaves import placeholder
@@ -60,7 +60,7 @@ class _Recorded(Reverse):
         self.along = a.axis or _fresh_axis("step", a.limit, a)
         attrs = (self.along, a.carries, 0, False, True, a.body)
         count = result_of(op, a.carries)
-        scan = make(PRIMITIVES["scan"], (*op.args, count), attrs)
+        scan = make_region(PRIMITIVES["scan"], (*op.args, count), attrs)
         super().__init__(scan, [*given[: a.carries], *given[a.carries + 1 :]], [*wanted, False])
 
     def recorded(self, values: Sequence[Op]) -> list[Tensor]:
@@ -68,7 +68,7 @@ class _Recorded(Reverse):
         a, body = self.loop, self.loop.body
         extended = Body(body.parameters, tuple(tensors([*body.results, *values])))
         attrs = (self.along, a.limit, a.carries, a.condition, extended)
-        before: Op = make(self.original.primitive, self.original.args, attrs)
+        before = make_region(self.original.primitive, self.original.args, attrs)
         first = len(body.results) + 1
         return [result_of(before, first + k) for k in range(len(values))]
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..axes.axes import Axis
 from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
-from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
+from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make_region
 from ..values.attribute_types import Count, is_count
 from ..values.dtypes import INT64, DType, kind
 from .closure import close_body
@@ -122,5 +122,5 @@ def make_while(
     body = Body(both.parameters, both.results[:-1])
     test = Body(both.parameters, both.results[-1:])
     attrs = WhileAttributes(axis, limit, len(init), test, body)
-    region: Op = make(row, (*init, *captures), attrs)
+    region = make_region(row, (*init, *captures), attrs)
     return results_of(region)

@@ -12,7 +12,7 @@ from itertools import groupby
 from ..axes.axes import Axes
 from ..building.rebuild import carry, rebuild
 from ..core.region_body import Body
-from ..op_graph import NO_AXES, Op, RegionOp, Tensor, make, post_order, same_ops
+from ..op_graph import NO_AXES, Op, RegionOp, Tensor, make_region, post_order, same_ops
 from ..regions.loop import RegionLoop, loop_of
 from ..regions.parameters import REGION_RESULT, parameter, result_of, substitute_ops
 from ..values.dtypes import INT64, DType
@@ -239,7 +239,7 @@ def _one(group: _LoopGroup, new: Mapping[Op, Op], by_loop: dict[Op, list[Tensor]
     options = [new[arg] for arg in region.args[len(region.args) - first.options :]]
     args = (*begins, *stacks.values(), *captures.values(), *options)
     guards = tuple(dict.fromkeys([guard for op in group.regions for guard in op.guards]))
-    one: RegionOp = make(loop.row, args, loop.attrs, guards=guards, site=region._site)
+    one = make_region(loop.row, args, loop.attrs, guards=guards, site=region._site)
     number = {each: k for k, each in enumerate(carries)}
     for op, a, numbers, results in members:
         carry(op, one)

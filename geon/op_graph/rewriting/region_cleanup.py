@@ -10,7 +10,7 @@ from ..building.weak import strengthen
 from ..core.interning import OwnTable
 from ..core.region_body import Body
 from ..core.source_info import building
-from ..op_graph import NO_AXES, Op, RegionOp, Tensor, make, post_order
+from ..op_graph import NO_AXES, Op, RegionOp, Tensor, make_region, post_order
 from ..regions.closure import rebuilt
 from ..regions.loop import RegionLoop, close, loop_from, loop_of
 from ..regions.parameters import REGION_RESULT, parameter, result_of, tensors
@@ -204,7 +204,7 @@ def smaller_loop(
     axis = loop.axis if stacks else None
     smaller = loop.with_parts(len(init), len(xs), body, conditions, axis)
     arguments = (*init, *xs, *(args[k] for k in captures), *args[len(args) - loop.options :])
-    one: RegionOp = make(op.primitive, arguments, smaller.attrs, guards=op.guards, site=op._site)
+    one = make_region(op.primitive, arguments, smaller.attrs, guards=op.guards, site=op._site)
     numbers = {old: new for new, old in enumerate(carried)}
     numbers.update({loop.result(k): smaller.result(len(init) + n) for n, k in enumerate(stacks)})
     if counts_steps:
@@ -225,7 +225,7 @@ def _smaller_case(
         Body(parameters, rebuilt([body.results[k] for k in needed], dict(known))) for body in bodies
     ]
     arguments = tuple([args[k] for k in kept])
-    one: RegionOp = make(
+    one = make_region(
         op.primitive,
         arguments,
         op.attrs._replace(bodies=tuple(smaller)),

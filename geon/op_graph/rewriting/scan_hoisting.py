@@ -103,8 +103,7 @@ def _whole(op: Op, stacked: Mapping[Op, Op], axis: object) -> Tensor | None:
 
 def with_view(view: Op, whole: Tensor, axes: Axes) -> Tensor:
     """Return the rename or reorder ``view`` applied to a whole stack, with the result ``axes``."""
-    result: Tensor = make(view.primitive, (whole,), (axes,))
-    return result
+    return make(view.primitive, (whole,), (axes,))
 
 
 def _with_stacks(scan: Scan, stacks: Mapping[Op, Tensor]) -> Scan:

@@ -114,7 +114,7 @@ def imag(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return the imaginary part of ``x``; zeros for a real ``x``."""
     x = _known(x)
     if kind(x.dtype) == "c":
-        return make(IMAG, (x,))  # type: ignore[no-any-return]  # a tensor
+        return make(IMAG, (x,))
     return broadcast(in_dtype(as_tensor(0), x.dtype), x.axes)
 
 
@@ -150,5 +150,4 @@ def as_complex(real: TensorLike, imag: TensorLike = 0.0, **notes: Unpack[OpKeywo
         both: list[Any] = parts
         return as_tensor(complex(*both))
     met = [exact(widen(floating(x))) for x in meet_together("as_complex", parts)]
-    result: Tensor = make(AS_COMPLEX, tuple(met))
-    return result
+    return make(AS_COMPLEX, tuple(met))

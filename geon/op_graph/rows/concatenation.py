@@ -118,8 +118,7 @@ def concat(tensors: Sequence[TensorLike], axis: AxisLike, **notes: Unpack[OpKeyw
     xs = [x if x.axes.names == names else reorder(x, [x.axes[n] for n in names]) for x in met]
     if len(xs) == 1:
         return xs[0]
-    result: Tensor = make(CONCAT, tuple(xs), (axis.name,), guards=guards)
-    return result
+    return make(CONCAT, tuple(xs), (axis.name,), guards=guards)
 
 
 def _difference(x: Tensor, axis: Axis) -> int | Length | None:
@@ -249,8 +248,7 @@ PAD = Primitive(
 
 
 def _pad(x: Tensor, widths: tuple[Any, ...], value: Tensor) -> Tensor:
-    result: Tensor = make(PAD, (x, value), (widths,))
-    return result
+    return make(PAD, (x, value), (widths,))
 
 
 @public

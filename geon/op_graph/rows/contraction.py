@@ -135,8 +135,7 @@ def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
     dtype = sum_dtype(x.dtype)
     weak = x.weak and y.weak
     x, y = strengthen(x, dtype, weak), strengthen(y, dtype, weak)
-    result: Tensor = make(DOT, (x, y), (names,))
-    return result
+    return make(DOT, (x, y), (names,))
 
 
 @public

@@ -21,6 +21,7 @@ from ..op_graph import (
     Tensor,
     VoidOp,
     make,
+    make_effect,
 )
 from ..values.attribute_types import Flag, Text
 from ..values.dtypes import DType, complex_dtype, is_number
@@ -192,15 +193,14 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
     value = broadcast(value, target.axes)
     target, backwards = forwards(target)
     value = flip(value, backwards)
-    result: VoidOp = make(ASSIGN, (target, value))
+    result = make_effect(ASSIGN, (target, value))
     return result._annotate(None, follows=follows)
 
 
 @public
 def doall(ops: Iterable[Op], **notes: Unpack[OpKeywords]) -> VoidOp:
     """Return an op that runs all ``ops`` for their effects; none sees the effects of another."""
-    result: VoidOp = make(DOALL, _ops(ops, "doall"))
-    return result
+    return make_effect(DOALL, _ops(ops, "doall"))
 
 
 @public
@@ -219,8 +219,7 @@ def run_after(op: Op, follows: Iterable[Op] | Op) -> Any:
 
 def with_effect(x: Tensor, effect: Op) -> Tensor:
     """Return ``x`` with ``effect`` attached; the value of ``x`` does not see the effect."""
-    result: Tensor = make(BESIDE, (x, effect))
-    return result
+    return make(BESIDE, (x, effect))
 
 
 def _before(follows: Iterable[Op] | Op) -> tuple[Op, ...]:
@@ -255,8 +254,7 @@ def print(x: TensorLike, label: str | None = None, **notes: Unpack[OpKeywords]) 
     """
     x = as_tensor(x)
     shown = str(x) if label is None else label
-    result: Tensor = make(PRINT, (x,), (shown, False))
-    return result
+    return make(PRINT, (x,), (shown, False))
 
 
 def printed_form(op: Op) -> tuple[tuple[Any, ...], DType]:

@@ -495,21 +495,18 @@ def cast(x: TensorLike, dtype: DTypeLike, **notes: Unpack[OpKeywords]) -> Tensor
     if source.weak and kind(target) in "fc":
         with suppress(DTypeError):  # the number is too large; the cast below gives infinity
             return strengthen(source, target)
-    result: Tensor = make(CAST, (source,), (target.name, False), weak=False)
-    return result
+    return make(CAST, (source,), (target.name, False), weak=False)
 
 
 @public
 def stop_gradient(x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
     """Return ``x`` as a constant for derivatives."""
     x = as_tensor(x)
-    result: Tensor = make(STOP_GRADIENT, (x,), (True,))
-    return result
+    return make(STOP_GRADIENT, (x,), (True,))
 
 
 def copy(
     x: Op, layout: tuple[str, ...] | None = None, number: int = 0, site: Site | None = None
 ) -> Tensor:
     """Return a copy of ``x`` in its own memory, axes in the order ``layout``, outermost first."""
-    result: Tensor = make(COPY, (x,), (layout, number), weak=False, site=site)
-    return result
+    return make(COPY, (x,), (layout, number), weak=False, site=site)

@@ -204,5 +204,4 @@ def fourier(
 ) -> Tensor:
     """Return a transform of one of ``FORMS`` over ``n`` elements, without a factor."""
     inverse = form == "c2r" if inverse is None else inverse
-    result: Tensor = make(FOURIER, (x,), (axis, form, inverse, n))
-    return result
+    return make(FOURIER, (x,), (axis, form, inverse, n))

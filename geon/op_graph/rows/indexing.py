@@ -385,13 +385,11 @@ CHECKED = Primitive(
 
 
 def _gather(x: Op, index: Op, axis: str, guards: tuple[Guard, ...] = ()) -> Tensor:
-    result: Tensor = make(GATHER, (x, index), (axis,), guards=guards)
-    return result
+    return make(GATHER, (x, index), (axis,), guards=guards)
 
 
 def _scatter(x: Op, index: Op, value: Op, axis: str, mode: str) -> Tensor:
-    result: Tensor = make(SCATTER, (x, index, value), (axis, mode))
-    return result
+    return make(SCATTER, (x, index, value), (axis, mode))
 
 
 def _index(index: Any, what: str) -> Tensor:
@@ -457,7 +455,7 @@ def _merged(x: Tensor, given: Any, axis: Any, what: str) -> Merged:
     place: Any = None
     for part in parts:
         index = _index(by_axis[part.name], what)
-        result: Any = make(CHECKED, (index,), (part.expression, True, None, ""))
+        result = make(CHECKED, (index,), (part.expression, True, None, ""))
         length = length_value(part.expression)
         at = where.apply(less.apply(result, 0), add.apply(result, length), result)
         place = at if place is None else add.apply(multiply.apply(place, length), at)

@@ -315,16 +315,14 @@ def _kind(dtype: Any) -> str:
 def iota(axis: Axis, dtype: DTypeLike = "int64", **notes: Unpack[OpKeywords]) -> Tensor:
     """Return 0, 1, 2, ... along ``axis``, over just that axis."""
     let_xarray_defer()
-    result: Tensor = make(IOTA, (), (new_axis(axis, "iota"), as_dtype(dtype).name))
-    return result
+    return make(IOTA, (), (new_axis(axis, "iota"), as_dtype(dtype).name))
 
 
 def length_value(length: int | Length) -> Tensor:
     """Return a length as a weak integer scalar."""
     if isinstance(length, int):
         return number(length, INT64, weak=True)
-    result: Tensor = make(LENGTH, (), (length,), weak=True)
-    return result
+    return make(LENGTH, (), (length,), weak=True)
 
 
 LENGTH_VALUE["value"] = length_value

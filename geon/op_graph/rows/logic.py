@@ -99,8 +99,7 @@ def make_bitcast(x: Tensor, dtype: str) -> Tensor:
     """Return the bits of a strong tensor as a dtype of its width."""
     if name_of(x.dtype) == dtype:
         return x
-    result: Tensor = make(BITCAST, (x,), (dtype,), weak=False)
-    return result
+    return make(BITCAST, (x,), (dtype,), weak=False)
 
 
 @public

@@ -384,8 +384,7 @@ def flatten(
 
 
 def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
-    result: Tensor = make(FLATTEN, (x,), (names, axis))
-    return result
+    return make(FLATTEN, (x,), (names, axis))
 
 
 @public
@@ -396,14 +395,12 @@ def unflatten(x: TensorLike, axis: AxisLike, axes: NewAxes, **notes: Unpack[OpKe
 
 
 def _unflatten(x: Tensor, axis: Axis, axes: Axes) -> Tensor:
-    result: Tensor = make(UNFLATTEN, (x,), (axis.name, axes))
-    return result
+    return make(UNFLATTEN, (x,), (axis.name, axes))
 
 
 def sum_over(x: Tensor, names: tuple[str, ...]) -> Tensor:
     """Return the sum over the axes of these names, which ``x`` has; for rules."""
-    result: Tensor = make(PRIMITIVES["sum"], (x,), (names,))
-    return result
+    return make(PRIMITIVES["sum"], (x,), (names,))
 
 
 def sum_to(x: Tensor, axes: Axes) -> Tensor:

@@ -306,8 +306,7 @@ def _reduce(row: Primitive, x: Tensor, names: tuple[str, ...]) -> Tensor:
     elif not names:
         assert row.infer is not None
         return in_dtype(x, row.infer((x,), ReducedAxes(names))[1])
-    result: Tensor = make(row, (x,), (names,))
-    return result
+    return make(row, (x,), (names,))
 
 
 def reduce(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.primitive import Primitive
-from ..op_graph import Op, Tensor, make
+from ..op_graph import Op, Tensor, make, make_op
 from ..values.attribute_types import Flag, Parts
 from .elementwise import infer_same
 
@@ -80,17 +80,14 @@ def mark_remat(value: Tensor, kept: Sequence[Op], open: bool) -> Tensor:
 
     If ``open``, the mark reaches down to variables and placeholders except for ``kept``.
     """
-    result: Tensor = make(REMAT, (value, *dict.fromkeys(kept)), (open,))
-    return result
+    return make(REMAT, (value, *dict.fromkeys(kept)), (open,))
 
 
 def compute_after(value: Op, late: Sequence[Op]) -> Op:
     """Return ``value``, ordered after the computation of ``late``."""
-    result: Op = make(AFTER, (value, *late), site=value._site)
-    return result
+    return make_op(AFTER, (value, *late), site=value._site)
 
 
 def mark_segments(value: Tensor, numbers: tuple[int, ...]) -> Tensor:
     """Return ``value`` as the initial carry of a scan to divide into ``numbers`` of segments."""
-    result: Tensor = make(SEGMENTED, (value,), (numbers,))
-    return result
+    return make(SEGMENTED, (value,), (numbers,))

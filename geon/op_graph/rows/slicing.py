@@ -235,8 +235,7 @@ def _slice(
     site: Site | None = None,
 ) -> Tensor:
     attrs = (_shifted(items, shift),)
-    result: Tensor = make(SLICE, (x, *positions), attrs, guards=guards, site=site)
-    return result
+    return make(SLICE, (x, *positions), attrs, guards=guards, site=site)
 
 
 def _update(
@@ -249,8 +248,7 @@ def _update(
     site: Site | None = None,
 ) -> Tensor:
     attrs = (_shifted(items, shift),)
-    result: Tensor = make(UPDATE, (x, value, *positions), attrs, guards=guards, site=site)
-    return result
+    return make(UPDATE, (x, value, *positions), attrs, guards=guards, site=site)
 
 
 def below_renames(op: Op) -> Op:

@@ -151,8 +151,7 @@ def _extreme_positions(x: Any, row: Primitive, axis: Axis, reverse: bool) -> Ten
     at = iota(axis)
     first = length_value(axis.expression) - 1 if reverse else 0
     positions = cast(where.apply(is_new, at, first), INT64)
-    result: Tensor = make(CUMMIN if reverse else CUMMAX, (positions,), (axis.name, False, reverse))
-    return result
+    return make(CUMMIN if reverse else CUMMAX, (positions,), (axis.name, False, reverse))
 
 
 def _sort_linearise(op: Op, i: int, t: Tensor) -> Tensor:
@@ -291,8 +290,7 @@ def _running(row: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool) 
     x = as_tensor(x)
     along = axis_of(x, axis, row.name)
     x = in_dtype(x, sum_dtype(x.dtype))
-    result: Tensor = make(row, (x,), (along.name, bool(exclusive), bool(reverse)))
-    return result
+    return make(row, (x,), (along.name, bool(exclusive), bool(reverse)))
 
 
 @public
@@ -333,7 +331,7 @@ def _running_extreme(row: Primitive, x: Any, axis: Any, exclusive: bool, reverse
     x = as_tensor(x)
     along = axis_of(x, axis, row.name)
     wide = cast(x, INT8) if x.dtype is BOOL else x
-    result: Tensor = make(row, (wide,), (along.name, bool(exclusive), bool(reverse)))
+    result = make(row, (wide,), (along.name, bool(exclusive), bool(reverse)))
     return (
         greater.apply(result, 0) if x.dtype is BOOL else result
     )  # as the identities are true or not
@@ -415,7 +413,7 @@ def sort(
     """Return ``x`` in ascending order along ``axis``, NaN last; reversed if ``descending``."""
     x = as_tensor(x)
     along = axis_of(x, axis, "sort")
-    result: Tensor = make(SORT, (x,), (along.name,))
+    result = make(SORT, (x,), (along.name,))
     return flip(result, along) if descending else result
 
 
@@ -436,10 +434,9 @@ def argsort(
     along = axis_of(x, axis, "argsort")
     given = exact(x)
     if not descending:
-        result: Tensor = make(ARGSORT, (given,), (along.name,))
-        return result
+        return make(ARGSORT, (given,), (along.name,))
     # The stable order of the reversed elements, reversed.
-    order: Tensor = make(ARGSORT, (flip(given, along),), (along.name,))
+    order = make(ARGSORT, (flip(given, along),), (along.name,))
     last = cast(length_value(along.expression) - 1, INT64)
     return subtract.apply(last, flip(order, along))
 
@@ -472,5 +469,5 @@ def top_k(
     x = as_tensor(x)
     along = axis_of(x, axis, "top_k")
     k = _count(x, k, along, bool(largest))
-    positions: Tensor = make(TOP_K, (exact(x),), (along.name, k, bool(largest)))
+    positions = make(TOP_K, (exact(x),), (along.name, k, bool(largest)))
     return gather(x, positions, along), positions

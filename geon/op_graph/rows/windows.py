@@ -281,7 +281,7 @@ def _together(x: Tensor, axes: Axes, window: str) -> Tensor:
 def _of_border(g: Tensor, op: Op) -> Tensor:
     """Return the cotangent of the fill value: the sum over all elements outside."""
     zeros = broadcast(number(0, g.dtype), op.args[0].axes)
-    border: Tensor = make(op.primitive, (zeros, number(1, g.dtype)), op.attrs)
+    border = make(op.primitive, (zeros, number(1, g.dtype)), op.attrs)
     return sum_to(g * border, NO_AXES)
 
 
@@ -361,10 +361,8 @@ def windows(
 ) -> Tensor:
     """Return the windows given by ``attrs``, padded with ``value`` if some reach outside."""
     if _is_inside(x, attrs):
-        inside: Tensor = make(WINDOWS, (x,), attrs, guards=guards)
-        return inside
-    result: Tensor = make(PADDED_WINDOWS, (x, value), attrs, guards=guards)
-    return result
+        return make(WINDOWS, (x,), attrs, guards=guards)
+    return make(PADDED_WINDOWS, (x, value), attrs, guards=guards)
 
 
 def unwindow(y: Tensor, attrs: WindowAttributes) -> Tensor:
@@ -373,8 +371,7 @@ def unwindow(y: Tensor, attrs: WindowAttributes) -> Tensor:
     The element is that of ``y`` at the window that has it at this position, or 0 if there is none.
     If ``y`` lacks the axis of positions, it is the same for each position.
     """
-    result: Tensor = make(UNWINDOW, (y, number(0, y.dtype)), attrs)
-    return result
+    return make(UNWINDOW, (y, number(0, y.dtype)), attrs)
 
 
 # Public function --------------------------------------------------------------------------------

@@ -257,8 +257,7 @@ def polygamma(n: int, x: TensorLike, **notes: Unpack[OpKeywords]) -> Tensor:
         )
     if kind(x.dtype) != "f":
         x = in_dtype(x, FLOAT32)
-    result: Tensor = make(POLYGAMMA, (x,), (n,))
-    return result
+    return make(POLYGAMMA, (x,), (n,))
 
 
 @public
@@ -358,5 +357,4 @@ ERFCX_DERIVATIVE = Primitive(
 def erfcx_derivative(n: int, x: Any) -> Tensor:
     """Return the derivative of ``erfcx`` of order ``n`` >= 1 of a float tensor."""
     x = as_tensor(x)
-    result: Tensor = make(ERFCX_DERIVATIVE, (x,), (n,), weak=False)
-    return result
+    return make(ERFCX_DERIVATIVE, (x,), (n,), weak=False)

@@ -128,9 +128,9 @@ def lu_solve(op: Op) -> Op | None:
     rows, columns = a.rows, a.columns
     square, pivots = part(f, rows, 0, f.axes[columns].expression), pivots_of(f, rows)
     if not a.transposed:
-        half: Any = make(TRIANGULAR_SOLVE, (square, b), (rows, columns, True, False))
+        half = make(TRIANGULAR_SOLVE, (square, b), (rows, columns, True, False))
         half = renamed(half, {columns: rows})
-        found: Any = make(TRIANGULAR_SOLVE, (square, half), (rows, columns, False, True))
+        found = make(TRIANGULAR_SOLVE, (square, half), (rows, columns, False, True))
         return broadcast(_exchanged(found, pivots, columns, reverse=True), op.axes)
     begin = _exchanged(b, pivots, columns, reverse=False)
     half = make(TRIANGULAR_SOLVE, (square, begin), (columns, rows, True, True))

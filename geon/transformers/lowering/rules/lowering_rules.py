@@ -11,7 +11,7 @@ from ....op_graph.building.rebuild import with_args
 from ....op_graph.core.primitive import PRIMITIVES
 from ....op_graph.evaluation.interpreter import COMPUTING
 from ....op_graph.nodes import carry_lines
-from ....op_graph.op_graph import ComputationOp, Op, Tensor, intern, make, same_ops
+from ....op_graph.op_graph import ComputationOp, Op, Tensor, intern, make_region, same_ops
 from ....op_graph.regions.cases import CaseAttributes
 from ....op_graph.regions.fixed_point import as_while, converged_of
 from ....op_graph.rewriting.driver import Rules, RuleSet
@@ -173,8 +173,9 @@ def index_of_case(op: Op) -> Op | None:
     index: Tensor = intern(ComputationOp, CHECKED, op.args[:1], attrs, op.args[0].axes, INT64)
     carry_lines(op, index)
     index.add_tags(NUMBER_OF_BRANCH)
-    made: Op = make(op.primitive, (index, *op.args[1:]), a._replace(certain=True), guards=op.guards)
-    return made
+    return make_region(
+        op.primitive, (index, *op.args[1:]), a._replace(certain=True), guards=op.guards
+    )
 
 
 @lower.on("fixed_point")

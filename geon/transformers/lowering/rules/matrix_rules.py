@@ -26,7 +26,7 @@ from ....op_graph.linalg.lu import (
 from ....op_graph.linalg.matrices import MatrixAttributes, innermost
 from ....op_graph.linalg.spectral import EIGH, EIGVALSH, shared_vectors
 from ....op_graph.nodes import carry_lines
-from ....op_graph.op_graph import ComputationOp, Op, Tensor, intern, make, post_order
+from ....op_graph.op_graph import ComputationOp, Op, Tensor, intern, make, make_region, post_order
 from ....op_graph.regions.parameters import result_of, tensors
 from ....op_graph.regions.scan_op import ScanAttributes
 from ....op_graph.rewriting.driver import Rules
@@ -85,7 +85,7 @@ def factorisation(op: Op) -> Op | None:
     a: MatrixAttributes = op.attrs
     x: Any = op.args[0]
     if not is_innermost(x, a.rows, a.columns):
-        made: Any = make(op.primitive, (innermost(x, a.rows, a.columns),), a)
+        made = make(op.primitive, (innermost(x, a.rows, a.columns),), a)
         return broadcast(made, op.axes)
     if a.certain or op.primitive.name == "lu":
         return None
@@ -104,7 +104,7 @@ def orthogonal_factorisation(op: Op) -> Op | None:
     a: MatrixAttributes = op.attrs
     x: Any = op.args[0]
     if not is_innermost(x, a.columns, a.rows):
-        made: Any = make(op.primitive, (innermost(x, a.columns, a.rows),), a)
+        made = make(op.primitive, (innermost(x, a.columns, a.rows),), a)
         return broadcast(made, op.axes)
     if a.certain or op.primitive.name == "qr":
         return None
@@ -135,7 +135,7 @@ def solve(op: Op) -> Op:
     """Solve by the packed factors alone; if a pivot is 0, raise or write NaN."""
     a: SolveAttributes = op.attrs
     _, f, b = op.args
-    made: Any = make(LU_SOLVE, (f, b), a._replace(certain=False))
+    made = make(LU_SOLVE, (f, b), a._replace(certain=False))
     if made.axes is not op.axes:
         made = broadcast(made, op.axes)
     failed = any_of(equal.apply(diagonal_of(f, a.rows, a.columns), 0), a.columns)
@@ -159,7 +159,7 @@ def arranged_system(op: Op, matrix: Sequence[str], old: str, new: str, either: b
         return None
     given: Any = b
     args = (x if fits else innermost(x, *matrix), broadcast(given, wanted))
-    made: Any = make(op.primitive, args, op.attrs)
+    made = make(op.primitive, args, op.attrs)
     return broadcast(made, Axes([made.axes[name] for name in op.axes.names]))
 
 
@@ -247,7 +247,7 @@ def small_matrices_of_a_scan(op: Op) -> Op | None:
     failures = [each.args[1] for each in checks]
     results = rebuild([*a.body.results, *failures], _by_elements)
     body = Body(a.body.parameters, tuple(tensors(results)))
-    made: Op = make(
+    made = make_region(
         region.primitive, region.args, a._replace(body=body), guards=region.guards,
         site=region._site,
     )  # fmt: skip

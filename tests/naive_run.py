@@ -48,7 +48,7 @@ class _Run:
             return None, [(*self.place(target, leaves), self.value(value, leaves))]
         if name == "doall":
             return None, [write for inner in op.args for write in self.step(inner, leaves)[1]]
-        if name == "beside":
+        if name == "with_effect":
             x, *others = op.args
             value, writes = self.step(x, leaves)
             return value, writes + [write for e in others for write in self.step(e, leaves)[1]]

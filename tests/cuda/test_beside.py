@@ -137,7 +137,9 @@ def test_large_values_are_not_held_longer():
         value = geon.cumsum(value, n) - geon.cumsum(geon.sort(value, n), n)
     with geon.make_transformer("cuda-on-host") as transformer:
         f = transformer.computation([value, geon.sum(geon.cumsum(x * 2, n))], x)
-        transformer.target = dataclasses.replace(transformer.target, beside=(), name="alone")
+        transformer.target = dataclasses.replace(
+            transformer.target, concurrent_kinds=(), name="alone"
+        )
         g = transformer.computation([value, geon.sum(geon.cumsum(x * 2, n))], x)
         for length in (1, 1000, 1 << 20):
             most = f.peak_bytes({"N": length}) - g.peak_bytes({"N": length})
@@ -234,7 +236,9 @@ def test_what_moves_forward_is_bounded():
         total = geon.cumsum(total, n) * 0.5 + geon.cumsum(x * float(k), n)
     with geon.make_transformer("cuda-on-host") as transformer:
         f = transformer.computation(total, x)
-        transformer.target = dataclasses.replace(transformer.target, beside=(), name="alone")
+        transformer.target = dataclasses.replace(
+            transformer.target, concurrent_kinds=(), name="alone"
+        )
         g = transformer.computation(total, x)
         most = place_plan(f.plan, {}).arena_bytes - place_plan(g.plan, {}).arena_bytes
         assert (

@@ -182,7 +182,7 @@ def results_of(op: Op, args: list[Array], lengths: Mapping[str, int], run: RunBo
 def completeness() -> list[str]:
     """Return the primitives without a reference that are no storage: none in a correct registry."""
     storage = (
-        "placeholder", "variable", "assign", "doall", "sequential", "beside", "parameter",
+        "placeholder", "variable", "assign", "doall", "sequential", "with_effect", "parameter",
         "region_result",
     )  # fmt: skip
     return [

@@ -62,7 +62,7 @@ def _assign_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
     return NO_AXES, VOID_DTYPE, ()
 
 
-def _beside_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
+def _with_effect_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
     require(isinstance(args[0], Tensor), "the effect {} in place of a value", args[0])
     return args[0].axes, args[0].dtype, ()
 
@@ -92,11 +92,11 @@ SEQUENTIAL = Primitive(
     takes_effects=True,
     dtype_operands=(-1,),
 )
-BESIDE = Primitive(
-    "beside",
+WITH_EFFECT = Primitive(
+    "with_effect",
     "effect",
     "x itself, which runs further ops for their effects; none reads what another writes.",
-    infer=_beside_infer,
+    infer=_with_effect_infer,
     takes_effects=True,
     dtype_operands=(0,),
 )
@@ -219,7 +219,7 @@ def run_after(op: Op, follows: Iterable[Op] | Op) -> Any:
 
 def with_effect(x: Tensor, effect: Op) -> Tensor:
     """Return ``x`` with ``effect`` attached; the value of ``x`` does not see the effect."""
-    return make(BESIDE, (x, effect))
+    return make(WITH_EFFECT, (x, effect))
 
 
 def _before(follows: Iterable[Op] | Op) -> tuple[Op, ...]:

@@ -246,7 +246,7 @@ def _visit_doall(op: Op, env: Env) -> Step:
     return op, effects
 
 
-def _visit_beside(op: Op, env: Env) -> Step:
+def _visit_with_effect(op: Op, env: Env) -> Step:
     args, effects = yield _visit_args(op.args, env)
     return args[0], effects
 
@@ -269,7 +269,7 @@ def _visit_sequential(op: Op, env: Env) -> Step:
 
 _STEPS = {
     "assign": _visit_assign,
-    "beside": _visit_beside,
+    "with_effect": _visit_with_effect,
     "doall": _visit_doall,
     "sequential": _visit_sequential,
     "print": _visit_print,

@@ -43,7 +43,8 @@ LIBRARIES = {
     "transforms": "cufft",
 }
 EXACT = ("products", "convolutions")  # libraries whose float32 tf32=True would round
-BESIDE = ("nest", "contraction", "blocked", "call")  # kinds of kernels that may run concurrently
+# Kinds of kernels that may run concurrently if they are independent.
+CONCURRENT_KINDS = ("nest", "contraction", "blocked", "call")
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
@@ -76,7 +77,7 @@ TARGET = CudaTarget(
     stops=("while",),
     alignment=ALIGNMENT_BYTES,
     result_bytes=bytes_of_result,
-    beside=BESIDE,
+    concurrent_kinds=CONCURRENT_KINDS,
     transforms=False,
 )
 
@@ -125,7 +126,7 @@ class CudaTransformer(Transformer):
                 self.target,
                 name=name,
                 scratch=scratch_with(self.libraries),
-                beside=tuple([kind for kind in BESIDE if kind != alone]),
+                concurrent_kinds=tuple([kind for kind in CONCURRENT_KINDS if kind != alone]),
                 lacks=partial(lacks, libraries=self.libraries),
                 transforms="transforms" in self.libraries,
             )

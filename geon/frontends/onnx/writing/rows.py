@@ -109,7 +109,7 @@ MARKS = "a mark for derivatives and recomputation, which the stages before remov
 LOWERED = "replaced by other primitives, by the lowering rules"
 WITHOUT_ROW: dict[str, str] = {
     **dict.fromkeys(("placeholder", "variable", "parameter"), FED),
-    **dict.fromkeys(("assign", "beside", "doall", "sequential"), RUN_AWAY),
+    **dict.fromkeys(("assign", "with_effect", "doall", "sequential"), RUN_AWAY),
     **dict.fromkeys(("custom", "remat", "segmented", "stop_gradient"), MARKS),
     **dict.fromkeys(
         "eigh eigvalsh svd".split(),

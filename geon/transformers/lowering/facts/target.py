@@ -57,9 +57,10 @@ class Target:
     product; if None, products of gathered rows are not rewritten. ``orders`` bounds the statements
     of a scan that becomes one kernel, scalarised; if None, no scan does. ``stops`` names the loops
     that an interrupt ends. ``alignment`` is that of the arena and its buffers, in bytes.
-    ``result_bytes`` returns the bytes allocated for a result of a size in bytes. ``beside`` names
-    the kinds of kernels that may run concurrently if they are independent. If not ``transforms``,
-    Fourier transforms of known lengths become products with matrices.
+    ``result_bytes`` returns the bytes allocated for a result of a size in bytes.
+    ``concurrent_kinds`` names the kinds of kernels that may run concurrently if they are
+    independent. If not ``transforms``, Fourier transforms of known lengths become products with
+    matrices.
     """
 
     name: str
@@ -81,5 +82,5 @@ class Target:
     stops: tuple[str, ...] = ()
     alignment: int = 64
     result_bytes: Callable[[int], int] = lambda size: size
-    beside: tuple[str, ...] = ()
+    concurrent_kinds: tuple[str, ...] = ()
     transforms: bool = True

@@ -78,8 +78,8 @@ def schedule(
         order = [group for group in work.run()[0] if not group.op.primitive.is_barrier]
         kernels = [work.kernel(group) for group in order]
     waves: tuple[int, ...] = ()
-    if target.beside:
-        kernels, waves = side_by_side(kernels, work.program.outputs, target.beside)
+    if target.concurrent_kinds:
+        kernels, waves = side_by_side(kernels, work.program.outputs, target.concurrent_kinds)
     return Schedule(
         tuple(kernels), work.program, laid_out.layouts, laid_out.base, target, check, waves, held
     )

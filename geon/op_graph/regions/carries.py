@@ -17,7 +17,7 @@ from ..op_graph import NO_AXES, Op, Tensor
 from ..rows.leaves import length_value, placeholder
 from ..rows.movement import broadcast
 from ..syntax.operators import is_function
-from ..values.dtypes import DType
+from ..values.dtypes import DType, kind
 from ..values.tree import flat
 
 
@@ -98,6 +98,21 @@ def stepping(at: Tensor, steps: int | Length) -> Iterator[None]:
 def strong(tensor: Tensor) -> Tensor:
     """Return the tensor with a fixed dtype instead of a weak one."""
     return strengthen(tensor, tensor.dtype) if tensor.weak else tensor
+
+
+def as_scalar(what: str, shown: str, value: Any, kinds: str, cure: str) -> Tensor:
+    """Return ``value`` as a scalar tensor of one of the dtype ``kinds``.
+
+    Raises ``DTypeError`` for another: ``shown`` names the value, and ``cure`` is the advice.
+    """
+    tensor = as_tensor(value)
+    if tensor.axes is not NO_AXES or kind(tensor.dtype) not in kinds:
+        wanted = {"b": "bool", "i": "integer", "fi": "float"}[kinds]
+        raise DTypeError(
+            f"{what}: {shown}{tensor} {tensor.dtype.name} (made at {tensor.line_info}) is no "
+            f"{wanted} scalar{cure}"
+        )
+    return tensor
 
 
 def fit_to(new: Tensor, like: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ...errors import ArgumentError, DTypeError, IndexRangeError
+from ...errors import ArgumentError, IndexRangeError
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
 from ..building.elementwise_build import broadcast_over
@@ -27,18 +27,24 @@ from ..transforms.clone import adopt, notes_of
 from ..values.attribute_types import Flag
 from ..values.dtypes import DType, kind
 from ..values.tree import Structure, flat
-from .carries import match_axes_and_dtype, needs_function, strong
+from .carries import as_scalar, match_axes_and_dtype, needs_function, strong
 from .closure import Opened, captured_values, rebuilt
 from .loop import both_axes
-from .parameters import outcome, parameter, results_of, tensors
-from .scan_op import guards_of
+from .parameters import (
+    NOTHING,
+    guards_of,
+    outcome,
+    parameter,
+    require_same,
+    results_of,
+    tensors,
+)
 from .state_carries import Updates, land_effects, tie_updates
 
 if TYPE_CHECKING:
     from ..building.typing import TensorLike
 
 Array = np.ndarray[Any, Any]
-NOTHING: dict[Op, Any] = {}
 
 
 # The primitive ------------------------------------------------------------------------------------
@@ -66,12 +72,10 @@ def _infer(args: tuple[Any, ...], attrs: CaseAttributes) -> Inferred:
     for body in bodies:
         require(len(args) == len(body.parameters), "{} arguments", len(args))
         for arg, given in zip(args, body.parameters, strict=True):
-            require(arg.axes is given.axes, "an argument over {} for {}", arg.axes, given.axes)
-            require(arg.dtype is given.dtype, "an argument of {}", arg.dtype)
+            require_same("an argument", arg, given)
         require(len(body.results) == len(bodies[0].results), "{} results", len(body.results))
         for one, other in zip(body.results, bodies[0].results, strict=True):
-            require(one.axes is other.axes, "a result over {}, and {}", one.axes, other.axes)
-            require(one.dtype is other.dtype, "a result of {}", one.dtype)
+            require_same("a result", one, other)
     return NO_AXES, VOID_DTYPE, tuple([guard for body in bodies for guard in guards_of(body)])
 
 
@@ -203,13 +207,8 @@ def _chosen(
     what: str, index: Any, branches: Named, default: bool, name: str | None, certain: bool = False
 ) -> Any:
     """Build a case from branch functions; with ``default`` the last is for all other indices."""
-    which = as_tensor(index)
-    if which.axes is not NO_AXES or kind(which.dtype) != "i":
-        raise DTypeError(
-            f"{what}: the index {which} {which.dtype.name} (made at {which.line_info}) is no "
-            "integer scalar; geon.where chooses element by element, geon.cond by a truth value"
-        )
-    which = cast(strong(which), "int64")
+    cure = "; geon.where chooses element by element, geon.cond by a truth value"
+    which = cast(strong(as_scalar(what, "the index ", index, "i", cure)), "int64")
     for called, function in branches.items():
         example = function.name if isinstance(function, Op) and function.name else "x"
         needs_function(what, called, function, f"lambda: {example}")
@@ -265,12 +264,8 @@ def cond(
     no bool scalar.
     """
     what = user_call("cond")
-    truth = as_tensor(condition)
-    if truth.axes is not NO_AXES or kind(truth.dtype) != "b":
-        raise DTypeError(
-            f"{what}: the condition {truth} {truth.dtype.name} (made at "
-            f"{truth.line_info}) is no bool scalar; geon.where chooses element by element"
-        )
+    cure = "; geon.where chooses element by element"
+    truth = as_scalar(what, "the condition ", condition, "b", cure)
     branches = {"otherwise": otherwise, "then": then}  # False is index 0
     return _chosen(what, cast(truth, "int64"), branches, False, name, certain=True)
 

@@ -16,7 +16,7 @@ from ..core.argument_hints import check_flag, public
 from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.region_body import Body
 from ..core.source_info import user_call
-from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make, make_region
+from ..op_graph import NO_AXES, Op, Tensor, make
 from ..rows.concatenation import pad
 from ..rows.elementwise import absolute, cast, greater, infer_same, isfinite, subtract
 from ..rows.leaves import placeholder
@@ -29,15 +29,13 @@ from ..syntax.operators import late
 from ..values.attribute_types import Count, Flag, is_count
 from ..values.dtypes import BOOL, FLOAT32, DType, kind
 from ..values.tree import flat
-from .carries import Carries, needs_function
-from .closure import Opened, close_body, like, refuse_effects
-from .loop import Images, loop_batch
-from .parameters import outcome, results_of, substitute_ops, tensors
-from .scan_op import guards_of
+from .carries import Carries, as_scalar, needs_function
+from .closure import Opened, like, refuse_effects
+from .loop import NO_BODY, Images, check_loop, loop_batch, loop_from
+from .parameters import NOTHING, outcome, tensors
 from .while_op import make_while
 
 Array = np.ndarray[Any, Any]
-NOTHING: dict[Op, Any] = {}
 # The advice of messages about an assignment inside of the repeated function.
 ASSIGN_IT = "f is run as often as it takes; give what comes out to geon.assign({target}, ...)"
 
@@ -65,22 +63,15 @@ class FixedPointAttributes(NamedTuple):
 
 
 def _infer(args: tuple[Any, ...], a: FixedPointAttributes) -> Inferred:
-    given, results = a.body.parameters, a.body.results
-    require(len(args) == len(given) + 1, "{} arguments for {} parameters", len(args), len(given))
-    for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
-        require(arg.axes is parameter.axes, "argument {} over {}", k, arg.axes)
-        require(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
-    require(
-        args[-1].axes is NO_AXES and kind(args[-1].dtype) == "f", "a tolerance that is no float"
-    )
+    tolerance, results = args[-1], a.body.results
     require(len(results) == a.carries, "{} results of {} values", len(results), a.carries)
-    for parameter, result in zip(given, results, strict=False):
-        require(
-            parameter.axes is result.axes, "a value over {}, then {}", parameter.axes, result.axes
-        )
-        require(parameter.dtype is result.dtype, "a value of {}", parameter.dtype)
-        require(kind(parameter.dtype) == "f", "a value of {}", parameter.dtype)
-    return NO_AXES, VOID_DTYPE, guards_of(a.body)
+    inferred = check_loop(args, loop_from(PRIMITIVES["fixed_point"], a))
+    require(
+        tolerance.axes is NO_AXES and kind(tolerance.dtype) == "f", "a tolerance that is no float"
+    )
+    for result in results:
+        require(kind(result.dtype) == "f", "a value of {}", result.dtype)
+    return inferred
 
 
 def _outcomes(a: FixedPointAttributes) -> list[tuple[Axes, DType]]:
@@ -214,12 +205,8 @@ def make_fixed_point(
     The body computes ``results`` from ``leaves``. Keys of ``named`` are placeholders for values
     outside.
     """
-    stands = dict(named)
-    roots = substitute_ops(results, stands)
-    body, captures = close_body(leaves, roots, outside=set(named.values()))
-    attrs = FixedPointAttributes(limit, len(begun), body, raises)
-    region = make_region(row, (*begun, *captures, tolerance), attrs)
-    return results_of(region)
+    loop = loop_from(row, FixedPointAttributes(limit, 0, NO_BODY, raises))
+    return loop.rebuilt(begun, (), leaves, results, (), named, (tolerance,))
 
 
 def bordered(x: Tensor, value: float) -> Tensor:
@@ -319,11 +306,6 @@ def fixed_point(
 
 def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:
     """Return the tolerance as a scalar in the widest dtype of the values, at least float32."""
-    tensor = as_tensor(tolerance)
-    if tensor.axes is not NO_AXES or kind(tensor.dtype) not in "fi":
-        raise DTypeError(
-            f"{what}: tolerance {tensor} {tensor.dtype.name} (made at {tensor.line_info}) is no "
-            "float scalar"
-        )
+    tensor = as_scalar(what, "tolerance ", tolerance, "fi", "")
     widest = max((x.dtype for x in begun), key=lambda dtype: dtype.itemsize)
     return cast(tensor, FLOAT32 if widest.itemsize < FLOAT32.itemsize else widest)

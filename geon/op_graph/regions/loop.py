@@ -12,12 +12,20 @@ from typing import Any, NoReturn, TypeVar
 from ...errors import DerivativeError
 from ..axes.axes import Axes, Axis
 from ..building.elementwise_build import broadcast_over
-from ..core.primitive import Primitive
+from ..core.primitive import Inferred, Primitive, require
 from ..core.region_body import Body
-from ..op_graph import Op, Tensor, make_region
+from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make_region
 from ..rows.leaves import placeholder
+from ..values.dtypes import INT64, DType
 from .closure import Opened, close_body
-from .parameters import result_of, results_of, substitute_ops
+from .parameters import (
+    NOTHING,
+    guards_of,
+    require_same,
+    result_of,
+    results_of,
+    substitute_ops,
+)
 
 Images = Callable[[Sequence[Op], Mapping[Op, Tensor]], Mapping[Op, Op]]
 ReachedT = TypeVar("ReachedT", bound=Container[Op])
@@ -91,7 +99,7 @@ class RegionLoop:
         changes: dict[str, Any] = {"carries": carries, "body": body}
         if self.row.name == "scan":
             changes["xs"] = xs
-        if self.conditions:
+        if self.row.name == "while":
             changes["condition"] = Body(body.parameters, tuple(conditions))
             changes["axis"] = axis
         return loop_from(self.row, self.attrs._replace(**changes))
@@ -102,14 +110,15 @@ class RegionLoop:
         xs: Sequence[Tensor],
         leaves: Sequence[Tensor],
         results: Sequence[Tensor],
-        conditions: Sequence[Tensor],
-        named: Mapping[Op, Any],
-        options: Iterable[Op],
+        conditions: Sequence[Tensor] = (),
+        named: Mapping[Op, Any] = NOTHING,
+        options: Iterable[Op] = (),
     ) -> list[Tensor]:
         """Return the results of the same kind of loop with a step that computes ``results``.
 
         ``leaves`` are placeholders for the carries, the slices of ``xs`` and the step number. The
-        keys of ``named`` are placeholders for values that all steps read.
+        keys of ``named`` are placeholders for values that all steps read. The steps read values
+        outside directly, too; those that depend on none of ``leaves`` are computed once.
         """
         stands = dict(named)
         roots = substitute_ops([*results, *conditions], stands)
@@ -123,6 +132,37 @@ class RegionLoop:
     def named_captures(self, leaves: Sequence[Op], args: Sequence[Op]) -> dict[Op, Any]:
         """Map the placeholders of captures, among ``leaves`` for all parameters, to arguments."""
         return dict(zip(leaves[self.captures], args[self.captures], strict=True))
+
+
+NO_BODY = Body((), ())  # of the attributes of a loop that is to be built
+
+
+def check_loop(args: Sequence[Op], loop: RegionLoop) -> Inferred:
+    """Return the axes, dtype and guards of a region, which has no value itself.
+
+    Raises ``ArgumentError`` if the arguments, or the carries after a step, do not match the body.
+    """
+    given, own = loop.body.parameters, len(args) - loop.options
+    require(own + loop.numbered == len(given), "{} arguments, {} parameters", own, len(given))
+    require(len(loop.body.results) >= loop.carries, "{} results of a body", len(loop.body.results))
+    begins, message = loop.inputs, "{} carries and {} stacks among {} arguments"
+    require(begins.stop <= own, message, loop.carries, loop.xs, len(args))
+    for k, (arg, parameter) in enumerate(zip(args[:own], given, strict=False)):
+        axes = parameter.axes
+        if loop.axis is not None and k in begins:
+            axes = Axes(loop.axis, axes)
+        require(arg.axes is axes, "argument {} over {} for {}", k, arg.axes, axes)
+        require(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
+    if loop.numbered:
+        require_scalar(given[-1], INT64, "a step")
+    for parameter, result in zip(given[: loop.carries], loop.body.results, strict=False):
+        require_same("a carry", result, parameter)
+    return NO_AXES, VOID_DTYPE, guards_of(loop.body)
+
+
+def require_scalar(op: Op, dtype: DType, what: str) -> None:
+    """Raise ``ArgumentError`` unless ``op`` is a scalar of ``dtype``."""
+    require(op.axes is NO_AXES and op.dtype is dtype, "{} that is no {} scalar", what, dtype)
 
 
 def loop_of(region: Op) -> RegionLoop | None:

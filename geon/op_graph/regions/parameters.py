@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 
 from ..axes.axes import Axes
 from ..core.primitive import Inferred, Primitive, require
+from ..core.region_body import Body
 from ..core.source_info import Site
-from ..op_graph import Op, RegionOp, Tensor, make
+from ..op_graph import Guard, Op, RegionOp, Tensor, make, post_order
 from ..transforms.functionalize import substitute
 from ..values.attribute_types import Count, DTypeName
 from ..values.dtypes import DType, named_dtype
+
+NOTHING: dict[Op, Any] = {}  # no placeholders for values outside of a body
 
 
 class ParameterAttributes(NamedTuple):
@@ -80,9 +83,20 @@ def result_of(region: Op, number: int, site: Site | None = None) -> Tensor:
     return make(REGION_RESULT, (region,), (number,), site=site)
 
 
+def require_same(what: str, op: Op, like: Op) -> None:
+    """Raise ``ArgumentError`` unless ``op`` has the axes and dtype of ``like``."""
+    require(op.axes is like.axes, "{} over {} for {}", what, op.axes, like.axes)
+    require(op.dtype is like.dtype, "{} of {} for {}", what, op.dtype, like.dtype)
+
+
 def outcome(op: Op, first: Sequence[Any] = ()) -> tuple[Axes, DType]:
     """Return the axes of a result, ``first`` before those of ``op``, and its dtype."""
     return Axes(*first, op.axes), op.dtype
+
+
+def guards_of(body: Body) -> tuple[Guard, ...]:
+    """Return the guards on lengths of all ops of a body."""
+    return tuple([guard for op in post_order(body.results) for guard in op.guards])
 
 
 def tensors(values: Iterable[object]) -> list[Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ArgumentError, AxisError, DTypeError
+from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axes, Axis
 from ..axes.lengths import evaluate
 from ..building.constants import as_tensor
@@ -19,9 +19,17 @@ from ..rows.movement import broadcast
 from ..rows.remat_annotations import mark_segments
 from ..syntax.operators import late
 from ..values.attribute_types import as_int, is_parts
-from ..values.dtypes import INT64, kind
+from ..values.dtypes import INT64
 from ..values.tree import flat
-from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
+from .carries import (
+    Carries,
+    as_scalar,
+    describe_returned,
+    loop_placeholder,
+    needs_function,
+    stepping,
+    strong,
+)
 from .loop import loop_batch
 from .scan_op import ScanAttributes, make_scan, scan_infer, scan_outcomes, scan_reference
 from .segments import MARKED, Numbers
@@ -167,13 +175,8 @@ def _limit(what: str, steps: Any) -> Tensor | None:
     """Return the number of steps as int64; raise ``DTypeError`` if it is no integer scalar."""
     if steps is None:
         return None
-    tensor = as_tensor(steps)
-    if tensor.axes is not NO_AXES or kind(tensor.dtype) != "i":
-        raise DTypeError(
-            f"{what}: steps={tensor} {tensor.dtype.name} (made at {tensor.line_info}) is no "
-            "integer scalar; give the number of indices of the axis to run"
-        )
-    return cast(strong(tensor), INT64)
+    cure = "; give the number of indices of the axis to run"
+    return cast(strong(as_scalar(what, "steps=", steps, "i", cure)), INT64)
 
 
 def both(what: str, who: str, returned: Any) -> tuple[Any, Any]:

@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..axes.axes import Axes, Axis
-from ..core.primitive import Inferred, Primitive, require
+from ..core.primitive import PRIMITIVES, Inferred, Primitive
 from ..core.region_body import Body
-from ..op_graph import NO_AXES, VOID_DTYPE, Guard, Op, Tensor, make_region, post_order
+from ..op_graph import Op, Tensor
 from ..values.attribute_types import Count, Flag
 from ..values.dtypes import INT64, DType
-from .closure import close_body
-from .parameters import outcome, results_of, substitute_ops
+from .loop import NO_BODY, check_loop, loop_from, require_scalar
+from .parameters import NOTHING, outcome
 
 Array = np.ndarray[Any, Any]
-NOTHING: dict[Op, Any] = {}
 
 
 class ScanAttributes(NamedTuple):
@@ -52,27 +51,9 @@ class ScanAttributes(NamedTuple):
 
 def scan_infer(args: tuple[Any, ...], a: ScanAttributes) -> Inferred:
     """Check the arguments of a scan against its body; the region itself has no value."""
-    first, given = a.before_captures, a.body.parameters
-    own = len(args) + (0 if a.counted else 1)  # the count takes the position of the step number
-    require(own == len(given), "{} arguments for {} parameters", len(args), len(given))
-    require(first < len(given), "{} carries and {} stacks among {} arguments", a.carries, a.xs, own)
-    for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
-        axes = Axes(a.axis, parameter.axes) if a.carries <= k < first else parameter.axes
-        require(arg.axes is axes, "argument {} over {} for {}", k, arg.axes, axes)
-        require(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
-    require(given[-1].axes is NO_AXES and given[-1].dtype is INT64, "a step that is no int64")
-    require(len(a.body.results) >= a.carries, "{} results of a body", len(a.body.results))
-    for parameter, result in zip(given[: a.carries], a.body.results, strict=False):
-        require(
-            parameter.axes is result.axes, "a carry over {}, then {}", parameter.axes, result.axes
-        )
-        require(parameter.dtype is result.dtype, "a carry of {}", parameter.dtype)
-    return NO_AXES, VOID_DTYPE, guards_of(a.body)
-
-
-def guards_of(body: Body) -> tuple[Guard, ...]:
-    """Return the guards on lengths of all ops of a body."""
-    return tuple([guard for op in post_order(body.results) for guard in op.guards])
+    if a.counted:
+        require_scalar(args[-1], INT64, "a number of steps")
+    return check_loop(args, loop_from(PRIMITIVES["scan"], a))
 
 
 def scan_outcomes(a: ScanAttributes) -> list[tuple[Axes, DType]]:
@@ -115,10 +96,5 @@ def make_scan(
     reads, and for the step number. The keys of ``named`` are placeholders for values that all steps
     read. With ``count`` only so many steps run.
     """
-    stands = dict(named)
-    results = substitute_ops(results, stands)
-    body, captures = close_body(leaves[:-1], results, leaves[-1:], set(named.values()))
-    attrs = ScanAttributes(axis, len(init), len(xs), reverse, count is not None, body)
-    last = () if count is None else (count,)
-    region = make_region(row, (*init, *xs, *captures, *last), attrs)
-    return results_of(region)
+    loop = loop_from(row, ScanAttributes(axis, 0, 0, reverse, count is not None, NO_BODY))
+    return loop.rebuilt(init, xs, leaves, results, (), named, () if count is None else (count,))

@@ -14,9 +14,17 @@ from ..core.source_info import user_call
 from ..op_graph import NO_AXES, Tensor
 from ..syntax.operators import late
 from ..values.attribute_types import is_count
-from ..values.dtypes import INT64, kind
+from ..values.dtypes import INT64
 from ..values.tree import flat
-from .carries import Carries, describe_returned, loop_placeholder, needs_function, stepping, strong
+from .carries import (
+    Carries,
+    as_scalar,
+    describe_returned,
+    loop_placeholder,
+    needs_function,
+    stepping,
+    strong,
+)
 from .closure import refuse_effects
 from .loop import loop_batch
 from .scan import both, refuse_axis
@@ -153,10 +161,5 @@ def _truth(what: str, value: Any) -> Tensor:
         raise DTypeError(
             f"{what}: condition returned {describe_returned(value)}; it returns a bool scalar"
         )
-    truth = as_tensor(value)
-    if truth.axes is not NO_AXES or kind(truth.dtype) != "b":
-        raise DTypeError(
-            f"{what}: the condition {truth} {truth.dtype.name} (made at {truth.line_info}) is no "
-            "bool scalar; geon.any and geon.all make one of many"
-        )
-    return truth
+    cure = "; geon.any and geon.all make one of many"
+    return as_scalar(what, "the condition ", value, "b", cure)

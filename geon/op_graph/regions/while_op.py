@@ -8,17 +8,15 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ..axes.axes import Axis
-from ..core.primitive import Inferred, Primitive, require
+from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.region_body import Body
-from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make_region
+from ..op_graph import NO_AXES, Op, Tensor
 from ..values.attribute_types import Count, is_count
-from ..values.dtypes import INT64, DType, kind
-from .closure import close_body
-from .parameters import outcome, results_of, substitute_ops
-from .scan_op import guards_of
+from ..values.dtypes import BOOL, INT64, DType
+from .loop import NO_BODY, check_loop, loop_from, require_scalar
+from .parameters import NOTHING, guards_of, outcome
 
 Array = np.ndarray[Any, Any]
-NOTHING: dict[Op, Any] = {}
 
 
 def is_limit(value: Any) -> bool:
@@ -47,32 +45,17 @@ class WhileAttributes(NamedTuple):
 
 def while_infer(args: tuple[Any, ...], a: WhileAttributes) -> Inferred:
     """Check the arguments of a loop against its bodies; the region itself has no value."""
-    given = a.body.parameters
-    require(len(args) + 1 == len(given), "{} arguments for {} parameters", len(args), len(given))
-    for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
-        require(arg.axes is parameter.axes, "argument {} over {}", k, arg.axes)
-        require(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
-    require(given[-1].axes is NO_AXES and given[-1].dtype is INT64, "a step that is no int64")
+    axes, dtype, guards = check_loop(args, loop_from(PRIMITIVES["while"], a))
     require(len(a.condition.results) == 1, "{} results of a condition", len(a.condition.results))
-    (truth,) = a.condition.results
-    require(
-        truth.axes is NO_AXES and kind(truth.dtype) == "b", "a condition that is no bool scalar"
-    )
-    own = a.condition.parameters
+    require_scalar(a.condition.results[0], BOOL, "a condition")
+    own, given = a.condition.parameters, a.body.parameters
     require(len(own) == len(given), "{} parameters of a condition, for {}", len(own), len(given))
     for one, other in zip(own, given, strict=True):
         require(one is other, "parameters of a condition that are not those of the body")
-    require(len(a.body.results) >= a.carries, "{} results of a body", len(a.body.results))
-    require(a.carries <= len(args), "{} carries among {} arguments", a.carries, len(args))
-    for parameter, result in zip(given[: a.carries], a.body.results, strict=False):
-        require(
-            parameter.axes is result.axes, "a carry over {}, then {}", parameter.axes, result.axes
-        )
-        require(parameter.dtype is result.dtype, "a carry of {}", parameter.dtype)
     stacks = len(a.body.results) - a.carries
     require(stacks == 0 or a.axis is not None, "{} stacks along no axis", stacks)
     require(a.axis is None or a.axis.expression == a.limit, "an axis that is not of the limit")
-    return NO_AXES, VOID_DTYPE, (*guards_of(a.condition), *guards_of(a.body))
+    return axes, dtype, (*guards_of(a.condition), *guards)
 
 
 def while_outcomes(a: WhileAttributes) -> list[tuple[Any, DType]]:
@@ -116,11 +99,5 @@ def make_while(
     ``leaves`` are placeholders for the carries and the step number. The keys of ``named`` are
     placeholders for values that all steps read.
     """
-    stands = dict(named)
-    roots = substitute_ops([*results, condition], stands)
-    both, captures = close_body(leaves[:-1], roots, leaves[-1:], set(named.values()))
-    body = Body(both.parameters, both.results[:-1])
-    test = Body(both.parameters, both.results[-1:])
-    attrs = WhileAttributes(axis, limit, len(init), test, body)
-    region = make_region(row, (*init, *captures), attrs)
-    return results_of(region)
+    loop = loop_from(row, WhileAttributes(axis, limit, 0, NO_BODY, NO_BODY))
+    return loop.rebuilt(init, (), leaves, results, [condition], named)

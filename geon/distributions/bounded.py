@@ -10,7 +10,7 @@ import numpy as np
 import geon
 
 from ..op_graph.draws.truncated import truncated_quantile
-from ..op_graph.draws.von_mises_slope import mean_cosine_parts
+from ..op_graph.draws.von_mises_derivative import mean_cosine_parts
 from ..op_graph.random.parameters import AT_LEAST_ZERO, POSITIVE, known_values, refuse
 from .base import BETWEEN, UNIT, Distribution, Support, family
 from .formulas import (

@@ -151,11 +151,11 @@ class Mixture(Distribution):
 
 
 class Transform(NamedTuple):
-    """An increasing function of numbers with its inverse, and the logarithm of its slope."""
+    """An increasing function of numbers with its inverse, and the logarithm of its derivative."""
 
     forward: Callable[[Any], Tensor]
     inverse: Callable[[Any], Tensor]
-    log_slope: Callable[[Any], Tensor]
+    log_derivative: Callable[[Any], Tensor]
 
 
 EXP = Transform(geon.exp, geon.log, lambda x: x)
@@ -208,12 +208,12 @@ class Transformed(Distribution):
         return self.base.dtype
 
     def log_prob(self, x: Any) -> Tensor:
-        """Return the log-density of ``base`` at the inverse, less the logarithm of the slope."""
+        """Return the log-density of ``base`` at the inverse, less the log of the derivative."""
         inner = self.transform.inverse(as_tensor(x))
-        slopes = self.transform.log_slope(inner)
-        events = [axis for axis in self.event_axes if axis.name in slopes.axes]
-        slopes = geon.sum(slopes, events) if events else slopes
-        return self.base.log_prob(inner) - slopes
+        logs = self.transform.log_derivative(inner)
+        events = [axis for axis in self.event_axes if axis.name in logs.axes]
+        logs = geon.sum(logs, events) if events else logs
+        return self.base.log_prob(inner) - logs
 
     def cdf(self, x: Any) -> Tensor:
         """Return the distribution function of ``base`` at the inverse."""

@@ -275,7 +275,7 @@ def _indexing() -> list[Sample]:
     ]  # fmt: skip
     combining = [
         ("of equal elements and zeros", lambda x, v, m: _scattered_ties(x, v, m)),
-        ("slopes", lambda x, v, m: geon.deriv(
+        ("derivatives", lambda x, v, m: geon.deriv(
             geon.sum(geon.square(_scattered_ties(x, v, m))), [x, v])),
     ]  # fmt: skip
     return [

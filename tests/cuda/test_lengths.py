@@ -58,7 +58,7 @@ GRAPHS = {
     ],
     "softmax": softmax(x),
     "softmax_of_columns": geon.softmax(x, normalization_axes=N),
-    "slope_of_softmax": geon.deriv(geon.sum(geon.square(softmax(x))), x),
+    "derivative_of_softmax": geon.deriv(geon.sum(geon.square(softmax(x))), x),
     "normalized": (x - geon.mean(x, C)) * geon.rsqrt(geon.variance(x, C) + 1e-5),
     "rows": [geon.sum(x, reduction_axes=C), geon.max(x, reduction_axes=C)],
     "columns": [geon.sum(x, reduction_axes=N), geon.argmin(x, reduction_axes=N)],
@@ -154,7 +154,7 @@ def test_known_lengths(name, both):
     ],
 )
 def test_rows_that_threads_hold(length, both):
-    for name in ("softmax", "slope_of_softmax"):
+    for name in ("softmax", "derivative_of_softmax"):
         f, g = (each.computation(GRAPHS[name], x, specialize={C: length}) for each in both)
         assert (
             ("[turn] = " in f.source)

@@ -71,7 +71,7 @@ def test_kernels_have_none(name):
 @pytest.mark.parametrize("shape", [(1, split_reductions.ELEMENTS_PER_BLOCK + 3), (3, 3000)])
 def test_long_ones_have_none(shape):
     with geon.make_transformer("cuda-on-host", checks="races") as transformer:
-        for name in ("everything", "softmax", "slope_of_softmax", "prefixes"):
+        for name in ("everything", "softmax", "derivative_of_softmax", "prefixes"):
             f = transformer.computation(GRAPHS[name], x)
             f(*data(*shape)[:1])
 

@@ -177,7 +177,7 @@ def test_the_slope_of_a_transform_is_that_of_its_value():
     x = geon.placeholder([N], "float64")
     for each in (gd.EXP, gd.SIGMOID, gd.SOFTPLUS, gd.affine(1.0, 3.0)):
         y = each.forward(x)
-        results = [each.log_slope(x), geon.log(geon.deriv(geon.sum(y), x)), each.inverse(y)]
+        results = [each.log_derivative(x), geon.log(geon.deriv(geon.sum(y), x)), each.inverse(y)]
         one, other, back = NUMPY.computation(results, x)([-2.0, 0.1, 3.0])
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(back, [-2, 0.1, 3], rtol=1e-9)

@@ -221,7 +221,7 @@ def _reduced_of_one(make):
 MATCHES["reduction_of_one"] = _reduced_of_one
 
 
-def _slope_of_softmax(make):
+def _derivative_of_softmax(make):
     """What the chain rule says, by a quotient or by a reciprocal, in either order."""
     x = make.leaf(AXES)
     g = make.leaf(AXES)
@@ -234,7 +234,7 @@ def _slope_of_softmax(make):
     return make.chosen(powers * rest, rest * powers)
 
 
-MATCHES["slope_of_softmax"] = _slope_of_softmax
+MATCHES["derivative_of_softmax"] = _derivative_of_softmax
 
 
 def alone(name):

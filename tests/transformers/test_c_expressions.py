@@ -69,7 +69,7 @@ LOWERED = (
 COMPLEX = ("real", "imag", "conj", "as_complex")  # of parts, before any target sees them
 ULPS = 8  # of both the NumPy function and ours
 # Slopes have a root, where two terms of this size cancel: the ulp is that of the terms.
-TERMS = {"gelu_slope": 0.25, "gelu_tanh_slope": 0.25, "silu_slope": 0.25}
+TERMS = {"gelu_derivative": 0.25, "gelu_tanh_derivative": 0.25, "silu_derivative": 0.25}
 ROWS = {
     name: row
     for name, row in PRIMITIVES.items()

@@ -9,10 +9,10 @@ import pytest
 from scipy import special, stats
 
 import geon
-from geon.op_graph.draws.gamma_slope import log_gamma_slope
+from geon.op_graph.draws.gamma_derivative import log_gamma_derivative
 from geon.op_graph.draws.log_factorial import log_factorial
 from geon.op_graph.draws.truncated import log_ndtri
-from geon.op_graph.draws.von_mises_slope import von_mises_slope
+from geon.op_graph.draws.von_mises_derivative import von_mises_derivative
 from geon.op_graph.random.exponential import exponential_from_bits
 from geon.testing.cases import for_each
 from tests.op_graph.evaluation import NUMPY_OPS
@@ -297,7 +297,7 @@ def test_the_slope_of_gamma_is_that_of_the_quantile(dtype, tolerance):
     kept = x > 1e-30
     a, x = a[kept].astype(dtype).astype(float), x[kept].astype(dtype).astype(float)
     leaves = [geon.placeholder([N], dtype) for _ in range(2)]
-    made = log_gamma_slope(*leaves, geon.log(leaves[1]))
+    made = log_gamma_derivative(*leaves, geon.log(leaves[1]))
     found = NUMPY.computation(made, *leaves)(a, x)
     np.testing.assert_allclose(found, quantile_slope(a, x), rtol=tolerance)
 
@@ -328,7 +328,7 @@ def test_the_slope_of_von_mises_is_that_of_the_quantile():
     x = np.tile(deviations, len(concentrations)) / np.sqrt(np.maximum(k, 1))
     k, x = k[np.abs(x) < np.pi], x[np.abs(x) < np.pi]
     leaves = [geon.placeholder([N], "float64") for _ in range(2)]
-    found = NUMPY.computation(von_mises_slope(*leaves), *leaves)(k, x)
+    found = NUMPY.computation(von_mises_derivative(*leaves), *leaves)(k, x)
 
     def integral(k, x):
         above = 1 - mpmath.besseli(1, k) / mpmath.besseli(0, k)

@@ -33,8 +33,8 @@ UNARY = (
     " atanh erf"
 ).split()
 # What is made of erfc, and activations; the slopes have a root.
-TAILS = "erfc erfcx ndtr log_ndtr erfinv sigmoid_slope gelu gelu_tanh silu".split()
-SLOPES = "gelu_slope gelu_tanh_slope silu_slope".split()
+TAILS = "erfc erfcx ndtr log_ndtr erfinv sigmoid_derivative gelu gelu_tanh silu".split()
+SLOPES = "gelu_derivative gelu_tanh_derivative silu_derivative".split()
 UNARY += TAILS + SLOPES
 BINARY = ["atan2", "pow", "exp_product"]
 NAMES = [(name, dtype) for dtype in ("f32", "f64") for name in UNARY + BINARY]
@@ -171,9 +171,9 @@ def normal_terms(x):
 
 
 TERMS = {
-    "gelu_slope": normal_terms,
-    "gelu_tanh_slope": lambda x: gated_terms(*cubic(x)),
-    "silu_slope": lambda x: gated_terms(x, x),
+    "gelu_derivative": normal_terms,
+    "gelu_tanh_derivative": lambda x: gated_terms(*cubic(x)),
+    "silu_derivative": lambda x: gated_terms(x, x),
 }
 NUMPY = {
     **{name: getattr(np, name, None) for name in UNARY},
@@ -181,7 +181,7 @@ NUMPY = {
     **{"sigmoid": sigmoid, "softplus": softplus, "erf": special.erf},
     **{"atan2": np.arctan2, "pow": np.power, "exp_product": lambda x, y: np.exp(x * y)},
     **{name: getattr(special, name) for name in "erfc erfcx ndtr log_ndtr erfinv".split()},
-    "sigmoid_slope": lambda x: sigmoid(x) * sigmoid(-x),
+    "sigmoid_derivative": lambda x: sigmoid(x) * sigmoid(-x),
     "gelu": lambda x: np.where(np.isinf(x), np.maximum(x, 0), x * special.ndtr(x)),
     "gelu_tanh": lambda x: gated(x, cubic(x)[0]),
     "silu": lambda x: gated(x, x),
@@ -312,7 +312,7 @@ PRECISE = {
     "erfcx": lambda x: mpmath.exp(x * x) * mpmath.erfc(x),
     "ndtr": lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
     "log_ndtr": lambda x: mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2),
-    "sigmoid_slope": lambda x: 1 / ((1 + mpmath.exp(-x)) * (1 + mpmath.exp(x))),
+    "sigmoid_derivative": lambda x: 1 / ((1 + mpmath.exp(-x)) * (1 + mpmath.exp(x))),
     "gelu": lambda x: x * mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
     "gelu_tanh": lambda x: x / (1 + mpmath.exp(-cubic_precisely(x))),
     "silu": lambda x: x / (1 + mpmath.exp(-x)),
@@ -377,7 +377,7 @@ def test_what_others_rely_on(library, dtype):
     suffix = "f32" if dtype is np.float32 else "f64"
     x = numbers(dtype)
     x = x[~np.isnan(x)]
-    for name, limit in (("tanh", 1), ("erf", 1), ("erfc", 0), ("ndtr", 1), ("gelu_slope", 1)):
+    for name, limit in (("tanh", 1), ("erf", 1), ("erfc", 0), ("ndtr", 1), ("gelu_derivative", 1)):
         got = run(library.loops, f"loop_geon_{name}_{suffix}", np.array([1e6, 1e30], dtype))
         assert (got == limit).all(), name
     for name in ("tanh", "erf", "sin", "cos"):

@@ -27,7 +27,7 @@ from ..rows.elementwise import (
 )
 from ..rows.logic import logical_and, logical_not, logical_or
 from .continuous import FloatDraw, full, standard_exponential
-from .gamma_slope import log_gamma_slope
+from .gamma_derivative import log_gamma_derivative
 from .rejection import until_all
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def log_gamma_values(stream: BitStream, shape: Tensor) -> Tensor:
         return log(value) + log_factor
 
     def rule(g: Tensor, out: Tensor, a: Tensor) -> Sequence[Tensor]:
-        return [g * log_gamma_slope(a, exp(out), out)]
+        return [g * log_gamma_derivative(a, exp(out), out)]
 
     return CustomDeriv(draw, rule)(shape)
 
@@ -64,7 +64,7 @@ def gamma_values(stream: BitStream, shape: Tensor) -> Tensor:
     def rule(g: Tensor, out: Tensor, a: Tensor) -> Sequence[Tensor]:
         is_zero = less(out, TINY[out.dtype.name])  # below, the logarithm is lost
         x = where(is_zero, 1.0, out)
-        return [g * where(is_zero, 0.0, x * log_gamma_slope(a, x, log(x)))]
+        return [g * where(is_zero, 0.0, x * log_gamma_derivative(a, x, log(x)))]
 
     return CustomDeriv(draw, rule)(shape)
 

@@ -35,7 +35,7 @@ from ..rows.trigonometry import acos, cos
 from ..values.dtypes import FLOAT64
 from .continuous import FloatDraw, full
 from .rejection import until_all
-from .von_mises_slope import von_mises_slope
+from .von_mises_derivative import von_mises_derivative
 
 if TYPE_CHECKING:
     from ..building.typing import AxisLike, DTypeLike, Named, NewAxes, TensorLike
@@ -118,7 +118,7 @@ def _turned(stream: BitStream, k: Tensor) -> Tensor:
         return _von_mises(stream, k)
 
     def rule(g: Tensor, out: Tensor, k: Tensor) -> Sequence[Tensor]:
-        return [g * von_mises_slope(k, out)]
+        return [g * von_mises_derivative(k, out)]
 
     return CustomDeriv(draw, rule)(k)
 

@@ -142,8 +142,8 @@ def _eigh_linearise(op: Op, i: int, t: Tensor) -> Tensor:
         renamed(values, {a.columns: other.name}), renamed(values, {a.columns: inner.name})
     )
     moved = contract_two(left, multiply.apply(both, gaps), (other.name,))  # over (I, K)
-    slopes = renamed(diagonal(both, [inner, other]), {inner.name: a.columns})
-    return stacked([renamed(moved, {inner.name: a.columns}), slopes], op.axes, a.rows)
+    tangents = renamed(diagonal(both, [inner, other]), {inner.name: a.columns})
+    return stacked([renamed(moved, {inner.name: a.columns}), tangents], op.axes, a.rows)
 
 
 def _eigh_samples() -> list[tuple[str, Any, Any]]:
@@ -294,8 +294,8 @@ def _svd_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     outside = subtract.apply(product, contract_two(u_left, p, (h,)))
     new_u = contract_two(u_left, of_u, (h,)) + outside * inverse
     new_v = contract_two(renamed(v, {a.columns: h}), of_v, (h,))
-    slopes = diagonal(p, [right, left])
-    parts = [renamed(each, {k: a.columns}) for each in (new_u, slopes, new_v)]
+    tangents = diagonal(p, [right, left])
+    parts = [renamed(each, {k: a.columns}) for each in (new_u, tangents, new_v)]
     return stacked(parts, op.axes, a.rows)
 
 

@@ -19,7 +19,7 @@ softmax = Rules("softmax")
 
 
 @softmax.on("multiply")
-def slope_of_softmax(op: Op) -> Op | None:
+def derivative_of_softmax(op: Op) -> Op | None:
     """exp(z) * (g / s + sum(g * (-y / s))) is y * (g - sum(g * y)) for y = exp(z) / s."""
     for powers, rest in (op.args, op.args[::-1]):
         if not is_of(powers, "exp") or not is_of(rest, "add"):

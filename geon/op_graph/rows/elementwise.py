@@ -67,7 +67,7 @@ def _where_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
     return where.apply(condition, g, 0) if i == 1 else where.apply(condition, 0, g)
 
 
-def _absolute_slope(out: Tensor, x: Tensor) -> Tensor:
+def _absolute_derivative(out: Tensor, x: Tensor) -> Tensor:
     if kind(x.dtype) != "c":
         return sign(x)
     result: Tensor = LATE_BOUND["conj"](x) / where.apply(equal.apply(out, 0), 1, out)
@@ -95,7 +95,7 @@ def _sigmoid(x: Array) -> Array:
     return np.asarray(np.where(x > 0, 1, small) / (1 + small))
 
 
-def _sigmoid_slope(x: Array) -> Array:
+def _sigmoid_derivative(x: Array) -> Array:
     return _sigmoid(x) * _sigmoid(-x)
 
 
@@ -172,7 +172,7 @@ absolute = elementwise(
     "absolute",
     "|x|, the modulus of a complex x; its derivative at 0 is 0.",
     np.abs,
-    (_absolute_slope,),
+    (_absolute_derivative,),
     rule="magnitude",
     sympy="Abs(x)",
     domain=POSITIVE,
@@ -270,10 +270,10 @@ sigmoid = elementwise(
     sympy="1 / (1 + exp(-x))",
     cost="expensive",
 )
-sigmoid_slope: Unary = elementwise(
-    "sigmoid_slope",
+sigmoid_derivative: Unary = elementwise(
+    "sigmoid_derivative",
     "The derivative of ``geon.sigmoid``, sigmoid(x) sigmoid(-x).",
-    _sigmoid_slope,
+    _sigmoid_derivative,
     (lambda out, x: out * (sigmoid(-x) - sigmoid(x)),),
     rule="float",
     sympy="exp(-x) / (1 + exp(-x)) ** 2",
@@ -346,7 +346,7 @@ isfinite = elementwise("isfinite", "True where x is finite.", np.isfinite,
                        (None,), rule="predicate", takes_complex=True)  # fmt: skip
 
 
-def _weight_slope(out: Any, x: Any, y: Any) -> Tensor:
+def _weight_derivative(out: Any, x: Any, y: Any) -> Tensor:
     """Return y, and 0 where y is infinite and its weight x is 0."""
     return where.apply(logical_and.apply(equal.apply(x, 0), isinf.apply(y)), 0, y)
 
@@ -356,7 +356,7 @@ weighted_product = elementwise(
     "weighted_product",
     "x * y, and 0 where x is 0 and y infinite or NaN.",
     lambda x, y: np.where(x == 0, np.zeros_like(x), x * y),
-    (_weight_slope, lambda out, x, y: x),
+    (_weight_derivative, lambda out, x, y: x),
     arity=2,
     rule="float",
     sympy="x * y",

@@ -222,7 +222,7 @@ def _scatter_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
         return g if i == 0 else _gather(g, index, a.axis)
     if a.mode != "set":
         given = g if i == 0 else _gather(g, index, a.axis)
-        return multiply.apply(given, cast(_slopes(op)[i // 2], g.dtype))
+        return multiply.apply(given, cast(_partials(op)[i // 2], g.dtype))
     if i == 0:
         zeros = cast(broadcast(as_tensor(0), value.axes), g.dtype)
         return _scatter(g, index, zeros, a.axis, "set")
@@ -243,13 +243,13 @@ def _scatter_tangent(op: Op, moving: list[int], by_argument: dict[Op, Tensor]) -
     if a.mode in ("set", "add"):
         return _scatter(tangents[0], index, tangents[1], a.axis, a.mode)
     moved, put = (
-        multiply.apply(tangent, cast(slope, op.dtype))
-        for tangent, slope in zip(tangents, _slopes(op), strict=True)
+        multiply.apply(tangent, cast(partial, op.dtype))
+        for tangent, partial in zip(tangents, _partials(op), strict=True)
     )
     return _scatter(moved, index, put, a.axis, "add")
 
 
-def _slopes(op: Op) -> tuple[Tensor, Tensor]:
+def _partials(op: Op) -> tuple[Tensor, Tensor]:
     """Return the derivative of the result at each element's index, for elements of x and values."""
     x, index, value = op.args
     a: ScatterAttributes = op.attrs

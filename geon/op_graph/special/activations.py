@@ -13,7 +13,7 @@ from typing import Any
 
 from ..building.elementwise_build import elementwise
 from ..op_graph import Tensor
-from ..rows.elementwise import maximum, minimum, sigmoid, sigmoid_slope, square
+from ..rows.elementwise import maximum, minimum, sigmoid, sigmoid_derivative, square
 from .special_functions import density, normal_below, precise
 
 SCALE = 2 * math.sqrt(2 / math.pi)  # gelu_tanh(x) = x sigmoid(SCALE (x + CUBE x^3))
@@ -32,7 +32,7 @@ def _gelu_second(x: Tensor) -> Tensor:
 
 def _silu_second(x: Tensor) -> Tensor:
     x = _clamp(x, 1100)
-    return sigmoid_slope(x) * (2 + x * (sigmoid(-x) - sigmoid(x)))
+    return sigmoid_derivative(x) * (2 + x * (sigmoid(-x) - sigmoid(x)))
 
 
 def _gelu_tanh_second(x: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ def _gelu_tanh_second(x: Tensor) -> Tensor:
     u = x * (SCALE + (CUBE * SCALE) * square(x))
     first, second = SCALE + (3 * CUBE * SCALE) * square(x), (6 * CUBE * SCALE) * x
     turn = square(first) * (sigmoid(-u) - sigmoid(u))
-    return sigmoid_slope(u) * (2 * first + x * (second + turn))
+    return sigmoid_derivative(u) * (2 * first + x * (second + turn))
 
 
 # References of the primitives on mpmath numbers; infinities are handled first.
@@ -70,7 +70,7 @@ def _silu(x: Any) -> Any:
     return max(x, 0) if abs(x) > 2000 else x * _logistic(x)
 
 
-def _silu_slope(x: Any) -> Any:
+def _silu_derivative(x: Any) -> Any:
     return x > 0 if abs(x) > 2000 else _logistic(x) * (1 + x * _logistic(-x))
 
 
@@ -78,7 +78,7 @@ def _gelu(x: Any) -> Any:
     return max(x, 0) if abs(x) > 2000 else x * normal_below(x)
 
 
-def _gelu_slope(x: Any) -> Any:
+def _gelu_derivative(x: Any) -> Any:
     return x > 0 if abs(x) > 2000 else normal_below(x) + x * _bell(x)
 
 
@@ -86,17 +86,17 @@ def _gelu_tanh(x: Any) -> Any:
     return max(x, 0) if abs(x) > 2000 else x * _logistic(_cubic(x)[0])
 
 
-def _gelu_tanh_slope(x: Any) -> Any:
+def _gelu_tanh_derivative(x: Any) -> Any:
     if abs(x) > 2000:
         return x > 0
-    u, slope = _cubic(x)
-    return _logistic(u) * (1 + slope * _logistic(-u))
+    u, derivative = _cubic(x)
+    return _logistic(u) * (1 + derivative * _logistic(-u))
 
 
-gelu_slope = elementwise(
-    "gelu_slope",
+gelu_derivative = elementwise(
+    "gelu_derivative",
     "The derivative of ``geon.gelu``.",
-    precise(_gelu_slope),
+    precise(_gelu_derivative),
     (lambda out, x: _gelu_second(x),),
     rule="float",
     sympy="erfc(-x / sqrt(2)) / 2 + x * exp(-x ** 2 / 2) / sqrt(2 * pi)",
@@ -106,15 +106,15 @@ gelu = elementwise(
     "gelu",
     "x times the standard normal distribution function; see ``geon.gelu``.",
     precise(_gelu),
-    (lambda out, x: gelu_slope(x),),
+    (lambda out, x: gelu_derivative(x),),
     rule="float",
     sympy="x * erfc(-x / sqrt(2)) / 2",
     cost="expensive",
 )
-gelu_tanh_slope = elementwise(
-    "gelu_tanh_slope",
+gelu_tanh_derivative = elementwise(
+    "gelu_tanh_derivative",
     "The derivative of the tanh form of ``geon.gelu``.",
-    precise(_gelu_tanh_slope),
+    precise(_gelu_tanh_derivative),
     (lambda out, x: _gelu_tanh_second(x),),
     rule="float",
     cost="expensive",
@@ -123,15 +123,15 @@ gelu_tanh = elementwise(
     "gelu_tanh",
     "The tanh form of ``geon.gelu``.",
     precise(_gelu_tanh),
-    (lambda out, x: gelu_tanh_slope(x),),
+    (lambda out, x: gelu_tanh_derivative(x),),
     rule="float",
     sympy="x * (1 + tanh(sqrt(2 / pi) * (x + 44715 * x ** 3 / 1000000))) / 2",
     cost="expensive",
 )
-silu_slope = elementwise(
-    "silu_slope",
+silu_derivative = elementwise(
+    "silu_derivative",
     "The derivative of ``geon.silu``.",
-    precise(_silu_slope),
+    precise(_silu_derivative),
     (lambda out, x: _silu_second(x),),
     rule="float",
     sympy="1 / (1 + exp(-x)) + x * exp(-x) / (1 + exp(-x)) ** 2",
@@ -141,7 +141,7 @@ silu = elementwise(
     "silu",
     "x * sigmoid(x); see ``geon.silu``.",
     precise(_silu),
-    (lambda out, x: silu_slope(x),),
+    (lambda out, x: silu_derivative(x),),
     rule="float",
     sympy="x / (1 + exp(-x))",
     cost="expensive",

@@ -56,7 +56,7 @@ AI_FAR = (
     0.2774908024616546,
 )  # fmt: skip
 # Ai'(x) in (2 x + 5) / 3, for -4 <= x <= -1.
-AI_SLOPE_BELOW = (
+AI_DERIVATIVE_BELOW = (
     -1.1124149244443558e-11, 1.1582847294241138e-10, -1.419833189745336e-10,
     -2.70166527469551e-09, 1.4169321693309974e-08, 5.74168750284206e-09, -3.14733603892942e-07,
     1.0120342452189072e-06, 2.148304396127786e-06, -2.348529461568401e-05, 3.9764346344262807e-05,
@@ -66,7 +66,7 @@ AI_SLOPE_BELOW = (
     0.4212190038486228, 0.6788527342647943,
 )  # fmt: skip
 # Ai'(x) in (2 x - 1) / 3, for -1 <= x <= 2.
-AI_SLOPE_MIDDLE = (
+AI_DERIVATIVE_MIDDLE = (
     8.982465289066539e-12, -4.808278620308771e-11, -3.7004489115067765e-11,
     1.4088915173260944e-09, -5.999026231516485e-09, -2.538316125762141e-09, 1.354477808306033e-07,
     -5.538245163331087e-07, -1.8547172583505707e-08, 8.995053909511296e-06,
@@ -76,7 +76,7 @@ AI_SLOPE_MIDDLE = (
     0.1737702048606251, -0.2249105326646839,
 )  # fmt: skip
 # x^(-1/4) exp(z) Ai'(x) in 2 (2 / x)^1.5 - 1, for x >= 2, with z = 2/3 x^1.5.
-AI_SLOPE_FAR = (
+AI_DERIVATIVE_FAR = (
     -6.918536676855415e-12, 1.036995936147885e-11, 2.7445924427073036e-11,
     -3.7748457673842317e-11, -6.669814535869588e-11, 9.082928233928902e-11, 6.285485109243588e-11,
     -6.594144955422945e-11, -1.3504284618537167e-10, 2.152686158778274e-10,
@@ -125,7 +125,7 @@ BI_FAR = (
     0.0013471869770032667, 0.5655120631843464,
 )  # fmt: skip
 # Bi'(x) in (2 x + 5) / 3, for -4 <= x <= -1.
-BI_SLOPE_BELOW = (
+BI_DERIVATIVE_BELOW = (
     1.913659223436973e-11, 9.540990814490009e-12, -6.689061361202776e-10, 2.0431772769411228e-09,
     7.906989750142785e-09, -7.493150634912289e-08, 1.156592149742606e-07, 1.0264101906961793e-06,
     -5.5463897723820116e-06, 1.16904142779932e-06, 7.93703083872817e-05, -0.00024465083532679933,
@@ -135,7 +135,7 @@ BI_SLOPE_BELOW = (
     -0.2204201548746296,
 )  # fmt: skip
 # Bi'(x) in (2 x - 1) / 3, for -1 <= x <= 2.
-BI_SLOPE_MIDDLE = (
+BI_DERIVATIVE_MIDDLE = (
     2.4751306155762348e-11, 1.1588047745434731e-10, 4.541994834674315e-10, 2.7479817257011964e-09,
     1.1424678369896298e-08, 5.155404147184513e-08, 2.831276338975618e-07, 1.0023519801478022e-06,
     4.077073795848007e-06, 2.0119305500785922e-05, 6.0272958599893984e-05, 0.0002169075553201106,
@@ -144,7 +144,7 @@ BI_SLOPE_MIDDLE = (
     0.7327768438445477, 1.2673837408201332, 0.6407077823273666, 0.5445725641405923,
 )  # fmt: skip
 # x^(-1/4) exp(-z) Bi'(x) in (x - 5) / 3, for 2 <= x <= 8.
-BI_SLOPE_ABOVE = (
+BI_DERIVATIVE_ABOVE = (
     6.040538135964112e-09, -9.161338461775349e-09, -3.6784079898831635e-08,
     5.0964079618945134e-08, 1.248901310331155e-07, -1.604500941451433e-07, -2.726993457750424e-07,
     3.904732323792655e-07, 2.597827811280451e-07, -5.827489209868314e-07, 5.061190626098934e-07,
@@ -157,7 +157,7 @@ BI_SLOPE_ABOVE = (
     0.5563105207103747,
 )  # fmt: skip
 # x^(-1/4) exp(-z) Bi'(x) in 2 (8 / x)^1.5 - 1, for x >= 8.
-BI_SLOPE_FAR = (
+BI_DERIVATIVE_FAR = (
     -2.6020191396214095e-14, -9.238195503943406e-14, -1.7701527960218174e-13,
     -5.046661481617675e-13, -2.198070232789173e-12, -1.1124054460440736e-11,
     -6.77567962418991e-11, -5.107718947418864e-10, -4.874906410154228e-09, -6.117909246695668e-08,
@@ -182,16 +182,16 @@ VALUE_Q = (
     1.3918126102810372e-08, -6.030169596063835e-08, 3.2297390364342185e-07,
     -2.324700729485037e-06, 2.6011127080297154e-05, -0.00060713168488692, 0.0688085741766544,
 )  # fmt: skip
-# The first factor of the slopes.
-SLOPE_P = (
+# The first factor of the derivatives.
+DERIVATIVE_P = (
     -2.347757864364996e-13, 3.8017246666984164e-13, 4.170163791933618e-13, -4.940932707548209e-13,
     -1.4838429369486736e-12, 2.609147251108981e-12, -3.1207036880515274e-12,
     8.652579353491495e-12, -2.5450843970882053e-11, 7.309328888449362e-11, -2.308585600866332e-10,
     8.2071131869422e-10, -3.365244952354046e-09, 1.6615895797567796e-08, -1.055764025864147e-07,
     9.642628398598886e-07, -1.559064556617267e-05, 0.0007368082138279023, 1.0007534898454613,
 )  # fmt: skip
-# The second factor of the slopes, times z.
-SLOPE_Q = (
+# The second factor of the derivatives, times z.
+DERIVATIVE_Q = (
     -4.732975126968363e-13, 6.598460295671121e-13, 1.659217888439e-12, -2.0758838357038577e-12,
     -3.5670804155978047e-12, 4.4952442875598944e-12, 2.3892962776782462e-12,
     -1.6043945565636162e-12, -7.388455246925891e-12, 1.3240423440278172e-11,
@@ -214,25 +214,25 @@ def _by_interval(x: Any, below: Any, middle: Any, beyond: Any, waves: Any, ops: 
     return ops.where(x < MIN_AIRY_ARGUMENT, math.nan, value)
 
 
-def _beyond(x: Any, slope: bool, ops: Any) -> tuple[Any, Any, Any]:
+def _beyond(x: Any, is_derivative: bool, ops: Any) -> tuple[Any, Any, Any]:
     """Return x, exp(z), and the power of x by which the factors are divided, for x >= 2."""
     size = ops.minimum(ops.maximum(x, 2.0), MAX_SIZE)
     root = ops.sqrt(size)
     power = ops.sqrt(root)
     rise = ops.exp(ops.minimum(2.0 / 3.0 * size * root, MAX_EXPONENT))
-    return size, rise, 1.0 / power if slope else power
+    return size, rise, 1.0 / power if is_derivative else power
 
 
-def _falling(x: Any, far: Any, slope: bool, ops: Any) -> Any:
+def _falling(x: Any, far: Any, is_derivative: bool, ops: Any) -> Any:
     """Return Ai or its derivative for x >= 2."""
-    size, rise, power = _beyond(x, slope, ops)
+    size, rise, power = _beyond(x, is_derivative, ops)
     ratio = 2.0 / size
     return horner(2.0 * ratio * ops.sqrt(ratio) - 1.0, far) / (power * rise)
 
 
-def _rising(x: Any, above: Any, far: Any, slope: bool, ops: Any) -> Any:
+def _rising(x: Any, above: Any, far: Any, is_derivative: bool, ops: Any) -> Any:
     """Return Bi or its derivative for x >= 2."""
-    size, rise, power = _beyond(x, slope, ops)
+    size, rise, power = _beyond(x, is_derivative, ops)
     ratio = 8.0 / ops.maximum(size, 8.0)
     factor = ops.where(
         size < 8.0,
@@ -242,7 +242,7 @@ def _rising(x: Any, above: Any, far: Any, slope: bool, ops: Any) -> Any:
     return factor / power * rise
 
 
-def _waves(x: Any, first: Any, second: Any, slope: bool, ops: Any) -> tuple[Any, Any]:
+def _waves(x: Any, first: Any, second: Any, is_derivative: bool, ops: Any) -> tuple[Any, Any]:
     """Return sqrt(pi) |x|^(1/4) times P cos t + Q sin t and Q cos t - P sin t, for x <= -4.
 
     t is z - pi / 4. For derivatives the power is that of -1/4.
@@ -256,7 +256,7 @@ def _waves(x: Any, first: Any, second: Any, slope: bool, ops: Any) -> tuple[Any,
     sine, cosine = ops.sin(z), ops.cos(z)
     shifted_cosine, shifted_sine = cosine + sine, sine - cosine  # times sqrt(2)
     power = ops.sqrt(root)
-    scale = math.sqrt(0.5 / math.pi) * (power if slope else 1.0 / power)
+    scale = math.sqrt(0.5 / math.pi) * (power if is_derivative else 1.0 / power)
     return (
         scale * (p * shifted_cosine + q * shifted_sine),
         scale * (q * shifted_cosine - p * shifted_sine),
@@ -273,9 +273,9 @@ def airy_ai(x: Any, ops: Any) -> Any:
 @in_double
 def airy_aip(x: Any, ops: Any) -> Any:
     """Return the derivative of Ai at x."""
-    waves = -_waves(x, SLOPE_P, SLOPE_Q, True, ops)[1]
-    beyond = _falling(x, AI_SLOPE_FAR, True, ops)
-    return _by_interval(x, AI_SLOPE_BELOW, AI_SLOPE_MIDDLE, beyond, waves, ops)
+    waves = -_waves(x, DERIVATIVE_P, DERIVATIVE_Q, True, ops)[1]
+    beyond = _falling(x, AI_DERIVATIVE_FAR, True, ops)
+    return _by_interval(x, AI_DERIVATIVE_BELOW, AI_DERIVATIVE_MIDDLE, beyond, waves, ops)
 
 
 @in_double
@@ -289,6 +289,6 @@ def airy_bi(x: Any, ops: Any) -> Any:
 @in_double
 def airy_bip(x: Any, ops: Any) -> Any:
     """Return the derivative of Bi at x."""
-    waves = _waves(x, SLOPE_P, SLOPE_Q, True, ops)[0]
-    beyond = _rising(x, BI_SLOPE_ABOVE, BI_SLOPE_FAR, True, ops)
-    return _by_interval(x, BI_SLOPE_BELOW, BI_SLOPE_MIDDLE, beyond, waves, ops)
+    waves = _waves(x, DERIVATIVE_P, DERIVATIVE_Q, True, ops)[0]
+    beyond = _rising(x, BI_DERIVATIVE_ABOVE, BI_DERIVATIVE_FAR, True, ops)
+    return _by_interval(x, BI_DERIVATIVE_BELOW, BI_DERIVATIVE_MIDDLE, beyond, waves, ops)

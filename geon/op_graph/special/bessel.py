@@ -51,8 +51,8 @@ def _far(size: Any, order: int, scale: int) -> Any:
     return series / mpmath.sqrt(2 * mpmath.pi * size)
 
 
-def _bessel(name: str, doc: str, reference: Any, slope: Callable[..., Any], **facts: Any) -> Any:
-    return elementwise(name, doc, reference, (slope,), rule="float", cost="expensive", **facts)
+def _bessel(name: str, doc: str, reference: Any, partial: Callable[..., Any], **facts: Any) -> Any:
+    return elementwise(name, doc, reference, (partial,), rule="float", cost="expensive", **facts)
 
 
 def _over(value: Tensor, x: Tensor, at_zero: float) -> Tensor:
@@ -177,12 +177,12 @@ def _airy_function(kind: str, derivative: int) -> Any:
     return precise(one)
 
 
-def _airy(name: str, doc: str, kind: str, derivative: int, slope: Any, symbol: str) -> Any:
+def _airy(name: str, doc: str, kind: str, derivative: int, partial: Any, symbol: str) -> Any:
     return elementwise(
         name,
         doc,
         _airy_function(kind, derivative),
-        (slope,),
+        (partial,),
         rule="float",
         sympy=f"airy{symbol}(x)",
         domain=((-8.0, 5.0),),
@@ -239,7 +239,7 @@ def _ndtri(p: Any) -> Any:
     return root if p > 0.5 else -root
 
 
-def _ndtri_slope(out: Tensor, p: Tensor) -> Tensor:
+def _ndtri_derivative(out: Tensor, p: Tensor) -> Tensor:
     """Return the reciprocal of the density, from erfcx and the smaller tail."""
     tail = minimum(p, 1 - p)
     inside = tail > 0
@@ -252,7 +252,7 @@ ndtri = elementwise(
     "ndtri",
     "The inverse of ``geon.ndtr``; infinite at 0 and 1, NaN beyond.",
     precise(_ndtri),
-    (_ndtri_slope,),
+    (_ndtri_derivative,),
     rule="float",
     sympy="sqrt(2) * erfinv(2 * x - 1)",
     domain=((0.02, 0.98),),

@@ -40,14 +40,14 @@ __all__ = [
     "erfinv",
     "exp_product",
     "gelu",
-    "gelu_slope",
+    "gelu_derivative",
     "gelu_tanh",
-    "gelu_tanh_slope",
+    "gelu_tanh_derivative",
     "log_ndtr",
     "ndtr",
-    "sigmoid_slope",
+    "sigmoid_derivative",
     "silu",
-    "silu_slope",
+    "silu_derivative",
 ]
 
 # erf(x) / x - 1 in x^2, for 0 <= x <= 0.9; fit of erf 1.4e-8.
@@ -103,7 +103,7 @@ MILLS_F32 = (
 )
 
 # -erfcx'(a) / (q erfcx(a)) in t = 1 - 4 q, q = 1 / (a + 2), a >= 0; fit 2.9e-18.
-ERFCX_SLOPE = (
+ERFCX_DERIVATIVE = (
     *(1.6726432239776567, -0.7673298376614649, -0.04600021700974525, 0.18017758815900825),
     *(0.004633935321749584, -0.05467829412942144, -0.005867086212731105, 0.017590662369046536),
     *(0.004893135073323512, -0.0051257585105046076, -0.0028546899188513692),
@@ -230,7 +230,7 @@ def erfcx_derivative(n: int, x: Any, ops: Any) -> Any:
     q = 1.0 / (a + 2.0)
     t = ops.where(a < 2.0, 2.0 * ops.minimum(a, 2.0) * q - 1.0, 1.0 - 4.0 * q)
     before = ops.erfcx(x)
-    above = -((ops.polynomial(t, ERFCX_SLOPE) * q) * before)
+    above = -((ops.polynomial(t, ERFCX_DERIVATIVE) * q) * before)
     value = ops.where(x < 0.0, 2.0 * (low * before) - 2.0 / math.sqrt(math.pi), above)
     if n == 1:
         return value
@@ -295,7 +295,7 @@ def gelu(x: Any, ops: Any) -> Any:
     return _near(a, 0.75, x * _ndtr_near(x, ops), y, ops)
 
 
-def gelu_slope(x: Any, ops: Any) -> Any:
+def gelu_derivative(x: Any, ops: Any) -> Any:
     """Return the derivative of gelu: Phi(x) + x phi(x)."""
     a = _at_most(ops.absolute(x), NORMAL_END[ops.precision], ops)
     p, first, second = _density_parts(a, ops)
@@ -306,7 +306,7 @@ def gelu_slope(x: Any, ops: Any) -> Any:
     return _near(a, 0.75, near, ops.where(x > 0.0, 1.0 - y, y), ops)
 
 
-def sigmoid_slope(x: Any, ops: Any) -> Any:
+def sigmoid_derivative(x: Any, ops: Any) -> Any:
     """Return the derivative of sigmoid."""
     a = _at_most(ops.absolute(x), EXP_END[ops.precision], ops)
     p, first, second = ops.exp_parts(-a, 0.0)
@@ -320,10 +320,10 @@ def silu(x: Any, ops: Any) -> Any:
     return _gated(x, a, ops.exp_raised(a), SILU_LIMIT[ops.precision], ops)
 
 
-def silu_slope(x: Any, ops: Any) -> Any:
+def silu_derivative(x: Any, ops: Any) -> Any:
     """Return the derivative of silu."""
     a = _at_most(ops.absolute(x), EXP_END[ops.precision], ops)
-    return _gated_slope(x, a, 0.0, ops.exp_parts(-a, 0.0), ops)
+    return _gated_derivative(x, a, 0.0, ops.exp_parts(-a, 0.0), ops)
 
 
 def gelu_tanh(x: Any, ops: Any) -> Any:
@@ -341,7 +341,7 @@ def gelu_tanh(x: Any, ops: Any) -> Any:
     return _gated(x, a, ops.exp2_raised(a, w, low), CUBIC_LIMIT[ops.precision], ops)
 
 
-def gelu_tanh_slope(x: Any, ops: Any) -> Any:
+def gelu_tanh_derivative(x: Any, ops: Any) -> Any:
     """Return the derivative of gelu_tanh."""
     a = _at_most(ops.absolute(x), CUBIC_END[ops.precision], ops)
     parts = _cubic_parts(a, ops)
@@ -350,7 +350,7 @@ def gelu_tanh_slope(x: Any, ops: Any) -> Any:
     w = a * slope
     low = CUBIC_THRICE * ops.product_error(a, a, z)
     low = ops.fused(a, low, ops.product_error(a, slope, w))
-    return _gated_slope(x, w, low, parts, ops)
+    return _gated_derivative(x, w, low, parts, ops)
 
 
 # Helpers ------------------------------------------------------------------------------------------
@@ -432,7 +432,7 @@ def _gated(x: Any, a: Any, power: tuple[Any, float], limit: float, ops: Any) -> 
     return ops.where(x <= limit, a * p / (one + p), x)
 
 
-def _gated_slope(x: Any, w: Any, low: Any, parts: tuple[Any, Any, Any], ops: Any) -> Any:
+def _gated_derivative(x: Any, w: Any, low: Any, parts: tuple[Any, Any, Any], ops: Any) -> Any:
     """Return the derivative of x sigmoid(u), from w + low = |x| u' and the parts of exp(-|u|)."""
     p, first, second = parts
     z = (1.0 + p) * first * second

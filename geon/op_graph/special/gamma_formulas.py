@@ -303,8 +303,8 @@ def _cotangent_derivative(n: int, c: Any) -> Any:
     """
     powers = [0, 1]
     for _ in range(n):
-        slope = [k * a for k, a in enumerate(powers)][1:]
-        powers = [a + b for a, b in zip(slope + [0, 0], [0, 0] + slope, strict=True)]
+        derivative = [k * a for k, a in enumerate(powers)][1:]
+        powers = [a + b for a, b in zip(derivative + [0, 0], [0, 0] + derivative, strict=True)]
     scale = math.pi ** (n + 1)
     coefficients = [a * scale for a in powers[(n + 1) % 2 :: 2]]
     total = horner(c * c, coefficients[::-1])

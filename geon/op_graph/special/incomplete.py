@@ -93,8 +93,8 @@ def _beta_of_large(a: Any, b: Any, x: Any) -> Any:
     return total
 
 
-def _gamma_slope(a: Tensor, x: Tensor) -> Tensor:
-    result: Tensor = formulas.gamma_shape_slope(a, x, GEON_OPS)
+def _gamma_derivative(a: Tensor, x: Tensor) -> Tensor:
+    result: Tensor = formulas.gamma_shape_derivative(a, x, GEON_OPS)
     return result
 
 
@@ -103,8 +103,8 @@ def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
     return result
 
 
-def _beta_slope(a: Tensor, b: Tensor, x: Tensor, which: int) -> Tensor:
-    result: Tensor = formulas.beta_shape_slopes(a, b, x, GEON_OPS)[which]
+def _beta_derivative(a: Tensor, b: Tensor, x: Tensor, which: int) -> Tensor:
+    result: Tensor = formulas.beta_shape_derivatives(a, b, x, GEON_OPS)[which]
     return result
 
 
@@ -117,7 +117,7 @@ gammainc = elementwise(
     "gammainc",
     "The regularised lower incomplete gamma function P(x, y), of shape x > 0 at y >= 0.",
     precise(_tail_of_gamma(upper=False)),
-    (lambda out, a, x: _gamma_slope(a, x), lambda out, a, x: _gamma_density(a, x)),
+    (lambda out, a, x: _gamma_derivative(a, x), lambda out, a, x: _gamma_density(a, x)),
     arity=2,
     rule="float",
     sympy="lowergamma(x, y) / gamma(x)",
@@ -128,7 +128,7 @@ gammaincc = elementwise(
     "gammaincc",
     "The regularised upper incomplete gamma function Q(x, y) = 1 - P(x, y).",
     precise(_tail_of_gamma(upper=True)),
-    (lambda out, a, x: -_gamma_slope(a, x), lambda out, a, x: -_gamma_density(a, x)),
+    (lambda out, a, x: -_gamma_derivative(a, x), lambda out, a, x: -_gamma_density(a, x)),
     arity=2,
     rule="float",
     sympy="uppergamma(x, y) / gamma(x)",
@@ -140,8 +140,8 @@ betainc = elementwise(
     "The regularised incomplete beta function of shapes x and y at z between 0 and 1.",
     precise(_beta),
     (
-        lambda out, a, b, x: _beta_slope(a, b, x, 0),
-        lambda out, a, b, x: _beta_slope(a, b, x, 1),
+        lambda out, a, b, x: _beta_derivative(a, b, x, 0),
+        lambda out, a, b, x: _beta_derivative(a, b, x, 1),
         lambda out, a, b, x: _beta_density(a, b, x),
     ),
     arity=3,

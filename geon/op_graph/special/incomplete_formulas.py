@@ -302,22 +302,22 @@ def gamma_density(a: Any, x: Any, ops: Any) -> Any:
     return rounded(ops.where(inside, value, edge))
 
 
-def gamma_shape_slope(a: Any, x: Any, ops: Any) -> Any:
+def gamma_shape_derivative(a: Any, x: Any, ops: Any) -> Any:
     """Return dP/da, from the derivatives of the prefactor, the series and the integral."""
     rule, rounded = _rule(x, ops)
     a, x = _in_double(a, x, ops=ops)
     inside = x > 0.0
     x = ops.where(inside, x, 1.0)
     tail = _gamma_tail(a, x, rule, ops, moments=True)
-    lead_slope = _log_ratio((x - a) / a, x / a, ops) - 1.0 / a + _log_less_digamma(a, ops)
+    lead_derivative = _log_ratio((x - a) / a, x / a, ops) - 1.0 / a + _log_less_digamma(a, ops)
     falling, harmonic = 0.0, 0.0
     for k, term in enumerate(tail.terms):
         harmonic = harmonic + 1.0 / (a + k) if k else harmonic
         falling = falling + term * harmonic
     last = tail.terms[-1] * x
     falling = falling + last * (harmonic * tail.integral + tail.moment)
-    below = tail.total * lead_slope - falling
-    above = -((a * lead_slope + 1.0) * tail.integral + a * tail.moment)
+    below = tail.total * lead_derivative - falling
+    above = -((a * lead_derivative + 1.0) * tail.integral + a * tail.moment)
     value = tail.lead * ops.where(tail.low, below, above)
     return rounded(ops.where(inside, value, 0.0))
 
@@ -500,7 +500,7 @@ def beta_density(a: Any, b: Any, x: Any, ops: Any) -> Any:
     return rounded(ops.where(inside, value, ops.where(x < 0.5, first, last)))
 
 
-def beta_shape_slopes(a: Any, b: Any, x: Any, ops: Any) -> tuple[Any, Any]:
+def beta_shape_derivatives(a: Any, b: Any, x: Any, ops: Any) -> tuple[Any, Any]:
     """Return the derivatives of I_x(a, b) in a and b."""
     rule, rounded = _rule(x, ops)
     a, b, x = _in_double(a, b, x, ops=ops)

@@ -131,7 +131,7 @@ def _hazard(x: Tensor) -> Tensor:
     return where(far, -x, where(below, scaled, density(high) / ndtr(high)))
 
 
-def _erfinv_slope(out: Tensor, x: Tensor) -> Tensor:
+def _erfinv_derivative(out: Tensor, x: Tensor) -> Tensor:
     """Return sqrt(pi) / 2 exp(out^2), from erfcx(out) / (1 - |x|) for large out.
 
     The second form does not magnify the error of ``out``.
@@ -203,7 +203,7 @@ erfinv = elementwise(
     "erfinv",
     "The inverse of erf; infinite at 1 and -1, NaN beyond.",
     precise(_erfinv),
-    (_erfinv_slope,),
+    (_erfinv_derivative,),
     rule="float",
     sympy="erfinv(x)",
     domain=((-0.9, 0.9),),
@@ -301,8 +301,8 @@ def _polygamma_reference(n: int, x: Array) -> Array:
         if value > 0:
             return float(context.psi(n, exact))
         cosine, sine = context.cospi(exact), context.sinpi(exact)
-        slope = context.polyval(cotangent[::-1], cosine / sine) * context.pi ** (n + 1)
-        return float((-1) ** n * context.psi(n, 1 - exact) - slope)
+        derivative = context.polyval(cotangent[::-1], cosine / sine) * context.pi ** (n + 1)
+        return float((-1) ** n * context.psi(n, 1 - exact) - derivative)
 
     return np.asarray(np.vectorize(one, otypes=[np.float64])(x))
 
@@ -314,8 +314,8 @@ def _cotangent_derivative(n: int) -> list[int]:
     """
     powers = [0, 1]
     for _ in range(n):
-        slope = [-k * a for k, a in enumerate(powers)][1:]
-        powers = [a + b for a, b in zip([*slope, 0, 0], [0, 0, *slope], strict=True)]
+        derivative = [-k * a for k, a in enumerate(powers)][1:]
+        powers = [a + b for a, b in zip([*derivative, 0, 0], [0, 0, *derivative], strict=True)]
     return powers
 
 

@@ -241,7 +241,7 @@ def _sigmoid(x: Expr) -> Expr:
     return (x > 0).where(1.0, small) / (1 + small)
 
 
-def _sigmoid_slope(x: Expr) -> Expr:
+def _sigmoid_derivative(x: Expr) -> Expr:
     small = (-x.run("Abs")).run("Exp")
     total = 1 + small
     return small / total / total
@@ -290,7 +290,7 @@ ROWS: dict[str, Row] = {
     "round": partial(_rounded, "Round"),
     "rsqrt": lambda x: x.run("Sqrt").run("Reciprocal"),
     "sigmoid": _sigmoid,
-    "sigmoid_slope": _sigmoid_slope,
+    "sigmoid_derivative": _sigmoid_derivative,
     "silu": _silu,
     "sinh": _sinh,
     "softplus": _softplus,
@@ -307,4 +307,4 @@ ROWS_WITH_OP: dict[str, Callable[..., Expr]] = {
 FLOAT32_OPERATORS = frozenset({"erf", "gelu", "gelu_tanh"})  # with kernels for float32 alone
 
 # Rows that are used in place of the formulas of the lowering rules.
-WITHOUT_FORMULA = frozenset({"sigmoid_slope", "silu"})
+WITHOUT_FORMULA = frozenset({"sigmoid_derivative", "silu"})

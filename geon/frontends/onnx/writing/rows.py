@@ -121,9 +121,9 @@ WITHOUT_ROW: dict[str, str] = {
     **dict.fromkeys(
         "airy_ai airy_aip airy_bi airy_bip as_complex betainc cholesky conj converged cummax"
         " cummin cumprod determinant erfc erfcx erfcx_derivative erfinv exp_product"
-        " fixed_point fourier gammainc gammaincc gcd gelu_slope gelu_tanh_slope i0 i0e i1 i1e"
-        " imag j0 j1 k0 k0e k1 k1e lgamma log_determinant log_ndtr lu lu_solve ndtr ndtri pinv"
-        " polygamma qr real silu_slope solve triangular_solve weighted_product y0 y1".split(),
+        " fixed_point fourier gammainc gammaincc gcd gelu_derivative gelu_tanh_derivative i0 i0e i1"
+        " i1e imag j0 j1 k0 k0e k1 k1e lgamma log_determinant log_ndtr lu lu_solve ndtr ndtri pinv"
+        " polygamma qr real silu_derivative solve triangular_solve weighted_product y0 y1".split(),
         LOWERED,
     ),
 }

@@ -53,8 +53,8 @@ NUMBERS = INTEGERS + FLOATS
 # Primitives with a function in ``elementary``.
 ELEMENTARY_ROWS = (
     "exp expm1 log log1p sigmoid softplus sin cos tan asin acos atan sinh cosh tanh asinh acosh"
-    " atanh atan2 erf erfc erfcx ndtr log_ndtr erfinv exp_product sigmoid_slope gelu gelu_slope"
-    " gelu_tanh gelu_tanh_slope silu silu_slope"
+    " atanh atan2 erf erfc erfcx ndtr log_ndtr erfinv exp_product sigmoid_derivative gelu"
+    " gelu_derivative gelu_tanh gelu_tanh_derivative silu silu_derivative"
 ).split()
 OF_TWO = ("atan2", "exp_product", "floordivide", "gcd", "mod", "power")
 # Primitives whose expression is a call of a helper function, with the stem of its name.

@@ -23,7 +23,7 @@ _NODES = {"float32": (0.2, 38), "float64": (0.08, 96)}
 _FIRST_NODE = -3.9
 
 
-def log_gamma_slope(a: Tensor, x: Tensor, log_x: Tensor) -> Tensor:
+def log_gamma_derivative(a: Tensor, x: Tensor, log_x: Tensor) -> Tensor:
     """Return d log(x) / da of a gamma draw x of the shape a at fixed probability.
 
     With s = 1 where x > a, else -1, it is s times the integral over v from 0 to infinity of

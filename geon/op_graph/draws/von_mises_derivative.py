@@ -63,7 +63,7 @@ def mean_cosine_parts(k: Tensor) -> tuple[Tensor, Tensor]:
     return where(is_large, root * large, scaled), where(is_large, root * difference, rest)
 
 
-def von_mises_slope(k: Tensor, x: Tensor) -> Tensor:
+def von_mises_derivative(k: Tensor, x: Tensor) -> Tensor:
     """Return dx/dk of an angle x from -pi to pi at a fixed probability, in float64.
 
     With the mean cosine A(k) and x above 0 it is the integral of

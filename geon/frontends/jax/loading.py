@@ -83,7 +83,7 @@ def load(
     used = name or str(getattr(program, "__name__", "jaxpr"))
     cure = "write those parts of the function with other operations"
     refuse_unsupported(used, unknown_primitives(closed.jaxpr), "primitives", cure)
-    loading = _Loading(closed, names, values, dict(axes or {}), used)
+    loading = _JaxprLoader(closed, names, values, dict(axes or {}), used)
     outputs = loading.results
     whole = outputs if tree is None else jax.tree_util.tree_unflatten(tree, outputs)
     named = dict(named_results(whole))
@@ -151,7 +151,7 @@ def unknown_primitives(jaxpr: Jaxpr) -> Iterator[str]:
 # Building -----------------------------------------------------------------------------------------
 
 
-class _Loading:
+class _JaxprLoader:
     """The parts of a model while it is loaded."""
 
     def __init__(

@@ -82,7 +82,7 @@ def load(
         shown = [str(each.name if isinstance(each, geon.Axis) else each) for each in names]
         if len({*shown}) < len(shown):
             raise ArgumentError(f"axes of {name!r}: {names!r} has one name twice; name each apart")
-    parts = _Loading(source, dict(axes or {}), dict(values or {}), patterns)
+    parts = _OnnxLoader(source, dict(axes or {}), dict(values or {}), patterns)
     return ImportedModel(source.name, parts.inputs, parts.outputs, parts.variables, parts.texts)
 
 
@@ -110,7 +110,7 @@ def frozen_patterns(frozen: Any, source: Source) -> list[str]:
     return list(patterns)
 
 
-class _Loading:
+class _OnnxLoader:
     """The parts of a model while it is loaded."""
 
     def __init__(

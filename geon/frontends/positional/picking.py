@@ -36,7 +36,7 @@ def gather_at(
     result has the positions of the indices, then the other positions of ``value``, in their order.
     Negative indices count from the end.
     """
-    merged = _Merged(as_array(value), indices, batch or {})
+    merged = _MergedAxes(as_array(value), indices, batch or {})
     found = geon.gather(merged.tensor, merged.index, merged.axis)
     return array(found, merged.picked)
 
@@ -54,7 +54,7 @@ def scatter_at(
     ``updates`` are broadcast to the shape of ``gather_at``; ``mode`` is as for ``geon.scatter``.
     Updates where ``drop``, over the positions of the indices, is true are left out.
     """
-    merged = _Merged(as_array(value), indices, batch or {}, drop)
+    merged = _MergedAxes(as_array(value), indices, batch or {}, drop)
     shape = [1 if dim is None else dim.expression for dim in merged.picked]
     given = as_array(updates)
     if len(given.dims) > len(shape):
@@ -70,7 +70,7 @@ def scatter_at(
     return merged.unmerged(whole)
 
 
-class _Merged:
+class _MergedAxes:
     """A value whose indexed axes are one, and the index along it.
 
     With ``drop`` the axis has one element more, which takes what is left out.

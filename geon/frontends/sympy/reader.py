@@ -61,7 +61,7 @@ def from_sympy(
     built, and ``AxisError`` for axes that do not fit.
     """
     leaves, structure = flat(expressions, "expressions")
-    reader = _Reader(symbols, as_dtype(dtype))
+    reader = _ExpressionReader(symbols, as_dtype(dtype))
     elements = [_elements(value, name) for name, value in leaves]
     reader.check([root for roots in elements for root in roots])
     found = []
@@ -97,7 +97,7 @@ def _elements(value: Any, name: str) -> list[Any]:
     return [made]
 
 
-class _Reader:
+class _ExpressionReader:
     """The values of expressions, each computed once; ``symbols`` and ``dtype`` as in the call."""
 
     def __init__(self, symbols: Mapping[Any, Any], dtype: Any) -> None:

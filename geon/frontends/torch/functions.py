@@ -73,7 +73,7 @@ class FunctionModule(torch.nn.Module):
             _fitting(value, leaf, described)
             for value, leaf in zip(values, graph.inputs, strict=True)
         ]
-        return described.structure.filled(iter(_Call.apply(graph, *tensors)))
+        return described.structure.filled(iter(_AutogradCall.apply(graph, *tensors)))
 
     def store(self) -> None:
         """Write the parameters and buffers into the variables of the transformer."""
@@ -117,7 +117,7 @@ def _fitting(value: Any, leaf: Leaf, described: FunctionDescription) -> torch.Te
     return value
 
 
-class _Call(torch.autograd.Function):
+class _AutogradCall(torch.autograd.Function):
     """A call of a graph; its backward pass is a call of the derived graph."""
 
     @staticmethod
@@ -146,7 +146,7 @@ class _Call(torch.autograd.Function):
         if wanted and given:
             seeds = [cotangents[k] for k in given]
             derived = graph.vjp(wanted, given)
-            values = _Call.apply(derived, *ctx.saved_tensors, *seeds)
+            values = _AutogradCall.apply(derived, *ctx.saved_tensors, *seeds)
             for k, value in zip(wanted, values, strict=True):
                 found[k + 1] = value
         return tuple(found)
@@ -157,5 +157,5 @@ class _Call(torch.autograd.Function):
         dims = in_dims[1:]
         batched, mapped = graph.batched(tuple(dim is not None for dim in dims))
         moved = [t if d is None else t.movedim(d, 0) for t, d in zip(tensors, dims, strict=True)]
-        found = _Call.apply(batched, *moved)
+        found = _AutogradCall.apply(batched, *moved)
         return found, tuple(0 if has else None for has in mapped)

@@ -104,7 +104,7 @@ def load(
     graph = lowered.graph_module
     cure = "write those parts of the module with other operators"
     refuse_unsupported(name, unknown_operators(graph), "operators", cure)
-    loading = _Loading(lowered, graph, dict(axes or {}), name)
+    loading = _ExportLoader(lowered, graph, dict(axes or {}), name)
     return ExportedModel(
         name, loading.inputs, loading.outputs, loading.variables, loading.constants, loading.updates
     )
@@ -142,7 +142,7 @@ def unknown_operators(graph: GraphModule) -> Iterator[Any]:
             yield node.target
 
 
-class _Loading:
+class _ExportLoader:
     """The parts of a model while it is loaded."""
 
     def __init__(

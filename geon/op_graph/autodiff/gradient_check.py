@@ -110,7 +110,7 @@ class _Check:
         forward = [jvp(self.y, x, t) for x, t in zip(self.xs, tangents, strict=True)]
         pure = functional([self.y, *gradients, *forward]).outputs
         leaves = dict.fromkeys([*at, *storage_leaves(*[op for op in pure if op is not None])])
-        wide = _Widened()
+        wide = _DoublePrecision()
         result = [wide(op) for op in pure if op is not None]
         self.value, self.gradients = result[0], result[1 : 1 + len(self.xs)]
         self.forward = result[1 + len(self.xs) :]
@@ -246,7 +246,7 @@ class _Check:
         )  # fmt: skip
 
 
-class _Widened:
+class _DoublePrecision:
     """Rebuilds ops with floats in float64 and complex numbers in complex128; call it with an op."""
 
     def __init__(self) -> None:

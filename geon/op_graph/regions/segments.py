@@ -262,7 +262,7 @@ class _Runs:
         (self.outer,) = fresh_axes(Axes(segment), names_below(work.roots))
         self.inner, self.behind = axis.with_length(each), axis.with_length(self.left)
         self.wholes: dict[RegionOp, _Whole] = {}
-        self.rest = _Part(self, self.behind, self.begins_behind, self.rest_of)
+        self.rest = _StepRange(self, self.behind, self.begins_behind, self.rest_of)
 
     # Values outside of segments -----------------------------------------------------------------
 
@@ -322,7 +322,7 @@ class _Runs:
         return make(SLICE, (whole,), (items,))
 
 
-class _Part:
+class _StepRange:
     """Builds the scans and stacks of a range of steps, along ``axis``.
 
     ``begins`` returns the initial carries of a scan in that range. ``kept`` returns the slice of a
@@ -414,7 +414,7 @@ class _SegmentTurn:
         self.runs, self.scan, self.a = runs, scan, scan.attrs
         self.carries = [like(op) for op in self.a.body.parameters[: self.a.carries]]
         self.read: dict[Tensor, Tensor] = {}  # placeholder of a segment by stack of segments
-        self.part = _Part(runs, runs.inner, self.begins, lambda op: self.of(runs.stacked(op)))
+        self.part = _StepRange(runs, runs.inner, self.begins, lambda op: self.of(runs.stacked(op)))
         self.part.first = self.first
 
     def begins(self, scan: RegionOp) -> Sequence[Tensor]:

@@ -81,7 +81,7 @@ def loads_case(text: str) -> Case:
     lines = text.split("\n")
     if lines[-1] == "":
         del lines[-1]
-    reader = _Reader()
+    reader = _DumpReader()
     try:
         with building():
             for line in lines:
@@ -104,7 +104,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table if len(table) == len(pairs) else refuse("each key once", [k for k, _ in pairs])
 
 
-class _Reader:
+class _DumpReader:
     """The state after the lines read so far.
 
     ``ops`` has one entry for each line, None if it is no op.

@@ -28,10 +28,10 @@ FIRST_LANE = "first_lane"  # start of a block of rows in lanes, which naive loop
 
 def from_nest(nest: Nest) -> Tree:
     """Return the naive loops of a nest without its pieces, short forms and fill."""
-    return _Lowering(nest).tree()
+    return _NestLowering(nest).tree()
 
 
-class _Lowering:
+class _NestLowering:
     def __init__(self, nest: Nest) -> None:
         self.nest, self.code = nest, ScalarBuilder()
         self.buffers = [PrivateBuffer(each.dtype, each.size, Space.STACK) for each in nest.arrays]

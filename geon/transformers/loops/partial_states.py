@@ -135,7 +135,7 @@ def widened(tree: Tree, numbers: Container[int], dtype: DType) -> Tree:
 
     Loads round the value to the former dtype.
     """
-    change = _Widened(tree, numbers, dtype)
+    change = _WideAccesses(tree, numbers, dtype)
     buffers = [
         replace(each, dtype=dtype) if number in numbers else each
         for number, each in enumerate(tree.buffers)
@@ -143,7 +143,7 @@ def widened(tree: Tree, numbers: Container[int], dtype: DType) -> Tree:
     return replace(tree, body=change.body(tree.body), buffers=tuple(buffers))
 
 
-class _Widened(Substitution):
+class _WideAccesses(Substitution):
     """Casts the loads and stores of buffers of another dtype, and what is folded into them."""
 
     def __init__(self, tree: Tree, wide: Container[int], dtype: DType) -> None:

@@ -163,12 +163,12 @@ def load(
     lengths or dtype than its variable.
     """
     found: tuple[list[np.ndarray | None], Restored] = with_file(
-        path, lambda contents: _Loading(contents, entries, choice).done()
+        path, lambda contents: _CheckpointLoader(contents, entries, choice).done()
     )
     return found
 
 
-class _Loading:
+class _CheckpointLoader:
     """Loads one file into the given variables, as ``choice`` asks."""
 
     def __init__(

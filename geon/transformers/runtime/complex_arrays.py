@@ -95,10 +95,10 @@ class ComplexCall:
 
     def _started(self, *values: Any, out: Any = None) -> Any:
         parts = None if out is None else PartDestinations(out, self.is_complex)
-        return _Pending(self.call.start(*self.fed(values), out=parts), self, out)
+        return _PendingComplex(self.call.start(*self.fed(values), out=parts), self, out)
 
 
-class _Pending:
+class _PendingComplex:
     """A started call whose results are complex."""
 
     def __init__(self, pending: Any, call: ComplexCall, out: Any) -> None:

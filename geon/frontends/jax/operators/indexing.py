@@ -35,7 +35,7 @@ def gather(
     starts = {d: select(index, len(index.shape) - 1, k)
               for k, d in enumerate(numbers_of.start_index_map)}  # fmt: skip
     rank = len(index.shape) - 1
-    place = _Place(x, starts, rank, windows, batch)
+    place = _WindowStarts(x, starts, rank, windows, batch)
     found = place.gathered(_clamped(mode))
     out = iter(range(rank))
     offsets = {p: rank + k for k, p in enumerate(numbers_of.offset_dims)}
@@ -63,7 +63,7 @@ def _clamped(mode: Any) -> bool:
     return "PROMISE_IN_BOUNDS" not in str(mode)
 
 
-class _Place:
+class _WindowStarts:
     """Windows of a value that begin at given positions.
 
     ``starts`` are arrays of ``rank`` positions, by position of the value; ``windows`` are the
@@ -193,7 +193,7 @@ def scatter(mode: str) -> Callable[..., Value]:
         rank = len(index.shape) - 1
         starts = {d: select(index, rank, k)
                   for k, d in enumerate(own.scatter_dims_to_operand_dims)}  # fmt: skip
-        place = _Place(x, starts, rank, windows, batch)
+        place = _WindowStarts(x, starts, rank, windows, batch)
         rest = [p for p in range(len(updates.shape)) if p not in own.update_window_dims]
         moved = transpose(updates, [*rest, *own.update_window_dims])
         if how == "subtract":
@@ -211,13 +211,13 @@ def dynamic_slice(x: Value, *starts: Value, slice_sizes: Sequence[Size]) -> Valu
     """Return a slice at positions of a call, moved to lie inside."""
     windows = dict(enumerate(slice_sizes))
     given = dict(enumerate(starts[: len(x.shape)]))
-    return _Place(x, given, 0, windows, {}).gathered(True)
+    return _WindowStarts(x, given, 0, windows, {}).gathered(True)
 
 
 def dynamic_update_slice(x: Value, update: Value, *starts: Value) -> Value:
     """Return ``x`` with a slice at positions of a call replaced."""
     windows = dict(enumerate(update.shape))
-    place = _Place(x, dict(enumerate(starts)), 0, windows, {})
+    place = _WindowStarts(x, dict(enumerate(starts)), 0, windows, {})
     if not x.shape or not place.moved:
         return update
     return place.scattered(update, "set", True, None)

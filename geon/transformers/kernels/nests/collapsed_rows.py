@@ -139,7 +139,7 @@ def flat_parts(nest: Nest) -> FlatParts | None:
     last = step.loops[0]
     if not all(is_run(store.offset.terms, last, lanes.name) for store in step.stores):
         return None
-    return _RowParts(nest, step, lanes.name).found()
+    return _CollapsedRowParts(nest, step, lanes.name).found()
 
 
 def is_run(terms: Mapping[Hashable, Size], last: Loop, lane: str) -> bool:
@@ -148,7 +148,7 @@ def is_run(terms: Mapping[Hashable, Size], last: Loop, lane: str) -> bool:
     return direct and terms.get(last.name) == 1 and terms.get(lane) == last.extent
 
 
-class _RowParts:
+class _CollapsedRowParts:
     def __init__(self, nest: Nest, step: Pass, lane: str) -> None:
         self.step, self.lane, self.last = step, lane, step.loops[0]
         self.depths = Depths.of(nest)

@@ -63,7 +63,7 @@ def predictions(
         cost_of(kernel.work, lengths, found)
         for kernel, found in zip(schedule.kernels, places, strict=True)
     ]
-    recent = _Recent(4 * machine.caches[-1])
+    recent = _ReuseDistances(4 * machine.caches[-1])
     found = []
     for turn in range(2):  # the second iteration starts with the caches of an earlier call
         for cost, where in zip(costs, places, strict=True):
@@ -74,7 +74,7 @@ def predictions(
     return found
 
 
-class _Recent:
+class _ReuseDistances:
     """Memory places by the time of their last use; beyond ``most`` bytes all are equally far."""
 
     def __init__(self, most: int) -> None:

@@ -70,7 +70,7 @@ def real_form(
     Without ``transforms``, Fourier transforms of known lengths become products with matrices.
     The graph's results have a further last axis of length 2 where they were complex.
     """
-    split = _Split(transforms)
+    split = _ComplexRewriter(transforms)
     with building(own):
         for op in [*post_order(pure.roots), *pure.updates, *inputs]:
             split.add(op)
@@ -78,7 +78,7 @@ def real_form(
     return RealForm(made, tuple([split.value(leaf) for leaf in inputs]), split.leaves)
 
 
-class _Split:
+class _ComplexRewriter:
     """One rewrite: ``real`` maps ops to real ones, ``parts`` complex ops to their parts.
 
     ``whole`` maps complex ops to the tensor of both parts. A complex op is in one of the last two

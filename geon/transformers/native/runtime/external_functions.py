@@ -21,7 +21,7 @@ from ....errors import UnavailableError
 MODULE = "numpy.fft._pocketfft_umath"
 
 
-class _Expected(NamedTuple):
+class _LoopSignature(NamedTuple):
     """The signature of a ufunc, and the types of its loop for each dtype of parts."""
 
     signature: str
@@ -29,11 +29,11 @@ class _Expected(NamedTuple):
 
 
 EXPECTED = {
-    "fft": _Expected("(n),()->(m)", {"float64": "Dd->D", "float32": "Ff->F"}),
-    "ifft": _Expected("(m),()->(n)", {"float64": "Dd->D", "float32": "Ff->F"}),
-    "rfft_n_even": _Expected("(n),()->(m)", {"float64": "dd->D", "float32": "ff->F"}),
-    "rfft_n_odd": _Expected("(n),()->(m)", {"float64": "dd->D", "float32": "ff->F"}),
-    "irfft": _Expected("(m),()->(n)", {"float64": "Dd->d", "float32": "Ff->f"}),
+    "fft": _LoopSignature("(n),()->(m)", {"float64": "Dd->D", "float32": "Ff->F"}),
+    "ifft": _LoopSignature("(m),()->(n)", {"float64": "Dd->D", "float32": "Ff->F"}),
+    "rfft_n_even": _LoopSignature("(n),()->(m)", {"float64": "dd->D", "float32": "ff->F"}),
+    "rfft_n_odd": _LoopSignature("(n),()->(m)", {"float64": "dd->D", "float32": "ff->F"}),
+    "irfft": _LoopSignature("(m),()->(n)", {"float64": "Dd->d", "float32": "Ff->f"}),
 }
 
 

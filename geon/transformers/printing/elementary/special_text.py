@@ -127,7 +127,7 @@ def _literal(number: str, dtype: str) -> str:
     return c_expressions.literal(float(number), dtype)
 
 
-class _Value:
+class _CText:
     """A number or a condition of a formula, as C text."""
 
     def __init__(self, text: str, printer: _Printer) -> None:
@@ -136,8 +136,8 @@ class _Value:
 
 def _operator(method: str, row: str) -> None:
     """Give values an operator that prints a primitive, with numbers on either side."""
-    setattr(_Value, f"__{method}__", lambda x, *others: x.apply(row, x, *others))
-    setattr(_Value, f"__r{method}__", lambda x, other: x.apply(row, other, x))
+    setattr(_CText, f"__{method}__", lambda x, *others: x.apply(row, x, *others))
+    setattr(_CText, f"__r{method}__", lambda x, other: x.apply(row, other, x))
 
 
 for _method, _row in {
@@ -155,63 +155,63 @@ class _Printer:
     def __init__(self, dtype: str) -> None:
         self.precision, self.type, self.suffix = dtype, C_TYPES[dtype], SUFFIXES[dtype]
         self.lines: list[str] = []
-        self.known: dict[str, _Value] = {}
+        self.known: dict[str, _CText] = {}
 
     def __getattr__(self, row: str) -> Any:
         return lambda *operands: self.apply(row, *operands)
 
     def text(self, x: Any) -> str:
         """Return an operand: a name, a condition or a literal."""
-        return x.text if isinstance(x, _Value) else _literal(repr(x), self.precision)
+        return x.text if isinstance(x, _CText) else _literal(repr(x), self.precision)
 
-    def let(self, text: str) -> _Value:
+    def let(self, text: str) -> _CText:
         """Return the variable that has the value of an expression."""
         if text not in self.known:
             name = f"v{len(self.known)}"
             self.lines.append(f"{self.type} {name} = {text};")
-            self.known[text] = _Value(name, self)
+            self.known[text] = _CText(name, self)
         return self.known[text]
 
-    def apply(self, row: str, *operands: Any) -> _Value:
+    def apply(self, row: str, *operands: Any) -> _CText:
         """Return a primitive of operands; a comparison is part of the expression that reads it."""
         dtypes = [self.precision] * len(operands)
         text = c_expressions.expression(row, dtypes, self.precision, [*map(self.text, operands)])
-        return _Value(text, self) if row in c_expressions.COMPARISONS else self.let(text)
+        return _CText(text, self) if row in c_expressions.COMPARISONS else self.let(text)
 
-    def call(self, helper: str, *arguments: Any) -> _Value:
+    def call(self, helper: str, *arguments: Any) -> _CText:
         """Return the value of a function of ``_TEXT``."""
         return self.let(f"geon_{helper}_{self.suffix}({', '.join(map(self.text, arguments))})")
 
-    def polynomial(self, x: _Value, coefficients: Sequence[float]) -> _Value:
+    def polynomial(self, x: _CText, coefficients: Sequence[float]) -> _CText:
         return self.let(horner(self.suffix.upper(), x.text, coefficients))
 
-    def fused(self, *operands: Any) -> _Value:
+    def fused(self, *operands: Any) -> _CText:
         return self.let(f"GEON_FMA_{self.suffix.upper()}({', '.join(map(self.text, operands))})")
 
-    def product_error(self, x: Any, y: Any, product: Any) -> _Value:
+    def product_error(self, x: Any, y: Any, product: Any) -> _CText:
         return self.call("product_error", x, y, product)
 
-    def fused_error(self, x: Any, y: Any, z: Any, total: Any) -> _Value:
+    def fused_error(self, x: Any, y: Any, z: Any, total: Any) -> _CText:
         return self.call("sum_error", x, y, z, total)
 
-    def exp_parts(self, a: Any, low: Any) -> tuple[_Value, _Value, _Value]:
-        factors = [_Value(f"f{len(self.known)}_{k}", self) for k in (1, 2)]
+    def exp_parts(self, a: Any, low: Any) -> tuple[_CText, _CText, _CText]:
+        factors = [_CText(f"f{len(self.known)}_{k}", self) for k in (1, 2)]
         self.lines.append(f"{self.type} {', '.join(each.text for each in factors)};")
-        addresses = [_Value(f"&{each.text}", self) for each in factors]
+        addresses = [_CText(f"&{each.text}", self) for each in factors]
         return self.call("exp_parts", a, low, *addresses), factors[0], factors[1]
 
-    def exp_raised(self, a: Any) -> tuple[_Value, float]:
+    def exp_raised(self, a: Any) -> tuple[_CText, float]:
         return self.call("exp_raised", a), RAISED_ONE[self.precision]
 
-    def exp2_raised(self, a: Any, w: Any, low: Any) -> tuple[_Value, float]:
+    def exp2_raised(self, a: Any, w: Any, low: Any) -> tuple[_CText, float]:
         return self.call("exp2_raised", a, w, low), RAISED_ONE[self.precision]
 
-    def at_least(self, x: Any, end: float) -> _Value:
+    def at_least(self, x: Any, end: float) -> _CText:
         """Return a negative bound, or x above it, by their bits: one instruction."""
         bits = np.dtype(self.precision).type(end).view(f"uint{64 if self.suffix == 'f64' else 32}")
-        return self.call("held", x, _Value(f"0x{bits:x}u", self))
+        return self.call("held", x, _CText(f"0x{bits:x}u", self))
 
-    def signed(self, size: Any, x: Any) -> _Value:
+    def signed(self, size: Any, x: Any) -> _CText:
         library = "copysignf" if self.precision == "float32" else "copysign"
         return self.let(f"{library}({self.text(size)}, {self.text(x)})")
 
@@ -220,7 +220,7 @@ def _printed(name: str, dtype: str) -> str:
     """Return the C function of a formula."""
     formula, printer = getattr(erf_formulas, name), _Printer(dtype)
     *parameters, _ = formula.__code__.co_varnames[: formula.__code__.co_argcount]
-    result = formula(*(_Value(each, printer) for each in parameters), printer)
+    result = formula(*(_CText(each, printer) for each in parameters), printer)
     head = ", ".join(f"{printer.type} {each}" for each in parameters)
     head = f"GEON_INLINE {printer.type} geon_{name}_{printer.suffix}({head}) {{"
     return "\n    ".join([head, *printer.lines, f"return {result.text};"]) + "\n}\n"

@@ -35,7 +35,7 @@ class _DLDevice(ctypes.Structure):
     _fields_ = [("kind", ctypes.c_int32), ("number", ctypes.c_int32)]
 
 
-class _Type(ctypes.Structure):
+class _DlpackType(ctypes.Structure):
     _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
 
 
@@ -44,7 +44,7 @@ class _DLTensor(ctypes.Structure):
         ("data", ctypes.c_void_p),
         ("device", _DLDevice),
         ("ndim", ctypes.c_int32),
-        ("type", _Type),
+        ("type", _DlpackType),
         ("shape", ctypes.POINTER(ctypes.c_int64)),
         ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
@@ -152,15 +152,15 @@ def import_capsule(capsule: Any) -> Imported | None:
     return Imported(owner, address, shape, strides, dtype, device)
 
 
-def _type_of(dtype: np.dtype[Any]) -> _Type:
+def _type_of(dtype: np.dtype[Any]) -> _DlpackType:
     """Return DLPack's type of a dtype."""
     word = WORDS.get(name_of(dtype))
     if word is None:
         raise BufferError(f"DLPack has no word for {dtype}")
-    return _Type(*word, 1)
+    return _DlpackType(*word, 1)
 
 
-def _dtype_of(told: _Type) -> np.dtype[Any] | None:
+def _dtype_of(told: _DlpackType) -> np.dtype[Any] | None:
     """Return the dtype of DLPack's type; None if geon does not have it."""
     found = [name for name, word in WORDS.items() if word == (told.code, told.bits)]
     return named_dtype(found[0]) if found and told.lanes == 1 else None

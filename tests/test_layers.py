@@ -4,6 +4,7 @@ errors <- op_graph <- transformers <- targets, and runtime under all of transfor
 """
 
 import ast
+import re
 import sys
 from collections import Counter
 from functools import cache
@@ -479,6 +480,14 @@ NAMES_OF_THE_FIELD = {"Exponential", "Uniform"}
 
 # Frontends whose classes have the names of the systems that they are for.
 NAMED_BY_OTHERS = ("geon.frontends.brainstorm", "geon.frontends.nnc", "geon.frontends.program")
+
+
+def test_the_map_of_the_source_names_every_folder():
+    text = (ROOT.parent / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"`([\w./]+)`", text))
+    folders = [path.name for path in ROOT.glob("*/*/") if (path / "__init__.py").exists()]
+    folders += [path.name for path in ROOT.glob("*/") if (path / "__init__.py").exists()]
+    assert sorted(set(folders) - named - {f.split("/")[-1] for f in named}) == []
 
 
 def test_no_two_classes_share_a_name():

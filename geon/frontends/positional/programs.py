@@ -1,4 +1,4 @@
-"""What builders of positional programs share: casts, declared results, derivatives, tables."""
+"""Helpers for builders of positional programs: casts, declared results, derivatives, tables."""
 
 from __future__ import annotations
 

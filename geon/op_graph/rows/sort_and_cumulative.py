@@ -69,7 +69,7 @@ class TopKAttributes(NamedTuple):
 
 
 class PrefixOperation(NamedTuple):
-    """What a running row combines elements by: an elementwise primitive and its identity.
+    """The operation of a running row: an elementwise primitive and its identity.
 
     ``ufunc`` is the primitive's function in NumPy. ``identity(dtype)`` changes nothing when it is
     combined. ``reorders`` is true if floats may be combined in any order.

@@ -45,7 +45,7 @@ from ..kernels.ir.scalar_code import walk as walk_scalars
 
 
 class Role(Enum):
-    """How the iterations of a loop run."""
+    """The ways in which the iterations of a loop run."""
 
     SERIAL = "serial"  # one after another
     TASK = "task"  # in any order, on any thread

@@ -18,7 +18,7 @@ MAX_KNOWN = 4096  # commands with params whose facts are kept
 
 @dataclass(frozen=True)
 class CommandFacts:
-    """What follows from the graph of a command for inputs of given params."""
+    """The facts that follow from the graph of a command for inputs of given params."""
 
     outputs: Params
     needs: frozenset[int]

@@ -125,7 +125,7 @@ def _updates(node: ExecSymbol) -> list[tuple[Any, Any]]:
 
 
 class _Layout:
-    """Where the wholes of a symbolic graph are in memory, and when.
+    """The places in memory, and the lifetimes, of the whole tensors of a symbolic graph.
 
     ``first`` and ``last`` are the positions in ``order`` of the first write and of the last use of
     each whole; those that ``lasting`` has keep their values after a run. ``overwrites`` are

@@ -1,4 +1,4 @@
-"""What functions of networks share: layouts of images, constants."""
+"""Layouts of images and constants, for functions of networks."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ class HostSolver(_ByDtype):
 
 
 class HostBlas(_ByDtype):
-    """What geon calls of ``nvmath.bindings.cublas`` for matrices, on the host."""
+    """The functions of ``nvmath.bindings.cublas`` for matrices that geon calls, on the host."""
 
     def create(self) -> int:
         """Return the handle."""

@@ -117,7 +117,7 @@ def _same_part(x: TensorSymbol, whole: TensorSymbol) -> TensorSymbol:
 
 @dataclass(frozen=True, eq=False)
 class Minimized:
-    """The additions of ``minimize``: gradients, parameters after the step, and the optimiser's state.
+    """The additions of ``minimize``: gradients, next parameters, and the optimiser's state.
 
     New parameters and states are in the memory of the old ones. ``states`` has for each parameter
     the symbols before and after the step.

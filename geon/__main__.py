@@ -1,4 +1,4 @@
-"""``python -m geon``: what can run on this machine, a dumped graph again, or a model of a file."""
+"""``python -m geon``: the commands ``doctor``, ``replay`` and ``onnx``."""
 
 import argparse
 import sys

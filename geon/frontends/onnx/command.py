@@ -1,4 +1,4 @@
-"""``python -m geon onnx``: what a model has, needs and is predicted to take, and a measurement."""
+"""``python -m geon onnx``: reports a model's operators, memory and predicted time; measures it."""
 
 from __future__ import annotations
 

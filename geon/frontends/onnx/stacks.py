@@ -1,4 +1,4 @@
-"""Stacked results of loops whose number of steps is known in a call only, up to a limit."""
+"""Stacked results of loops whose number of steps is computed by the call, up to a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops and branches as programs have them: of lists of values, with a condition or a number."""
+"""Loops and branches over lists of values, by a condition or a number of iterations."""
 
 from __future__ import annotations
 

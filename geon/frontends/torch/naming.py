@@ -1,4 +1,4 @@
-"""Lengths of a program of ``torch.export``."""
+"""Lengths of a program of ``torch.export`` as expressions over the names of its dimensions."""
 
 from __future__ import annotations
 

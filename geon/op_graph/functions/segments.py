@@ -1,6 +1,6 @@
-"""Reductions of segments: elements are combined by a number that each of them has.
+"""Segment reductions, counts and histograms: elements with the same segment number are combined.
 
-``segment_sum`` and its like, counts of numbers and histograms. They are scatters into the identity
+They are scatters into the identity
 of the reduction, so the elements may come in any order, and halves are added in float32.
 """
 

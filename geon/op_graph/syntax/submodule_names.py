@@ -1,5 +1,6 @@
-"""Names of other libraries that users look for in ``geon.linalg``, ``geon.fft`` and
-``geon.distributions``, each with what geon has instead."""
+"""Foreign names in submodules, each with its replacement in geon.
+
+Users look for them in ``geon.linalg``, ``geon.fft`` and ``geon.distributions``."""
 
 from __future__ import annotations
 

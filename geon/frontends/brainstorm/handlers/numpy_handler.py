@@ -1,4 +1,4 @@
-"""Handlers of each transformer."""
+"""``NumpyHandler``, ``NativeHandler`` and ``PyCudaHandler``: a handler for each transformer."""
 
 from __future__ import annotations
 

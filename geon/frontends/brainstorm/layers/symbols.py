@@ -1,4 +1,4 @@
-"""Buffers as geon tensors: the axes that a layer's forward pass is stated over."""
+"""Placeholders for the buffers of a layer, over the axes of its forward pass."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from . import augment
 from .augment import Augmented
 from .callbacks import Checkpoints, EarlyStopping, Progress, StopOnNaN
 from .data import Batches, Stream
-from .histories import Curves, HDF5History, History, TensorBoard, Timing
+from .loggers import Curves, HDF5History, History, TensorBoard, Timing
 from .model import Model
 from .prefetch import Prefetch
 from .run import Callback, Run

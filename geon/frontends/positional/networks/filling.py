@@ -1,4 +1,4 @@
-"""Numbers in a shape: constants, random numbers, and dropout."""
+"""Tensors of a given shape: constants, random numbers, and dropout."""
 
 from __future__ import annotations
 

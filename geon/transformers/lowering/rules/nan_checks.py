@@ -1,4 +1,4 @@
-"""Infinities that constants bring into values, such as the -inf of a mask.
+"""NaN checks: finds the infinities that constants bring into values, such as the -inf of a mask.
 
 ``check="nan"`` reports values that are not finite. Where a constant brings infinities in, it
 reports only NaN: for ops that move or select these values, and for arithmetic that leaves them

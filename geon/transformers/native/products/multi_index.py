@@ -1,6 +1,4 @@
-"""Convert between a product's loops and one flat index, and iterate over runs of the innermost
-loop.
-"""
+"""Convert between a product's loops and one flat index, and iterate over innermost runs."""
 
 from __future__ import annotations
 

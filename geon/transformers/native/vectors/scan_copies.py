@@ -1,10 +1,10 @@
-"""ScanCopies of the elements that rows of an ordered loop load and store with a stride, as C.
+"""Transposing copies of the elements that an ordered loop loads and stores with a stride, as C.
 
-Vectors are of rows side by side. Where the elements of a row adjoin in memory, those of one place
-in neighbouring rows do not: each load of a turn is a gather. gcc interleaves vectors of runs of
-two, three or four elements; of others it makes scalar code or gathers, and takes long for them. So
-a turn begins with a transposition of what its rows load into arrays over rows, and ends with one of
-such arrays into what they store.
+The lanes of a vector are neighbouring rows. If the elements of a row are adjacent in memory, those
+of one column are not, and each load of an iteration is a gather. gcc interleaves vectors for runs
+of two, three or four elements; for others it emits scalar code or gathers, and compiles slowly. So
+an iteration begins by transposing the elements that its rows load into arrays over rows, and ends
+by transposing such arrays into the elements that they store.
 """
 
 from __future__ import annotations

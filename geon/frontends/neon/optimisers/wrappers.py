@@ -19,7 +19,7 @@ MIN_LOSS_SCALE = 2.0**-24  # smallest scale, from which it recovers in a few doz
 MAX_LOSS_SCALE = 2.0**127  # largest power of two in float32
 
 
-class Around(Optimiser):
+class OptimiserWrapper(Optimiser):
     """Base of wrappers, which change when an inner optimiser steps, and its gradients."""
 
     def __init__(self, inner: Optimiser) -> None:
@@ -30,7 +30,7 @@ class Around(Optimiser):
             )
         self.inner = inner
         around: Optimiser = inner
-        while isinstance(around, Around):
+        while isinstance(around, OptimiserWrapper):
             if type(around) is type(self):
                 raise ArgumentError(
                     f"{type(self).__name__}: there is one around {around.inner} already, and both "
@@ -64,7 +64,7 @@ class Around(Optimiser):
         return self.inner.averages()
 
 
-class Accumulated(Around):
+class Accumulated(OptimiserWrapper):
     """A step of ``optimiser`` after every ``batches`` calls, with the mean of their gradients.
 
     So batches of equal size together are equivalent to one large batch, except for the order of
@@ -95,7 +95,7 @@ class Accumulated(Around):
         return moves
 
 
-class Averaged(Around):
+class Averaged(OptimiserWrapper):
     """Keeps exponential moving averages of the weights that ``optimiser`` moves.
 
     After each step, average = smoothing average + (1 - smoothing) weight, starting at the weight's
@@ -124,7 +124,7 @@ class Averaged(Around):
         return self.kept
 
 
-class Scaled(Around):
+class Scaled(OptimiserWrapper):
     """Loss scaling: ``optimiser`` gets gradients of the scaled cost, against underflow.
 
     Gradients are divided by the scale in float32. If one of them is not finite, no variable of

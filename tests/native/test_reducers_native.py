@@ -17,6 +17,7 @@ from geon.op_graph.rows.reductions import ReducedAxes, own_dtype, reduce, reduci
 from geon.op_graph.values.dtypes import DTYPES, FLOAT64, FLOATS, HALVES, named_dtype
 from geon.transformers.kernels.ir.nest import Call, Nest
 from geon.transformers.native.toolchain.compilers import find_toolchain
+from tests.op_graph.several_states import LOG_SUM_EXP, MOMENTS
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 SIZES = [1, 15, 16, 17, 127, 128, 129]
@@ -169,13 +170,13 @@ def test_positions_that_loops_go_up_along_are_not_compared():
 
 def second(code, state):
     """The variance of moments."""
-    return reducers.MOMENTS.finish(code, state)[1:]
+    return MOMENTS.finish(code, state)[1:]
 
 
 REDUCERS = {
-    "mean": (reducers.MOMENTS, lambda x: FLOAT64),
-    "variance": (dataclasses.replace(reducers.MOMENTS, finish=second), lambda x: FLOAT64),
-    "log_sum_exp": (reducers.LOG_SUM_EXP, own_dtype),
+    "mean": (MOMENTS, lambda x: FLOAT64),
+    "variance": (dataclasses.replace(MOMENTS, finish=second), lambda x: FLOAT64),
+    "log_sum_exp": (LOG_SUM_EXP, own_dtype),
 }
 MEANINGS = {
     "mean": np.mean,

@@ -15,6 +15,7 @@ from geon.op_graph.rows.reductions import reduce
 from geon.op_graph.values.dtypes import DTYPES, FLOATS, HALVES, named_dtype
 from geon.testing.cases import for_each
 from geon.testing.samples import SAMPLES
+from tests.op_graph.several_states import LOG_SUM_EXP, MOMENTS
 from tests.transformers.special_values import special_values
 
 ROWS = {row.name: row for row in PRIMITIVES.values() if row.kind == "reduction"}
@@ -148,7 +149,7 @@ def finite(dtype):
 @for_each("dtype", FLOAT)
 def test_mean_and_variance_in_one_pass(dtype, cuts, order):
     x = finite(dtype)
-    mean, variance = in_parts(reducers.MOMENTS, x, x.dtype, cuts, order)
+    mean, variance = in_parts(MOMENTS, x, x.dtype, cuts, order)
     rtol = 1e-12 if dtype == "float64" else 2e-6
     np.testing.assert_allclose(mean, x.mean(1), rtol=rtol)
     np.testing.assert_allclose(variance, x.var(1), rtol=20 * rtol)
@@ -157,7 +158,7 @@ def test_mean_and_variance_in_one_pass(dtype, cuts, order):
 
 def test_a_variance_far_from_zero_keeps_its_digits():
     x = (np.random.default_rng(3).normal(size=(1, 400)) + 1e8).astype(np.float64)
-    _, variance = in_parts(reducers.MOMENTS, x, x.dtype, [150], [0, 1])
+    _, variance = in_parts(MOMENTS, x, x.dtype, [150], [0, 1])
     np.testing.assert_allclose(variance, x.var(1), rtol=1e-6)
 
 
@@ -165,8 +166,8 @@ def test_moments_of_what_is_not_finite_and_of_nothing():
     x = finite("float32")[:3]
     x[0, 3], x[1, 4] = np.nan, np.inf
     with np.errstate(all="ignore"):
-        mean, variance = in_parts(reducers.MOMENTS, x, x.dtype, [9], [0, 1])
-        none = in_parts(reducers.MOMENTS, x[:, :0], x.dtype, [], [0])
+        mean, variance = in_parts(MOMENTS, x, x.dtype, [9], [0, 1])
+        none = in_parts(MOMENTS, x[:, :0], x.dtype, [], [0])
     assert not np.isfinite(mean[:2]).any() and not np.isfinite(variance[:2]).any()
     assert np.isfinite(mean[2]) and np.isfinite(variance[2])
     assert np.isnan(none).all()
@@ -177,7 +178,7 @@ def test_moments_of_what_is_not_finite_and_of_nothing():
 def test_log_sum_exp_in_one_pass(dtype, cuts, order):
     for x in (finite(dtype) * 20, rows_of(dtype)):
         with np.errstate(all="ignore"):
-            (got,) = in_parts(reducers.LOG_SUM_EXP, x, x.dtype, cuts, order)
+            (got,) = in_parts(LOG_SUM_EXP, x, x.dtype, cuts, order)
             expected = np.logaddexp.reduce(x, axis=1)
         np.testing.assert_allclose(got, expected, rtol=1e-5 if dtype == "float32" else 1e-12)
 
@@ -185,7 +186,7 @@ def test_log_sum_exp_in_one_pass(dtype, cuts, order):
 def test_log_sum_exp_of_nothing():
     x = np.zeros((2, 0), np.float32)
     with np.errstate(all="ignore"):
-        (got,) = in_parts(reducers.LOG_SUM_EXP, x, x.dtype, [], [0])
+        (got,) = in_parts(LOG_SUM_EXP, x, x.dtype, [], [0])
     np.testing.assert_array_equal(got, [-np.inf, -np.inf])
 
 

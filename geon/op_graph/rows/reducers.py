@@ -3,9 +3,8 @@
 A reducer has a state of one or more scalars. ``step`` takes one element, ``combine`` joins the
 states of two parts, and ``finish`` computes the results from a state. Each of these is written
 against a builder of scalar code, ``CodeBuilder``: NumPy computes at once, targets generate text.
-The order
-of elements and parts is free; a reducer that needs the indices of elements gets them with the
-elements.
+The order of elements and parts is free; a reducer that needs the indices of elements gets them with
+the elements.
 """
 
 from __future__ import annotations
@@ -16,21 +15,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..values.dtypes import BOOL, FLOAT64, INT64, DType, accumulator, kind
+from ..values.dtypes import BOOL, INT64, DType, accumulator, kind
 from .elementwise import (
     add,
-    divide,
     equal,
-    exp,
     greater_equal,
     isnan,
     less,
     less_equal,
-    log,
     maximum,
     minimum,
     multiply,
-    subtract,
     where,
 )
 from .logic import logical_and, logical_not, logical_or
@@ -227,92 +222,6 @@ def _extreme(first: Any, no_later: Any, identity: Callable[[DType], Any]) -> Red
 
 ARGMAX = _extreme(lambda code, x, y: code.apply(less, y, x), less_equal, lowest)
 ARGMIN = _extreme(lambda code, x, y: code.apply(less, x, y), greater_equal, highest)
-
-
-# States of several scalars ------------------------------------------------------------------------
-
-
-def _moments_step(code: CodeBuilder, state: State, element: Scalar, position: Scalar) -> State:
-    count, mean, spread = state
-    x = code.cast(element, mean.dtype)
-    count = code.apply(add, count, code.number(1, INT64))
-    away = code.apply(subtract, x, mean)
-    mean = code.apply(add, mean, code.apply(divide, away, code.cast(count, mean.dtype)))
-    square = code.apply(multiply, away, code.apply(subtract, x, mean))
-    return count, mean, code.apply(add, spread, square)
-
-
-def _moments_combine(code: CodeBuilder, state: State, other: State) -> State:
-    # Chan, Golub and LeVeque (1979): the mean moves by the other's share of the distance.
-    (n, mean, spread), (m, other_mean, other_spread) = state, other
-    dtype = mean.dtype
-    total = code.apply(add, n, m)
-    several = code.cast(code.apply(maximum, total, code.number(1, INT64)), dtype)
-    share = code.apply(divide, code.cast(m, dtype), several)
-    away = code.apply(subtract, other_mean, mean)
-    square = code.apply(multiply, code.apply(multiply, away, away), code.cast(n, dtype))
-    joined = code.apply(add, spread, other_spread)
-    return (
-        total,
-        code.apply(add, mean, code.apply(multiply, away, share)),
-        code.apply(add, joined, code.apply(multiply, square, share)),
-    )
-
-
-def _moments_finish(code: CodeBuilder, state: State) -> State:
-    count, mean, spread = state
-    variance = code.apply(divide, spread, code.cast(count, spread.dtype))
-    none = code.apply(equal, count, code.number(0, INT64))
-    return code.apply(where, none, variance, mean), variance  # 0 / 0 where there is no element
-
-
-# The mean and the variance in one pass. The state is the count, the mean, and the sum of squared
-# differences from it, in float64, so that the error does not grow with the count. Neither result is
-# finite if an element is infinite.
-MOMENTS = Reducer(
-    lambda element, result: (INT64, FLOAT64, FLOAT64),
-    lambda dtypes: (0, 0, 0),
-    _moments_step,
-    _moments_combine,
-    _moments_finish,
-)
-
-
-def _exponential(code: CodeBuilder, x: Scalar, largest: Scalar) -> Scalar:
-    """Return exp(x - largest), which is 1 if both are infinite."""
-    same = code.apply(equal, x, largest)
-    away = code.apply(subtract, x, largest)
-    return code.apply(exp, code.apply(where, same, code.number(0, x.dtype), away))
-
-
-def _exponentials_combine(code: CodeBuilder, state: State, other: State) -> State:
-    (x, total), (y, other_total) = state, other
-    largest = code.apply(maximum, x, y)
-    shares = [code.cast(_exponential(code, each, largest), total.dtype) for each in (x, y)]
-    return largest, code.apply(
-        add,
-        code.apply(multiply, total, shares[0]),
-        code.apply(multiply, other_total, shares[1]),
-    )
-
-
-def _exponentials_step(code: CodeBuilder, state: State, element: Scalar, position: Scalar) -> State:
-    x = code.cast(element, state[0].dtype)
-    return _exponentials_combine(code, state, (x, code.number(1, state[1].dtype)))
-
-
-def _exponentials_finish(code: CodeBuilder, state: State) -> State:
-    return (code.apply(add, code.cast(state[0], state[1].dtype), code.apply(log, state[1])),)
-
-
-# log(sum(exp(x))) in one pass: the largest so far, and the sum of exp(x - largest) in float64.
-LOG_SUM_EXP = Reducer(
-    lambda element, result: (*_result(element, result), FLOAT64),
-    lambda dtypes: (-np.inf, 0),
-    _exponentials_step,
-    _exponentials_combine,
-    _exponentials_finish,
-)
 
 
 def _nan_step(code: CodeBuilder, state: State, element: Scalar, position: Scalar) -> State:

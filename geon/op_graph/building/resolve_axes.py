@@ -105,6 +105,15 @@ def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
     return resolved
 
 
+def refuse_present(x: Tensor, axis: Axis, what: str, cure: str) -> None:
+    """Raise ``AxisError`` if ``x`` has an axis that the result gets; ``cure`` ends the message."""
+    if axis in x.axes:
+        raise AxisError(
+            f"{user_call(what)}: {x} (made at {x.line_info}) has the axis {axis.name!r} already; "
+            f"{cure}"
+        )
+
+
 def axis_of(x: Tensor, axis: Any, what: str) -> Axis:
     """Return the axis of ``x`` meant by ``axis``; None means the only axis of ``x``."""
     if axis is None:

@@ -16,6 +16,7 @@ from ...errors import ArgumentError, AxisError, DTypeError
 from ..axes.axes import Axes, Axis, new_axis
 from ..building.constants import as_tensor, scalar_value
 from ..building.elementwise_build import Elementwise
+from ..building.resolve_axes import refuse_present
 from ..building.weak import in_dtype
 from ..core.argument_hints import public
 from ..core.source_info import current, user_call
@@ -460,11 +461,7 @@ def onehot(
             f"onehot: {x} (made at {x.line_info}) is {x.dtype.name}, not an integer dtype; "
             "geon.cast it"
         )
-    if axis in x.axes:
-        raise AxisError(
-            f"onehot: {x} (made at {x.line_info}) has the axis {axis.name!r} already; "
-            "geon.rename it"
-        )
+    refuse_present(x, axis, "onehot", "geon.rename it")
     places = (
         make(CHECKED, (held_by_int64(x),), (axis.expression, False, None, "")) if checked else x
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ...errors import ArgumentError, AxisError
 from ..axes.axes import Axes, Axis, new_axis
 from ..building.constants import as_tensor
-from ..building.resolve_axes import by_own_axis, own_axis
+from ..building.resolve_axes import by_own_axis, own_axis, refuse_present
 from ..building.weak import in_dtype, like, weak_input
 from ..core.argument_hints import public
 from ..core.source_info import user_call
@@ -115,11 +115,7 @@ def diag_embed(x: TensorLike, axis: AxisLike, columns: Axis, **notes: Unpack[Nam
 def _new_of(x: Tensor, axis: Any, like: Axis, what: str) -> Axis:
     """Return a new axis with the length of ``like``; ``AxisError`` if ``x`` has it."""
     index = like.named(new_axis(axis, what).name)
-    if index in x.axes:
-        raise AxisError(
-            f"{user_call(what)}: {x} (made at {x.line_info}) has the axis {index.name!r} already; "
-            "give another one"
-        )
+    refuse_present(x, index, what, "give another one")
     return index
 
 

@@ -11,7 +11,7 @@ from ..axes.index_map import Index, Map, view_map
 from ..axes.lengths import Length
 from ..building.constants import as_tensor, number
 from ..building.elementwise_build import meet
-from ..building.resolve_axes import by_own_axis, has_axes, named_axes, own_axis
+from ..building.resolve_axes import by_own_axis, has_axes, named_axes, own_axis, refuse_present
 from ..building.weak import in_dtype, like, strengthen
 from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive, require
@@ -231,9 +231,6 @@ def diagonal(
         axis = new_axis(axis, "diagonal")
         if axis.open_name == axis.name:
             axis = first.named(axis.name)
-        if axis.name != first.name and axis in x.axes and axis not in group:
-            raise AxisError(
-                f"{user_call('diagonal')}: {x} (made at {x.line_info}) has the axis {axis.name!r} "
-                "already; give another one"
-            )
+        if axis.name != first.name and axis not in group:
+            refuse_present(x, axis, "diagonal", "give another one")
     return make(DIAGONAL, (x,), (group.names, axis))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ...errors import ArgumentError, AxisError, DTypeError
 from ..axes.axes import Axes, Axis, new_axis
 from ..building.constants import as_tensor, number, scalar_value
-from ..building.resolve_axes import own_axis
+from ..building.resolve_axes import own_axis, refuse_present
 from ..building.weak import exact, in_dtype, like
 from ..core.argument_hints import public
 from ..core.source_info import user_call
@@ -66,11 +66,8 @@ def _segments(what: str, x: Tensor, segments: Any, segment_axis: Any, axis: Any)
     for each in given.axes:
         own_axis(x, each, what)
     along = own_axis(given, own_axis(x, given.axes[0] if axis is None else axis, what), what)
-    if into.name != along.name and into in x.axes:
-        raise AxisError(
-            f"{user_call(what)}: {x} (made at {x.line_info}) has the axis {into.name!r} already; "
-            "give the segments another axis"
-        )
+    if into.name != along.name:
+        refuse_present(x, into, what, "give the segments another axis")
     axes = [into if each.name == along.name else each for each in x.axes]
     return given, along, Axes(*axes)
 
@@ -258,11 +255,7 @@ def histogram(
 
 def _kept_axes(x: Tensor, what: str, reduction_axes: Any, bins: Axis) -> Axes:
     kept = x.axes.without(reduced_names(x, what, reduction_axes, None))
-    if bins in x.axes:
-        raise AxisError(
-            f"{user_call(what)}: {x} (made at {x.line_info}) has the axis {bins.name!r} already; "
-            "give the bins another axis"
-        )
+    refuse_present(x, bins, what, "give the bins another axis")
     return kept
 
 

@@ -34,7 +34,7 @@ NOWHERE = AffineIndex()  # depends on no index of the result, so it matches no l
 # The finding for an element: None if it may depend on other indices; otherwise a bit set of the
 # leaves that are read at the same index. No bit is set if all indices are alike; the lowest bit
 # means that the finding is an assumption.
-Found = int | None
+Finding = int | None
 ALIKE, ASSUMED = 0, 1
 
 
@@ -49,15 +49,15 @@ class ElementState(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Sources:
     """The elements from which an element is computed.
 
     The element is one of ``choices``; each choice is a group of elements that are combined. If all
     choices are alike along the axis, ``condition`` are the elements that select one.
     """
 
-    choices: tuple[tuple[ElementState | Found, ...], ...]
-    condition: tuple[ElementState | Found, ...] = ()
+    choices: tuple[tuple[ElementState | Finding, ...], ...]
+    condition: tuple[ElementState | Finding, ...] = ()
 
 
 def kept_axes(result: Tensor) -> dict[str, frozenset[Op]]:
@@ -182,14 +182,14 @@ class _AxisSearch:
 
     def _findings(
         self, root: ElementState, refuted: set[Hashable]
-    ) -> tuple[dict[Hashable, Found], set[Hashable]]:
+    ) -> tuple[dict[Hashable, Finding], set[Hashable]]:
         """Return the finding for each state, and the states that were assumed to keep the axis."""
-        known: dict[Hashable, Found] = dict.fromkeys(refuted)
-        result: dict[Hashable, Made] = {}
+        known: dict[Hashable, Finding] = dict.fromkeys(refuted)
+        result: dict[Hashable, Sources] = {}
         assumed: set[Hashable] = set()
         waiting = [root]
 
-        def value(part: ElementState | Found) -> Found:
+        def value(part: ElementState | Finding) -> Finding:
             if not isinstance(part, ElementState):
                 return part
             key = _key(part)
@@ -203,7 +203,7 @@ class _AxisSearch:
             if key not in known and key not in result:
                 if len(result) == MAX_SEARCH_STATES:
                     return {_key(root): None}, set()
-                result[key] = step = self._made(state)
+                result[key] = step = self._sources(state)
                 parts = [p for group in (*step.choices, step.condition) for p in group]
                 waiting += [
                     p for p in parts if isinstance(p, ElementState) and _key(p) not in result
@@ -219,7 +219,7 @@ class _AxisSearch:
             waiting.pop()
         return known, assumed
 
-    def _made(self, state: ElementState) -> Made:
+    def _sources(self, state: ElementState) -> Sources:
         """Return the elements from which an element is computed."""
         frame, op, axis, at, inside = state
         row = op.primitive
@@ -230,21 +230,21 @@ class _AxisSearch:
         if isinstance(op, Leaf) or row is CONSTANT:
             return self._leaf(state)
         if row.name in SAME_PLACE or row.name in RUNNING:
-            return Made(((state._replace(op=op.args[0]),),))
+            return Sources(((state._replace(op=op.args[0]),),))
         if row.name == "where":
             condition, *branches = [state._replace(op=arg) for arg in op.args]
-            return Made(
+            return Sources(
                 tuple([(part,) for part in branches if _has(part)]) or ((ALIKE,),),
                 (condition,) if _has(condition) else (),
             )
         if inside:
             sources = tuple([state._replace(op=arg) for arg in op.args])
-            return UNKNOWN if row.name == "random_bits" else Made((sources or (ALIKE,),))
+            return UNKNOWN if row.name == "random_bits" else Sources((sources or (ALIKE,),))
         if row is REGION_RESULT:
             return self._result_sources(state)
         pieces = reads(op, {**identity(op.axes.names), axis: at})
         if row.index_map is not None:
-            return Made(tuple([self._elements_read(state, piece) for piece in pieces]))
+            return Sources(tuple([self._elements_read(state, piece) for piece in pieces]))
         if row.name == "scatter":  # of the index argument, only values count
             pieces = (pieces[0], pieces[2])
         parts = [
@@ -254,14 +254,14 @@ class _AxisSearch:
         ]
         if not parts:
             return UNKNOWN
-        return Made(
+        return Sources(
             tuple([(part,) for part in parts]) if row.name == "scatter" else (tuple(parts),)
         )
 
-    def _leaf(self, state: ElementState) -> Made:
+    def _leaf(self, state: ElementState) -> Sources:
         op, axis = state.op, state.axis
         if state.inside:
-            return Made(((ALIKE,),))
+            return Sources(((ALIKE,),))
         labelled = isinstance(op, Leaf) or op.notes().coordinates is not None
         if axis != self.name or not labelled:
             return UNKNOWN
@@ -273,18 +273,18 @@ class _AxisSearch:
         number = next((k for k, leaf in enumerate(self.leaves) if leaf is op), len(self.leaves))
         if number == len(self.leaves):
             self.leaves.append(op)
-        return Made(((2 << number,),))
+        return Sources(((2 << number,),))
 
     def _elements_read(
         self, state: ElementState, piece: GuardedElement
-    ) -> tuple[ElementState | Found, ...]:
+    ) -> tuple[ElementState | Finding, ...]:
         """Return the elements that an index map's piece reads.
 
         If only run-time indices depend on the axis, these are the elements of the index arguments.
         """
         op, arg = state.op, state.op.args[piece.arg]
-        moved: list[ElementState | Found] = []
-        chosen: list[ElementState | Found] = []
+        moved: list[ElementState | Finding] = []
+        chosen: list[ElementState | Finding] = []
         for name in arg.axes.names:
             index = piece.index[name]
             for atom in index.terms:
@@ -299,7 +299,7 @@ class _AxisSearch:
                 moved.append(ElementState(state.frame, arg, name, index))
         return tuple(moved or chosen) or (ALIKE,)
 
-    def _result_sources(self, state: ElementState) -> Made:
+    def _result_sources(self, state: ElementState) -> Sources:
         """Return the sources of a region result: each branch, or the initial and the next carry."""
         frame, op, axis, at, _ = state
         (region,), (number,) = op.args, op.attrs
@@ -309,17 +309,17 @@ class _AxisSearch:
                 ElementState(self._frame(region, k, frame), body.results[number], axis, at)
                 for k, body in enumerate(region.bodies)
             ]
-            return Made(tuple([(result,) for result in results]))
+            return Sources(tuple([(result,) for result in results]))
         last = ElementState(
             self._frame(region, loop.number, frame), loop.step_value(number), axis, at
         )
         if number < loop.carries:
-            return Made(((ElementState(frame, region.args[number], axis, at),), (last,)))
+            return Sources(((ElementState(frame, region.args[number], axis, at),), (last,)))
         if loop.axis is not None and axis == loop.axis.name:
-            return Made(((last._replace(axis=STEP, inside=True),),))
-        return Made(((last,),))
+            return Sources(((last._replace(axis=STEP, inside=True),),))
+        return Sources(((last,),))
 
-    def _parameter_sources(self, state: ElementState) -> Made:
+    def _parameter_sources(self, state: ElementState) -> Sources:
         """Return the sources of a body's parameter outside of the body."""
         if state.frame < 0:
             return UNKNOWN
@@ -329,17 +329,17 @@ class _AxisSearch:
             return UNKNOWN
         outside = ElementState(around, region.args[number], state.axis, state.at)
         if loop is None:
-            return Made(((outside,),))
+            return Sources(((outside,),))
         if state.inside:
             if number < loop.carries:
                 return UNKNOWN
             if number not in loop.inputs:
-                return Made(((ALIKE,),))
+                return Sources(((ALIKE,),))
             assert loop.axis is not None  # it has stacked inputs
-            return Made(((outside._replace(axis=loop.axis.name),),))
+            return Sources(((outside._replace(axis=loop.axis.name),),))
         if number < loop.carries:
-            return Made(((outside,), (state._replace(op=loop.step_value(number)),)))
-        return Made(((outside,),))
+            return Sources(((outside,), (state._replace(op=loop.step_value(number)),)))
+        return Sources(((outside,),))
 
     def _frame(self, region: Op, body: int, around: int) -> int:
         number = self._numbers.setdefault((id(region), body, around), len(self.frames))
@@ -348,7 +348,7 @@ class _AxisSearch:
         return number
 
 
-UNKNOWN = Made(((None,),))
+UNKNOWN = Sources(((None,),))
 
 
 def _is_slice(at: AffineIndex) -> bool:
@@ -365,7 +365,7 @@ def _has(state: ElementState) -> bool:
     return state.inside or state.axis in state.op.axes.names
 
 
-def _any(parts: Iterable[Found]) -> Found:
+def _any(parts: Iterable[Finding]) -> Finding:
     """Return the finding for elements that are combined: one that keeps the axis suffices."""
     bits, unknown = ALIKE, False
     for part in parts:
@@ -374,7 +374,7 @@ def _any(parts: Iterable[Found]) -> Found:
     return None if unknown and bits == ALIKE else bits
 
 
-def _all(choices: Iterable[Found]) -> Found:
+def _all(choices: Iterable[Finding]) -> Finding:
     """Return the finding for an element that is one of several choices."""
     bits = ALIKE
     for choice in choices:

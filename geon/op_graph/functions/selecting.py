@@ -127,7 +127,7 @@ def _bound(what: str, bound: Axis | None, size: Any, taken: Axes) -> Axis:
     return axis
 
 
-class FoundElements(NamedTuple):
+class ChosenElements(NamedTuple):
     """The true elements of a line: their number, positions, and the place of each among them.
 
     ``positions`` are over the bound. ``slots`` gives each element of the line its place there; the
@@ -140,7 +140,7 @@ class FoundElements(NamedTuple):
     valid: Tensor
 
 
-def _find(mask: Tensor, line: Axis, bound: Axis, truncate: bool, what: str) -> FoundElements:
+def _find(mask: Tensor, line: Axis, bound: Axis, truncate: bool, what: str) -> ChosenElements:
     """Return what is true along ``line``, which ``bound`` has to hold unless ``truncate``."""
     ones = cast(mask, INT64)
     rank = subtract.apply(cumsum(ones, line), 1)
@@ -162,7 +162,7 @@ def _find(mask: Tensor, line: Axis, bound: Axis, truncate: bool, what: str) -> F
     places = scatter(start, slots, broadcast(iota(line), mask.axes), longer)
     positions = places[{longer: slice(0, bound.expression)}]
     valid = less.apply(iota(bound), count)
-    return FoundElements(count, positions, slots, valid)
+    return ChosenElements(count, positions, slots, valid)
 
 
 def _line(x: Tensor, axes: Axes, kept: Axes) -> tuple[Tensor, Axis]:
@@ -247,7 +247,7 @@ def compress(
     return Compressed(reorder(values, [held.name, *rest.names]), elements.total)
 
 
-def _picked(x: Tensor, elements: FoundElements, line: Axis, fill: Any, what: str) -> Tensor:
+def _picked(x: Tensor, elements: ChosenElements, line: Axis, fill: Any, what: str) -> Tensor:
     """Return the elements at the found positions, and ``fill`` behind them."""
     x, value = put_into(what, x, fill)
     size = length_value(x.axes[line.name].expression)
@@ -335,7 +335,7 @@ def unique_consecutive(
 
 def _runs(
     x: Tensor, line: Axis, bound: Any, fill: Any, truncate: bool, what: str
-) -> tuple[FoundElements, Tensor, Tensor]:
+) -> tuple[ChosenElements, Tensor, Tensor]:
     """Return the first elements of runs of equal elements along ``line``, and the runs' lengths."""
     at = iota(line)
     before = gather(x, cast(maximum.apply(subtract.apply(at, 1), 0), INT64), line)
@@ -358,14 +358,14 @@ def _runs(
     return elements._replace(slots=slots), values, cast(counts, INT64)
 
 
-def _valid_positions(elements: FoundElements, line: Axis) -> Tensor:
+def _valid_positions(elements: ChosenElements, line: Axis) -> Tensor:
     return cast(where.apply(elements.valid, elements.positions, 0), INT64)
 
 
 def _as_unique(
     x: Tensor,
     line: Axis,
-    elements: FoundElements,
+    elements: ChosenElements,
     values: Tensor,
     counts: Tensor,
     first: Tensor,

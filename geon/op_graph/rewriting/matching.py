@@ -15,7 +15,7 @@ from ..op_graph import Op, Tensor
 from ..rows.movement import broadcast
 from ..values.dtypes import HALVES, DType, kind, name_of
 
-Found = dict[str, Op]  # ops by the names of variables
+Bindings = dict[str, Op]  # ops by the names of variables
 
 
 class Expression:
@@ -96,7 +96,7 @@ def orders(pattern: Any) -> list[Any]:
     return variants
 
 
-def binds(pattern: Any, op: Op, bound: Found) -> bool:
+def binds(pattern: Any, op: Op, bound: Bindings) -> bool:
     """Return True if a pattern in one order matches ``op``; put the variables' ops into ``bound``.
 
     A name stands for the op that it has in ``bound``, if any.
@@ -125,10 +125,10 @@ class Replacement:
 
     pattern: Applied
     replacement: Any
-    when: Callable[[Op, Found], bool] | None = None
+    when: Callable[[Op, Bindings], bool] | None = None
 
 
-def floats(op: Op, bound: Found) -> bool:
+def floats(op: Op, bound: Bindings) -> bool:
     """Return True if the op that a rule replaces has a float dtype."""
     return kind(op.dtype) == "f"
 
@@ -142,7 +142,7 @@ def pattern_rule(name: str, cases: Sequence[Replacement]) -> Callable[[Op], Op |
 
     def rule(op: Op) -> Op | None:
         for pattern, case in table[op.primitive.name]:
-            bound: Found = {}
+            bound: Bindings = {}
             if binds(pattern, op, bound) and (case.when is None or case.when(op, bound)):
                 return over_axes(_built(case.replacement, bound, op.dtype), op)
         return None
@@ -161,7 +161,7 @@ def _row_of(pattern: Any) -> str | None:
     return pattern.row if isinstance(pattern, Wildcard) else "constant"
 
 
-def _built(expression: Any, bound: Found, dtype: DType) -> Any:
+def _built(expression: Any, bound: Bindings, dtype: DType) -> Any:
     """Return the tensor of a replacement, with numbers in this dtype."""
     if isinstance(expression, Wildcard):
         return bound[expression.name]

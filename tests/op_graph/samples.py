@@ -449,7 +449,7 @@ SAMPLES = {**_movement(), **_parts(), **_sums(), **_others(), **_loops()}
 
 # Rows that have no derivative: their results are no floats, or they are leaves or effects.
 NOT_DIFFERENTIABLE = frozenset(
-    "after all any argmax argmin argsort assign beside checked constant doall fourier_parts iota"
+    "after all any argmax argmin argsort assign checked constant doall fourier_parts iota"
     " length lu lu_solve parameter placeholder random_bits region_result sequential top_k"
-    " variable".split()
+    " variable with_effect".split()
 )

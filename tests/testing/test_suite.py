@@ -18,8 +18,8 @@ from tests.transformers import apart_memory
 # Rows that the suite tests otherwise than by samples: leaves, effects and regions have files of
 # their own, and the rest is inserted by geon between rows that have samples.
 ELSEWHERE = set(
-    "placeholder variable length random_bits assign doall sequential beside print cast copy checked"
-    " custom after scan while fixed_point converged case region_result parameter"
+    "placeholder variable length random_bits assign doall sequential with_effect print cast copy"
+    " checked custom after scan while fixed_point converged case region_result parameter"
     " real imag conj as_complex bitcast fourier_parts".split()
 )
 

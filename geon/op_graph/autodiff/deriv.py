@@ -86,8 +86,8 @@ def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str =
     else:
         cotangents = reverse_mode(body, one, targets)
     if len(many):
-        spread = many_at_once([*cotangents.values()], {one: given}, many)
-        cotangents = dict(zip(cotangents, spread, strict=True))
+        batched = many_at_once([*cotangents.values()], {one: given}, many)
+        cotangents = dict(zip(cotangents, batched, strict=True))
     results = []
     for v, t in zip(wanted, targets, strict=True):
         result = _result(y, v, cotangents.get(t), unreached)
@@ -99,15 +99,15 @@ def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str =
 
 def _places(y: Tensor, per: Any) -> Axes:
     """Return the axes of ``y`` that ``per`` names."""
-    asked = named_axes([] if per is None else per, "deriv", y)
-    for axis in asked:
+    per_axes = named_axes([] if per is None else per, "deriv", y)
+    for axis in per_axes:
         if axis.name not in y.axes:
             raise AxisError(
                 f"{user_call('deriv')}: per={axis.name} is no axis of {y} (made at {y.line_info}), "
                 f"which has {', '.join(y.axes.names) or 'none'}; keep it where y is reduced, for "
                 f"example geon.sum(..., out_axes={axis.name})"
             )
-    return y.axes.only(asked)
+    return y.axes.only(per_axes)
 
 
 def _cotangents_per_index(
@@ -124,13 +124,13 @@ def _cotangents_per_index(
                 f"{places} already; where each place of y depends on x there alone, give the sum "
                 f"of y without per=: geon.deriv(geon.sum(y, {list(places.names)}), x)"
             )
-    stands = [placeholder(Axes(t.axes, places), t.dtype) for t in targets]
-    varying = dict(zip(targets, stands, strict=True))
-    spread: Any = images([body], varying, places, "the derivative of each")
-    adjoints = reverse_mode(spread.get(body, body), seed, stands)
+    placeholders = [placeholder(Axes(t.axes, places), t.dtype) for t in targets]
+    varying = dict(zip(targets, placeholders, strict=True))
+    batched: Any = images([body], varying, places, "the derivative of each")
+    adjoints = reverse_mode(batched.get(body, body), seed, placeholders)
     # All indices have the same value, so the forward values are reused, not computed for each.
     values: dict[Op, Any] = {
-        result: broadcast_over(op, result.axes) for op, result in spread.items()
+        result: broadcast_over(op, result.axes) for op, result in batched.items()
     }
     parts: dict[Op, Any] = {
         t: substitute(adjoints[s], values) for t, s in varying.items() if s in adjoints
@@ -194,10 +194,10 @@ def jvp(y: Any, x: Any, tangent: Any) -> Any:
     many = NO_AXES
     for v, target, t in zip(wanted, targets, directions, strict=True):
         t = cast(strengthen(as_tensor(t, near=v), v.dtype), v.dtype)
-        further = t.axes.without(v.axes.names)
-        if len(further):
-            _refuse_taken(further, t, ys, "jvp")
-            many = Axes(many, [axis for axis in further if axis not in many])
+        batch_axes = t.axes.without(v.axes.names)
+        if len(batch_axes):
+            _refuse_taken(batch_axes, t, ys, "jvp")
+            many = Axes(many, [axis for axis in batch_axes if axis not in many])
             tangents[target] = one = placeholder(v.axes, v.dtype)
             varying[one] = t
         else:
@@ -326,8 +326,8 @@ def _seed(y: Tensor, given: Any, places: Axes = NO_AXES) -> Tensor:
     seed = as_tensor(given, near=y)
     if not is_continuous(seed.dtype) and not seed.weak:
         raise DTypeError(f"deriv: the seed {seed} is {seed.dtype.name}, not a float dtype")
-    further = [axis for axis in seed.axes if axis not in y.axes]
-    return broadcast(cast(strengthen(seed, y.dtype), y.dtype), Axes(y.axes, further))
+    batch_axes = [axis for axis in seed.axes if axis not in y.axes]
+    return broadcast(cast(strengthen(seed, y.dtype), y.dtype), Axes(y.axes, batch_axes))
 
 
 def _result(y: Tensor, x: Tensor, g: Tensor | None, unreached: str) -> Tensor:

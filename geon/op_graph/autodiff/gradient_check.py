@@ -168,9 +168,9 @@ class _Check:
             f"{leaf.line_info}), which has no value: give its array in at"
         )
 
-    def at(self, op: Op, moved: Mapping[Op, Array]) -> Array:
+    def at(self, op: Op, changed: Mapping[Op, Array]) -> Array:
         """Return the value of an op with other arrays for some leaves."""
-        known = {**self.known, **moved}
+        known = {**self.known, **changed}
         return np.asarray(interpret([op], known, self.lengths)[op])
 
     def differences(self, k: int, direction: Array) -> Array:
@@ -203,10 +203,10 @@ class _Check:
     def compare_elements(self, k: int, gradient: Array) -> None:
         """Compare every element of a derivative with its difference."""
         expected = np.zeros(gradient.shape)
-        for place in np.ndindex(gradient.shape):
+        for index in np.ndindex(gradient.shape):
             unit = np.zeros(gradient.shape)
-            unit[place] = 1
-            expected[place] = np.vdot(self.weights, self.differences(k, unit))
+            unit[index] = 1
+            expected[index] = np.vdot(self.weights, self.differences(k, unit))
         self.compare(self.xs[k], "deriv", self.xs[k], gradient, expected)
 
     def close(self, computed: Any, expected: Any) -> Any:
@@ -222,10 +222,10 @@ class _Check:
         if fine.all():
             return
         off = np.where(fine, -1.0, np.nan_to_num(np.abs(computed - expected), nan=np.inf))
-        place = np.unravel_index(int(np.argmax(off)), off.shape)
-        names = zip(over.axes.names, map(int, place), strict=True)
+        index = np.unravel_index(int(np.argmax(off)), off.shape)
+        names = zip(over.axes.names, map(int, index), strict=True)
         where = ", ".join(f"{name} = {n}" for name, n in names)
-        self.refuse(x, what, f"at {where}" if where else "", computed[place], expected[place])
+        self.refuse(x, what, f"at {where}" if where else "", computed[index], expected[index])
 
     def refuse(self, x: Leaf, what: str, where: str, computed: Any, expected: Any) -> None:
         """Raise ``GradientError`` for one value."""

@@ -279,14 +279,14 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
         listed = [value] if is_number(value) else None
         if listed is None:
             refuse_kind(array, "a tensor", None, DTypeError)
-    plain = listed is not None and all(map(is_number, listed))
-    if listed and plain and array.dtype.kind in "ufO":
+    is_numbers = listed is not None and all(map(is_number, listed))
+    if listed and is_numbers and array.dtype.kind in "ufO":
         array = _large(value, listed, array, dtype)
     if array.dtype == object:
         raise DTypeError(f"{value!r} is no rectangular array of numbers")
     if dtype is not None:
         return _array_in_dtype(array, as_dtype(dtype)), False
-    if plain and array.dtype != np.uint64:
+    if is_numbers and array.dtype != np.uint64:
         return array, True
     own = as_dtype(array.dtype) if listed is None else _dtype_of(listed, array.dtype)
     return array.astype(own, copy=False), False
@@ -385,11 +385,11 @@ def fit_axes(array: np.ndarray[Any, Any], axes: Any, what: str) -> Axes:
         )
     own: Axes = as_axes(axes)
     lengths = [axis.expression for axis in own]
-    fits = len(lengths) == array.ndim and all(
+    matches = len(lengths) == array.ndim and all(
         not isinstance(length, int) or length == size
         for length, size in zip(lengths, array.shape, strict=True)
     )
-    if not fits:
+    if not matches:
         raise AxisError(
             f"{user_call(what)}: an array of shape {array.shape} does not fit the axes {own}: "
             f"{misfit(own.names, lengths, array.shape)}"

@@ -268,11 +268,11 @@ def join(what: str, tensors: Sequence[Tensor]) -> tuple[Axes, tuple[Guard, ...]]
         return joined, ()
     guards: list[Guard] = []
     union: dict[str, Axis] = {}
-    owner: dict[str, Tensor] = {}
+    tensor_of: dict[str, Tensor] = {}
     for tensor in tensors:
         for axis in tensor.axes:
             known = union.setdefault(axis.name, axis)
-            first = owner.setdefault(axis.name, tensor)
+            first = tensor_of.setdefault(axis.name, tensor)
             if known is not axis and known.expression != axis.expression:
                 guards += meet(
                     what, axis.name, (known.expression, first), (axis.expression, tensor)

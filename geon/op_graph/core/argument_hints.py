@@ -185,8 +185,8 @@ def public(function: F) -> F:
     known = {p.name for p in parameters}
     own = known - {p.name for p in notes}
     flags = [
-        (p.name, place if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf)
-        for place, p in enumerate(parameters)
+        (p.name, position if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf)
+        for position, p in enumerate(parameters)
         if p.annotation in ("bool", bool)
     ]
 
@@ -196,9 +196,9 @@ def public(function: F) -> F:
             answer = Dispatch.hook(call, args, keywords)
             if answer is not NotImplemented:
                 return answer
-        for name, place in flags:
-            if name in keywords or place < len(args):
-                value = keywords[name] if name in keywords else args[int(place)]
+        for name, position in flags:
+            if name in keywords or position < len(args):
+                value = keywords[name] if name in keywords else args[int(position)]
                 if value is not True and value is not False:
                     check_flag(user_call(_name(function, args)), name, value)
         noted = keywords and notes and not own.issuperset(keywords)

@@ -67,8 +67,8 @@ class MultivariateDraws(BitStream):
         location = form.number("location", location)
         k = cast(form.tensor("concentration", concentration, AT_LEAST_ZERO), FLOAT64)
         angle = cast(_turned(self, k), form.wide) + location
-        turns = floor((angle + math.pi) * (0.5 / math.pi))
-        return cast(angle - 2 * math.pi * turns, form.dtype)
+        whole_turns = floor((angle + math.pi) * (0.5 / math.pi))
+        return cast(angle - 2 * math.pi * whole_turns, form.dtype)
 
     @public
     def multivariate_normal(

@@ -283,7 +283,7 @@ class _AxisSearch:
         If only run-time indices depend on the axis, these are the elements of the index arguments.
         """
         op, arg = state.op, state.op.args[piece.arg]
-        moved: list[ElementState | Finding] = []
+        computed: list[ElementState | Finding] = []
         chosen: list[ElementState | Finding] = []
         for name in arg.axes.names:
             index = piece.index[name]
@@ -291,13 +291,13 @@ class _AxisSearch:
                 if isinstance(atom, Position):
                     places = _tracked(dict(atom.index), op.args[atom.arg])
                     if places and name == self.name:
-                        moved.append(None)
+                        computed.append(None)
                     for along, at in places:
                         chosen.append(ElementState(state.frame, op.args[atom.arg], along, at))
         for name, index in _tracked(piece.index, arg):
             if not any(isinstance(atom, Position) for atom in index.terms):
-                moved.append(ElementState(state.frame, arg, name, index))
-        return tuple(moved or chosen) or (ALIKE,)
+                computed.append(ElementState(state.frame, arg, name, index))
+        return tuple(computed or chosen) or (ALIKE,)
 
     def _result_sources(self, state: ElementState) -> Sources:
         """Return the sources of a region result: each branch, or the initial and the next carry."""

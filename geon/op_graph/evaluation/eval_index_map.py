@@ -60,7 +60,7 @@ class _Evaluation:
         if not isinstance(atom, Position):
             return self.variables[atom][chosen]
         index = tuple([self.values(at, chosen) for _, at in atom.index])
-        held = np.broadcast_to(self.arrays[atom.arg][index], len(chosen))
-        if ((held < -atom.length) | (held >= atom.length)).any():
+        indices = np.broadcast_to(self.arrays[atom.arg][index], len(chosen))
+        if ((indices < -atom.length) | (indices >= atom.length)).any():
             raise IndexRangeError(f"a position is outside an axis of {atom.length} elements")
-        return np.where(held < 0, held + atom.length, held)
+        return np.where(indices < 0, indices + atom.length, indices)

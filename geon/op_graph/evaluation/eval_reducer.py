@@ -56,9 +56,9 @@ def eval_reduction(op: Any, x: Array) -> Array:
     axes = op.args[0].axes
     gone = [axes.index(name) for name in op.attrs.reduced]
     kept = [k for k in range(x.ndim) if k not in gone]
-    moved = x.transpose([*kept, *gone])
-    shape, count = moved.shape[: len(kept)], math.prod(moved.shape[len(kept) :])
-    flat = moved.reshape(*shape, count)
+    arranged = x.transpose([*kept, *gone])
+    shape, count = arranged.shape[: len(kept)], math.prod(arranged.shape[len(kept) :])
+    flat = arranged.reshape(*shape, count)
     reducer: Reducer = op.primitive.reducer
     state = start(reducer, x.dtype, op.dtype, shape)
     return np.asarray(reducer.finish(CODE, step_states(reducer, state, flat, range(count)))[0])

@@ -86,12 +86,12 @@ def evaluate(op: Op, bound: BoundOp, args: list[Array]) -> Array:
     with np.errstate(all="ignore"):
         if row.kind == "elementwise":
             shape = tuple(bound.axes.lengths)
-            spread = [
+            operands = [
                 align_dimensions(a, x.axes, bound.axes)
                 for a, x in zip(args, bound.args, strict=True)
             ]
             first = (bound,) if row.attributes._fields else ()
-            value = np.broadcast_to(row.reference(*first, *_widened(spread)), shape)
+            value = np.broadcast_to(row.reference(*first, *_widened(operands)), shape)
         elif row.kind in COMPUTING:
             value = row.reference(bound, *_widened(args))
         else:

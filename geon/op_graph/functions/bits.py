@@ -122,10 +122,10 @@ def nextafter(x: TensorLike, y: TensorLike, **notes: Unpack[Named]) -> Tensor:
     whole = FORMATS[name_of(x.dtype)].integers
     bits = make_bitcast(x, whole)
     away = equal.apply(greater.apply(y, x), greater.apply(x, 0))
-    moved = add.apply(bits, where.apply(away, 1, -1))
+    neighbour = add.apply(bits, where.apply(away, 1, -1))
     tiny = copysign(make_bitcast(cast(as_tensor(1), whole), name_of(x.dtype)), y)
-    moved = where.apply(equal.apply(x, 0), tiny, make_bitcast(moved, name_of(x.dtype)))
-    result = where.apply(equal.apply(x, y), y, moved)
+    neighbour = where.apply(equal.apply(x, 0), tiny, make_bitcast(neighbour, name_of(x.dtype)))
+    result = where.apply(equal.apply(x, y), y, neighbour)
     return where.apply(logical_or.apply(isnan(x), isnan(y)), add.apply(x, y), result)
 
 

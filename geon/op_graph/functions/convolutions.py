@@ -111,10 +111,10 @@ def _filters(
     result = []
     for axis, spec, positions in placements(x, windows, what):
         if isinstance(spec.axis, int) or positions not in w.axes:
-            asked = repr(spec.axis) if isinstance(spec.axis, int) else repr(positions.name)
+            requested = repr(spec.axis) if isinstance(spec.axis, int) else repr(positions.name)
             raise AxisError(
-                f"{user_call(what)}: {asked}, the positions of windows along {axis.name!r}, is no "
-                f"axis of the filters {w} (made at {w.line_info}); they have "
+                f"{user_call(what)}: {requested}, the positions of windows along {axis.name!r}, is "
+                f"no axis of the filters {w} (made at {w.line_info}); they have "
                 f"{', '.join(w.axes.names) or 'none'}"
             )
         own = w.axes[positions.name]

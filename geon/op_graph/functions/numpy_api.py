@@ -43,9 +43,9 @@ def _along(name: str, run: Callable[..., Any]) -> Any:
 
 
 def _only(name: str, given: dict[str, Any], known: dict[str, Any]) -> None:
-    further = [key for key in given if key not in known]
-    if further:
-        _refuse(name, f" with {', '.join(further)}=")
+    unknown = [key for key in given if key not in known]
+    if unknown:
+        _refuse(name, f" with {', '.join(unknown)}=")
 
 
 def _named(name: str, axis: Any) -> Any:

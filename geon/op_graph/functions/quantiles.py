@@ -217,8 +217,8 @@ def _quantile(
     whole = floor.apply(at)
     weight = cast(definition.weight(subtract.apply(at, whole), whole), ordered.dtype)
 
-    def element(place: Tensor) -> Tensor:
-        inside = maximum.apply(minimum.apply(place, last), 0)
+    def element(position: Tensor) -> Tensor:
+        inside = maximum.apply(minimum.apply(position, last), 0)
         return gather(ordered, cast(inside, INT64), line)
 
     value = interpolation(element(whole), element(add.apply(whole, 1)), weight)

@@ -100,17 +100,17 @@ def _nearest(axis: Axis, longer: Axis, align: str) -> Tensor:
 def _between(x: Tensor, axis: Axis, longer: Axis, align: str, guards: tuple[Guard, ...]) -> Tensor:
     """Interpolate each element between its two neighbours, at a quotient of integers."""
     old, new = length_value(axis.expression), length_value(longer.expression)
-    place: Any = iota(longer)
+    position: Any = iota(longer)
     if align == "corners":
         whole = maximum(new - 1, 1)
-        place = place * (old - 1)
+        position = position * (old - 1)
     else:
         whole = 2 * new
-        place = maximum((2 * place + 1) * old - new, 0)
-    low = place // whole
+        position = maximum((2 * position + 1) * old - new, 0)
+    low = position // whole
     high = minimum(low + 1, old - 1)
     wide = widen(x)
-    part = like(place - low * whole, wide) / in_dtype(whole, wide.dtype)
+    part = like(position - low * whole, wide) / in_dtype(whole, wide.dtype)
     first, second = (
         widen(_gather(x, strengthen(at, INT64), axis.name, guards)) for at in (low, high)
     )
@@ -174,8 +174,8 @@ def _diagonal_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     x = op.args[0]
     a: DiagonalAttributes = op.attrs
     first = x.axes[a.axes[0]]
-    spread = rename(g, {a.axis: first.name}) if a.axis.name != first.name else g
-    result = broadcast(spread, x.axes)
+    cotangent = rename(g, {a.axis: first.name}) if a.axis.name != first.name else g
+    result = broadcast(cotangent, x.axes)
     zero = number(0, g.dtype)
     for name in a.axes[1:]:
         on = equal.apply(iota(first), iota(x.axes[name]))

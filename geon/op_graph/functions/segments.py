@@ -243,8 +243,8 @@ def histogram(
     safe = where.apply(is_counted, values, first)
     at = floor.apply(divide.apply(subtract.apply(safe, first), where.apply(step > 0, step, 1)))
 
-    def edge(place: Tensor) -> Tensor:
-        return add.apply(multiply.apply(place, step), first)
+    def edge(k: Tensor) -> Tensor:
+        return add.apply(multiply.apply(k, step), first)
 
     # A quotient may be rounded over an edge.
     at = where.apply(less.apply(safe, edge(at)), at - 1, at)
@@ -268,11 +268,11 @@ def _counted(
     else:
         given = as_tensor(weights)
         given = in_dtype(given, sum_dtype(given.dtype))
-        further = [name for name in given.axes.names if name not in index.axes]
-        if further:
+        missing = [name for name in given.axes.names if name not in index.axes]
+        if missing:
             raise ArgumentError(
                 f"{user_call(what)}: the weights {given} (made at {given.line_info}) have the axis "
-                f"{further[0]!r}, and what is counted has {index.axes}; give a weight for each "
+                f"{missing[0]!r}, and what is counted has {index.axes}; give a weight for each "
                 "element"
             )
     if counts is not None:

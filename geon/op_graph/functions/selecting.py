@@ -111,17 +111,17 @@ class Unique(NamedTuple):
         return Unique(cut[0], self.count, cut[1], cut[2], self.inverse)
 
 
-def _bound(what: str, bound: Axis | None, size: Any, taken: Axes) -> Axis:
+def _bound(what: str, bound: Axis | None, size: Any, used: Axes) -> Axis:
     """Return the axis of a result: ``bound``, or one that holds ``size`` elements."""
     if bound is None:
         result = Axis("selected", size)
-        while result in taken:
+        while result in used:
             result = result.prime
         return result
     axis = new_axis(bound, what)
-    if axis in taken:
+    if axis in used:
         raise AxisError(
-            f"{user_call(what)}: the bound {axis} is an axis of the result already, {taken}; give "
+            f"{user_call(what)}: the bound {axis} is an axis of the result already, {used}; give "
             "another name"
         )
     return axis
@@ -202,8 +202,8 @@ def nonzero(
     axes = given.axes if over is None else given.axes.only(_axis_names(given, over))
     kept = given.axes.without(axes)
     flat, line = _line(given, axes, kept)
-    held = _bound("nonzero", bound, line.expression, kept)
-    elements = _find(flat, line, held, bool(truncate), "nonzero")
+    bounded = _bound("nonzero", bound, line.expression, kept)
+    elements = _find(flat, line, bounded, bool(truncate), "nonzero")
     positions: dict[str, Tensor] = {}
     left = elements.positions
     for axis in reversed(axes):
@@ -211,7 +211,7 @@ def nonzero(
         at = left if axis.name == axes.names[0] else mod.apply(left, length)
         left = floordivide.apply(left, maximum.apply(length, 1))
         result = where.apply(elements.valid, at, number(int(fill), INT64))
-        positions[axis.name] = reorder(result, [*kept, held])
+        positions[axis.name] = reorder(result, [*kept, bounded])
     ordered = {name: positions[name] for name in axes.names}
     return Nonzero(ordered, elements.total)
 
@@ -241,10 +241,10 @@ def compress(
     rest = x.axes.without(given.axes)
     flat, line = _line(reorder(x, [*given.axes.names, *rest.names]), given.axes, rest)
     chosen, _ = _line(given, given.axes, rest)
-    held = _bound("compress", bound, line.expression, rest)
-    elements = _find(chosen, line, held, bool(truncate), "compress")
+    bounded = _bound("compress", bound, line.expression, rest)
+    elements = _find(chosen, line, bounded, bool(truncate), "compress")
     values = _picked(flat, elements, line, fill, "compress")
-    return Compressed(reorder(values, [held.name, *rest.names]), elements.total)
+    return Compressed(reorder(values, [bounded.name, *rest.names]), elements.total)
 
 
 def _picked(x: Tensor, elements: ChosenElements, line: Axis, fill: Any, what: str) -> Tensor:
@@ -344,16 +344,16 @@ def _runs(
         both = logical_and.apply(isnan.apply(x), isnan.apply(before))
         differs = logical_and.apply(differs, logical_not.apply(both))
     begins = logical_or.apply(differs, equal.apply(at, 0))
-    held = _bound(what, bound, line.expression, Axes())
-    elements = _find(begins, line, held, bool(truncate), what)
+    bounded = _bound(what, bound, line.expression, Axes())
+    elements = _find(begins, line, bounded, bool(truncate), what)
     # Elements after the first of a run belong to it.
-    size = cast(length_value(held.expression), INT64)
+    size = cast(length_value(bounded.expression), INT64)
     rank = subtract.apply(cumsum(cast(begins, INT64), line), 1)
     slots = minimum.apply(rank, size)
-    longer = held.with_length(held.expression + 1)
+    longer = bounded.with_length(bounded.expression + 1)
     zeros = broadcast(number(0, INT64), [longer])
     counts = scatter(zeros, slots, number(1, INT64), longer, mode="add")
-    counts = where.apply(elements.valid, counts[{longer: slice(0, held.expression)}], 0)
+    counts = where.apply(elements.valid, counts[{longer: slice(0, bounded.expression)}], 0)
     values = _picked(x, elements, line, fill, what)
     return elements._replace(slots=slots), values, cast(counts, INT64)
 

@@ -90,10 +90,10 @@ def _pinv_linearise(op: Op, i: int, t: Tensor) -> Tensor | None:
     shared = contract_two(p, renamed(p, {columns: other_columns}), (rows,))  # P Pᵀ over (J, J')
     second = contract_two(renamed(second, {columns: other_columns}), shared, (other_columns,))
     kept = contract_two(p, renamed(x, {columns: other_columns}), (rows,))  # P a over (J, J')
-    beside = subtract.apply(_unit(kept, columns, other_columns), kept)
+    complement = subtract.apply(_unit(kept, columns, other_columns), kept)
     both = contract_two(p, turned, (columns,))  # Pᵀ P over (I, I')
     third = contract_two(t, both, (rows,))  # a'ᵀ Pᵀ P over (J, I')
-    third = contract_two(beside, renamed(third, {columns: other_columns}), (other_columns,))
+    third = contract_two(complement, renamed(third, {columns: other_columns}), (other_columns,))
     total = second + third - first
     return broadcast(renamed(total, {other_rows: rows}), op.axes)
 

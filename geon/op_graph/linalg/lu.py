@@ -157,8 +157,8 @@ def _lu_solve_reference(op: Op, *arrays: Array) -> Array:
     old, new = (attrs.columns, attrs.rows) if attrs.transposed else (attrs.rows, attrs.columns)
     factors = rows_last(f, f_axes, attrs.rows, attrs.columns)
     batch = [n for n in f_axes.names if n not in (attrs.rows, attrs.columns)]
-    further = [n for n in op.axes.names if n not in batch and n != new]
-    sides = rows_last(b, b_axes, *batch, old, *further)
+    right_sides = [n for n in op.axes.names if n not in batch and n != new]
+    sides = rows_last(b, b_axes, *batch, old, *right_sides)
     n = factors.shape[-1]
     flat = sides.reshape(*factors.shape[:-2], n, -1)
 
@@ -178,7 +178,7 @@ def _lu_solve_reference(op: Op, *arrays: Array) -> Array:
         return x
 
     solution = each_matrix(solve, flat.shape[-2:], factors, flat)
-    return in_place_of(solution.reshape(sides.shape), op.axes, *batch, new, *further)
+    return in_place_of(solution.reshape(sides.shape), op.axes, *batch, new, *right_sides)
 
 
 def _solved(a: Any, f: Any, b: Any, attrs: SolveAttributes) -> Tensor:

@@ -162,10 +162,10 @@ def require_precision(what: str, args: Iterable[Op]) -> None:
             )
 
 
-def square_infer(what: str, further: int = 0) -> Callable[[tuple[Any, ...], Any], Inferred]:
+def square_infer(what: str, extra_rows: int = 0) -> Callable[[tuple[Any, ...], Any], Inferred]:
     """Return the inference of a factorisation of square matrices.
 
-    Its result has ``further`` more rows.
+    Its result has ``extra_rows`` more rows.
     """
 
     def infer(args: tuple[Any, ...], attrs: MatrixAttributes) -> Inferred:
@@ -173,8 +173,8 @@ def square_infer(what: str, further: int = 0) -> Callable[[tuple[Any, ...], Any]
         guards = square_guards(what, x, attrs.rows, attrs.columns)
         require_precision(what, args)
         axes = x.axes
-        if further:
-            longer = x.axes[attrs.rows].expression + further
+        if extra_rows:
+            longer = x.axes[attrs.rows].expression + extra_rows
             axes = Axes([a.with_length(longer) if a.name == attrs.rows else a for a in axes])
         return axes, x.dtype, guards
 
@@ -214,9 +214,9 @@ def each_matrix(function: Callable[..., Array], shape: tuple[int, ...], *arrays:
 # Parts of matrices --------------------------------------------------------------------------------
 
 
-def fresh(axis: Axis, *taken: Axes) -> Axis:
-    """Return ``axis`` with primes added to its name until none of ``taken`` has it."""
-    while any(axis in axes for axes in taken):
+def fresh(axis: Axis, *used: Axes) -> Axis:
+    """Return ``axis`` with primes added to its name until none of ``used`` has it."""
+    while any(axis in axes for axes in used):
         axis = axis.prime
     return axis
 

@@ -105,8 +105,8 @@ def right_hand_side(
 
 def outer_product(op: Op, a: Op, w: Tensor, x: Tensor, rows: str, columns: str) -> Tensor:
     """Return w xᵀ over the axes of ``a``: summed over the axes that ``a`` lacks."""
-    further = tuple([name for name in w.axes.names if name not in a.axes])
-    result = contract_two(w, x, further) if further else multiply.apply(w, x)
+    summed = tuple([name for name in w.axes.names if name not in a.axes])
+    result = contract_two(w, x, summed) if summed else multiply.apply(w, x)
     return broadcast(result, a.axes)
 
 
@@ -124,8 +124,8 @@ def _reference(op: Op, a: Array, b: Array) -> Array:
     attrs: TriangularAttributes = op.attrs
     matrices = rows_last(a, op.args[0].axes, attrs.rows, attrs.columns)
     batch = [n for n in op.args[0].axes.names if n not in (attrs.rows, attrs.columns)]
-    further = [n for n in op.axes.names if n not in batch and n != attrs.columns]
-    sides = rows_last(b, op.args[1].axes, *batch, attrs.rows, *further)
+    right_sides = [n for n in op.axes.names if n not in batch and n != attrs.columns]
+    sides = rows_last(b, op.args[1].axes, *batch, attrs.rows, *right_sides)
     flat = sides.reshape(*matrices.shape[:-1], -1)
     part = np.tril(matrices) if attrs.lower else np.triu(matrices)
     if attrs.unit:
@@ -142,7 +142,7 @@ def _reference(op: Op, a: Array, b: Array) -> Array:
         return x
 
     solution = each_matrix(solve, flat.shape[-2:], part, flat)
-    return in_place_of(solution.reshape(sides.shape), op.axes, *batch, attrs.columns, *further)
+    return in_place_of(solution.reshape(sides.shape), op.axes, *batch, attrs.columns, *right_sides)
 
 
 def _solve(a: Any, b: Any, rows: str, columns: str, lower: bool, unit: bool) -> Tensor:

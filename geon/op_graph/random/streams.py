@@ -58,13 +58,13 @@ def _reference(op: Op, call: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _infer(args: tuple[Any, ...], attrs: RandomBitsAttributes) -> Inferred:
     scalar = args[0].axes is NO_AXES and args[0].dtype is UINT64
     require(scalar, "a counter that is no uint64 scalar")
-    fits = attrs.seed < 1 << 64 and attrs.dtype in ("uint32", "uint64")
-    require(fits, "a seed or dtype out of range")
+    is_valid = attrs.seed < 1 << 64 and attrs.dtype in ("uint32", "uint64")
+    require(is_valid, "a seed or dtype out of range")
     axes, dtype = attrs.axes, named_dtype(attrs.dtype)
     words = axes.size * (dtype.itemsize // 4)
-    taken = f"{words:,}" if isinstance(words, int) else str(words)
+    count = f"{words:,}" if isinstance(words, int) else str(words)
     meaning = (
-        f"one draw has at most 2**34 words of 32 bits, and {dtype.name} over {axes} takes {taken}; "
+        f"one draw has at most 2**34 words of 32 bits, and {dtype.name} over {axes} takes {count}; "
         "draw parts of it and join them with geon.concat"
     )
     if isinstance(words, int) and words > MAX_DRAW_WORDS:

@@ -21,7 +21,7 @@ def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None
     bodies: tuple[Body, ...] = op.attrs.bodies
     seeds = {k: like(g) for k, g in enumerate(given) if g is not None}
     shared = Opened(bodies[0]).leaves
-    targets = [shared[k] for k, asked in enumerate(wanted) if asked]
+    targets = [shared[k] for k, is_wanted in enumerate(wanted) if is_wanted]
     adjoints = []
     for body in bodies:
         results = Opened(body, shared).results
@@ -47,8 +47,8 @@ def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     shared = Opened(bodies[0]).leaves
     along: dict[Op, Tensor] = {shared[k]: like(t) for k, t in enumerate(tangents) if t is not None}
     opened = [Opened(body, shared).results for body in bodies]
-    moved = [forward_mode(results, along) for results in opened]
-    both = list(zip(opened, moved, strict=True))
+    derived = [forward_mode(results, along) for results in opened]
+    both = list(zip(opened, derived, strict=True))
     moving = [k for k in range(len(opened[0])) if any(results[k] in each for results, each in both)]
     if not moving:
         return [None] * len(opened[0])

@@ -36,8 +36,8 @@ def close_body(
 def rebuilt(results: Iterable[Op], known: dict[Op, Op]) -> tuple[Tensor, ...]:
     """Return the results of a body with the keys of ``known`` replaced; ops keep their names."""
     result = substitute_ops(results, known)
-    for op, stands in known.items():
-        carry_notes(op, stands)
+    for op, replacement in known.items():
+        carry_notes(op, replacement)
     return tuple(result)
 
 

@@ -124,15 +124,15 @@ FIXED_POINT = Primitive(
 )
 
 
-def _settled(moves: Tensor, values: Sequence[Tensor], begun: Sequence[Tensor]) -> Tensor:
+def _settled(moves: Tensor, values: Sequence[Tensor], initial: Sequence[Tensor]) -> Tensor:
     """Return a bool scalar that is true if a loop converged.
 
     It converged if no element moved in the last step (``moves``), and every element that was finite
-    in ``begun`` is finite in ``values``. The second condition is needed because a diverging value
+    in ``initial`` is finite in ``values``. The second condition is needed because a diverging value
     ends at an infinity or NaN, which compares as unchanged.
     """
     settled: Any = all_of(logical_not(moves))
-    for value, first in zip(values, begun, strict=True):
+    for value, first in zip(values, initial, strict=True):
         kept = logical_or(isfinite(value), logical_not(isfinite(first)))
         settled = logical_and(settled, all_of(kept))
     return settled  # type: ignore[no-any-return]  # a tensor
@@ -182,10 +182,10 @@ def converged_of(op: Op) -> Tensor:
     return _settled(moves, more[: len(more) // 2], more[len(more) // 2 :])  # type: ignore[arg-type]  # tensors
 
 
-def certain(made: Sequence[Tensor], begun: Sequence[Tensor], limit: int) -> list[Tensor]:
+def certain(made: Sequence[Tensor], initial: Sequence[Tensor], limit: int) -> list[Tensor]:
     """Return the values of a loop wrapped so that they raise where the loop did not converge."""
     *values, moves = made
-    looked_at = (moves, *values, *begun)
+    looked_at = (moves, *values, *initial)
     attrs = ConvergedAttributes(limit)
     return tensors([make(CONVERGED, (value, *looked_at), attrs) for value in values])
 
@@ -194,7 +194,7 @@ def make_fixed_point(
     row: Primitive,
     limit: int,
     raises: bool,
-    begun: Sequence[Tensor],
+    initial: Sequence[Tensor],
     leaves: Sequence[Tensor],
     results: Sequence[Tensor],
     tolerance: Tensor,
@@ -206,7 +206,7 @@ def make_fixed_point(
     outside.
     """
     loop = loop_from(row, FixedPointAttributes(limit, 0, NO_BODY, raises))
-    return loop.rebuilt(begun, (), leaves, results, (), named, (tolerance,))
+    return loop.rebuilt(initial, (), leaves, results, (), named, (tolerance,))
 
 
 def bordered(x: Tensor, value: float) -> Tensor:
@@ -234,10 +234,10 @@ def as_while(op: Op) -> Op:
         still = each if still is None else logical_or(still, each)
     named: dict[Op, Any] = dict(zip(read, op.args[a.captures], strict=True))
     named[tolerance] = op.args[-1]
-    begun: Any = [*op.args[: a.carries], strengthen(as_tensor(True), moves.dtype)]
+    initial: Any = [*op.args[: a.carries], strengthen(as_tensor(True), moves.dtype)]
     leaves = [*here, moves, at]
     results = [*opened.results, still]
-    result = make_while(PRIMITIVES["while"], None, a.limit, begun, leaves, moves, results, named)
+    result = make_while(PRIMITIVES["while"], None, a.limit, initial, leaves, moves, results, named)
     return result[0].args[0]
 
 
@@ -282,30 +282,32 @@ def fixed_point(
         raise ArgumentError(f"{what}: max_steps={max_steps!r} is no integer of at least 0")
     check_flag(what, "converged", converged)
     needs_function(what, "f", f, "geon.cos", "x")
-    begun = Carries(what, "x0", x0)
-    if not begun.first:
-        raise ArgumentError(f"{what}: x0 is {begun.structure}, which has no tensor")
-    for where, value in zip(begun.names, begun.first, strict=True):
+    carries = Carries(what, "x0", x0)
+    if not carries.first:
+        raise ArgumentError(f"{what}: x0 is {carries.structure}, which has no tensor")
+    for where, value in zip(carries.names, carries.first, strict=True):
         if kind(value.dtype) != "f":
             raise DTypeError(
                 f"{what}: {where} is {value} {value.dtype.name} (made at {value.line_info}), of no "
                 "float dtype; geon.cast it"
             )
-    values = f(begun.given())
+    values = f(carries.given())
     refuse_effects(what, [value for _, value in flat(values, "values")[0]], ASSIGN_IT)
-    results = begun.after(values, "values", "f")
-    within = _tolerance(what, tolerance, begun.first)
-    first, raises = begun.first, not converged
-    result = make_fixed_point(FIXED_POINT, max_steps, raises, first, begun.leaves, results, within)
+    results = carries.after(values, "values", "f")
+    within = _tolerance(what, tolerance, carries.first)
+    first, raises = carries.first, not converged
+    result = make_fixed_point(
+        FIXED_POINT, max_steps, raises, first, carries.leaves, results, within
+    )
     if name is not None:
         result[0].args[0].name = name
     if converged:
-        return begun.structure.filled(iter(result[:-1])), _settled(result[-1], result[:-1], first)
-    return begun.structure.filled(iter(certain(result, first, max_steps)))
+        return carries.structure.filled(iter(result[:-1])), _settled(result[-1], result[:-1], first)
+    return carries.structure.filled(iter(certain(result, first, max_steps)))
 
 
-def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:
+def _tolerance(what: str, tolerance: Any, initial: Sequence[Tensor]) -> Tensor:
     """Return the tolerance as a scalar in the widest dtype of the values, at least float32."""
     tensor = as_scalar(what, "tolerance ", tolerance, "fi", "")
-    widest = max((x.dtype for x in begun), key=lambda dtype: dtype.itemsize)
+    widest = max((x.dtype for x in initial), key=lambda dtype: dtype.itemsize)
     return cast(tensor, FLOAT32 if widest.itemsize < FLOAT32.itemsize else widest)

@@ -120,8 +120,8 @@ class RegionLoop:
         keys of ``named`` are placeholders for values that all steps read. The steps read values
         outside directly, too; those that depend on none of ``leaves`` are computed once.
         """
-        stands = dict(named)
-        roots = substitute_ops([*results, *conditions], stands)
+        replaced = dict(named)
+        roots = substitute_ops([*results, *conditions], replaced)
         count = len(init) + len(xs)
         both, captures = close_body(leaves[:count], roots, leaves[count:], set(named.values()))
         body = Body(both.parameters, both.results[: len(results)])

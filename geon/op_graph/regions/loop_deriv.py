@@ -79,7 +79,7 @@ def fixed_point_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor
     a: FixedPointAttributes = op.attrs
     opened = Opened(a.body)
     here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
-    sought = [leaf for leaf, asked in zip(read, wanted[a.captures], strict=True) if asked]
+    sought = [leaf for leaf, is_wanted in zip(read, wanted[a.captures], strict=True) if is_wanted]
     if not sought or all(v is None for v in given):
         return [None] * len(op.args)
     bars, turning = [total_of(leaf) for leaf in here], [total_of(leaf) for leaf in here]
@@ -91,10 +91,10 @@ def fixed_point_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor
         accumulate(broadcast(adjoints[leaf], leaf.axes), v) if leaf in adjoints else v
         for leaf, v in zip(here, bars, strict=True)
     ]
-    begun = [widen(_or_zeros(v, leaf)) for v, leaf in zip(given[: a.carries], here, strict=True)]
+    initial = [widen(_or_zeros(v, leaf)) for v, leaf in zip(given[: a.carries], here, strict=True)]
     named = _values(op, a, opened)
-    named.update(zip(bars, begun, strict=True))
-    made = _made_again(op, a, begun, turning, results, named)
+    named.update(zip(bars, initial, strict=True))
+    made = _made_again(op, a, initial, turning, results, named)
     named.update(zip(turning, made, strict=True))
     totals: dict[Op, Any] = {
         leaf: substitute(broadcast(adjoints[leaf], leaf.axes), dict(named))
@@ -121,27 +121,27 @@ def fixed_point_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     known.update(along)
     pushed = forward_mode(opened.results, known)
     results = [_or_zeros(pushed.get(op), op) for op in opened.results]
-    begun: list[Any] = [
+    initial: list[Any] = [
         substitute(_or_zeros(first.get(op), op), dict(named)) for op in opened.results
     ]
-    return [*_made_again(op, a, begun, turning, results, named), None]
+    return [*_made_again(op, a, initial, turning, results, named), None]
 
 
 def _made_again(
     op: Op,
     a: FixedPointAttributes,
-    begun: Sequence[Tensor],
+    initial: Sequence[Tensor],
     leaves: Sequence[Tensor],
     results: Sequence[Tensor],
     named: Mapping[Op, Any],
 ) -> list[Tensor]:
     """Return the fixed point of a derivative of ``op``; its body is linear in ``leaves``."""
-    tolerance = _scaled(op, begun)
+    tolerance = _scaled(op, initial)
     result = make_fixed_point(
-        op.primitive, a.limit, a.raises, begun, leaves, results, tolerance, named
+        op.primitive, a.limit, a.raises, initial, leaves, results, tolerance, named
     )
-    begun = substitute_ops(begun, dict(named))
-    return certain(result, begun, a.limit) if a.raises else result[:-1]
+    initial = substitute_ops(initial, dict(named))
+    return certain(result, initial, a.limit) if a.raises else result[:-1]
 
 
 def _values(op: Op, a: FixedPointAttributes, opened: Opened) -> dict[Op, Any]:

@@ -319,5 +319,5 @@ class ForBytes:
             length * evaluate(value.axes.size, self.lengths) * value.dtype.itemsize
             for value in (*a.body.parameters[: a.carries], *a.body.results[a.carries :])
         )
-        fits = is_parts(numbers) and stacks >= self.least
-        return MARKED.of(scan) or (numbers if fits else ())
+        is_divided = is_parts(numbers) and stacks >= self.least
+        return MARKED.of(scan) or (numbers if is_divided else ())

@@ -38,8 +38,8 @@ class Reverse:
     def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
         self.op, self.a, self.given = op, op.attrs, given
         self.wanted = [
-            asked or (k < self.a.carries and is_continuous(op.args[k].dtype))
-            for k, asked in enumerate(wanted)
+            is_wanted or (k < self.a.carries and is_continuous(op.args[k].dtype))
+            for k, is_wanted in enumerate(wanted)
         ]
         self.opened = Opened(self.a.body)
         self.arguments = self.opened.leaves[:-1]
@@ -67,8 +67,8 @@ class Reverse:
         out += [round_total(bars[k], self.arguments[k].dtype) for k in stacked]
         roots: list[Tensor] = [value for value in out if value is not None]
         kept = {op: like(op) for op in self.kept(roots)}
-        stand: dict[Op, Op] = dict(kept)
-        roots = substitute_ops(roots, stand)
+        replaced: dict[Op, Op] = dict(kept)
+        roots = substitute_ops(roots, replaced)
         used = set(post_order(roots))
         read = [k for k in range(first) if self.arguments[k] in used]
         given: list[Any] = list(self.given)

@@ -75,7 +75,7 @@ MARKED = Marked()
 class Divided:
     """The scans below ``roots`` to divide into segments.
 
-    ``order`` are all ops. ``asked`` are the scans with numbers of segments, by marks or because
+    ``order`` are all ops. ``divisions`` are the scans with numbers of segments, by marks or because
     they read the stacks of such a scan. ``users`` maps an op to the ops that read it. ``inner`` are
     the stacks that only these scans read, slice by slice, and elementwise ops on such stacks: they
     are computed only inside of segments. ``numbers`` are the numbers of segments of the scans that
@@ -272,8 +272,8 @@ class _Runs:
         made = self.whole(scan).results[number]
         if number < a.carries:
             return made if a.reverse or self.left == 0 else self.rest.result(scan, number)
-        taken = self.axis.with_length(self.taken)
-        flat = make(FLATTEN, (made,), ((self.outer.name, self.inner.name), taken))
+        divided = self.axis.with_length(self.taken)
+        flat = make(FLATTEN, (made,), ((self.outer.name, self.inner.name), divided))
         if self.left == 0:
             return flat
         return make(CONCAT, (flat, self.rest.result(scan, number)), (self.axis.name,))
@@ -310,8 +310,8 @@ class _Runs:
 
     def stacked(self, op: Op) -> Tensor:
         """Return a stack with its axis split into an axis of segments and one of their steps."""
-        taken = self.sliced(op, 0, self.taken)
-        return make(UNFLATTEN, (taken,), (self.axis.name, Axes(self.outer, self.inner)))
+        divided = self.sliced(op, 0, self.taken)
+        return make(UNFLATTEN, (divided,), (self.axis.name, Axes(self.outer, self.inner)))
 
     def sliced(self, op: Op, start: Any, stop: Any) -> Tensor:
         """Return a stack from index ``start`` to ``stop`` along the axis."""
@@ -467,10 +467,12 @@ class _SegmentTurn:
     def tidy(self, region: Op) -> Op:
         """Return the outer scan with its body simplified and, if nested, divided again."""
         runs, (body,) = self.runs, region.bodies
-        further = AxisSegments(runs.inner, runs.numbers[1:]) if runs.numbers[1:] else None
-        results = runs.work.tidied(body.results, further)
-        if further is not None:
-            work = _SegmentRewriter(results, runs.work.tidied, further, runs.work.again, deep=False)
+        inner_segments = AxisSegments(runs.inner, runs.numbers[1:]) if runs.numbers[1:] else None
+        results = runs.work.tidied(body.results, inner_segments)
+        if inner_segments is not None:
+            work = _SegmentRewriter(
+                results, runs.work.tidied, inner_segments, runs.work.again, deep=False
+            )
             results = work.run()
         carry(self.scan, region)
         result = with_bodies(region, [Body(body.parameters, tuple(tensors(results)))])

@@ -46,8 +46,8 @@ def land_effects(
         id(op): EFFECT if isinstance(op, VoidOp) else value
         for op, value in zip(acting, pure, strict=True)
     }
-    for stands in own:
-        updates.pop(stands, None)  # type: ignore[call-overload]  # stand-ins are leaves
+    for leaf in own:
+        updates.pop(leaf, None)  # type: ignore[call-overload]  # stand-ins are leaves
     return structure.filled(iter([known.get(id(value), value) for _, value in leaves])), updates
 
 

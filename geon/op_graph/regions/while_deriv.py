@@ -156,29 +156,29 @@ class _Segmented:
         """Return the carries after step number ``at`` from the carries ``state`` before it."""
         return Opened(self.a.body, [*state, *self.captures, at]).results[: self.a.carries]
 
-    def run(self, begun: Sequence[Tensor], start: Tensor, steps: Any) -> list[Tensor]:
-        """Return the carries after ``steps`` steps, from ``begun`` at step ``start``."""
+    def run(self, initial: Sequence[Tensor], start: Tensor, steps: Any) -> list[Tensor]:
+        """Return the carries after ``steps`` steps, from ``initial`` at step ``start``."""
         state, at = self.state(), placeholder((), "int64")
         results = self.step(state, start + at)
         row = self.op.primitive
-        return make_while(row, None, None, begun, [*state, at], less(at, steps), results)[:-1]
+        return make_while(row, None, None, initial, [*state, at], less(at, steps), results)[:-1]
 
     def reversed(
-        self, begun: Sequence[Tensor], start: Tensor, steps: Tensor, passing: Sequence[Tensor]
+        self, initial: Sequence[Tensor], start: Tensor, steps: Tensor, passing: Sequence[Tensor]
     ) -> list[Tensor]:
         """Return the cotangents before a segment and the totals, from those after it."""
         if self.in_one:
-            return self.part(begun, start, steps, passing)
+            return self.part(initial, start, steps, passing)
         inner, at = [like(bar) for bar in passing], placeholder((), "int64")
         number = _ceiling(steps, MAX_STACKED_STEPS)
         first = (number - 1 - at) * MAX_STACKED_STEPS
-        there = self.run(begun, start, first)
+        there = self.run(initial, start, first)
         results = self.part(there, start + first, minimum(MAX_STACKED_STEPS, steps - first), inner)
         row = self.op.primitive
         return make_while(row, None, None, passing, [*inner, at], less(at, number), results)[:-1]
 
     def part(
-        self, begun: Sequence[Tensor], start: Tensor, steps: Tensor, passing: Sequence[Tensor]
+        self, initial: Sequence[Tensor], start: Tensor, steps: Tensor, passing: Sequence[Tensor]
     ) -> list[Tensor]:
         """Return the same for at most ``MAX_STACKED_STEPS`` steps, by the derivative of a scan over
         them.
@@ -200,14 +200,14 @@ class _Segmented:
             accumulate(total, each)
             for total, each in zip(totals, result[len(self.moving) :], strict=True)
         ]
-        known: dict[Op, Op] = dict(zip(first, begun, strict=True))
+        known: dict[Op, Op] = dict(zip(first, initial, strict=True))
         return substitute_ops(result, known)
 
 
 def _fresh_axis(name: str, length: int, a: WhileAttributes) -> Axis:
     """Return an axis whose name nothing in the loop has, for stacks of its carries."""
-    taken = names_below([*a.body.results[: a.carries], *a.condition.results])
-    return fresh_axes(Axes(Axis(name, length)), taken)[0]
+    used = names_below([*a.body.results[: a.carries], *a.condition.results])
+    return fresh_axes(Axes(Axis(name, length)), used)[0]
 
 
 def _ceiling(count: Any, by: Any) -> Tensor:

@@ -66,8 +66,8 @@ class _LoopGroup:
         for op, a, numbers in zip(self.regions, self.loops, self.classes, strict=True):
             known: dict[Op, Op] = {}
             places = self.places(op, a)
-            for k, (each, place) in enumerate(zip(a.body.parameters, places, strict=True)):
-                of = ("carry", numbers[k]) if k < a.carries else place
+            for k, (each, position) in enumerate(zip(a.body.parameters, places, strict=True)):
+                of = ("carry", numbers[k]) if k < a.carries else position
                 known[each] = self.leaf(of, each.axes, each.dtype)
             groups.append(substitute_ops([*a.body.results, *a.conditions], known))
         return groups
@@ -216,12 +216,12 @@ def _one(group: _LoopGroup, new: Mapping[Op, Op], by_loop: dict[Op, list[Tensor]
         given = zip(
             a.body.parameters, group.places(op, a), op.args[: a.captures.stop], strict=False
         )
-        for k, (each, place, arg) in enumerate(given):
+        for k, (each, position, arg) in enumerate(given):
             if k < a.carries:
                 leaf = group.leaf(("carry", numbers[k]), each.axes, each.dtype)
                 carries.setdefault(numbers[k], (leaf, new[arg], results[k]))
             else:
-                others[place[0]][group.leaf(place, each.axes, each.dtype)] = new[arg]
+                others[position[0]][group.leaf(position, each.axes, each.dtype)] = new[arg]
         for value in results[a.carries : len(a.body.results)]:
             values.setdefault(value, len(values))
     stacks, captures = others["stack"], others["capture"]

@@ -63,19 +63,19 @@ def drop_unused_regions(roots: Sequence[Op]) -> dict[Op, Op]:
     """
 
     def inner(results: Sequence[Op]) -> list[Op]:
-        stands = drop_unused_regions(results)
-        return [stands[result] for result in results]
+        replacements = drop_unused_regions(results)
+        return [replacements[result] for result in results]
 
-    stands: dict[Op, Op] = {op: op for op in post_order(roots)}
+    replacements: dict[Op, Op] = {op: op for op in post_order(roots)}
     while True:
-        now = [stands[root] for root in roots]
+        now = [replacements[root] for root in roots]
         made: dict[Op, Op] = {}
         if all(new is old for new, old in zip(
             rebuild(now, _CleanupPass(now, inner).replaced, made), now, strict=True
         )):  # fmt: skip
-            return stands
+            return replacements
         # An op without an entry in `made` was read only by removed ops; nothing looks it up.
-        stands = {op: made.get(new, new) for op, new in stands.items()}
+        replacements = {op: made.get(new, new) for op, new in replacements.items()}
 
 
 class _CleanupPass:
@@ -148,9 +148,11 @@ def _without_products(
     scan, sums = sums_after(scan, needed - later.keys())
     places = {place for total in sums.values() for _, _, both in total.products for place in both}
     places |= {each.place for each in later.values()}
-    taken = needed - sums.keys() - later.keys() | {k for k, total in sums.items() if total.kept}
-    taken |= {place for place in places if isinstance(place, int)}
-    smaller = smaller_loop(op, loop_from(loop.row, scan.a), scan.args, taken)
+    kept_numbers = needed - sums.keys() - later.keys() | {
+        k for k, total in sums.items() if total.kept
+    }
+    kept_numbers |= {place for place in places if isinstance(place, int)}
+    smaller = smaller_loop(op, loop_from(loop.row, scan.a), scan.args, kept_numbers)
     for k, total in sums.items():
         smaller[k] = add_products(total, smaller[k] if total.kept else scan.args[k], scan, smaller)
     for k, each in later.items():

@@ -46,8 +46,8 @@ def _conj_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
 
 def _as_complex_infer(args: tuple[Any, ...], attrs: Any) -> Inferred:
     x, y = args
-    fits = x.dtype is y.dtype and kind(x.dtype) == "f" and x.dtype.itemsize >= 4
-    require(fits, "complex numbers of {} and {}", x.dtype, y.dtype)
+    is_one_array = x.dtype is y.dtype and kind(x.dtype) == "f" and x.dtype.itemsize >= 4
+    require(is_one_array, "complex numbers of {} and {}", x.dtype, y.dtype)
     axes, guards = join("as_complex", args)
     return axes, complex_dtype(x.dtype), guards
 

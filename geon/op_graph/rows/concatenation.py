@@ -49,8 +49,8 @@ def _concat_infer(args: tuple[Any, ...], attrs: AlongAxis) -> Inferred:
     has_axes(first, (name,), "concat")
     total: int | Length = 0
     for x in args:
-        fits = x.axes.names == first.axes.names and x.dtype is first.dtype
-        require(fits, "concat of {} {} and {} {}", first, first.dtype, x, x.dtype)
+        matches = x.axes.names == first.axes.names and x.dtype is first.dtype
+        require(matches, "concat of {} {} and {} {}", first, first.dtype, x, x.dtype)
         for have, want in zip(x.axes, first.axes, strict=True):
             if have is not want and have.name != name:
                 meets = may_equal(have.expression, want.expression)
@@ -62,15 +62,15 @@ def _concat_infer(args: tuple[Any, ...], attrs: AlongAxis) -> Inferred:
 
 def _concat_map(op: Op, index: Index) -> Map:
     name = op.attrs.axis
-    pieces: list[GuardedElement] = []
+    elements: list[GuardedElement] = []
     start: Size = 0
     for k, x in enumerate(op.args):
         end = start + x.axes[name].expression
         last = k == len(op.args) - 1
         guards = () if last else (Guarded(index[name], start, end),)
-        pieces.append(GuardedElement(guards, k, {**index, name: index[name] - start}))
+        elements.append(GuardedElement(guards, k, {**index, name: index[name] - start}))
         start = end
-    return tuple(pieces)
+    return tuple(elements)
 
 
 CONCAT = Primitive(

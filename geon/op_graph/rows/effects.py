@@ -183,12 +183,12 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
             "geon.sum, or give the target that axis"
         )
     for axis in value.axes:
-        length, place = axis.expression, target.axes[axis.name].expression
-        if isinstance(length, int) and isinstance(place, int) and length != place:
+        length, target_length = axis.expression, target.axes[axis.name].expression
+        if isinstance(length, int) and isinstance(target_length, int) and length != target_length:
             raise AxisError(
                 f"{user_call('assign')}: {value} (made at {value.line_info}) has length {length} "
                 f"along {axis.name!r}, and {target} (made at {target.line_info}), a part of "
-                f"{storage_of(target)}, {place}; give both the same"
+                f"{storage_of(target)}, {target_length}; give both the same"
             )
     value = broadcast(value, target.axes)
     target, backwards = forwards(target)

@@ -172,8 +172,8 @@ def _gather_reference(op: Op, x: Array, index: Array) -> Array:
     x_axes, index_axes = op.args[0].axes, op.args[1].axes
     check_range(op, index, x_axes[op.attrs.axis])
     batch, own, rest = gather_plan(op, x_axes, index_axes)
-    moved = x.transpose([x_axes.index(n) for n in [*batch, op.attrs.axis, *rest]])
-    out = moved[_grids(op, x_axes, index_axes, index)]
+    arranged = x.transpose([x_axes.index(n) for n in [*batch, op.attrs.axis, *rest]])
+    out = arranged[_grids(op, x_axes, index_axes, index)]
     names = [*batch, *own, *rest]
     ordered: Array = out.transpose([names.index(n) for n in op.axes.names])
     return ordered
@@ -188,11 +188,11 @@ def _scatter_reference(op: Op, x: Array, index: Array, value: Array) -> Array:
     out = np.array(x.transpose(order), total_dtype(op))
     names = op.args[2].axes.names
     values = value.transpose([names.index(n) for n in [*batch, *own, *rest]])
-    place = _grids(op, x_axes, index_axes, index)
+    positions = _grids(op, x_axes, index_axes, index)
     if a.mode == "set":
-        out[place] = values
+        out[positions] = values
     else:
-        COMBINING[a.mode].at(out, place, values.astype(out.dtype))
+        COMBINING[a.mode].at(out, positions, values.astype(out.dtype))
     return out.transpose(np.argsort(order)).astype(op.dtype)
 
 
@@ -338,8 +338,8 @@ def _shared_guards(what: str, x: Op, index: Op, axis: str) -> tuple[Guard, ...]:
 
 def _gather_map(op: Op, index: Index) -> Map:
     (x, places), axis = op.args, op.attrs.axis
-    place = tuple([(name, index[name]) for name in places.axes.names])
-    at = variable(Position(1, place, x.axes[axis].expression))
+    coordinates = tuple([(name, index[name]) for name in places.axes.names])
+    at = variable(Position(1, coordinates, x.axes[axis].expression))
     return view_map({name: at if name == axis else index[name] for name in x.axes.names})
 
 
@@ -452,17 +452,17 @@ def _merged(x: Tensor, given: Any, axis: Any, what: str) -> Merged:
             "axis to its index, or one index and its axis"
         )
     parts = x.axes.only(by_axis)
-    place: Any = None
+    flat_index: Any = None
     for part in parts:
         index = _index(by_axis[part.name], what)
         result = make(CHECKED, (index,), (part.expression, True, None, ""))
         length = length_value(part.expression)
         at = where.apply(less.apply(result, 0), add.apply(result, length), result)
-        place = at if place is None else add.apply(multiply.apply(place, length), at)
+        flat_index = at if flat_index is None else add.apply(multiply.apply(flat_index, length), at)
     merged = Axis("_".join(parts.names), parts.size)
-    while merged in x.axes or merged in place.axes:
+    while merged in x.axes or merged in flat_index.axes:
         merged = merged.prime
-    return Merged(flatten(x, parts, merged), cast(place, INT64), merged, parts)
+    return Merged(flatten(x, parts, merged), cast(flat_index, INT64), merged, parts)
 
 
 @public

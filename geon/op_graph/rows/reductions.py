@@ -61,10 +61,10 @@ def _index_reference(find: Callable[..., Any]) -> Callable[..., Array]:
     def evaluate(op: Op, x: Array) -> Array:
         reduced = positions(op)
         kept = [p for p in range(x.ndim) if p not in reduced]
-        moved = x.transpose(*kept, *reduced)
-        shape = moved.shape[: len(kept)]
-        count = math.prod(moved.shape[len(kept) :])
-        return np.asarray(find(moved.reshape(*shape, count), axis=-1))
+        arranged = x.transpose(*kept, *reduced)
+        shape = arranged.shape[: len(kept)]
+        count = math.prod(arranged.shape[len(kept) :])
+        return np.asarray(find(arranged.reshape(*shape, count), axis=-1))
 
     return evaluate
 
@@ -102,20 +102,22 @@ def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     """Return the tangent of ``first_max``: that of the first largest element, by its index."""
     x: Any = op.args[0]
     names = op.attrs.reduced
-    place: Any = 0
+    flat_index: Any = 0
     for name in names:
-        place = add.apply(place * length_value(x.axes[name].expression), iota(x.axes[name]))
+        flat_index = add.apply(
+            flat_index * length_value(x.axes[name].expression), iota(x.axes[name])
+        )
     count = product(x.axes[name].expression for name in names)
-    held = INT32 if isinstance(count, int) and count < np.iinfo(INT32).max else INT64
-    place_found = cast(_reduce(ARGMAX, x, names), held)
+    index_dtype = INT32 if isinstance(count, int) and count < np.iinfo(INT32).max else INT64
+    place_found = cast(_reduce(ARGMAX, x, names), index_dtype)
     inside = _inside_mask(x)
     if inside is not None:
         # A window of only -inf ties with its padding; its first element inside gets the derivative.
         largest: Any = op
-        first = cast(_reduce(ARGMAX, inside, names), held)
+        first = cast(_reduce(ARGMAX, inside, names), index_dtype)
         place_found = where.apply(equal(largest, -math.inf), first, place_found)
     position = broadcast(place_found, x.axes)
-    hit = equal.apply(position, cast(place, held))
+    hit = equal.apply(position, cast(flat_index, index_dtype))
     return _reduce(SUM, where.apply(hit, t, number(0, t.dtype)), names)
 
 

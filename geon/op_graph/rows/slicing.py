@@ -115,8 +115,10 @@ def _require_inside(start: int | Length, stop: int | Length, axis: Axis) -> None
 
 
 def _check_positions(items: tuple[Item, ...], args: tuple[Any, ...], first: int) -> None:
-    asked = [item[1] for item in items if item is not None and item[0] == "dyn"]
-    require(asked == [*range(first, len(args))], "positions {} of {} arguments", asked, len(args))
+    numbers = [item[1] for item in items if item is not None and item[0] == "dyn"]
+    require(
+        numbers == [*range(first, len(args))], "positions {} of {} arguments", numbers, len(args)
+    )
     for position in args[first:]:
         integer = position.axes is NO_AXES and kind(position.dtype) == "i"
         require(integer, "a position {} that is no integer", position)
@@ -133,10 +135,10 @@ def _update_infer(args: tuple[Any, ...], attrs: SliceAttributes) -> Inferred:
     x, value = args[:2]
     part = part_axes(x.axes, attrs.items)
     _check_positions(attrs.items, args, 2)
-    fits = value.axes is part or (
+    matches = value.axes is part or (
         value.axes.names == part.names and axes_may_equal(part, value.axes)
     )
-    require(fits, "update of {} with {}", part, value.axes)
+    require(matches, "update of {} with {}", part, value.axes)
     require(value.dtype is x.dtype, "update of {} with {}", x.dtype, value.dtype)
     return x.axes, x.dtype, ()
 

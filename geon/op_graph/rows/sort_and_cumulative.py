@@ -97,12 +97,12 @@ def _cumulative(name: str) -> Any:
     def evaluate(op: Op, x: Array) -> Array:
         a: RunningAttributes = op.attrs
         position = op.axes.index(a.axis)
-        moved = np.moveaxis(x.astype(accumulator(op.dtype)), position, 0)
-        moved = moved[::-1] if a.reverse else moved
-        total = ufunc.accumulate(moved, axis=0)
+        arranged = np.moveaxis(x.astype(accumulator(op.dtype)), position, 0)
+        arranged = arranged[::-1] if a.reverse else arranged
+        total = ufunc.accumulate(arranged, axis=0)
         if a.exclusive:
-            identity = np.full_like(moved[:1], RUNNING[name].identity(op.dtype))
-            total = np.concatenate([identity, total[:-1]])[: len(moved)]
+            identity = np.full_like(arranged[:1], RUNNING[name].identity(op.dtype))
+            total = np.concatenate([identity, total[:-1]])[: len(arranged)]
         return np.moveaxis(total[::-1] if a.reverse else total, 0, position)
 
     return evaluate

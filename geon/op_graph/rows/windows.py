@@ -94,12 +94,12 @@ class Window:
 def _widths(pad: Any, here: str) -> tuple[int, int] | str:
     """Return the pad as two counts, or "same"."""
     if isinstance(pad, str):
-        fits, both = pad in ("valid", "same"), (0, 0)
+        is_valid, both = pad in ("valid", "same"), (0, 0)
     else:
         both = tuple(pad) if isinstance(pad, (tuple, list)) else (pad, pad)
         both = tuple([as_int(each) for each in both])
-        fits = len(both) == 2 and all(type(each) is int and each >= 0 for each in both)
-    if not fits:
+        is_valid = len(both) == 2 and all(type(each) is int and each >= 0 for each in both)
+    if not is_valid:
         raise ArgumentError(
             f"{here}: pad must be one count >= 0 or two, before and after, or 'same' or 'valid', "
             f"not {pad!r}"

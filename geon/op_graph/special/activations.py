@@ -39,8 +39,8 @@ def _gelu_tanh_second(x: Tensor) -> Tensor:
     x = _clamp(x, 32)
     u = x * (SCALE + (CUBE * SCALE) * square(x))
     first, second = SCALE + (3 * CUBE * SCALE) * square(x), (6 * CUBE * SCALE) * x
-    turn = square(first) * (sigmoid(-u) - sigmoid(u))
-    return sigmoid_derivative(u) * (2 * first + x * (second + turn))
+    middle = square(first) * (sigmoid(-u) - sigmoid(u))
+    return sigmoid_derivative(u) * (2 * first + x * (second + middle))
 
 
 # References of the primitives on mpmath numbers; infinities are handled first.

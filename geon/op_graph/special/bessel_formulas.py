@@ -236,8 +236,8 @@ def i0(x: Any, ops: Any) -> Any:
 @in_double
 def i1(x: Any, ops: Any) -> Any:
     """Return I1(x)."""
-    held = ops.maximum(ops.minimum(x, 750.0), -750.0)
-    return _times_exp(_i1e(held, ops), ops.absolute(held), ops)
+    clamped = ops.maximum(ops.minimum(x, 750.0), -750.0)
+    return _times_exp(_i1e(clamped, ops), ops.absolute(clamped), ops)
 
 
 def _log_half(x: Any, ops: Any) -> Any:
@@ -303,8 +303,8 @@ def _waves(x: Any, order: int, second: bool, ops: Any) -> Any:
     t = 2.0 * ratio * ratio - 1.0
     even = horner(t, P1 if order else P0)
     odd = ratio * horner(t, Q1 if order else Q0)
-    held = ops.where(x < math.inf, x, 0.0)
-    sine, cosine = ops.sin(held), ops.cos(held)
+    clamped = ops.where(x < math.inf, x, 0.0)
+    sine, cosine = ops.sin(clamped), ops.cos(clamped)
     # sqrt(2) times cosine and sine of x - pi / 4, or of x - 3 pi / 4
     c, s = (sine - cosine, -(sine + cosine)) if order else (sine + cosine, sine - cosine)
     wave = even * s + odd * c if second else even * c - odd * s

@@ -177,9 +177,9 @@ class _DumpWriter(GraphWriter):
             extra["persistent"] = True
         if isinstance(info.initial_value, Tensor):
             extra["initial"] = self.number[info.initial_value]
-        further = [self.number[op] for op in _further_initializers(leaf)]
-        if further:
-            extra["initializers"] = further
+        initializers = [self.number[op] for op in _further_initializers(leaf)]
+        if initializers:
+            extra["initializers"] = initializers
 
     def _notes(self, op: Op, extra: dict[str, Any]) -> None:
         notes = op._notes

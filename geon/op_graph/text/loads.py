@@ -244,8 +244,8 @@ class _DumpReader:
             if not isinstance(first, Tensor) or first.axes is not axes or first.dtype is not dtype:
                 refuse(f"an initial value over {axes} of {dtype.name}", str(first))
             own = (assignment(leaf, first),)
-        further = [self._whole(number) for number in read_list(extra.get("initializers", []))]
-        info.initializers = (*own, *further)
+        initializers = [self._whole(number) for number in read_list(extra.get("initializers", []))]
+        info.initializers = (*own, *initializers)
         return leaf
 
 

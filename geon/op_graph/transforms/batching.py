@@ -164,8 +164,8 @@ def _refuse_other_length(op: Op, axis: Axis, what: str) -> None:
 
 def _mixes(op: Op, changed: Sequence[int], name: str) -> bool:
     """Return True if an element of ``op`` depends on elements of other indices along an axis."""
-    pieces = reads(op, identity(op.axes.names))
-    return not pieces or any(
+    elements = reads(op, identity(op.axes.names))
+    return not elements or any(
         piece.index.get(name) is EVERY
         or piece.arg in changed
         and (
@@ -173,7 +173,7 @@ def _mixes(op: Op, changed: Sequence[int], name: str) -> bool:
             or any(name in atoms(guard.index, False) for guard in piece.guards)
             or any(name in atoms(at, False) for own, at in piece.index.items() if own != name)
         )
-        for piece in pieces
+        for piece in elements
     )
 
 

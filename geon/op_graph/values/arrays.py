@@ -201,8 +201,10 @@ def misfit(names: Sequence[str], dims: Sequence[Any], shape: Sequence[int]) -> s
         for k, (name, length, size) in enumerate(zip(names, dims, shape, strict=True))
         if isinstance(length, int) and length != size
     ]
-    fits = sorted(shape) == sorted(dims) if all(isinstance(n, int) for n in dims) else False
-    cure = "transpose the data" if fits else "give data of these lengths"
+    is_transposed = (
+        sorted(shape) == sorted(dims) if all(isinstance(n, int) for n in dims) else False
+    )
+    cure = "transpose the data" if is_transposed else "give data of these lengths"
     return f"{'; '.join(wrong)}; {cure}, dimensions in the order of the axes"
 
 

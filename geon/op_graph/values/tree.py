@@ -115,8 +115,8 @@ class Structure:
 
     def flat(self, given: Any, where: str) -> list[Any]:
         """Return the single values of ``given`` in order; None stands for a part without any."""
-        pieces = [None] * len(self.parts) if given is None else self.parts_of(given, where)
-        every = zip(self.parts, pieces, self.steps, strict=True)
+        given_parts = [None] * len(self.parts) if given is None else self.parts_of(given, where)
+        every = zip(self.parts, given_parts, self.steps, strict=True)
         return [value for part, piece, step in every for value in part.flat(piece, where + step)]
 
     def paths(self) -> list[tuple[Any, ...]]:

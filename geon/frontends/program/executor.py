@@ -55,8 +55,11 @@ class Lowered:
         """The placeholders in the order in which a run is given their arrays."""
         return [*self.feeds.values(), *([] if self.calls is None else [self.calls])]
 
-    def is_current(self) -> bool:
-        """Return True if the scope still keeps the variables where this program has them."""
+    def check_storage(self) -> bool:
+        """Return True if the scope still keeps the variables where this program has them.
+
+        The next check is needed only after the scope gives memory back.
+        """
         if self.released == self.home.released:
             return True
         self.released = self.home.released
@@ -108,7 +111,7 @@ class Executor:
         names = tuple([v if isinstance(v, str) else v.name for v in fetch_list])
         key = (program.changes, names, self._options, interpret)
         lowered = known.get(key)
-        if lowered is None or not lowered.is_current():
+        if lowered is None or not lowered.check_storage():
             lowered = self._lowered(program, names, scope)
             lowered.call = self._compiled(lowered, interpret)
             for old in [each for each in known if each[0] != program.changes]:

@@ -159,7 +159,7 @@ class _DerivableSearch:
         for reader in candidate.later:
             past = bool(self.past.get(reader, 0) & bit)
             if not past and not (
-                is_cheap(reader) and self.is_late(reader, found, bit, [MAX_DERIVING_OPS])
+                is_cheap(reader) and self.find_late_read(reader, found, bit, [MAX_DERIVING_OPS])
             ):
                 return None
         least = nominal(bytes_of(candidate.value)) // MIN_SIZE_RATIO
@@ -168,7 +168,7 @@ class _DerivableSearch:
             for arg in computed_arguments(stack.pop()):
                 if arg in found.inside:
                     continue
-                if is_small(arg, least) or self.is_late(arg, found, bit, [MAX_DERIVING_OPS]):
+                if is_small(arg, least) or self.find_late_read(arg, found, bit, [MAX_DERIVING_OPS]):
                     found.stays[arg] = None
                     continue
                 if not is_cheap(arg) or len(found.inside) >= MAX_DERIVING_OPS:
@@ -178,15 +178,18 @@ class _DerivableSearch:
         deepen(found, least)
         return found
 
-    def is_late(self, op: Op, region: _DerivingRegion, bit: int, left: list[int]) -> bool:
-        """Return True if ops after a candidate's end read an op, other than inside a region."""
+    def find_late_read(self, op: Op, region: _DerivingRegion, bit: int, left: list[int]) -> bool:
+        """Return True if ops after a candidate's end read an op, other than inside a region.
+
+        The search counts the ops it visits down in ``left``.
+        """
         for user in self.users.get(op, ()):
             if user in region.inside or left[0] <= 0:
                 continue
             left[0] -= 1
             if self.past.get(user, 0) & bit:
                 return True
-            if is_cheap(user) and self.is_late(user, region, bit, left):
+            if is_cheap(user) and self.find_late_read(user, region, bit, left):
                 return True
         return False
 

@@ -18,12 +18,13 @@ from .commands.execution import (
     autotune,
     cmd_exec,
     device_of,
+    lane_of,
     program_of,
     transformer_of,
 )
 from .graph_base import GraphBase, GraphNode
 from .lowering import Env, all_slots, lower, outer_reads, read, reverse, root
-from .streams import Signal, Stream, wait_for_all
+from .streams import Signal, Stream, current_stream, wait_for_all
 from .tensors import Tensor
 
 
@@ -86,7 +87,9 @@ class Graph(GraphBase):
         but as parts of one; else, and for a part of a compiled symbolic graph, nodes run one after
         another.
         """
-        key = (self.version, tuple(sources or ()), tuple(destinations or ()))
+        stream = current_stream()
+        lane = None if stream is None else stream.lane
+        key = (self.version, tuple(sources or ()), tuple(destinations or ()), lane)
         if key not in self._programs:
             order = self.topsort(sources, destinations)
             is_part = self.is_planned and (sources or destinations)  # memory of others is used
@@ -126,7 +129,7 @@ class Graph(GraphBase):
         values: list[Value] = [read(env, s) for s in kept]
         first = next((node for node in order if node.inputs), *order[:1]) if order else None
         backend = "cpu" if first is None else self._backend(first)
-        chosen = transformer_of(backend)
+        chosen = transformer_of(backend, lane_of(backend, None))
         program = program_of(
             leaves, values, chosen, self.name, self.memory, any(s.may_stay for s in kept)
         )

@@ -85,6 +85,13 @@ class CallInFlight:
             if self.space is not None:
                 self.free.append(self.space)
 
+    def ahead(self) -> tuple[Any, ...]:
+        """Return the results that stay on the device, else wait for those on the host."""
+        with self.lock:
+            if self.left:
+                return tuple(self.left)
+        return self.finish()
+
     def finish(self) -> tuple[Any, ...]:
         """Wait and return the results, or raise the call's error."""
         self.asked = True

@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+import functools
 import itertools
 
 import numpy as np
@@ -108,7 +109,11 @@ class LateDevice(host.HostDevice):
         super().launch(kernel, blocks, threads, words)
 
     def free(self, address, readers=()):
-        self.queue.add(lambda: host.HostDevice.free(self, address))  # after what is begun
+        done = functools.partial(host.HostDevice.free, self, address)
+        if self.waiting:
+            self.queue.add(done)  # after what is begun
+        else:
+            done()
 
     def unpin(self, address):
         end = address + self.pinned[address].nbytes

@@ -13,10 +13,11 @@ import pytest
 
 import geon
 from geon.transformers.pycuda.launches.memory import DeviceArray, DeviceMemory
+from geon.transformers.pycuda.products import library_dispatch
 from geon.transformers.pycuda.runtime import calls, free_list, gpu, host
 from geon.transformers.pycuda.transformer import PyCudaTransformer
 
-from . import fake_cuda
+from . import fake_cuda, fake_cudnn
 from .devices import transformer_on
 from .queues import Place
 
@@ -293,26 +294,63 @@ def test_threads_compute_on_streams_of_their_own(streams):
     assert streams.driver.captured_graphs
 
 
-@pytest.mark.parametrize("library", ["matrices", "transforms", "none"])
-def test_libraries_and_graphs_of_a_stream_begin_their_work_on_it(driver, library):
-    n, m = geon.Axis("N", 12), geon.Axis("M", 12)
-    a = geon.placeholder([n, m], name="a")
-    option = {"matrices": "cusolver", "transforms": "cufft"}
-    options = {library: option[library]} if library in option else {}
+N, M = geon.Axis("N", 12), geon.Axis("M", 12)
+a, b = geon.placeholder([N, M], name="a"), geon.placeholder([M, geon.Axis("K", 12)], name="b")
+T, S = geon.Axis("T", 12), geon.Axis("S", 3)
+image = geon.placeholder([N, T, M], name="image")
+window = geon.placeholder([geon.Axis("K", 2), S, M], name="window")
+LIBRARIES = {
+    "products": ("cublaslt", lambda: geon.dot(a, b), [a, b]),
+    "convolutions": (
+        "cudnn",
+        lambda: geon.convolution(image, window, {T: geon.Window(S, pad=1)}, [M]),
+        [image, window],
+    ),
+    "matrices": ("cusolver", lambda: geon.linalg.cholesky(a, [N, M]), [a]),
+    "transforms": ("cufft", lambda: geon.real(geon.fft.fft(a, axis=N)), [a]),
+    "": ("", lambda: [geon.sum(a), geon.sort(a, N), geon.cumsum(a, M), geon.dot(a, b)], [a, b]),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_libraries_and_lanes_of_a_stream_work_in_its_order(driver, library, monkeypatch):
+    """All begins after what was begun on the stream, while other streams are blocked."""
+    monkeypatch.setattr(library_dispatch, "MIN_LIBRARY_MULADDS", 1)
+    driver.cudnn = fake_cudnn.Fake(driver).install(monkeypatch)
+    name, make, leaves = LIBRARIES[library]
+    options = {library: name} if library else {}
+    given = [np.full(leaf.axes.lengths, 0.5, np.float32) for leaf in leaves]
+    if len(leaves[0].axes) == 2:
+        given[0] += 5 * np.eye(12, dtype=np.float32)  # positive definite
     first = gpu.GpuDevice(0)
+    with transformer_on(first, **options) as one:
+        expected = one.computation(make(), *leaves)(*given)
     with transformer_on(gpu.GpuDevice(0, first.owner), **options) as transformer:
-        made = {
-            "matrices": lambda: geon.linalg.cholesky(a, [n, m]),
-            "transforms": lambda: geon.real(geon.fft.fft(a, axis=n)),
-            "none": lambda: [geon.sum(a), geon.sort(a, n), geon.cumsum(a, m)],
-        }[library]()
-        f = transformer.computation(made, a)
+        f = transformer.computation(make(), *leaves)
+        gate = driver.device.scheduler.queue()
+        first.stream.queue.follow(Place(gate, 1, {}))
         for _ in range(3):
-            f(np.eye(12, dtype=np.float32) * 4)
+            found = f(*given)
         own = transformer.device.stream.queue
-        used = [each for each in driver.device.scheduler.order if each.kept]
-        lanes = [stream.queue for stream in transformer.device.lanes]
-        assert own in used and {*used} <= {own, *lanes}
+        own.follow(Place(gate, 1, {}))
+        done = len(driver.device.scheduler.order)
+        started = f.start(*given)
+        driver.device.scheduler.run_what_can_be_run()
+        assert len(driver.device.scheduler.order) == done
+        gate.add(lambda: None)
+        for values in (found, started.result()):
+            for value, wanted in zip(as_list(values), as_list(expected), strict=True):
+                np.testing.assert_array_equal(value, wanted)
+    used = {
+        "products": driver.multiplied,
+        "convolutions": driver.cudnn.executed,
+        "": driver.captured_graphs,
+    }
+    assert used.get(library, driver.called)
+
+
+def as_list(results):
+    return list(results) if isinstance(results, (tuple, list)) else [results]
 
 
 def test_streams_are_found_by_name_and_share_the_device(driver, monkeypatch):

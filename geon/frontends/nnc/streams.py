@@ -98,7 +98,12 @@ class Stream:
 
     def add_callback(self, callback: Callable[[], Any]) -> None:
         """Call a function when all commands that are in the queue now have run."""
-        self.submit(lambda: (self._settle(), callback()))
+
+        def run() -> None:
+            self._settle()
+            callback()
+
+        self.submit(run)
 
     def emit(self, signal: Signal) -> None:
         """Set a signal when all commands that are in the queue now have run or were dropped.

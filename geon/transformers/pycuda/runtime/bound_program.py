@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -277,7 +278,16 @@ class BoundCudaProgram:
             self.in_turn(parts, waited)
         except DeviceError as error:
             error.lost = True
+            self.await_copies()
             raise
+
+    def await_copies(self) -> None:
+        """Wait for what a failed call has submitted, unless the device is lost.
+
+        Its copies use pinned memory, which other calls may get as soon as it is given back.
+        """
+        with suppress(DeviceError):
+            self.device.synchronise()
 
     def replay(self, graphs: Sequence[Callable[[], None]], waited: bool) -> None:
         """Launch captured graphs."""
@@ -292,6 +302,7 @@ class BoundCudaProgram:
     def begun_in_part(self, error: DeviceError, graphs: Sequence[Any]) -> DeviceError:
         """Mark an error as lost if earlier graphs of the call may have written, and return it."""
         error.lost = error.lost or len(graphs) > 1
+        self.await_copies()
         return self.blamed(error)
 
     def in_turn(self, parts: Sequence[Callable[[], None]], waited: bool) -> None:

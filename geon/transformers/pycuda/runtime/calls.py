@@ -132,6 +132,7 @@ class CallInFlight:
     def __del__(self) -> None:
         if self.space is None:
             return
+        self.results, self.out = (), None  # nobody takes them: copies would take a stream's lock
         if not sys.is_finalizing():
             self.settle()  # if waiting was interrupted
         if self.error is not None and not self.asked:

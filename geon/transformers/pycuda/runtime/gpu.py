@@ -28,7 +28,7 @@ from ..products.cudnn import CuDnn
 from ..products.cufft import load_cufft
 from ..products.cusolver import load_cusolver
 from . import graph_replay
-from .context import CAPTURES, Entered, Graph, Owned, capturing
+from .context import CAPTURES, Entered, Graph, Owned, capturing, pushed
 from .nvrtc import compiled_together, identity, processors
 from .primary_context import PrimaryContext
 
@@ -383,9 +383,16 @@ class GpuDevice:
             time.sleep(0 if time.perf_counter() - start < MAX_SPIN_SECONDS else POLL_SECONDS)
 
     def wait_for(self, stream: int) -> None:
-        """Wait for the whole context, since a stream's number does not tell its owner."""
-        with self.entered("another stream is waited for"), CAPTURES:
-            self.context.synchronize()
+        """Wait for the whole context, since a stream's number does not tell its owner.
+
+        Finalisers call this, so it does not take the lock of this stream.
+        """
+        self.refuse_lost()
+        with CAPTURES, pushed(self.context):
+            try:
+                self.context.synchronize()
+            except self.driver.Error as error:
+                raise self.translated("another stream is waited for", error) from None
 
     @contextlib.contextmanager
     def beside(self, lanes: int) -> Iterator[Callable[[int], None]]:

@@ -34,16 +34,12 @@ def driver(monkeypatch):
     assert not made.wrong
 
 
-class Streams:
-    """Transformers of three streams of one GPU, with computations of each."""
+class Programs:
+    """Computations of transformers, each of another stream of one GPU."""
 
-    def __init__(self, driver, count=3):
-        devices = [gpu.GpuDevice(0)]
-        devices += [gpu.GpuDevice(0, devices[0].owner) for _ in range(count - 1)]
-        self.driver, self.scheduler = driver, driver.device.scheduler
-        self.transformers = [transformer_on(device) for device in devices]
-        self.memories = [each.memory for each in self.transformers]
-        self.queues = [device.stream.queue for device in devices]
+    def __init__(self, transformers):
+        self.transformers = transformers
+        self.memories = [each.memory for each in transformers]
         results = {"mean": (x + y) * 0.5, "half": x * 0.5}
         args = {"mean": (x, y), "half": (x,)}
         self.f = [
@@ -52,9 +48,24 @@ class Streams:
         ]
         self.on_host = [each.computation(x * 0.5, x) for each in self.transformers]
 
-    def forget_spares(self):
-        """Give spare memory back to the driver."""
+    def begin(self, seed):
+        """Prepare a random program."""
+
+
+class Streams(Programs):
+    """Those of three streams of the simulated GPU."""
+
+    def __init__(self, driver):
+        devices = [gpu.GpuDevice(0)]
+        devices += [gpu.GpuDevice(0, devices[0].owner) for _ in range(2)]
+        super().__init__([transformer_on(device) for device in devices])
+        self.driver, self.scheduler = driver, driver.device.scheduler
+        self.queues = [device.stream.queue for device in devices]
+
+    def begin(self, seed):
+        """Draw another order of work, and give spare memory back to the driver."""
         self.scheduler.run_all()
+        self.scheduler.random.seed(seed)
         self.transformers[0].device.memory.spare.clear()
 
     def block(self, number):
@@ -80,8 +91,7 @@ WEIGHTS = {"in": 3, "half": 4, "mean": 12, "drop": 15, "read": 1, "call": 1}
 def random_program(streams, seed, steps=60):
     """Compute, read and drop arrays on streams in turn; compare with NumPy."""
     choose, k = random.Random(seed), 0
-    streams.scheduler.random.seed(seed)
-    streams.forget_spares()
+    streams.begin(seed)
     arrays, started = [], []  # (array on the device, its elements), and (call, the elements)
     for step in range(steps):
         if choose.random() < 0.3:

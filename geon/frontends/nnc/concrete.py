@@ -87,9 +87,10 @@ class Graph(GraphBase):
         but as parts of one; else, and for a part of a compiled symbolic graph, nodes run one after
         another.
         """
-        stream = current_stream()
-        lane = None if stream is None else stream.lane
-        key = (self.version, tuple(sources or ()), tuple(destinations or ()), lane)
+        lanes: frozenset[int | None] = frozenset()
+        if current_stream() is not None:
+            lanes = frozenset([lane_of(self._backend(node), None) for node in self.nodes])
+        key = (self.version, tuple(sources or ()), tuple(destinations or ()), lanes - {None})
         if key not in self._programs:
             order = self.topsort(sources, destinations)
             is_part = self.is_planned and (sources or destinations)  # memory of others is used

@@ -110,11 +110,11 @@ def test_a_signal_is_an_event_that_another_stream_waits_for_on_the_device(lanes,
     streams[1].wait_for(signal)
     (after,) = nnc.cmd_exec(cmd.scalar_mul(a=3.0), [x], stream=streams[1])
     (beside,) = nnc.cmd_exec(cmd.scalar_mul(a=5.0), [x], stream=streams[2])
+    submitted(streams[1])  # the host does not wait for the GPU
     ran = []
     streams[1].add_callback(lambda: ran.append(after.numpy()[0]))
     streams[2].wait()
     assert beside.equals(np.full(64, 10, "float32"))
-    submitted(streams[0])  # the host does not wait for the GPU
     lanes.scheduler.run_what_can_be_run()
     assert lanes.queue(streams[1]).waiting and not signal.is_set() and not ran
     assert not signal.wait(0.01)

@@ -176,6 +176,7 @@ class DeviceMemory:
     def copy_in(self, array: Array | ForeignArray, value: DeviceArray | None = None) -> DeviceArray:
         """Copy a host or imported array to ``value``, or to a new device array."""
         into = self.allocate(array.shape, array.dtype) if value is None else value
+        into.written = None
         if not into.nbytes:
             return into
         if isinstance(array, ForeignArray):

@@ -52,7 +52,7 @@ class Spares:
     @property
     def bytes(self) -> int:
         """Return the total bytes of spare blocks."""
-        return sum(size * len(blocks) for (size, _), blocks in list(self.spare.items()))
+        return sum(size * len(blocks) for (size, _), blocks in self.spare.copy().items())
 
     def take(self, size: int, stream: Any = None) -> int:
         """Return the address of a block of this size for work on a stream."""
@@ -79,8 +79,8 @@ class Spares:
 
     def of_others(self, size: int, stream: Any) -> list[deque[SpareBlock]]:
         """Return the spare blocks of a size that other streams gave back, oldest first."""
-        spare = list(self.spare.items())
-        return [blocks for (n, other), blocks in spare if n == size and other is not stream]
+        spare = self.spare.copy()  # at once: making a list of pairs may collect garbage
+        return [blocks for (n, other), blocks in spare.items() if n == size and other is not stream]
 
     def made(self, size: int, stream: Any) -> Any:
         """Allocate a block."""
@@ -93,7 +93,7 @@ class Spares:
                     for event in (oldest.end, *oldest.readers):
                         stream.follow(event)
                     return oldest.made
-            for blocks in list(self.spare.values()):
+            for blocks in self.spare.copy().values():
                 blocks.clear()  # the driver waits for work that uses them
             return self.make(size)
 

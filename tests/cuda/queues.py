@@ -80,8 +80,10 @@ class Scheduler:
 
     def queue(self, kept=True):
         """A new queue; one that is not kept is dropped once it is empty."""
-        self.queues.append(Queue(kept))
-        return self.queues[-1]
+        made = Queue(kept)
+        with self.lock:
+            self.queues.append(made)
+        return made
 
     def step(self):
         """Run the next item of any queue; False where none can be run."""

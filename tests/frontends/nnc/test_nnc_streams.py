@@ -208,6 +208,40 @@ def test_a_schedule_runs_on_cuda_streams_which_later_runs_use_again(lanes):
     )
 
 
+def test_random_graphs_compute_the_same_on_cuda_streams(lanes):
+    """Graphs of parts, whose memory is shared, run three times on streams."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        lanes.scheduler.random.seed(seed)
+        g = nnc.SymbolicGraph()
+        made = [g.tensor((4, 3), device="gpu") for _ in range(2)]
+        values = [rng.uniform(0.1, 0.4, size=(4, 3)).astype("float32") for _ in made]
+        binds = {s: Tensor(v, device="gpu") for s, v in zip(made, values, strict=True)}
+        for _ in range(10):
+            i, j = rng.integers(len(made), size=2)
+            kind = rng.integers(3)
+            if kind == 0:
+                made += g.exec(cmd.mul(), [made[i], made[j]])
+                values.append(values[i] * values[j])
+            elif kind == 1:
+                made += g.exec(cmd.tanh(), [made[i]])
+                values.append(np.tanh(values[i]))
+            else:
+                whole = g.tensor((4, 3), device="gpu")
+                parts = [made[i].alias((2, 3), (1, 0)), made[j].alias((2, 3), (0, 0))]
+                g.exec(cmd.add(), parts, [whole.alias((2, 3), (2, 0))])
+                value = np.zeros((4, 3), "float32")
+                value[2:] = values[i][1:3] + values[j][:2]
+                made.append(whole)
+                values.append(value)
+        kept = [int(k) for k in rng.choice(len(made), 4, replace=False)]
+        compiled, arena, _ = g.compile([made[k] for k in kept], binds)
+        for _ in range(3):
+            compiled.run_with_schedule(compiled.static_schedule())
+            for k in kept:
+                np.testing.assert_allclose(arena.tensor(made[k]).numpy(), values[k], rtol=1e-5)
+
+
 def test_lanes_are_given_back():
     streams = [nnc.Stream() for _ in range(2)]
     numbers = [stream.lane for stream in streams]

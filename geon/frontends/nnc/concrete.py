@@ -226,10 +226,12 @@ class Graph(GraphBase):
             stream.submit(lambda node=node: guarded(node))  # type: ignore[misc]  # bound now
             if node in signals:
                 stream.emit(signals[node])
-        wait_for_all(used)
-        if streams is None:
-            for stream in used:
-                stream.close()
+        try:
+            wait_for_all(used)
+        finally:
+            if streams is None:
+                for stream in used:
+                    stream.close()
 
     def cancel(self) -> None:
         """Skip the nodes of a running schedule that have not begun."""

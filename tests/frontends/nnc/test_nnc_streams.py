@@ -242,6 +242,21 @@ def test_random_graphs_compute_the_same_on_cuda_streams(lanes):
                 np.testing.assert_allclose(arena.tensor(made[k]).numpy(), values[k], rtol=1e-5)
 
 
+def test_a_lane_is_a_named_stream_of_the_gpu_with_the_number(monkeypatch):
+    fake_cuda.Driver().install(monkeypatch)
+    monkeypatch.setattr(gpu, "devices", {})
+    monkeypatch.setattr(gpu, "missing", lambda: None)
+    made = [execution.transformer_of.__wrapped__("gpu:1", lane) for lane in (None, 0, 2)]
+    assert [each.device for each in made] == [
+        gpu.device(1, name) for name in (None, "nnc 0", "nnc 2")
+    ]
+    assert len({each.device.stream_number for each in made}) == 3
+    stream = nnc.Stream()
+    lanes = [execution.lane_of(name, stream) for name in ("gpu:1", "pycuda-generated", "cpu")]
+    assert lanes == [stream.lane, stream.lane, None]
+    stream.close()
+
+
 def test_lanes_are_given_back():
     streams = [nnc.Stream() for _ in range(2)]
     numbers = [stream.lane for stream in streams]

@@ -39,9 +39,9 @@ class SpareBlock:
 class Spares:
     """Blocks by address, allocated by ``make(size)`` and reused after they are given back.
 
-    ``full`` is the error of ``make`` when memory is exhausted: then the work of another stream is
-    waited for that used a block of this size, or all spare blocks are dropped and it is tried once
-    more.
+    ``full`` is the error of ``make`` when memory is exhausted. Then the stream follows the events
+    of a block of this size that another stream used, or all spare blocks are dropped and it is
+    tried once more.
     """
 
     def __init__(self, make: Callable[[int], Any], full: type[Exception]) -> None:

@@ -3,7 +3,7 @@
     python -m tests.cuda.on_gpu PART [--transformer NAME] [--small]
 
 ``kernels``: kernels of every kind once, for compute-sanitizer. ``runtime``: calls that are started,
-graphs, and arrays of other libraries. ``products``: cuBLASLt beside generated kernels.
+graphs, streams, and arrays of other libraries. ``products``: cuBLASLt beside generated kernels.
 ``convolutions``: cuDNN beside them. ``matrices`` and ``transforms``: cuSOLVER and cuFFT beside
 NumPy. ``figures`` and ``steps``: what ``figures`` measures. ``report
 FOLDER``: what all parts left there, as Markdown.

@@ -87,7 +87,7 @@ class Resident:
 
     def __init__(self, host: Array) -> None:
         self.host = host
-        self._held: tuple[Any, Any] | None = None  # the array, and the call that computes it
+        self._held: tuple[Any, Any] | None = None  # the array, and its started call or None
 
     @property
     def array(self) -> Any:
@@ -95,8 +95,8 @@ class Resident:
         held = self._held
         return None if held is None else held[0]
 
-    def put(self, array: Any, call: Any) -> None:
-        """Take the result of a started call as the elements."""
+    def put(self, array: Any, call: Any = None) -> None:
+        """Take an array as the elements: the result of a started call, or one that is computed."""
         self._held = array, call
 
     def fetch(self) -> None:
@@ -107,7 +107,8 @@ class Resident:
         held = self._held  # streams may fetch at one time
         if held is not None:
             array, call = held
-            call.result()
+            if call is not None:
+                call.result()
             self.host[...] = np.asarray(array).reshape(self.host.shape)
             self._held = None
 

@@ -96,15 +96,17 @@ class Program:
         if not self.on_device:
             self.computation(*given, out=[np.squeeze(tensor.array) for tensor in outputs])
             return
-        call = self.computation.start(*given)
-        if stream is not None:
+        if stream is None:
+            call, made = None, self.computation(*given)
+        else:
+            call = self.computation.start(*given)
             stream.add_call(call)
-        made = call.result() if stream is None else call.on_device()
+            stays = all(tensor.may_stay for tensor in outputs)
+            made = call.on_device() if stays else call.result()
         for tensor, result in zip(outputs, made, strict=True):
             if tensor.may_stay:
                 tensor.resident.put(result, call)  # type: ignore[union-attr]  # it may stay
             else:
-                call.result()
                 tensor.array[...] = np.asarray(result).reshape(tensor.shape)
 
 

@@ -257,8 +257,7 @@ def _resident(node: RecordedNode, chosen: Transformer) -> Any:
     """
     value = node.value
     if not isinstance(value, np.ndarray):
-        is_there = getattr(value, "device", None) is getattr(chosen, "device", None)
-        return value if is_there else host_value(value)
+        return value if chosen.memory.holds(value) else host_value(value)
     is_version = node.mark is not None and node.mark.__class__ is not str
     if is_version and value.nbytes >= MIN_DEVICE_BYTES and value.dtype.kind != "c":
         copy = chosen.memory.copy_in(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -157,7 +157,7 @@ class Computation:
         pending = self._begun(args, keywords)
         if pending is not NotImplemented:
             self.moved.forget()
-            return Started(pending.done, partial(self._finished, pending, ()))
+            return self._started(pending, ())
         call, args, out, given = self._prepared(args, keywords)
         begin = getattr(call, "start", None)
 
@@ -169,7 +169,7 @@ class Computation:
             pending = FinishedCall(run) if begin is None else begin(*args, out=out)
 
         self.moved.forget()
-        return Started(pending.done, partial(self._finished, pending, given))
+        return self._started(pending, given)
 
     def _begun(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Start a call by the fast path; return NotImplemented if that does not apply."""
@@ -181,10 +181,14 @@ class Computation:
         except ABOUT_OPS as error:
             raise call_errors.about_ops(error, self.stages(), args) from None
 
-    def _finished(self, pending: Pending, given: tuple[Op, ...]) -> Any:
+    def _started(self, pending: Pending, given: tuple[Op, ...]) -> Started:
+        waited = partial(self._finished, pending.finish, given)
+        return Started(pending.done, waited, partial(self._finished, pending.ahead, given))
+
+    def _finished(self, finish: Callable[[], tuple[Any, ...]], given: tuple[Op, ...]) -> Any:
         """Return the results of a started call; its argument arrays may have changed by now."""
         try:
-            values = pending.finish()
+            values = finish()
         except ABOUT_OPS as error:
             raise call_errors.about_ops(error, self.stages(given), None) from None
         return self._structured(values)

@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+import functools
 import itertools
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from geon.errors import DeviceError
 from geon.transformers.pycuda.runtime import host
 from geon.transformers.pycuda.transformer import CudaTransformer
+
+from .queues import Scheduler
 
 numbers = itertools.count()
 
@@ -60,23 +63,31 @@ class LateDevice(host.HostDevice):
     ``begun`` counts calls of what was captured, ``launched`` those of single kernels.
     """
 
-    def __init__(self):
+    def __init__(self, seed=0):
         super().__init__()
-        self.waiting, self.number = [], 0
+        self.scheduler = Scheduler(seed)
+        self.lock = self.scheduler.lock
+        self.queue = self.scheduler.queue()  # of what is begun now
         self.captured, self.replayed, self.launched = 0, 0, 0
+
+    @property
+    def waiting(self):
+        return self.queue.waiting
 
     def do(self, begun):
         with self.lock:
             if self.recorded is not None:
                 self.recorded.append(begun)
             else:
-                self.waiting.append(begun)
-                self.number += 1
+                self.queue.add(begun)
+
+    def not_captured(self, what):
+        if self.queue.capture is not None:
+            raise DeviceError(f"{what} is nothing that can be captured")
+        super().not_captured(what)
 
     def run_until(self, number):
-        with self.lock:
-            while self.waiting and self.number - len(self.waiting) < number:
-                self.waiting.pop(0)()
+        self.scheduler.run_until(lambda: self.queue.done >= number)
 
     def copy_in(self, address, array):
         if not self.is_pinned(array):  # then the bytes are read at once
@@ -97,27 +108,30 @@ class LateDevice(host.HostDevice):
         self.launched += 1
         super().launch(kernel, blocks, threads, words)
 
-    def free(self, address):
-        self.synchronise()  # a GPU has it for what is begun later; the host has none of that order
-        super().free(address)
+    def free(self, address, readers=()):
+        done = functools.partial(host.HostDevice.free, self, address)
+        if self.waiting:
+            self.queue.add(done)  # after what is begun
+        else:
+            done()
 
     def unpin(self, address):
         end = address + self.pinned[address].nbytes
-        for each in self.waiting:
+        for each in [item for queue in self.scheduler.queues for item in queue.waiting]:
             used = getattr(each, "pinned", 0)
             assert not address <= used < end, "it is given back while a copy is on its way"
         super().unpin(address)
 
     def synchronise(self):
         self.not_captured("waiting")
-        self.run_until(self.number)
+        self.run_until(self.queue.begun)
 
     def mark(self, again=None):
         self.not_captured("a mark")
-        return self.number
+        return self.queue.begun
 
     def passed(self, mark):
-        return self.number - len(self.waiting) >= mark
+        return self.queue.done >= mark
 
     def wait(self, mark):
         self.run_until(mark)
@@ -156,7 +170,7 @@ class FailingDevice(LateDevice):
         self.refuse("allocate")
         return super().allocate(size)
 
-    def free(self, address):
+    def free(self, address, readers=()):
         if self.is_lost is None:
             super().free(address)
 

@@ -4,6 +4,7 @@ Names, arguments and results are those that the documents of both packages give;
 not allow fails here too. ``fails`` has errors that calls raise next, by the name of the function.
 """
 
+import contextlib
 import ctypes
 import enum
 import functools
@@ -18,9 +19,10 @@ import numpy as np
 
 from geon.op_graph.values.dtypes import named_dtype
 from geon.transformers.pycuda.launches.device import CudaSource, Signature
-from geon.transformers.pycuda.runtime import graph_replay, host_library, nvrtc
+from geon.transformers.pycuda.runtime import graph_replay, host, host_library, nvrtc
 
 from .devices import LateDevice
+from .queues import Capture
 
 HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\([\d, ]+\) (\w+)\(([^)]*)\)')
 DATA = {0: "float32", 1: "float64", 2: "float16", 14: "bfloat16"}  # cudaDataType
@@ -48,16 +50,19 @@ class MemoryError(Error):
 
 
 class Driver:
-    """All that one fake driver has: memory, a stream, and what is to fail."""
+    """All that one fake driver has: memory, streams, and what is to fail.
 
-    def __init__(self, total=1 << 30, capability=(9, 0), count=2):
-        self.device = LateDevice()
+    ``seed`` is that of the order in which work of several streams is done.
+    """
+
+    def __init__(self, total=1 << 30, capability=(9, 0), count=2, seed=0):
+        self.device = LateDevice(seed)
         self.total, self.capability, self.count = total, capability, count
         self.taken, self.fails, self.sticky = {}, {}, None
         self.shared = {"block": 99 << 10, "processor": 100 << 10, "processors": 3}
         self.stranded = 0  # events that were dropped outside of the context
         self.initialized, self.captured_graphs = False, 0
-        self.streams, self.unjoined = [], set()
+        self.streams = []
         self.graphs, self.wrong, self.context = {}, [], None
 
     def check(self, name, needs_context=True):
@@ -75,14 +80,44 @@ class Driver:
         assert getattr(current, "stack", []), f"{name} without a context"
         return self.fails.pop(name, 0)
 
-    def launch_graph(self, number):
-        for each in self.graphs[number]:
-            self.device.do(each)
+    # Streams ------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def on(self, stream):
+        """What the device begins meanwhile is begun on a stream."""
+        with self.device.lock:
+            before, self.device.queue = self.device.queue, stream.line
+            try:
+                yield
+            finally:
+                self.device.queue = before
+
+    def stream_of(self, handle):
+        (found,) = [stream for stream in self.streams if stream.handle == handle]
+        return found
+
+    def use_stream(self, handle):
+        """Let libraries begin what they are asked for next in this thread on a stream."""
+        current.of_libraries = self.stream_of(handle)
+
+    def do(self, begun):
+        with self.on(current.of_libraries):
+            self.device.do(begun)
+
+    @property
+    def unjoined(self):
+        """Streams whose work does not come before what the first one begins next."""
+        first = self.streams[0].queue
+        return [each for each in self.streams if not first.follows(each.queue.place())]
+
+    def launch_graph(self, number, handle):
+        self.graphs[number].launch(self.device.scheduler, self.stream_of(handle).queue)
         return self.answered("cuGraphLaunch")
 
     # libcuda ------------------------------------------------------------------------------------
 
-    def addresses(self):
+    @functools.cached_property
+    def functions(self):
         """Functions of C in the order of ``steady.FUNCTIONS``, and what they note of themselves."""
         events = {}
 
@@ -97,12 +132,11 @@ class Driver:
             return 0
 
         def launch(graph, stream):
-            assert stream == 4711
-            return self.launch_graph(graph)
+            return self.launch_graph(graph, stream)
 
         def record(event, stream):
-            assert stream == 4711 and getattr(current, "stack", [])
-            events[event] = self.device.mark()
+            assert getattr(current, "stack", [])
+            events[event] = self.stream_of(stream).queue.place()
             return 0
 
         def query(event):
@@ -110,8 +144,9 @@ class Driver:
                 self.check("query", needs_context=False)
             except Error:
                 return 700
-            self.device.run_until(self.device.number - len(self.device.waiting) + 1)
-            return 0 if self.device.passed(events[event]) else 600
+            self.device.scheduler.step()
+            place = events[event]
+            return 0 if place.queue.done >= place.number else 600
 
         def create(event, flags):
             assert flags == 2 and getattr(current, "stack", [])
@@ -148,7 +183,7 @@ class Driver:
             setattr(made, error.__name__, error)
 
         def init():
-            fake.initialized, fake.streams = True, []
+            fake.initialized = True
 
         class Context:
             handle = 815
@@ -163,7 +198,8 @@ class Driver:
             @staticmethod
             def synchronize():
                 fake.check("synchronize")
-                fake.device.synchronise()
+                assert not any(stream.capture for stream in fake.streams), "a graph is captured"
+                fake.device.scheduler.run_all()
 
         fake.context = Context()
 
@@ -192,32 +228,30 @@ class Driver:
                 return fake.context
 
         class Stream:
-            """The first one is that of all; others begin after an event of it, and are joined."""
+            """A queue of the device, and while a graph is captured one of the graph."""
 
             def __init__(self, flags=0):
                 fake.check("Stream")
                 self.handle = 4711 + len(fake.streams)
-                self.waits = False
+                self.queue, self.capture = fake.device.scheduler.queue(), None
                 fake.streams.append(self)
-                self.first = fake.streams[0]
 
-            def begin(self):
-                if self is not self.first:
-                    assert self.waits, "a lane begins before what it comes after"
-                    fake.unjoined.add(self)
+            @property
+            def line(self):
+                """The queue of what is begun now."""
+                return self.queue if self.capture is None else self.capture.queue(self)
 
             def synchronize(self):
                 fake.check("synchronize")
-                fake.device.synchronise()
+                assert self.capture is None, "a graph is captured"
+                fake.device.scheduler.run_until(lambda: not self.queue.waiting)
 
             def wait_for_event(self, event):
                 fake.check("wait_for_event")
-                if self is self.first:
-                    event.stream.waits = False
-                    fake.unjoined.discard(event.stream)
-                else:
-                    assert event.stream is self.first
-                    self.waits = True
+                if event.place.queue.capture is not None:
+                    self.capture = event.place.queue.capture
+                assert self.capture is event.place.queue.capture, "an event of before the capture"
+                self.line.follow(event.place)
 
         class Event:
             def __init__(self, flags=0):
@@ -230,11 +264,10 @@ class Driver:
 
             def record(self, stream=None):
                 fake.check("record")
-                self.stream = stream
-                if fake.device.recorded is None:
-                    if self.timed:
+                if self.timed:
+                    with fake.on(stream):
                         self.time = fake.device.clock()
-                    self.mark = fake.device.mark()
+                self.place = stream.line.place()
                 return self
 
             def time_till(self, event):
@@ -245,8 +278,9 @@ class Driver:
 
             def query(self):
                 fake.check("query", needs_context=False)
-                fake.device.run_until(fake.device.number - len(fake.device.waiting) + 1)
-                return fake.device.passed(self.mark)
+                assert self.place.queue.capture is None, "an event of a graph"
+                fake.device.scheduler.step()
+                return self.place.queue.done >= self.place.number
 
         class Allocation:
             def __init__(self, size):
@@ -258,7 +292,8 @@ class Driver:
 
             def __del__(self):
                 if fake.taken.pop(self.address, None) is not None:
-                    fake.device.free(self.address)
+                    fake.device.scheduler.run_all()
+                    host.HostDevice.free(fake.device, self.address)
 
         def mem_alloc(size):
             fake.check("mem_alloc")
@@ -278,22 +313,24 @@ class Driver:
 
         def memcpy_htod_async(dest, src, stream=None):
             fake.check("memcpy_htod_async")
-            fake.device.copy_in(dest, src)
+            with fake.on(stream):
+                fake.device.copy_in(dest, src)
 
         def memcpy_dtoh_async(dest, src, stream=None):
             fake.check("memcpy_dtoh_async")
-            fake.device.copy_out(dest, src)
+            with fake.on(stream):
+                fake.device.copy_out(dest, src)
 
         def memcpy_dtod_async(dest, src, size, stream=None):
             fake.check("memcpy_dtod_async")
-            stream.begin()
-            fake.device.copy(dest, src, size)
+            with fake.on(stream):
+                fake.device.copy(dest, src, size)
 
         def memset_d8_async(dest, data, count, stream=None):
             fake.check("memset_d8_async")
-            stream.begin()
             assert data == 0
-            fake.device.clear(dest, count)
+            with fake.on(stream):
+                fake.device.clear(dest, count)
 
         class Function:
             def __init__(self, kernel, count):
@@ -310,10 +347,10 @@ class Driver:
 
             def prepared_async_call(self, grid, block, stream, *words, shared_size=0):
                 fake.check("prepared_async_call")
-                stream.begin()
                 assert grid[1:] == (1,) and block[1:] == (1, 1) and len(words) == self.count
                 assert shared_size <= getattr(self, "allowed", 48 << 10)
-                fake.device.launch(self.kernel, grid[0], block[0], words)
+                with fake.on(stream):
+                    fake.device.launch(self.kernel, grid[0], block[0], words)
 
         class Module:
             def __init__(self, binary):
@@ -370,14 +407,19 @@ class Driver:
         answered = fake.answered
 
         def cuStreamBeginCapture(stream, mode):
-            assert (stream, mode) == (4711, 1)
-            fake.device.recorded = []
+            assert mode == 1
+            begun = fake.stream_of(stream)
+            assert begun.capture is None
+            begun.capture = Capture()
+            begun.capture.queue(begun)
             return (answered("cuStreamBeginCapture"),)
 
         def cuStreamEndCapture(stream):
-            assert not fake.unjoined, "a captured graph has lanes that were not joined"
-            recorded, fake.device.recorded = fake.device.recorded, None
-            return answered("cuStreamEndCapture"), recorded
+            captured = fake.stream_of(stream).capture
+            for each in captured.queues:
+                each.capture = None
+            captured.check()
+            return answered("cuStreamEndCapture"), captured
 
         def cuGraphInstantiate(graph, flags):
             assert flags == 0
@@ -390,7 +432,7 @@ class Driver:
             return (answered("cuGraphDestroy"),)
 
         def cuGraphLaunch(made, stream):
-            return (fake.launch_graph(int(made)),)
+            return (fake.launch_graph(int(made), stream),)
 
         def cuGraphExecDestroy(made):
             del fake.graphs[int(made)]
@@ -537,7 +579,8 @@ class Driver:
             algo, works, size, stream,
         ):  # fmt: skip
             fake.check("matmul")
-            assert (handle, stream) == (99, 4711) and c == d and c_layout == d_layout
+            assert handle == 99 and c == d and c_layout == d_layout
+            fake.use_stream(stream)
             assert works % 256 == 0 and size and algo
             facts = dict(known[desc])
             layouts = {k: dict(known[k]) for k in (a_layout, b_layout, d_layout)}
@@ -566,7 +609,7 @@ class Driver:
                     sums = sums + line[:, None].astype(scalar)
                 out[...] = sums.astype(out.dtype)
 
-            fake.device.do(multiply)
+            fake.do(multiply)
 
         made.matmul_desc_set_attribute = set_in(
             made.MatmulDescAttribute, get_matmul_desc_attribute_dtype
@@ -595,7 +638,7 @@ class Driver:
             if function == "set_stream":
 
                 def set_stream(handle, stream):
-                    assert stream == 4711
+                    fake.use_stream(stream)
                     found(handle, stream)
 
                 return set_stream
@@ -607,7 +650,7 @@ class Driver:
                 if function.startswith(("create", "set_", "get_", "destroy")):
                     return found(*given)
                 fake.called.append(function)
-                return fake.device.do(lambda: found(*given))
+                return fake.do(lambda: found(*given))
 
             return call
 
@@ -655,7 +698,7 @@ class Driver:
         }
         for name, module in found.items():
             monkeypatch.setitem(sys.modules, name, module)
-        monkeypatch.setattr(graph_replay, "addresses", self.addresses if short else lambda: None)
+        monkeypatch.setattr(graph_replay, "addresses", lambda: self.functions if short else None)
         for name in ("find_nvrtc", "compiler"):  # which remember what they found
             function = getattr(nvrtc, name).__wrapped__
             monkeypatch.setattr(nvrtc, name, functools.cache(function))

@@ -3,7 +3,7 @@
     python -m tests.cuda.on_gpu PART [--transformer NAME] [--small]
 
 ``kernels``: kernels of every kind once, for compute-sanitizer. ``runtime``: calls that are started,
-graphs, and arrays of other libraries. ``products``: cuBLASLt beside generated kernels.
+graphs, streams, and arrays of other libraries. ``products``: cuBLASLt beside generated kernels.
 ``convolutions``: cuDNN beside them. ``matrices`` and ``transforms``: cuSOLVER and cuFFT beside
 NumPy. ``figures`` and ``steps``: what ``figures`` measures. ``report
 FOLDER``: what all parts left there, as Markdown.
@@ -31,6 +31,7 @@ from tests.cuda import (
     test_library_transforms,
     test_nothing,
     test_products,
+    test_streams,
     test_whole_loops,
 )
 from tests.cuda.test_lengths import GRAPHS, data, v, x
@@ -96,6 +97,30 @@ def runtime(name, small):
         room = transformer.device.room()
         f.start(np.ones((1000, 64))).result()
         print(f"{room - transformer.device.room():,} bytes are kept for another length")
+    on_streams(name, small)
+
+
+def on_streams(name, small):
+    """Random programs on three streams, and the time of chains of small kernels on them."""
+    made = [geon.make_transformer(name, stream=f"stream {k}") for k in range(3)]
+    programs = test_streams.Programs(made)
+    for seed in range(2 if small else 100):
+        test_streams.random_program(programs, seed)
+    print("random programs on three streams computed what NumPy does")
+    rows = geon.placeholder([geon.Axis("R", 8), geon.Axis("L", 1 << (8 if small else 16))])
+    last = geon.scan(lambda c, _: (geon.sin(c) + rows, c), rows, over=geon.Axis("step", 64))[0]
+    chains = [each.computation(last, rows, on_device=True) for each in made]
+    given = [f(np.ones(rows.axes.lengths, np.float32)) for f in chains]
+    seconds = {}
+    for what, used in (("one stream", chains[:1] * 3), ("three streams", chains)) * 2:
+        for _ in range(3):
+            start = time.perf_counter()
+            started = [f.start(value) for f, value in zip(used, given, strict=True)]
+            for each in started:
+                each.result()
+            seconds[what] = min(seconds.get(what, 1e9), time.perf_counter() - start)
+    ratio = seconds["three streams"] / seconds["one stream"]
+    print(f"three chains take {ratio:.2f} times as long on three streams as on one")
 
 
 def exchanged(f, value):

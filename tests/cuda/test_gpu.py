@@ -11,7 +11,7 @@ from geon.errors import DeviceError, DeviceMemoryError
 from geon.transformers.pycuda.launches.device import PipelineStages
 from geon.transformers.pycuda.products import large_products
 from geon.transformers.pycuda.runtime import gpu, host, nvrtc
-from geon.transformers.pycuda.runtime.context import Spares
+from geon.transformers.pycuda.runtime.free_list import Spares
 
 from . import fake_cuda
 from .devices import transformer_on
@@ -257,7 +257,7 @@ def test_spare_memory_makes_room_where_there_is_none():
     spares.give_back(spares.take(5))
     full[0] = True
     assert spares.take(7) == 7
-    assert spares.bytes == 0 and not spares.spare
+    assert spares.bytes == 0 and not any(spares.spare.values())
 
 
 def test_what_another_thread_drops_is_given_back_in_the_context(driver):

@@ -171,8 +171,8 @@ class Counting(LateDevice):
         self.most = max(self.most, sum(self.taken.values()))
         return address
 
-    def free(self, address):
-        super().free(address)
+    def free(self, address, readers=()):
+        super().free(address, readers)
         del self.taken[address]
 
     def call(self, call):

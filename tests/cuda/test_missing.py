@@ -14,7 +14,7 @@ from geon.transformers.pycuda.runtime import gpu, nvrtc
 def without(monkeypatch):
     """Hides packages, or the driver."""
     gpu.missing.cache_clear()
-    gpu.device.cache_clear()
+    gpu.devices.clear()
 
     def hide(*names):
         find = importlib.util.find_spec
@@ -24,7 +24,7 @@ def without(monkeypatch):
 
     yield hide
     gpu.missing.cache_clear()
-    gpu.device.cache_clear()
+    gpu.devices.clear()
 
 
 def test_no_pycuda(without):

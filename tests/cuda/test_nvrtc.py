@@ -10,7 +10,7 @@ from geon.transformers.printing.scalars.helpers import definitions, helpers
 from geon.transformers.pycuda.emit.cuda_module import PRELUDE
 from geon.transformers.pycuda.launches.dialect import by_instruction, cuda_text
 from geon.transformers.pycuda.runtime import nvrtc
-from geon.transformers.pycuda.runtime.gpu import architecture
+from geon.transformers.pycuda.runtime.primary_context import architecture
 from tests.cuda import test_beside, test_nvcc, test_whole_loops
 from tests.golden.emitting import Cuda
 from tests.golden.programs import PROGRAMS

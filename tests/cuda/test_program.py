@@ -32,8 +32,8 @@ class CountingDevice(host.HostDevice):
         self.most = max(self.most, sum(self.sizes.values()))
         return address
 
-    def free(self, address):
-        super().free(address)
+    def free(self, address, readers=()):
+        super().free(address, readers)
         del self.sizes[address]
 
     def launch(self, kernel, blocks, threads, words):

@@ -85,6 +85,9 @@ class ApartMemory:
     def shown(self, value: Any) -> None:
         return None
 
+    def holds(self, value: Any) -> bool:
+        return isinstance(value, Handle) and value.owner is self
+
     def room(self) -> Room:
         return HOST.room()
 

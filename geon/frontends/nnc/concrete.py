@@ -18,12 +18,13 @@ from .commands.execution import (
     autotune,
     cmd_exec,
     device_of,
+    lane_of,
     program_of,
     transformer_of,
 )
 from .graph_base import GraphBase, GraphNode
 from .lowering import Env, all_slots, lower, outer_reads, read, reverse, root
-from .streams import Signal, Stream, wait_for_all
+from .streams import Signal, Stream, current_stream, wait_for_all
 from .tensors import Tensor
 
 
@@ -86,7 +87,10 @@ class Graph(GraphBase):
         but as parts of one; else, and for a part of a compiled symbolic graph, nodes run one after
         another.
         """
-        key = (self.version, tuple(sources or ()), tuple(destinations or ()))
+        lanes: frozenset[int | None] = frozenset()
+        if current_stream() is not None:
+            lanes = frozenset([lane_of(self._backend(node), None) for node in self.nodes])
+        key = (self.version, tuple(sources or ()), tuple(destinations or ()), lanes - {None})
         if key not in self._programs:
             order = self.topsort(sources, destinations)
             is_part = self.is_planned and (sources or destinations)  # memory of others is used
@@ -126,7 +130,7 @@ class Graph(GraphBase):
         values: list[Value] = [read(env, s) for s in kept]
         first = next((node for node in order if node.inputs), *order[:1]) if order else None
         backend = "cpu" if first is None else self._backend(first)
-        chosen = transformer_of(backend)
+        chosen = transformer_of(backend, lane_of(backend, None))
         program = program_of(
             leaves, values, chosen, self.name, self.memory, any(s.may_stay for s in kept)
         )
@@ -222,10 +226,12 @@ class Graph(GraphBase):
             stream.submit(lambda node=node: guarded(node))  # type: ignore[misc]  # bound now
             if node in signals:
                 stream.emit(signals[node])
-        wait_for_all(used)
-        if streams is None:
-            for stream in used:
-                stream.close()
+        try:
+            wait_for_all(used)
+        finally:
+            if streams is None:
+                for stream in used:
+                    stream.close()
 
     def cancel(self) -> None:
         """Skip the nodes of a running schedule that have not begun."""

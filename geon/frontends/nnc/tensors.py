@@ -80,22 +80,37 @@ class Part:
 class Resident:
     """Elements that commands leave on a device, until the host reads or writes their memory there.
 
-    ``array`` is the array on the device; None while the elements are in ``host``. All tensors over
-    one memory have the same.
+    All tensors over one memory have the same.
     """
 
-    __slots__ = ("array", "host")
+    __slots__ = ("_held", "host")
 
     def __init__(self, host: Array) -> None:
         self.host = host
-        self.array: Any = None
+        self._held: tuple[Any, Any] | None = None  # the array, and its started call or None
+
+    @property
+    def array(self) -> Any:
+        """The array on the device, which may not be computed yet; None if ``host`` has them."""
+        held = self._held
+        return None if held is None else held[0]
+
+    def put(self, array: Any, call: Any = None) -> None:
+        """Take an array as the elements: the result of a started call, or one that is computed."""
+        self._held = array, call
 
     def fetch(self) -> None:
-        """Copy the elements back to the host, if they are on the device."""
-        held = self.array  # streams may fetch at one time
+        """Copy the elements back to the host, if they are on the device.
+
+        Raises the error of the call that computes them.
+        """
+        held = self._held  # streams may fetch at one time
         if held is not None:
-            self.host[...] = np.asarray(held).reshape(self.host.shape)
-            self.array = None
+            array, call = held
+            if call is not None:
+                call.result()
+            self.host[...] = np.asarray(array).reshape(self.host.shape)
+            self._held = None
 
 
 class Tensor:

@@ -15,15 +15,20 @@ class Pending(Protocol):
     def done(self) -> bool:
         """Return True if the call has ended, without waiting."""
 
+    def ahead(self) -> tuple[Any, ...]:
+        """Return the values that stay on a device, without waiting; else as ``finish``."""
+
     def finish(self) -> tuple[Any, ...]:
-        """Wait, and return the values or raise the call's error; called once."""
+        """Wait, and return the values or raise the call's error."""
 
 
 class Started:
     """A started call: ``result()`` waits for it and returns what the call returns."""
 
-    def __init__(self, ended: Callable[[], bool], finished: Callable[[], Any]) -> None:
-        self._ended, self._finished = ended, finished
+    def __init__(
+        self, ended: Callable[[], bool], finished: Callable[[], Any], ahead: Callable[[], Any]
+    ) -> None:
+        self._ended, self._finished, self._ahead = ended, finished, ahead
         self._lock = threading.Lock()
         self._asked = False
         self._value: Any = None
@@ -51,9 +56,18 @@ class Started:
                 raise self._error
             return self._value
 
+    def on_device(self) -> Any:
+        """Return results that stay on the device (``on_device=True``) before they are computed.
+
+        Further computations on that device may be given them at once: they read them after the
+        call. Errors that depend on computed values are still raised by ``result`` alone. Results
+        on the host are waited for.
+        """
+        return self.result() if self._asked else self._ahead()
+
     def then(self, make: Callable[[Any], Any]) -> Started:
         """Return the same call with ``make`` applied to its result."""
-        return Started(self.done, lambda: make(self.result()))
+        return Started(self.done, lambda: make(self.result()), lambda: make(self.on_device()))
 
     def __repr__(self) -> str:
         return f"<started call, {'done' if self.done() else 'on its way'}>"
@@ -73,6 +87,10 @@ class FinishedCall:
     def done(self) -> bool:
         """Return True."""
         return True
+
+    def ahead(self) -> tuple[Any, ...]:
+        """Return the values, or raise the call's error."""
+        return self.finish()
 
     def finish(self) -> tuple[Any, ...]:
         """Return the values, or raise the call's error."""

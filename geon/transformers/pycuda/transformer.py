@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -174,6 +174,11 @@ class CudaTransformer(Transformer):
 class PyCudaTransformer(CudaTransformer):
     """Runs computations on the NVIDIA GPU number ``device``.
 
+    All work is submitted to one CUDA stream. ``stream`` is any name (or other hashable object) of
+    it, made at its first use and kept; None is the stream of transformers that name none.
+    Transformers with different streams of one GPU compute side by side. A computation that reads an
+    array that was computed on another stream waits on the device until it is written.
+
     ``products`` selects the implementation of large matrix products: "cublaslt", NVIDIA's library,
     which is the default if its binding is installed, or "generated" kernels. Likewise
     ``convolutions`` selects that of large convolutions and their derivatives ("cudnn"),
@@ -195,10 +200,11 @@ class PyCudaTransformer(CudaTransformer):
         transforms: str | None = None,
         *,
         tf32: bool = False,
+        stream: Hashable = None,
     ) -> None:
         if not isinstance(device, int) or isinstance(device, bool):
             raise ArgumentError(f"device={device!r}: give the number of a GPU, from 0 on")
-        used = gpu.device(device)
+        used = gpu.device(device, checked_stream(stream))
         asked = {
             "products": products,
             "convolutions": convolutions,
@@ -227,7 +233,8 @@ class CudaOnHost(CudaTransformer):
 
     ``checks`` are those of ``HostDevice``: "races", "loads" or "memory". With
     ``products="cublaslt"``, ``convolutions="cudnn"``, ``matrices="cusolver"`` and
-    ``transforms="cufft"``, NumPy and SciPy replace those libraries; ``tf32`` is as on a GPU.
+    ``transforms="cufft"``, NumPy and SciPy replace those libraries; ``tf32`` and ``stream`` are as
+    on a GPU, but work of a stream is complete when it is submitted.
     """
 
     target = dataclasses.replace(TARGET, name="cuda-on-host")
@@ -241,10 +248,10 @@ class CudaOnHost(CudaTransformer):
         transforms: str = "generated",
         *,
         tf32: bool = False,
+        stream: Hashable = None,
     ) -> None:
-        super().__init__(
-            host.device(checks), products, convolutions, matrices, transforms, tf32=tf32
-        )
+        device = host.device(checks, checked_stream(stream))
+        super().__init__(device, products, convolutions, matrices, transforms, tf32=tf32)
         if checks:
             name = f"{self.target.name}, {checks}"
             self.target = dataclasses.replace(self.target, name=name)
@@ -253,3 +260,16 @@ class CudaOnHost(CudaTransformer):
     def unavailable(cls) -> str | None:
         """Return None if there is a C++ compiler, else how to install one."""
         return None if host.find_compiler() is not None else host.CURE
+
+
+def checked_stream(stream: Any) -> Hashable:
+    """Return the name of a stream; raise ``ArgumentError`` if it is not hashable."""
+    try:
+        hash(stream)
+    except TypeError:
+        raise ArgumentError(
+            f"stream={stream!r} names no stream, since a {type(stream).__name__} is not hashable: "
+            "give a string or a number, the same one for each transformer of that stream"
+        ) from None
+    found: Hashable = stream
+    return found

@@ -108,6 +108,10 @@ class _PendingComplex:
         """Return True if the call has ended, without waiting."""
         return bool(self.pending.done())
 
+    def ahead(self) -> tuple[Any, ...]:
+        """Return the values that stay on a device, else wait for them."""
+        return self.call.results(self.pending.ahead(), self.out)
+
     def finish(self) -> tuple[Any, ...]:
         """Wait, and return the values or raise the call's error."""
         return self.call.results(self.pending.finish(), self.out)

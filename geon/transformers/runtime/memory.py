@@ -63,6 +63,9 @@ class Memory(Protocol):
         Return None otherwise: then it is fed as an array.
         """
 
+    def holds(self, value: Any) -> bool:
+        """Return True if programs read this computed value without a copy."""
+
     def room(self) -> Room:
         """Return the bytes that may be requested, and text such as "this machine has ..."."""
 
@@ -101,6 +104,10 @@ class HostMemory:
 
     def shown(self, value: Any) -> None:
         """Return None: arrays are fed directly."""
+
+    def holds(self, value: Any) -> bool:
+        """Return True for an array of NumPy."""
+        return isinstance(value, np.ndarray)
 
     def room(self) -> Room:
         """Return all of the machine's memory: what other processes use may be freed or swapped."""

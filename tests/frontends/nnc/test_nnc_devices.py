@@ -18,7 +18,9 @@ def gpu(monkeypatch):
     with transformer_on(device) as made:
         known = execution.transformer_of
         monkeypatch.setattr(
-            execution, "transformer_of", lambda name: made if name[:3] == "gpu" else known(name)
+            execution,
+            "transformer_of",
+            lambda name, lane=None: made if name[:3] == "gpu" else known(name),
         )
         monkeypatch.setattr("geon.frontends.nnc.concrete.transformer_of", execution.transformer_of)
         monkeypatch.setattr(execution, "_programs", {})
@@ -178,7 +180,7 @@ def test_autotune_tries_the_gpu_that_has_the_tensors(monkeypatch):
     known = execution.transformer_of
     monkeypatch.setattr(execution, "available_backends", lambda: ["pycuda", "numpy"])
     monkeypatch.setattr(
-        execution, "transformer_of", lambda name: asked.append(name) or known("numpy")
+        execution, "transformer_of", lambda name, lane=None: asked.append(name) or known("numpy")
     )
     monkeypatch.setattr(execution, "_programs", {})
     tuned = nnc.autotune(cmd.ewexp(), [Tensor(np.ones(4, "float32"), device="gpu:1")])

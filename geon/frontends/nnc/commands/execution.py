@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from ....transformers.base import Transformer, make_transformer
 from ...positional.networks.common import pair
 from ...positional.regions import ordered
 from ...positional.values import PositionalArray, Value, as_array
+from ..streams import Stream, current_stream
 from ..tensors import DEVICES, Tensor, TensorParam
 from .command import Command, leaf_of
 from .facts import Params, infer_params
-
-if TYPE_CHECKING:
-    from ..streams import Stream
 
 # What autotune tries beside each transformer of geon: its name and options.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -31,24 +29,47 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "pycuda-generated": ("pycuda", {"products": "generated", "convolutions": "generated"}),
 }
 TRIALS = 3  # timed runs of each backend; the shortest counts
+# Transformers that submit work to a stream of a device, which their option ``stream`` names.
+ON_STREAMS = ("pycuda", "cuda-on-host")
 MAX_PROGRAMS = 1024  # compiled commands that are kept; the oldest is dropped first
 
 
 @cache
-def transformer_of(backend: str) -> Transformer:
-    """Return the transformer of a device, backend or variant by name, made once in a process."""
+def transformer_of(backend: str, lane: int | None = None) -> Transformer:
+    """Return the transformer of a device, backend or variant by name, made once in a process.
+
+    On a GPU it is that of the CUDA stream numbered ``lane``; None is the stream of commands that
+    run at once.
+    """
     device, _, number = backend.partition(":")
-    name, options = VARIANTS.get(device, (DEVICES.get(device, device), {}))
+    name, options = _named(device)
     if number:
         options = {**options, "device": int(number)}
+    if lane is not None:
+        options = {**options, "stream": f"nnc {lane}"}
     return make_transformer(name, **options)
+
+
+def _named(device: str) -> tuple[str | None, dict[str, Any]]:
+    return VARIANTS.get(device, (DEVICES.get(device, device), {}))
+
+
+def lane_of(backend: str, stream: Stream | None) -> int | None:
+    """Return the number of a stream's CUDA stream; None for a backend that has no streams.
+
+    Without a ``stream`` it is that of the thread that runs commands of one, if this is one.
+    """
+    stream = stream or current_stream()
+    name, _ = _named(backend.partition(":")[0])
+    return None if stream is None or name not in ON_STREAMS else stream.lane
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
     """A compiled computation of values on tensors: inputs are fed, results written in place.
 
-    With ``on_device`` the computation leaves results where it computes them.
+    With ``on_device`` the computation leaves results where it computes them. In the thread of a
+    stream they may not be computed yet when a call returns: ``Stream.wait`` waits for them.
     """
 
     computation: Any
@@ -62,7 +83,10 @@ class Program:
         for k in self.fed:
             if not isinstance(inputs[k], Tensor):
                 raise ArgumentError(f"{self.what} reads input {k}, which is {inputs[k]}: give it")
-        given = [elements_for(inputs[k], self.computation.transformer) for k in self.fed]
+        transformer, stream = self.computation.transformer, current_stream()
+        if stream is not None and not transformer.memory.on_host:
+            stream.begin_on(transformer.device)
+        given = [elements_for(inputs[k], transformer) for k in self.fed]
         for number, (tensor, result) in enumerate(zip(outputs, self.results, strict=True)):
             if tensor.shape != result.shape or tensor.dtype != result.dtype:
                 raise AxisError(
@@ -72,11 +96,18 @@ class Program:
         if not self.on_device:
             self.computation(*given, out=[np.squeeze(tensor.array) for tensor in outputs])
             return
-        for tensor, made in zip(outputs, self.computation(*given), strict=True):
+        if stream is None:
+            call, made = None, self.computation(*given)
+        else:
+            call = self.computation.start(*given)
+            stream.add_call(call)
+            stays = all(tensor.may_stay for tensor in outputs)
+            made = call.on_device() if stays else call.result()
+        for tensor, result in zip(outputs, made, strict=True):
             if tensor.may_stay:
-                tensor.resident.array = made  # type: ignore[union-attr]  # it may stay
+                tensor.resident.put(result, call)  # type: ignore[union-attr]  # it may stay
             else:
-                tensor.array[...] = np.asarray(made).reshape(tensor.shape)
+                tensor.array[...] = np.asarray(result).reshape(tensor.shape)
 
 
 def elements_for(tensor: Tensor, transformer: Any) -> Any:
@@ -85,8 +116,7 @@ def elements_for(tensor: Tensor, transformer: Any) -> Any:
     Else it is the array in host memory, without a copy.
     """
     held = tensor.resident.array if tensor.may_stay else None  # type: ignore[union-attr]  # it may
-    is_there = held is not None and held.device is getattr(transformer, "device", None)
-    return held if is_there else np.squeeze(tensor.array)
+    return held if transformer.memory.holds(held) else np.squeeze(tensor.array)
 
 
 def program_of(
@@ -113,13 +143,15 @@ _lock = threading.Lock()
 
 
 def command_program(
-    command: Command, params: Params, wanted: tuple[int, ...], backend: str, on_device: bool
-) -> Program:
+    command: Command, params: Params, wanted: tuple[int, ...], backend: str, on_device: bool,
+    lane: int | None = None,
+) -> Program:  # fmt: skip
     """Return the compiled program of a command for inputs of these params, kept by signature.
 
-    ``wanted`` are the outputs that it computes, ``backend`` the device or transformer by name.
+    ``wanted`` are the outputs that it computes, ``backend`` the device or transformer by name, and
+    ``lane`` the number of a CUDA stream.
     """
-    key = (command, params, wanted, backend, on_device)
+    key = (command, params, wanted, backend, on_device, lane)
     with _lock:
         found = _programs.get(key)
         if found is None:
@@ -135,7 +167,7 @@ def command_program(
                         + "; give None in its place"
                     )
                 results.append(value)
-            chosen = transformer_of(backend)
+            chosen = transformer_of(backend, lane)
             found = program_of(leaves, results, chosen, command.name, on_device=on_device)
             while len(_programs) >= MAX_PROGRAMS:
                 del _programs[next(iter(_programs))]
@@ -162,8 +194,8 @@ def cmd_exec(
 
     Inputs are tensors or arrays, None where the command needs none, or a param where a backward
     command needs the shape alone. Outputs are tensors or arrays; None is not computed. On a
-    ``stream`` the call returns at once. Raises ``GeonError`` that names the command and its inputs
-    where they do not fit.
+    ``stream`` the call returns at once, and on a GPU its CUDA stream computes. Raises ``GeonError``
+    that names the command and its inputs where they do not fit.
     """
     tensors = [
         x if x is None or isinstance(x, (Tensor, TensorParam)) else Tensor(x) for x in inputs
@@ -179,7 +211,10 @@ def cmd_exec(
     targets = [y for _, y in wanted]
     numbers = tuple([k for k, _ in wanted])
     backend = device_of(command, [*params, *[y.param for y in targets]])
-    program = command_program(command, params, numbers, backend, any(y.may_stay for y in targets))
+    program = command_program(
+        command, params, numbers, backend, any(y.may_stay for y in targets),
+        lane_of(backend, stream),
+    )  # fmt: skip
     run: Callable[[], None] = lambda: program(tensors, targets)  # noqa: E731
     if stream is None:
         run()

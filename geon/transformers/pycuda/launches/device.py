@@ -265,16 +265,19 @@ CAPTURED = (Multiplication, Convolving)
 
 
 class Device(Protocol):
-    """A device that runs work in the order of submission, except in concurrent lanes.
+    """A stream of a device: it runs work in the order of submission, except in concurrent lanes.
 
-    All methods raise ``DeviceError`` if the device fails or has failed before; the error's ``lost``
-    is True if the device is unusable from then on. ``name`` distinguishes devices whose modules
-    differ. ``dlpack`` is the DLPack device type and number. ``stream_number`` is the number of the
-    stream that runs all work, or None. ``nothing`` is the address passed for values without
+    ``owner`` is the same object for all streams of one device. They read each other's memory, and
+    their work is ordered by events only (``mark`` and ``follow``). All methods raise
+    ``DeviceError`` if the device fails or has failed before; the error's ``lost`` is True if the
+    device is unusable from then on. ``name`` distinguishes devices whose modules differ. ``dlpack``
+    is the DLPack device type and number. ``stream_number`` is the number of the stream that runs
+    all work, or None. ``nothing`` is the address passed for values without
     elements.
     """
 
     name: str
+    owner: Any
     dlpack: tuple[int, int]
     stream_number: int | None
     nothing: int
@@ -285,8 +288,12 @@ class Device(Protocol):
     def room(self) -> int:
         """Return the number of free bytes."""
 
-    def free(self, address: int) -> None:
-        """Free memory after all submitted work is done."""
+    def free(self, address: int, readers: Sequence[Any] = ()) -> None:
+        """Free memory after all submitted work is done.
+
+        ``readers`` are events behind work of other streams that reads it. Finalisers call this, in
+        any thread: it must not wait for a lock that is held while work is submitted.
+        """
 
     def pin(self, size: int) -> int:
         """Return the address of ``size`` bytes of pinned host memory, for asynchronous copies."""
@@ -344,6 +351,9 @@ class Device(Protocol):
 
     def wait(self, mark: Any) -> None:
         """Wait for an event."""
+
+    def follow(self, mark: Any) -> None:
+        """Let work submitted from now on begin after an event of a stream of the same owner."""
 
     def wait_for(self, stream: int) -> None:
         """Wait for the work submitted so far to another stream."""

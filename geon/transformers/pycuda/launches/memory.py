@@ -25,28 +25,34 @@ def aligned(size: Size) -> Size:
 
 
 class Held:
-    """A block of device memory that is freed once."""
+    """A block of device memory that is freed once.
+
+    ``readers`` has the event behind the last read on each other stream that read it.
+    """
 
     def __init__(self, device: Device, size: int) -> None:
         self.device, self.address = device, device.allocate(size)
         self.lent = False
+        self.readers: dict[Device, Any] = {}
 
     def give_back(self) -> None:
         """Free the block, after waiting for other libraries if it was exported."""
         if self.lent:
             self.device.wait_for(0)
-        self.device.free(self.address)
+        self.device.free(self.address, tuple(self.readers.values()))
 
 
 class DeviceArray:
     """An array in device memory; its memory is freed when nothing refers to it.
 
     Other libraries import it without a copy, by DLPack or CUDA's array interface; NumPy gets a
-    copy. An importer keeps the memory alive.
+    copy. An importer keeps the memory alive. ``device`` is the stream that writes it, and
+    ``written`` an event behind that work; None if none was recorded.
     """
 
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: Any) -> None:
         self.device, self.shape, self.dtype = device, tuple(shape), np.dtype(dtype)
+        self.written: Any = None
         self.held: Held | None = None
         if self.nbytes:
             self.held = Held(device, self.nbytes)
@@ -102,7 +108,7 @@ class DeviceArray:
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:  # fmt: skip
-        """Return a DLPack capsule without a copy; the value is already computed.
+        """Return a DLPack capsule without a copy, after waiting until the value is computed.
 
         Raise ``BufferError`` if a copy or another device is asked for.
         """
@@ -112,9 +118,24 @@ class DeviceArray:
         return dlpack.export_capsule(self, self.address, self.shape, self.dtype, self.device.dlpack)
 
     def lend(self) -> None:
-        """Record that other libraries may use the memory on their own streams."""
+        """Let other libraries use the memory on their own streams, once it is written."""
         if self.held is not None:
             self.held.lent = True
+            self.device.wait(self.end_of_writing())
+
+    def end_of_writing(self) -> Any:
+        """Return an event behind the work that writes the elements."""
+        if self.written is None:
+            self.written = self.device.mark()
+        return self.written
+
+    def read_by(self, device: Device, mark: Any) -> None:
+        """Record that a stream reads the elements until this event of it.
+
+        The memory is then used for other work only after the event.
+        """
+        if self.held is not None and device is not self.device:
+            self.held.readers[device] = mark
 
     def __repr__(self) -> str:
         return f"<{self.dtype} array of shape {self.shape} on {self.device.name}>"
@@ -155,10 +176,13 @@ class DeviceMemory:
     def copy_in(self, array: Array | ForeignArray, value: DeviceArray | None = None) -> DeviceArray:
         """Copy a host or imported array to ``value``, or to a new device array."""
         into = self.allocate(array.shape, array.dtype) if value is None else value
+        into.written = None
         if not into.nbytes:
             return into
         if isinstance(array, ForeignArray):
             self.device.copy(into.address, array.address, into.nbytes)
+            if isinstance(array.owner, DeviceArray) and array.owner.device is not self.device:
+                array.owner.read_by(self.device, self.device.mark())
         else:
             self.device.copy_in(into.address, array)
         return into
@@ -174,17 +198,24 @@ class DeviceMemory:
         """Wait for all submitted work."""
         self.device.synchronise()
 
+    def holds(self, value: Any) -> bool:
+        """Return True for an array of geon on this device, written by any of its streams."""
+        return isinstance(value, DeviceArray) and value.device.owner is self.device.owner
+
     def shown(self, value: Any) -> ForeignArray | None:
         """Return a value of another library as a ``ForeignArray``, if it is contiguous and on this
         device.
 
-        Otherwise return None. CUDA's array interface is tried first, then DLPack; work that the
-        owner has submitted to a stream is waited for. Raise ``FeedError`` for an array on another
-        device.
+        Otherwise return None. Work submitted later begins after the work of another stream that
+        writes an array of geon. For others, CUDA's array interface is tried first, then DLPack;
+        work that the owner has submitted to a stream is waited for. Raise ``FeedError`` for an
+        array on another device.
         """
         if isinstance(value, np.ndarray):
             return None
-        if isinstance(value, DeviceArray) and value.device is self.device:
+        if self.holds(value):
+            if value.device is not self.device:
+                self.device.follow(value.end_of_writing())
             return ForeignArray(value, value.address, value.shape, value.dtype)
         return self.by_interface(value) or self.by_dlpack(value)
 

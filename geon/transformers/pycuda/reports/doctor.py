@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from ..products.cudnn import PACKAGE as CUDNN
 from ..products.nvmath_bindings import package
-from ..runtime.gpu import DRIVER, MIN_ARCHITECTURE, PACKAGES
+from ..runtime.gpu import DRIVER, PACKAGES
 from ..runtime.nvrtc import CURE, compiler
+from ..runtime.primary_context import MIN_ARCHITECTURE
 
 MAJOR_ATTRIBUTE, MINOR_ATTRIBUTE = 75, 76  # driver attributes with a device's compute capability
 NAME_BYTES = 256

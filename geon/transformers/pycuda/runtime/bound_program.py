@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -211,7 +212,12 @@ class BoundCudaProgram:
         return steady.short if len(steady.graphs) == 1 else None
 
     def first(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> CallInFlight:
-        """Submit a call whose addresses are not known yet."""
+        """Submit a call whose addresses are not known yet.
+
+        Results that stay on the device keep the event at its end, so that one is recorded anew.
+        """
+        if on_device:
+            self.marked = None
         inputs, brought = self.staging.sources(arrays)
         left = [self.memory.allocate(*each) for each in self.shapes] if on_device else []
         shapes = [] if on_device else self.shapes
@@ -229,12 +235,27 @@ class BoundCudaProgram:
             self.at_once(parts, waited)
         else:
             graphs = self.again(key, parts, waited)
+        for each in left:
+            each.written = self.marked
         apart = any(each.address and each.pinned is None for each in inputs)
         if graphs is not None and not (apart or on_device):
             pins = [each.pinned for each in inputs]
             steady = Steady(self.staging.generation, pins, graphs, results, None)
             self.steady = steady._replace(short=self.short(steady, arrays))
-        return CallInFlight(self, arrays, left, results, self.marked)
+        return CallInFlight(self, self.unordered(arrays), left, results, self.marked)
+
+    def unordered(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return the inputs to keep alive until the call ends: those of other libraries.
+
+        The memory of geon's own arrays is used again only by work that is ordered after the call.
+        """
+        kept = []
+        for array in arrays:
+            if isinstance(array, ForeignArray) and isinstance(array.owner, DeviceArray):
+                array.owner.read_by(self.device, self.marked)
+            else:
+                kept.append(array)
+        return kept
 
     def again(
         self, key: tuple[int, ...], parts: Sequence[Callable[[], None]], waited: bool
@@ -257,7 +278,16 @@ class BoundCudaProgram:
             self.in_turn(parts, waited)
         except DeviceError as error:
             error.lost = True
+            self.await_copies()
             raise
+
+    def await_copies(self) -> None:
+        """Wait for what a failed call has submitted, unless the device is lost.
+
+        Its copies use pinned memory, which other calls may get as soon as it is given back.
+        """
+        with suppress(DeviceError):
+            self.device.synchronise()
 
     def replay(self, graphs: Sequence[Callable[[], None]], waited: bool) -> None:
         """Launch captured graphs."""
@@ -272,6 +302,7 @@ class BoundCudaProgram:
     def begun_in_part(self, error: DeviceError, graphs: Sequence[Any]) -> DeviceError:
         """Mark an error as lost if earlier graphs of the call may have written, and return it."""
         error.lost = error.lost or len(graphs) > 1
+        self.await_copies()
         return self.blamed(error)
 
     def in_turn(self, parts: Sequence[Callable[[], None]], waited: bool) -> None:

@@ -85,6 +85,13 @@ class CallInFlight:
             if self.space is not None:
                 self.free.append(self.space)
 
+    def ahead(self) -> tuple[Any, ...]:
+        """Return the results that stay on the device, else wait for those on the host."""
+        with self.lock:
+            if self.left:
+                return tuple(self.left)
+        return self.finish()
+
     def finish(self) -> tuple[Any, ...]:
         """Wait and return the results, or raise the call's error."""
         self.asked = True
@@ -125,6 +132,7 @@ class CallInFlight:
     def __del__(self) -> None:
         if self.space is None:
             return
+        self.results, self.out = (), None  # nobody takes them: copies would take a stream's lock
         if not sys.is_finalizing():
             self.settle()  # if waiting was interrupted
         if self.error is not None and not self.asked:

@@ -1,8 +1,8 @@
-"""CUDA context handling: entering it, objects that must be freed inside of it, and free lists.
+"""CUDA context handling: entering it, graph capture, and objects that must be freed inside of it.
 
-A ``device`` here is a ``gpu.GpuDevice``. Allocating from a driver takes as long as many kernels,
-and freeing waits for all of them, so memory blocks are kept in free lists. These have exact sizes,
-so the device holds no more than was asked for.
+A ``device`` here is a ``gpu.GpuDevice``, one stream of a GPU. Each has a lock of its own, which
+orders the submissions of threads to that stream; work on several streams of a GPU is submitted side
+by side. Finalisers may run in any thread between any two steps, so they take none of these locks.
 """
 
 from __future__ import annotations
@@ -10,50 +10,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from typing import Any
 
-from ..launches.device import Array
-
-
-class Spares:
-    """Blocks by address, allocated by ``make(size)`` and reused after they are given back.
-
-    ``full`` is the error of ``make`` when memory is exhausted: then all spare blocks are dropped
-    and it is tried once more.
-    """
-
-    def __init__(self, make: Callable[[int], Any], full: type[Exception]) -> None:
-        self.make, self.full = make, full
-        self.used: dict[int, tuple[int, Any]] = {}
-        self.spare: dict[int, list[Any]] = {}
-        self.bytes = 0  # total bytes of spare blocks
-
-    def take(self, size: int) -> int:
-        """Return the address of a block of this size."""
-        if self.spare.get(size):
-            made = self.spare[size].pop()
-            self.bytes -= size
-        else:
-            made = self.made(size)
-        address = int(made)
-        self.used[address] = size, made
-        return address
-
-    def made(self, size: int) -> Any:
-        """Allocate a block."""
-        try:
-            return self.make(size)
-        except self.full:
-            self.spare.clear()
-            self.bytes = 0
-            return self.make(size)
-
-    def give_back(self, address: int) -> None:
-        """Keep a block for reuse."""
-        size, made = self.used.pop(address)
-        self.spare.setdefault(size, []).append(made)
-        self.bytes += size
+CAPTURES = threading.RLock()
+"""Held while a graph is captured: meanwhile no other thread waits for a whole context, which the
+driver refuses, or enables garbage collection. The lock of a stream is taken before it."""
 
 
 class Entered:
@@ -94,7 +57,10 @@ class Entered:
 
 
 class Owned:
-    """A PyCUDA object that is freed in its device's context; elsewhere it would leak."""
+    """A PyCUDA object that is freed in its device's context; elsewhere it would leak.
+
+    It may be dropped in any thread, so freeing it waits for no lock of a stream.
+    """
 
     __slots__ = ("device", "made")
 
@@ -103,7 +69,7 @@ class Owned:
 
     def __del__(self) -> None:
         if self.device.lost is None and not sys.is_finalizing():
-            with self.device.entered("something is given back"):
+            with pushed(self.device.context):
                 self.made = None
 
 
@@ -119,27 +85,31 @@ class Graph:
 
     def __del__(self) -> None:
         if self.device.lost is None and not sys.is_finalizing():
-            with self.device.entered("a graph is given back"):
+            with pushed(self.device.context):
                 self.bindings.cuGraphExecDestroy(self.made)
 
 
-class PinnedBlock:
-    """Page-locked memory for ``Spares``; as an int, it is its address."""
-
-    def __init__(self, array: Array) -> None:
-        self.array = array
-
-    def __int__(self) -> int:
-        return int(self.array.ctypes.data)
-
-
 @contextlib.contextmanager
-def without_collecting() -> Iterator[None]:
-    """Disable garbage collection meanwhile: a finaliser could do what graph capture forbids."""
-    collects = gc.isenabled()
-    gc.disable()
+def pushed(context: Any) -> Iterator[None]:
+    """Return a ``with`` block in which a context is current for this thread, without a lock."""
+    context.push()
     try:
         yield
     finally:
-        if collects:
-            gc.enable()
+        context.pop()
+
+
+@contextlib.contextmanager
+def capturing() -> Iterator[None]:
+    """Return a ``with`` block in which a graph is captured, by one thread at a time.
+
+    Garbage collection is disabled meanwhile: a finaliser could do what capture forbids.
+    """
+    with CAPTURES:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collects:
+                gc.enable()

@@ -1,8 +1,9 @@
-"""NVIDIA GPU as a ``Device``: PyCUDA for memory and launches, cuda-bindings for NVRTC and graphs.
+"""A stream of an NVIDIA GPU as a ``Device``: launches by PyCUDA, graphs by cuda-bindings.
 
-Both packages are imported at first use. All work runs in order on one stream; concurrent lanes have
-streams of their own, with which it synchronises. A failed kernel makes the context unusable: every
-later operation is refused with the first error.
+Both packages are imported at first use. The work of a device runs in order on its CUDA stream;
+concurrent lanes have streams of their own, with which it synchronises. The streams of one GPU share
+its primary context, and each has its own lock, libraries and way into captured graphs. A failed
+kernel makes the context unusable: every later operation is refused with the first error.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import importlib
 import importlib.util
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
@@ -22,14 +23,14 @@ import numpy as np
 from ....errors import DeviceError, DeviceMemoryError
 from ...cache import disk
 from ..launches.device import OPTIONS, Array, CudaSource, LibraryCall, Signature, most_blocks
-from ..launches.dlpack import DLPACK_CUDA
 from ..products.cublaslt import CublasLt
 from ..products.cudnn import CuDnn
 from ..products.cufft import load_cufft
 from ..products.cusolver import load_cusolver
 from . import graph_replay
-from .context import Entered, Graph, Owned, PinnedBlock, Spares, without_collecting
+from .context import CAPTURES, Entered, Graph, Owned, capturing, pushed
 from .nvrtc import compiled_together, identity, processors
+from .primary_context import PrimaryContext
 
 PACKAGES = "pip install 'geon[cuda]'"
 REBUILD = "pip install --force-reinstall --no-cache-dir --no-binary pycuda pycuda"
@@ -38,8 +39,6 @@ MAX_PARALLEL_COMPILES = 8  # max. texts that are compiled in parallel
 POLL_SECONDS = 5e-5  # seconds between polls of an event after that
 STAGE_ALIGNMENT_BYTES = 1024  # alignment of pipeline stages in bytes
 RESERVED_BYTES_PER_BLOCK = 1024  # bytes of shared memory per block that the driver reserves
-# oldest compute capability: it has independent thread scheduling with warp barriers
-MIN_ARCHITECTURE = (7, 0)
 DRIVER = "install the NVIDIA driver: nvidia-smi must list a device"
 
 
@@ -75,49 +74,56 @@ def missing() -> str | None:
     return None
 
 
-@cache
-def device(number: int) -> GpuDevice:
-    """Return the GPU of this number; raise ``DeviceError`` if it is unavailable."""
+devices: dict[tuple[int, Hashable], GpuDevice] = {}  # by number and name of the stream
+_making = threading.RLock()
+
+
+def device(number: int, stream: Hashable = None) -> GpuDevice:
+    """Return a stream of the GPU of this number, made at its first use.
+
+    ``stream`` is any name of it; None is the stream of transformers that name none. Raises
+    ``DeviceError`` if the GPU is unavailable.
+    """
     needed = missing()
     if needed is not None:
         raise DeviceError(f"there is no GPU to use: {needed}")
-    return GpuDevice(number)
+    with _making:
+        found = devices.get((number, stream))
+        if found is None:
+            owner = None if stream is None else device(number).owner
+            found = devices[number, stream] = GpuDevice(number, owner)
+        return found
 
 
 class GpuDevice:
-    """One GPU: its primary context, a stream, and free lists of memory."""
+    """One stream of a GPU; ``owner`` is the context that its streams share."""
 
-    def __init__(self, number: int) -> None:
-        import pycuda.driver as driver
-
-        self.driver = driver
-        driver.init()
-        count = driver.Device.count()
-        if not 0 <= number < count:
-            raise DeviceError(f"device={number}: there are {count} devices, numbered from 0")
-        self.gpu = driver.Device(number)
-        self.name = f"gpu {number}"
-        self.dlpack: tuple[int, int] = (DLPACK_CUDA, number)
-        self.architecture = architecture(self.name, *self.gpu.compute_capability())
-        known = driver.device_attribute
-        self.processors = int(self.gpu.get_attribute(known.MULTIPROCESSOR_COUNT))
-        self.context = self.gpu.retain_primary_context()
+    def __init__(self, number: int, owner: PrimaryContext | None = None) -> None:
+        owner = owner or PrimaryContext(number)
+        self.owner, self.driver, self.context = owner, owner.driver, owner.context
+        self.gpu, self.name, self.dlpack = owner.gpu, owner.name, owner.dlpack
+        self.architecture, self.processors = owner.architecture, owner.processors
+        self.memory, self.pinned = owner.memory, owner.pinned
         self.lock = threading.RLock()
         self.depth = 0
         self.capturing = False
-        self.lost: str | None = None
         self.libraries: dict[str, Any] = {}  # by option of the transformer
-        self.memory = Spares(driver.mem_alloc, driver.MemoryError)
-        self.pinned = Spares(
-            lambda size: PinnedBlock(driver.pagelocked_empty(size, np.uint8)), driver.MemoryError
-        )
         with self.entered("a stream is made"):
-            self.stream = self.current = driver.Stream()
+            self.stream = self.current = self.driver.Stream()
         self.lanes: list[Any] = []
         self.marks: list[Any] = []
         self.stream_number: int | None = int(self.stream.handle)
         self.nothing = 0
         self.short = graph_replay.driver(int(self.context.handle), self.stream_number)
+
+    @property
+    def lost(self) -> str | None:
+        """The first error after which the GPU is unusable, on any stream; None if there is none."""
+        return self.owner.lost
+
+    @lost.setter
+    def lost(self, error: str) -> None:
+        self.owner.lost = error
 
     def entered(self, what: str, *values: Any) -> Entered:
         """Return a ``with`` block in which the context is current; errors contain ``what``."""
@@ -170,7 +176,7 @@ class GpuDevice:
     def allocate(self, size: int) -> int:
         """Return the address of memory of exactly this size."""
         with self.entered("{:,} bytes are allocated", size):
-            return self.memory.take(size)
+            return self.memory.take(size, self)
 
     def room(self) -> int:
         """Return the bytes that are free in the driver and in the free list."""
@@ -178,10 +184,9 @@ class GpuDevice:
             free, _ = self.driver.mem_get_info()
             return int(free) + self.memory.bytes
 
-    def free(self, address: int) -> None:
+    def free(self, address: int, readers: Sequence[Any] = ()) -> None:
         """Put memory in the free list; work submitted later may use it."""
-        with self.lock:
-            self.memory.give_back(address)
+        self.memory.give_back(address, self, readers)
 
     def pin(self, size: int) -> int:
         """Return the address of page-locked host memory."""
@@ -190,8 +195,7 @@ class GpuDevice:
 
     def unpin(self, address: int) -> None:
         """Put page-locked memory in its free list."""
-        with self.lock:
-            self.pinned.give_back(address)
+        self.pinned.give_back(address)
 
     def copy_in(self, address: int, array: Array) -> None:
         """Copy an array to an address; pageable memory has been read when this returns."""
@@ -318,9 +322,8 @@ class GpuDevice:
     # Order --------------------------------------------------------------------------------------
 
     def synchronise(self) -> None:
-        """Wait for the stream."""
-        with self.entered("kernels run"):
-            self.stream.synchronize()
+        """Wait for the work submitted so far; other threads may submit more meanwhile."""
+        self.wait(self.mark())
 
     def mark(self, again: Any = None) -> Any:
         """Record an event on the stream."""
@@ -329,6 +332,20 @@ class GpuDevice:
             event = again or Owned(self, self.driver.Event(flags))
             event.made.record(self.stream)
             return event
+
+    def try_mark(self) -> Any | None:
+        """Record an event on the stream; None if a thread is submitting or capturing work."""
+        if not self.lock.acquire(blocking=False):
+            return None
+        try:
+            return None if self.capturing else self.mark()
+        finally:
+            self.lock.release()
+
+    def follow(self, mark: Any) -> None:
+        """Let work that is submitted to the stream from now on begin after an event."""
+        with self.entered("an event is followed"):
+            self.stream.wait_for_event(mark.made)
 
     def clock(self) -> Any:
         """Record a timing event on the stream."""
@@ -366,9 +383,16 @@ class GpuDevice:
             time.sleep(0 if time.perf_counter() - start < MAX_SPIN_SECONDS else POLL_SECONDS)
 
     def wait_for(self, stream: int) -> None:
-        """Wait for the whole context, since a stream's number does not tell its owner."""
-        with self.entered("another stream is waited for"):
-            self.context.synchronize()
+        """Wait for the whole context, since a stream's number does not tell its owner.
+
+        Finalisers call this, so it does not take the lock of this stream.
+        """
+        self.refuse_lost()
+        with CAPTURES, pushed(self.context):
+            try:
+                self.context.synchronize()
+            except self.driver.Error as error:
+                raise self.translated("another stream is waited for", error) from None
 
     @contextlib.contextmanager
     def beside(self, lanes: int) -> Iterator[Callable[[int], None]]:
@@ -402,7 +426,7 @@ class GpuDevice:
         from cuda.bindings import driver as bindings
 
         handle = self.stream.handle
-        with self.entered("a graph is captured"), without_collecting():
+        with self.entered("a graph is captured"), capturing():
             mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
             self.done(bindings.cuStreamBeginCapture(handle, mode))
             self.capturing = True
@@ -457,22 +481,6 @@ class GpuDevice:
                 self.lost, error.lost = str(status), True
             raise error
         return tuple(values)
-
-
-def architecture(name: str, major: int, minor: int) -> str:
-    """Return the compiler's name of an architecture, including architecture-specific features.
-
-    Raise ``DeviceError`` if it is too old.
-    """
-    if (major, minor) < MIN_ARCHITECTURE:
-        raise DeviceError(
-            f"{name} is of compute capability {major}.{minor}, and kernels need "
-            f"{MIN_ARCHITECTURE[0]}.{MIN_ARCHITECTURE[1]} or newer: choose another with "
-            "device=, or "
-            'geon.make_transformer("native")'
-        )
-    alone = "a" if (major, minor) == (9, 0) else ""  # enables warp-group matrix instructions
-    return f"sm_{major}{minor}{alone}"
 
 
 def status_name(status: int) -> str:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
@@ -148,7 +148,8 @@ class HostDevice:
     dlpack: tuple[int, int] = (DLPACK_EXT_DEV, 0)
     stream_number: int | None = None
 
-    def __init__(self, checks: str = "") -> None:
+    def __init__(self, checks: str = "", owner: Any = None) -> None:
+        self.owner = owner or object()
         self.name = f"host {checks}".rstrip()
         self.checks, self.flags = checks, CHECKS[checks]
         self.nothing = runtime().geon_host_nowhere()
@@ -194,7 +195,7 @@ class HostDevice:
         """Return the available memory of the machine."""
         return HOST.room()[0]
 
-    def free(self, address: int) -> None:
+    def free(self, address: int, readers: Sequence[Any] = ()) -> None:
         """Free memory."""
         raw = self.blocks.pop(address)
         if self.checks == "memory":
@@ -309,6 +310,9 @@ class HostDevice:
     def wait(self, mark: Any) -> None:
         """Do nothing: work is complete when submitted."""
 
+    def follow(self, mark: Any) -> None:
+        """Do nothing: work is complete when submitted."""
+
     def wait_for(self, stream: int) -> None:
         """Do nothing: work is complete when submitted."""
 
@@ -361,6 +365,9 @@ class HostDevice:
 
 
 @cache
-def device(checks: str = "") -> HostDevice:
-    """Return the host device with these checks, one per process."""
-    return HostDevice(checks)
+def device(checks: str = "", stream: Hashable = None) -> HostDevice:
+    """Return the host device with these checks, one per process and name of a stream.
+
+    All of them own the host's memory.
+    """
+    return HostDevice(checks, HOST)

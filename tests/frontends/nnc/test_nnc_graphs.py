@@ -159,6 +159,38 @@ def test_aliases_written_in_parts_with_the_rest_zero():
     np.testing.assert_allclose(found[4], 2 * whole + [[1, 2, 1], [0, 0, 0], [0, 0, 0]])
 
 
+def test_parts_of_reshaped_parts_are_read_and_written():
+    """The reshape of a part that is not contiguous is no view of its memory."""
+    g = nnc.SymbolicGraph()
+    (x,) = symbols(g, "x", shape=(4, 6))
+    rows = x.alias((2, 6), (1, 0), (2, 1))
+    part = rows.alias((3, 4)).alias((2, 2), (1, 0), (1, 2))
+    (y,) = g.exec(cmd.ewprod(), [part, part, part])
+    (dx,) = g.backward([y], [x])
+    (ddx,) = g.backward([dx], [x])
+    value = np.random.default_rng(0).normal(size=(4, 6))
+    found = results(g, [y, dx, ddx], {x: nnc.Tensor(value)})
+    at = np.arange(24).reshape(4, 6)[1:4:2].reshape(3, 4)[1:3, 0:3:2]
+    expected = [value.flat[at] ** 3, np.zeros((4, 6)), np.zeros((4, 6))]
+    expected[1].flat[at] = 3 * value.flat[at] ** 2
+    expected[2].flat[at] = 6 * value.flat[at]
+    for mine, reference in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, reference)
+
+
+def test_ends_of_runs_follow_the_nodes_that_passes_replace():
+    g = nnc.SymbolicGraph()
+    x, label = g.tensor((2, 3)), g.tensor((2,), "int64")
+    (y,) = g.exec(cmd.softmax(), [x])
+    (loss,) = g.exec(cmd.categorical_crossentropy(), [y, label])
+    (again,) = g.exec(cmd.softmax(), [x])
+    g.set_sources([g.nodes[2], g.nodes[0]])
+    g.set_destinations(g.nodes[1:])
+    new = g.simplify([loss, y, again])
+    assert new[again] is y and [n.name for n in g.topsort()] == ["softmax_crossentropy"]
+    assert g.sources == g.destinations == g.nodes
+
+
 def test_two_additions_are_simplified_to_one():
     g = nnc.SymbolicGraph()
     x, y = symbols(g, "x", "y")

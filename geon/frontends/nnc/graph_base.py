@@ -9,7 +9,8 @@ from typing import Any
 
 from ...errors import ArgumentError, OrderError
 from ...op_graph.core.source_info import describe, user_site
-from .checks import NamedErrors, checked
+from ..base.arguments import NamedErrors
+from .checks import checked
 from .commands.command import Command
 from .control import Condition, case_command, loop_command
 from .lowering import reached, reverse

@@ -15,8 +15,9 @@ import geon
 
 from ....errors import ArgumentError, AxisError
 from ....op_graph.autodiff.remat import checkpoint
+from ...base.arguments import NamedErrors, check_inputs
 from ...positional.values import Value, as_array
-from ..checks import NamedErrors, check_inputs, checked
+from ..checks import checked
 from ..commands import cmd
 from ..commands.command import matching
 from ..recorded import replaced

@@ -16,7 +16,7 @@ from ...positional.networks.recurrent import lstm_shapes
 from ...positional.reshaping import flatten_to, reshape
 from ...positional.reshaping import transpose as permuted
 from ...positional.values import PositionalArray, Value, as_array, position
-from ..checks import check_argument, checked
+from ..checks import checked
 from ..commands import command_table
 from ..commands.command import Command
 from ..lowering import lower, part_value, read
@@ -210,7 +210,7 @@ def factory(name: str) -> Callable[..., LeafModel]:
             raise ArgumentError(f"{error}; it takes {signature}") from None
         for p in taken:
             if p.name in given:
-                check_argument(p, given[p.name])
+                checked.check(p, given[p.name])
         return LeafModel(name, function, given, given.pop("name", None))
 
     make.__name__ = make.__qualname__ = name

@@ -22,7 +22,7 @@ from ...neon.checks import at_least_one
 from ...neon.optimisers.optimiser import Optimiser
 from ...neon.training.data import as_data
 from ...positional.values import PositionalArray, Value, as_array
-from ..checks import check_argument, checked
+from ..checks import checked
 from ..commands.command import Command, leaf_of
 from ..files import store_of
 from ..minimizers import as_optimiser
@@ -92,7 +92,7 @@ class Trainable:
         named = isinstance(transformer, str)
         self.transformer = make_transformer(transformer) if named else transformer  # type: ignore[arg-type,assignment]  # by `named`
         if loss is not None and not isinstance(loss, Command):
-            check_argument(LOSS, loss)
+            checked.check(LOSS, loss)
         if format not in FORMATS:
             raise ArgumentError(f"format={format!r}; give one of {', '.join(FORMATS)}")
         self.loss, self.layout, self.random = loss, format, geon.Random(seed)

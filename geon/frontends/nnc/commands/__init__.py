@@ -1,8 +1,7 @@
 """The table of commands, ``cmd`` that makes them by name, and their execution.
 
 - ``command``: ``Command``, a row with attributes; its backward is derived from the graph
-- ``table``: the rows; their functions are those of ``geon.frontends.positional.networks``, and
-  of ``compression`` and ``optimisers`` here
+- ``table``: the rows; their functions are those of ``geon.frontends.positional.networks``
 - ``execution``: programs of commands on tensors, ``cmd_exec`` and autotune
 """
 

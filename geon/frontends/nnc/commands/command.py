@@ -16,9 +16,10 @@ import geon
 from ....errors import ArgumentError, AxisError, DTypeError
 from ....op_graph.op_graph import Op, Tensor, post_order
 from ....op_graph.transforms.functionalize import substitute
+from ...base.arguments import NamedErrors, check_inputs, name_of, takes_inputs
 from ...positional.programs import cast
 from ...positional.values import HostArray, PositionalArray, Value, array, as_array, renamed
-from ..checks import NamedErrors, check_argument, check_inputs, name_of, takes_inputs
+from ..checks import checked
 from ..tensors import TensorParam
 
 Values = Sequence[Value | None]
@@ -292,7 +293,7 @@ def checked_attributes(row: CommandRow, given: dict[str, Any]) -> tuple[tuple[st
     held = {name: _hashable(value) for name, value in given.items()}
     for p in row.parameters:
         if p.name in held:
-            check_argument(p, held[p.name])
+            checked.check(p, held[p.name])
     return tuple(sorted(held.items()))
 
 

@@ -9,13 +9,21 @@ import geon
 from ....errors import ArgumentError
 from ....op_graph.values.dtypes import as_dtype
 from ...positional.elementwise import chain
-from ...positional.networks import arithmetic, boxes, filling, images, losses, normalisation
+from ...positional.networks import (
+    arithmetic,
+    boxes,
+    compression,
+    filling,
+    images,
+    losses,
+    normalisation,
+    optimisers,
+)
 from ...positional.networks.attention import attention
 from ...positional.networks.common import ew, scaled
 from ...positional.networks.recurrent import lstm
 from ...positional.programs import cast
 from ...positional.values import Value
-from . import compression, optimisers
 from .command import CommandRow
 
 

@@ -97,6 +97,13 @@ class Part:
         """Return the part of an array, a view, or a copy where a reshape can be no view."""
         return whole.reshape(self.shape) if self.slices is None else whole[self.slices]
 
+    def fits(self, whole: Sequence[int]) -> bool:
+        """Return True if a tensor of shape ``whole`` has the part."""
+        if self.slices is None:
+            return math.prod(self.shape) == math.prod(whole)
+        pairs = zip(self.slices, whole, strict=False)
+        return len(self.slices) == len(whole) and all(s.stop <= n for s, n in pairs)
+
 
 class Resident:
     """Elements that commands leave on a device, until the host reads or writes their memory there.

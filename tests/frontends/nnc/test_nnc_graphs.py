@@ -699,6 +699,10 @@ def test_shapes_are_inferred_again():
     np.testing.assert_array_equal(
         results(g, [y], {x: nnc.Tensor(value, device="numpy")})[0], value.T
     )
+    g.exec(cmd.tanh(), [x.alias((2, 5), (2, 0))])
+    x.param = nnc.TensorParam((3, 5), "float64", device="numpy")
+    with pytest.raises(geon.ArgumentError, match="is no part of .* any more; give another one"):
+        g.tensor_auto()
 
 
 # Streams ------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ...neon.checks import at_least_one, at_least_zero
 from ...neon.training.data import checked_division
 from ..checks import checked
 from .images import Jitter, read_image
-from .iterators import DataIterator
+from .iterators import DataIterator, check_names
 
 Rows = np.ndarray[Any, Any]
 
@@ -92,13 +92,13 @@ class DataFrame:
             ) from None
         known = [str(name) for name in table]
         chosen = list(columns or known)
-        _check_names("DataFrame.from_csv", chosen, known, f"the file {path}")
+        check_names(chosen, known, f"the file {path}")
         return cls.from_array({name: table[name].to_numpy() for name in chosen})
 
     # Columns ------------------------------------------------------------------------------------
 
     def _put(self, name: str, pull: Callable[..., Any], *columns: str) -> DataFrame:
-        self.check_names(f"DataFrame, column {name!r}", columns)
+        check_names(columns, self.names)
         self.columns[name] = pull, columns
         return self
 
@@ -237,7 +237,7 @@ class DataFrame:
         """
         names = columns or self.names
         checked_division("DataFrame.combine", size, last, (0, 1))
-        self.check_names("DataFrame.combine", names)
+        check_names(names, self.names)
         frame = DataFrame(-(-self.rows // size) if last == "keep" else self.rows // size)
 
         def groups(rows: Rows, turn: int) -> Any:
@@ -268,7 +268,7 @@ class DataFrame:
 
         No other column is computed than those and what they take.
         """
-        self.check_names("DataFrame.pull", columns)
+        check_names(columns, self.names)
         at = np.atleast_1d(np.arange(self.rows)[rows] if isinstance(rows, slice) else rows)
         at = np.flatnonzero(at) if at.dtype == bool else at.astype(int) if not at.size else at
         if at.dtype.kind not in "iu":
@@ -299,13 +299,9 @@ class DataFrame:
 
         return {name: value(name) for name in names}
 
-    def check_names(self, method: str, names: Sequence[Any]) -> None:
-        """Raise ``ArgumentError`` for a column that the frame lacks."""
-        _check_names(method, names, self.names, "the frame")
-
     def iterate(self, *columns: str, prefetch: int = 0) -> DataIterator:
         """Return an iterator over the rows of columns, by default all."""
-        self.check_names("DataFrame.iterate", columns)
+        check_names(columns, self.names)
         return DataIterator(self, columns or self.names, prefetch)
 
     def __len__(self) -> int:
@@ -326,12 +322,3 @@ def joined(values: list[Any]) -> Any:
         return np.array(values)
     kinds = {(v.shape, v.dtype) if isinstance(v, np.ndarray) else None for v in values}
     return np.stack(values) if len(kinds) == 1 and None not in kinds else values
-
-
-def _check_names(method: str, names: Sequence[Any], known: Sequence[str], where: str) -> None:
-    """Raise ``ArgumentError`` for a column that does not exist."""
-    for name in names:
-        if name not in known:
-            raise ArgumentError(
-                f"{where} has no column {name!r}; it has {', '.join(map(repr, known)) or 'none'}"
-            )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....errors import IndexRangeError
+from ....errors import ArgumentError, IndexRangeError
 from ...neon.checks import at_least_zero
 from ...neon.training.prefetch import Prefetch
 from ..checks import checked
@@ -48,7 +48,7 @@ class DataIterator:
         """Return the values of columns in the row that ``next`` returned last."""
         if self._row is None:
             raise IndexRangeError("there is no current row before next(); call it first")
-        self.frame.check_names("DataIterator.peek", columns)
+        check_names(columns, self.frame.names)
         return self._at(self._row, columns or self.names)
 
     def prefetch(self, count: int) -> None:
@@ -93,3 +93,12 @@ class DataIterator:
             self._close()
             raise StopIteration
         return self.next()
+
+
+def check_names(names: Sequence[Any], known: Sequence[str], where: str = "the frame") -> None:
+    """Raise ``ArgumentError`` for a column that does not exist."""
+    for name in names:
+        if name not in known:
+            raise ArgumentError(
+                f"{where} has no column {name!r}; it has {', '.join(map(repr, known)) or 'none'}"
+            )

@@ -180,8 +180,17 @@ class SymbolicGraph(GraphBase):
             self.edges[node].update(dict.fromkeys(following))
 
     def tensor_auto(self) -> None:
-        """Infer the params of all outputs again, after those of inputs were changed."""
+        """Infer the params of all outputs again, after those of inputs were changed.
+
+        Raises ``ArgumentError`` for a part that is not inside of its whole any more.
+        """
         for node in self.topsort():
+            for slot in [s for s in (*node.inputs, *node.outputs) if s is not None and s.base]:
+                if not slot.part.fits(slot.base.shape):
+                    raise ArgumentError(
+                        f"{node.name} has {slot}, which is no part of {slot.base} any more; give "
+                        "another one to set_io"
+                    )
             node.params = [p if x is None else x.param for x, p in
                            zip(node.inputs, node.params, strict=True)]  # fmt: skip
             found = infer_params(node.command, node.params)

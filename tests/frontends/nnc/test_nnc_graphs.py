@@ -11,6 +11,7 @@ import geon
 from geon.frontends import nnc
 from geon.frontends.nnc import cmd, files
 from geon.frontends.nnc.commands.execution import available_backends
+from geon.frontends.nnc.tensors import root
 
 
 def number(value, dtype="float64"):
@@ -33,9 +34,35 @@ def run_in_random_order(graph):
         waiting.remove(node)
 
 
+def addresses(tensor):
+    """Return the addresses of the elements that a command reads or writes for a tensor."""
+    whole = root(tensor)
+    memory = whole.memory if tensor.places is not None else tensor.memory
+    grid = np.indices(memory.shape).reshape(memory.ndim, memory.size)
+    found = np.array(memory.strides, int) @ grid + memory.__array_interface__["data"][0]
+    return {*(found if tensor.places is None else found[tensor.places.reshape(-1)]).tolist()}
+
+
+def verify_order(graph):
+    """Check that edges order each two nodes of which one writes what the other reads or writes."""
+    before = {node: set() for node in graph.nodes}
+    for node in graph.topsort():
+        for after in graph.followers()[node]:
+            before[after] |= {node, *before[node]}
+    reads, writes = (
+        {n: {a for t in tensors if t is not None for a in addresses(t)} for n, tensors in each}
+        for each in ([(n, n.inputs) for n in graph.nodes], [(n, n.outputs) for n in graph.nodes])
+    )
+    for one in graph.nodes:
+        for other in graph.nodes:
+            if one is not other and writes[one] & (reads[other] | writes[other]):
+                assert one in before[other] or other in before[one], (one, other)
+
+
 def results(graph, outputs, binds):
     """Run as one computation, on streams, and in random order; all give the same."""
     compiled, arena, _ = graph.compile(outputs, binds)
+    verify_order(compiled)
     compiled.run()
     assert compiled.computation is not None  # one computation
     found = [arena.tensor(s).array.copy() for s in outputs]
@@ -350,7 +377,7 @@ def test_bound_tensors_live_in_the_memory_of_the_caller():
 
 def test_random_graphs_compute_the_same_in_shared_memory_and_on_streams():
     """Graphs of parts, sums and in-place commands against separate arrays."""
-    for seed in range(8):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         g = nnc.SymbolicGraph()
         made = symbols(g, "x", "y", shape=(4, 3))
@@ -358,7 +385,7 @@ def test_random_graphs_compute_the_same_in_shared_memory_and_on_streams():
         binds = {s: nnc.Tensor(v, device="numpy") for s, v in zip(made, values, strict=True)}
         for _ in range(14):
             i, j = rng.integers(len(made), size=2)
-            kind = rng.integers(4)
+            kind = rng.integers(5)
             if kind == 0:
                 made += g.exec(cmd.mul(), [made[i], made[j]])
                 values.append(values[i] * values[j])
@@ -369,6 +396,15 @@ def test_random_graphs_compute_the_same_in_shared_memory_and_on_streams():
                 made += g.exec(cmd.softmax(), [made[i]])
                 e = np.exp(values[i])
                 values.append(e / e.sum(1, keepdims=True))
+            elif kind == 3:  # rows 0 and 2, in another shape: no view of memory
+                whole = g.tensor((4, 3), "float64", device="numpy")
+                source, target = (
+                    s.alias((2, 3), (0, 0), (2, 1)).alias((3, 2)) for s in (made[i], whole)
+                )
+                g.exec(cmd.mul(), [source, source], [target])
+                values.append(np.zeros((4, 3)))
+                values[-1][::2] = values[i][::2] ** 2
+                made.append(whole)
             else:
                 whole = g.tensor((4, 3), "float64", device="numpy")
                 at = (int(rng.integers(3)), 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -32,9 +31,6 @@ from .parameters import Parameter, Parameters
 from .replicas import Replicas
 
 Array = np.ndarray[Any, Any]
-
-
-LOSS = inspect.Parameter("loss", inspect.Parameter.KEYWORD_ONLY, annotation="Callable[..., Any]")
 
 
 @dataclass(eq=False)
@@ -91,8 +87,8 @@ class Trainable:
         self.set_minimizer(minimizer)
         named = isinstance(transformer, str)
         self.transformer = make_transformer(transformer) if named else transformer  # type: ignore[arg-type,assignment]  # by `named`
-        if loss is not None and not isinstance(loss, Command):
-            checked.check(LOSS, loss)
+        if not (loss is None or isinstance(loss, Command) or callable(loss)):
+            raise ArgumentError(f"loss={loss!r:.80}; give a function of values, or a command")
         if format not in FORMATS:
             raise ArgumentError(f"format={format!r}; give one of {', '.join(FORMATS)}")
         self.loss, self.layout, self.random = loss, format, geon.Random(seed)

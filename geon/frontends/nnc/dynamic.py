@@ -108,7 +108,7 @@ class DynamicGraph:
     # Variables ----------------------------------------------------------------------------------
 
     def variable(
-        self, data: Any = None, *, shape: Sequence[int] | None = None, dtype: str = "float32"
+        self, data: Any = None, *, shape: Sequence[int] | None = None, dtype: Any = "float32"
     ) -> TensorVariable:
         """Return a variable: of data, of zeros in a shape, or without a value for an output."""
         if data is None and shape is not None:
@@ -240,7 +240,7 @@ class DynamicGraph:
         The states of the command begin at 0, and are kept for each variable. Models move by their
         own minimisers.
         """
-        row = optimiser_row(minimizer, "apply_gradients")
+        row = optimiser_row(minimizer)
         if len(gradients) != len(parameters):
             raise ArgumentError(
                 f"{len(gradients)} gradients for {len(parameters)} parameters; give one for each"

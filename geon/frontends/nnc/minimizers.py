@@ -33,7 +33,7 @@ class CommandOptimiser(Optimiser):
         return as_array(outputs["a"]).tensor
 
 
-def optimiser_row(command: Command, what: str) -> CommandRow:
+def optimiser_row(command: Command) -> CommandRow:
     """Return the row of an optimiser; raise ``ArgumentError`` for another command."""
     row = command.row
     if row.inputs[:2] != ("g", "a") or command.order:
@@ -46,7 +46,7 @@ def states_of(command: Command) -> tuple[str, ...]:
     return tuple([name for name in command.row.inputs[2:] if name not in ("vm", "step")])
 
 
-def as_optimiser(minimizer: Any, what: str) -> Optimiser:
+def as_optimiser(minimizer: Any) -> Optimiser:
     """Return a minimiser as an optimiser: a command, or an optimiser of ``geon.frontends.neon``.
 
     Raises ``ArgumentError`` for anything else.

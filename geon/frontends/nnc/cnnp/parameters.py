@@ -105,7 +105,7 @@ class Parameters(Sequence[Parameter]):
 
     def set(self, *data: Any) -> None:
         """Assign an array to each parameter."""
-        for parameter, each in self._with(data, "set"):
+        for parameter, each in self._with(data):
             parameter.set(each)
 
     def map(self, function: Callable[[Array], Any]) -> None:
@@ -114,7 +114,7 @@ class Parameters(Sequence[Parameter]):
 
     def zip_map(self, function: Callable[[Array, Array], Any], other: Parameters) -> None:
         """Replace each value by ``function(value, other's value)``, as in running averages."""
-        pairs = self._with(other, "zip_map")
+        pairs = self._with(other)
         self.set(*[function(left.numpy(), right.numpy()) for left, right in pairs])
 
     def copy_from(self, other: Parameters) -> None:
@@ -123,11 +123,11 @@ class Parameters(Sequence[Parameter]):
 
     def share(self, other: Parameters) -> None:
         """Use the parameters of ``other`` from now on: training one model moves both."""
-        pairs = self._with(other, "share")
+        pairs = self._with(other)
         for (_, owner, name), (_, rhs) in zip(self.places, pairs, strict=True):
             owner.own[name] = rhs
 
-    def _with(self, other: Sequence[Any], what: str) -> list[tuple[Parameter, Any]]:
+    def _with(self, other: Sequence[Any]) -> list[tuple[Parameter, Any]]:
         """Return pairs with parameters or arrays; raise ``AxisError`` unless shapes are equal."""
         shapes = [
             [getattr(x, "shape", None) or np.shape(x) for x in each] for each in (self, other)
@@ -148,7 +148,7 @@ class Parameters(Sequence[Parameter]):
 
     def set_minimizer(self, minimizer: Any) -> None:
         """Move these parameters by a minimiser of their own."""
-        made = as_optimiser(minimizer, "set_minimizer")
+        made = as_optimiser(minimizer)
         for parameter in self:
             parameter.minimizer = made
 

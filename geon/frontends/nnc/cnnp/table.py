@@ -105,19 +105,19 @@ def extract(m: Scope, *xs: Value, index: int) -> Made:
 
 
 def parameter(
-    m: Scope, *, shape: Sequence[int], init: Any = 0.0, bias: bool = False, dtype: str | None = None
+    m: Scope, *, shape: Sequence[int], init: Any = 0.0, bias: bool = False, dtype: Any = None
 ) -> Made:
     """Return a parameter; the model has no inputs."""
     ends = tuple(range(1, len(shape))), (0,)
     return m.parameter("value", shape, init, "bias" if bias else "weight", ends, dtype)
 
 
-def variable(m: Scope, *, shape: Sequence[int], init: Any = 0.0, dtype: str | None = None) -> Made:
+def variable(m: Scope, *, shape: Sequence[int], init: Any = 0.0, dtype: Any = None) -> Made:
     """Return a variable that is not trained; the model has no inputs."""
     return m.parameter("value", shape, init, "state", dtype=dtype)
 
 
-def scalar(m: Scope, *like: Value, value: float, dtype: str | None = None) -> Made:
+def scalar(m: Scope, *like: Value, value: float, dtype: Any = None) -> Made:
     """Return a number, in the dtype of the input if there is one."""
     kind = dtype or (like[0].dtype.name if like else "float32")
     return PositionalArray(geon.constant(value, dtype=kind), ())

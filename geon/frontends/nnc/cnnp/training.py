@@ -279,7 +279,7 @@ class Trainable:
     def set_minimizer(self, minimizer: Any, parameters: Parameters | None = None) -> None:
         """Set the minimiser of all parameters, or of some."""
         if parameters is None:
-            made = None if minimizer is None else as_optimiser(minimizer, "set_minimizer")
+            made = None if minimizer is None else as_optimiser(minimizer)
             self.minimizer = made
         else:
             parameters.set_minimizer(minimizer)

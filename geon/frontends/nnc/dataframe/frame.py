@@ -270,15 +270,16 @@ class DataFrame:
         """
         check_names(columns, self.names)
         at = np.atleast_1d(np.arange(self.rows)[rows] if isinstance(rows, slice) else rows)
-        at = np.flatnonzero(at) if at.dtype == bool else at.astype(int) if not at.size else at
-        if at.dtype.kind not in "iu":
+        if at.dtype == bool:
+            at = np.flatnonzero(at)
+        if at.size and at.dtype.kind not in "iu":
             raise IndexRangeError(f"rows={rows!r:.80}; give a slice, or integers")
         if at.size and not (0 <= at.min() and at.max() < self.rows):
             raise IndexRangeError(
                 f"rows {at.min()} to {at.max()} of a frame of {self.rows} rows; give rows from 0 "
                 f"to {self.rows - 1}"
             )
-        found = self._values(columns, at)
+        found = self._values(columns, at.astype(int))
         return found[columns[0]] if len(columns) == 1 else tuple([found[c] for c in columns])
 
     def _values(self, names: Sequence[str], at: Rows, later: int = 0) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def add_optimiser(
     params: Sequence[TensorSymbol],
 ) -> Minimized:  # fmt: skip
     """Add gradients and for each parameter a node of an optimiser, with states that begin at 0."""
-    row = optimiser_row(optimiser, "minimize")
+    row = optimiser_row(optimiser)
     gradients = graph.backward(losses, params)
     updated, states = [], []
     for x, g in zip(params, gradients, strict=True):

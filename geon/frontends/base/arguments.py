@@ -73,8 +73,9 @@ class ArgumentChecks:
             return lambda x: isinstance(x, Mapping), "a dictionary"
         if annotation.startswith("Sequence["):
             each = self.kind_of(annotation[len("Sequence[") : -1])
-            text = "a list" if each is ANY else f"a list, each {each and each[1]}"
-            return each and (lambda x: is_list(x) and all(map(each[0], x)), text)
+            if each is None or each is ANY:
+                return is_list, "a list"
+            return lambda x: is_list(x) and all(map(each[0], x)), f"a list, each {each[1]}"
         if annotation.startswith("Callable["):
             return callable, "a function"
         if annotation in self.classes:

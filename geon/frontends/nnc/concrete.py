@@ -75,10 +75,15 @@ class Graph(GraphBase):
         self._is_cancelled = False
 
     def exec(
-        self, command: Command, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor | None],
-        name: str | None = None,
+        self, command: Command, inputs: Sequence[Tensor | None],
+        outputs: Sequence[Tensor | None] | None, name: str | None = None,
     ) -> Exec:  # fmt: skip
         """Add a node and return it; edges are added with ``concat``."""
+        if outputs is None:
+            raise ArgumentError(
+                f"{command.name} has no outputs; give tensors, to while_ as a dictionary of those "
+                "of the loop and those that get them"
+            )
         name = name or f"{command.name}{len(self.nodes)}"
         made: Exec = self.add_node(Exec(self, command, inputs, outputs, name))
         return made

@@ -91,6 +91,8 @@ CALLS = [
     (lambda: concrete()[0].while_("loop", 3, {}, {}), "loop='loop'; give a graph, such as"),
     (lambda: concrete()[0].while_(nnc.Graph(), 3, {}, {}, breakpoints=[Tensor(A)]),
      "a breakpoint is no output of a node of graph; give outputs"),
+    (lambda: concrete()[0].while_(nnc.Graph(), 3, {}, []), "to while_ as a dictionary"),
+    (lambda: cnnp.dynamic(5), "dynamic at .*function=5; give a function"),
     (lambda: concrete()[0].case_of(0, [], []), "index=0; give a function"),
     (lambda: concrete()[0].case_of(len, [], [nnc.Graph()]), "give a pair of a graph and its"),
     (lambda: symbolic()[0].exec(cmd.relu(), [Tensor(A)]), "each a symbol, such as g.tensor"),

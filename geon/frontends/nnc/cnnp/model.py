@@ -269,6 +269,7 @@ class DynamicModel(Model):
         return self.made[1].run(build, values)
 
 
+@checked
 def dynamic(function: Callable[..., Model], *, name: str | None = None) -> DynamicModel:
     """Return a model that ``function(*params)`` makes for the params of its inputs."""
     return DynamicModel(function, name=name)

@@ -268,6 +268,7 @@ class _Arrays:
         return getattr(np, op)(x, axis=axes[0] if op.startswith("arg") else axes, keepdims=True)
 
     def select(self, x: Any, index: Any, axis: int) -> Any:
+        """Return the elements at positions of a dimension, which keeps length 1."""
         if index.size and not 0 <= index.min() <= index.max() < x.shape[axis]:
             raise IndexRangeError(
                 f"positions {index.min()} to {index.max()} along dimension {axis}, which has 0 to "

@@ -11,7 +11,9 @@ import numpy as np
 import geon
 
 from ...errors import ArgumentError
+from ..neon.checks import at_least_one
 from ..positional.values import Value
+from .checks import checked
 from .commands.command import Command, leaf_of
 from .commands.execution import (
     Program,
@@ -23,9 +25,9 @@ from .commands.execution import (
     transformer_of,
 )
 from .graph_base import GraphBase, GraphNode
-from .lowering import Env, all_slots, lower, outer_reads, read, reverse, root
+from .lowering import Env, all_slots, lower, outer_reads, read, reverse
 from .streams import Signal, Stream, current_stream, wait_for_all
-from .tensors import Tensor
+from .tensors import Tensor, root
 
 
 class Exec(GraphNode):
@@ -34,16 +36,21 @@ class Exec(GraphNode):
     def run(self) -> None:
         """Run the command alone."""
         pairs = zip(self.inputs, self.params, strict=True)
-        cmd_exec(self.command, [p if x is None else x for x, p in pairs], self.outputs)
+        with self.naming():
+            cmd_exec(self.command, [p if x is None else x for x, p in pairs], self.outputs)
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Nodes in order, the stream of each, and the nodes whose signal each waits for."""
+    """Nodes in order, the stream of each, and the nodes whose signal each waits for.
+
+    ``version`` is that of the graph.
+    """
 
     order: tuple[Any, ...]
     stream_of: dict[Any, int]
     waits: dict[Any, tuple[Any, ...]]
+    version: int = -1
 
     @property
     def streams(self) -> int:
@@ -51,6 +58,7 @@ class Schedule:
         return 1 + max(self.stream_of.values(), default=-1)
 
 
+@checked
 class Graph(GraphBase):
     """A concrete graph: nodes are commands on tensors, and edges are given by the user.
 
@@ -68,13 +76,18 @@ class Graph(GraphBase):
         self._is_cancelled = False
 
     def exec(
-        self, command: Command, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor | None],
-        name: str | None = None,
+        self, command: Command, inputs: Sequence[Tensor | None],
+        outputs: Sequence[Tensor | None] | None, name: str | None = None,
     ) -> Exec:  # fmt: skip
         """Add a node and return it; edges are added with ``concat``."""
-        node = Exec(self, command, inputs, outputs, name or f"{command.name}{len(self.nodes)}")
-        self.add_node(node)
-        return node
+        if outputs is None:
+            raise ArgumentError(
+                f"{command.name} has no outputs; give tensors, to while_ as a dictionary of those "
+                "of the loop and those that get them"
+            )
+        name = name or f"{command.name}{len(self.nodes)}"
+        made: Exec = self.add_node(Exec(self, command, inputs, outputs, name))
+        return made
 
     # Running --------------------------------------------------------------------------------------
 
@@ -158,6 +171,8 @@ class Graph(GraphBase):
         A node without a stream to go on with takes one whose last node is before it, else a new
         one, of at most ``streams``.
         """
+        if streams is not None:
+            at_least_one("static_schedule", "streams", streams)
         order = self.topsort()
         kept, following = set(order), self.followers()
         after = {n: [m for m in following[n] if m in kept] for n in order}
@@ -196,7 +211,7 @@ class Graph(GraphBase):
             last[chosen] = node
             stream_of[node] = chosen
             waits[node] = tuple([p for p in before[node] if stream_of[p] != chosen])
-        return Schedule(tuple(order), stream_of, waits)
+        return Schedule(tuple(order), stream_of, waits, self.version)
 
     def run_with_schedule(
         self, schedule: Schedule, streams: Sequence[Stream] | None = None
@@ -205,9 +220,16 @@ class Graph(GraphBase):
 
         Raises the first error of a node, when all streams have ended.
         """
+        is_new = schedule.version == self.version
+        if not is_new and {*schedule.order} != {*self.topsort()}:
+            raise ArgumentError(
+                f"the schedule has not the nodes that {self.name} has now; make another one with "
+                "static_schedule"
+            )
         if streams is not None and len(streams) < schedule.streams:
             raise ArgumentError(
-                f"the schedule has {schedule.streams} streams, and {len(streams)} were given"
+                f"the schedule has {schedule.streams} streams, and {len(streams)} were given; give "
+                "as many"
             )
         used = list(streams) if streams is not None else [Stream() for _ in range(schedule.streams)]
         self._is_cancelled = False

@@ -11,7 +11,8 @@ from ...errors import ArgumentError
 from ..positional.regions import fitted, ordered
 from ..positional.values import PositionalArray, Value, array, as_array
 from .commands.command import Command, CommandRow
-from .lowering import Env, lower, outer_reads, reached, read, reverse, root, zeros
+from .lowering import Env, lower, outer_reads, reached, read, reverse, zeros
+from .tensors import root
 
 Condition = Callable[..., Any]
 
@@ -55,9 +56,14 @@ def loop_command(
     for start, end in carries.items():
         if (start.param.shape, start.param.dtype) != (end.param.shape, end.param.dtype):
             raise ArgumentError(
-                f"{loop.name} carries {end} over to {start}: shape and dtype must be equal"
+                f"{loop.name} carries {end} over to {start}: shape and dtype must be equal; give a "
+                "pair of one shape and dtype"
             )
     ends = [n for n in loop.nodes if any(y is b for y in n.outputs for b in breakpoints)]
+    if len({*breakpoints} - {y for n in ends for y in n.outputs}):
+        raise ArgumentError(
+            f"a breakpoint is no output of a node of {loop.name}; give outputs of its nodes"
+        )
     first_nodes = reached(ends, reverse(loop.followers()))
     order = loop.topsort()
     before = [node for node in order if node in first_nodes]
@@ -121,7 +127,7 @@ def case_command(
     range; without them that raises in the call.
     """
     if not cases:
-        raise ArgumentError("case_of has no cases; give pairs of a graph and its results")
+        raise ArgumentError("there are no cases; give pairs of a graph and its results")
     whole = [*[list(results) for _, results in cases], *([] if default is None else [default])]
     for k, results in enumerate(whole):
         if [(s.param.shape, s.param.dtype) for s in results] != [

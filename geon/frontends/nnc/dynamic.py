@@ -17,16 +17,18 @@ from geon import eager
 
 from ...eager.tape import Tape, tape_of
 from ...errors import ArgumentError, DerivativeError
-from ...op_graph.core.source_info import user_call
+from ..neon.checks import at_least_one
 from ..positional.values import PositionalArray, Value, as_array
+from .checks import checked
 from .cnnp import Model
 from .commands.command import Command
 from .lowering import part_value, with_part
-from .minimizers import states_of
+from .minimizers import optimiser_row, states_of
 from .recorded import Recorded, eager_value, numpy_of, replaced, seeded_sum
-from .tensors import Part, TensorParam, part_of
+from .tensors import Part, TensorParam, lengths_of, part_of
 
 
+@checked
 class TensorVariable:
     """A tensor of a dynamic graph: a value that commands replace, with its history.
 
@@ -53,8 +55,8 @@ class TensorVariable:
             return as_array(self._read([self.base.value])[0])
         if self._value is None:
             raise ArgumentError(
-                f"{user_call('a tensor variable')} has no value: nothing was written to it, or it "
-                "was freed; set(data) it, or give it to exec as an output first"
+                "the variable has no value: nothing was written to it, or it was freed; set(data) "
+                "it, or give it to exec as an output first"
             )
         held: PositionalArray = self._value
         return held
@@ -93,6 +95,7 @@ class TensorVariable:
         return f"<{kind} {'without a value' if empty else self.value}>"
 
 
+@checked
 class DynamicGraph:
     """Tensor variables, and commands on them; ``seed`` fixes random commands."""
 
@@ -105,11 +108,11 @@ class DynamicGraph:
     # Variables ----------------------------------------------------------------------------------
 
     def variable(
-        self, data: Any = None, *, shape: Sequence[int] | None = None, dtype: str = "float32"
+        self, data: Any = None, *, shape: Sequence[int] | None = None, dtype: Any = "float32"
     ) -> TensorVariable:
         """Return a variable: of data, of zeros in a shape, or without a value for an output."""
         if data is None and shape is not None:
-            data = np.zeros(tuple(shape), dtype)
+            data = np.zeros(lengths_of(shape), dtype)
         return TensorVariable(self, None if data is None else eager_value(data))
 
     def constant(self, data: Any) -> TensorVariable:
@@ -161,8 +164,8 @@ class DynamicGraph:
             return [None if y is None else TensorVariable(self, y) for y in found]
         if len(outputs) > len(found):
             raise ArgumentError(
-                f"{user_call('exec')}: {command.name} has {len(found)} outputs, and "
-                f"{len(outputs)} variables were given; give one for each"
+                f"{command.name} has {len(found)} outputs, and {len(outputs)} variables were "
+                "given; give one for each"
             )
         for variable, y in zip(outputs, found, strict=False):
             if variable is not None and y is not None:
@@ -207,15 +210,16 @@ class DynamicGraph:
         variable, and one that has no effect to a loss.
         """
         for x in wrt:
+            if x.value.dtype.kind not in "fc":
+                raise DerivativeError(f"{x} has no derivative; give variables of floats")
             if x.constant:
                 raise DerivativeError(
-                    f"{user_call('backward')}: {x} is a constant or was detached; attach(x) makes "
-                    "it a variable"
+                    f"{x} is a constant or was detached; attach(x) makes it a variable"
                 )
             if not any(self.has_effect_to(x, y) for y in losses):
                 raise DerivativeError(
-                    f"{user_call('backward')}: {x} has no effect to the losses: they were computed "
-                    "without it, before it was attached or set, or in no_grad(); compute them again"
+                    f"{x} has no effect to the losses: they were computed without it, before it "
+                    "was attached or set, or in no_grad(); compute them again"
                 )
         seeds = [None if g is None else g.value for g in gradients]
         total = seeded_sum([y.value for y in losses], seeds)
@@ -236,7 +240,11 @@ class DynamicGraph:
         The states of the command begin at 0, and are kept for each variable. Models move by their
         own minimisers.
         """
-        row = minimizer.row
+        row = optimiser_row(minimizer)
+        if len(gradients) != len(parameters):
+            raise ArgumentError(
+                f"{len(gradients)} gradients for {len(parameters)} parameters; give one for each"
+            )
         for x, gradient in zip(parameters, gradients, strict=True):
             value = x.value
             for name in states_of(minimizer):
@@ -287,10 +295,11 @@ class DynamicGraph:
 
 def _groups(variables: Sequence[Any], parallel: int, what: str) -> list[Sequence[Any]]:
     """Return variables in groups of equal size; raise ``ArgumentError`` if they do not divide."""
-    if parallel < 1 or len(variables) % parallel:
+    at_least_one("exec", "parallel", parallel)
+    if len(variables) % parallel:
         raise ArgumentError(
-            f"{user_call('exec')}: {len(variables)} {what} for parallel={parallel}; give as many "
-            f"to each of the executions"
+            f"{len(variables)} {what} for parallel={parallel}; give as many to each of the "
+            "executions"
         )
     size = len(variables) // parallel
     return [variables[k * size : (k + 1) * size] for k in range(parallel)]

@@ -1,9 +1,8 @@
-"""Files: tensors by name, arrays as safetensors, and tensors over the bytes of a file."""
+"""Files: tensors by name as safetensors, and tensors over the bytes of a file."""
 
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,9 +10,11 @@ import numpy as np
 
 import geon
 
-from ...errors import CheckpointError
+from ...errors import ArgumentError, CheckpointError
 from ...transformers.base import Transformer, make_transformer
-from .tensors import Array, Tensor, TensorParam
+from ...transformers.runtime.checkpoint_file import with_file
+from .checks import checked
+from .tensors import Array, Tensor, TensorParam, array_of
 
 
 def store_of(arrays: Mapping[str, Array]) -> tuple[Transformer, dict[str, Any]]:
@@ -29,23 +30,35 @@ def store_of(arrays: Mapping[str, Array]) -> tuple[Transformer, dict[str, Any]]:
     return store, leaves
 
 
-def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors by name to a file, which ``read_tensors`` reads: NumPy's format ``.npz``."""
-    with open(path, "wb") as file:
-        np.savez(file, **{name: tensor.array for name, tensor in tensors.items()})  # type: ignore[arg-type]  # names
+@checked
+def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
+    """Write tensors or arrays by name to a safetensors file, which ``read_tensors`` reads.
+
+    Raises ``CheckpointError`` for a path that cannot be written.
+    """
+    if not tensors:
+        raise ArgumentError("there are no tensors; give one or more")
+    store_of({name: array_of(tensor) for name, tensor in tensors.items()})[0].save(path)
 
 
+def read_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """Return the arrays of a safetensors file by name."""
+    found: dict[str, Array] = with_file(
+        path, lambda file: {name: file.read(name) for name in file.saved}
+    )
+    return found
+
+
+@checked
 def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Return the tensors of a file by name; raise ``CheckpointError`` for a damaged file."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: Tensor(file[name]) for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise CheckpointError(
-            f"{os.fspath(path)} is no file of tensors: {error}; write one with write_tensors"
-        ) from error
+    """Return the tensors of a safetensors file by name.
+
+    Raises ``CheckpointError`` for a file that is missing or damaged.
+    """
+    return {name: Tensor(array) for name, array in read_arrays(path).items()}
 
 
+@checked
 def map_tensor(
     path: str | os.PathLike[str], param: TensorParam, offset: int = 0, mode: str = "r"
 ) -> Tensor:
@@ -55,6 +68,9 @@ def map_tensor(
     """
     try:
         array = np.memmap(path, param.dtype, mode, offset, param.shape)  # type: ignore[call-overload]  # a mode
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{os.fspath(path)} cannot be mapped as {param}: {error}") from error
+    except (OSError, ValueError, OverflowError) as error:
+        raise CheckpointError(
+            f"{path} cannot be mapped as {param} from byte {offset} on: {error}; check the path, "
+            "the offset and the shape"
+        ) from error
     return Tensor(array, format=param.format, device=param.device)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import Any
 
 from ...errors import ArgumentError, OrderError
+from ...op_graph.core.source_info import describe, user_site
+from ..base.arguments import NamedErrors
+from .checks import checked
 from .commands.command import Command
 from .control import Condition, case_command, loop_command
-from .lowering import reached, reverse, root
-from .tensors import TensorParam
+from .lowering import reached, reverse
+from .tensors import TensorParam, root
 
 
+@checked
 class GraphNode:
     """A command on tensors, or symbols of tensors: a node of a graph.
 
@@ -24,8 +28,8 @@ class GraphNode:
         self, graph: GraphBase, command: Command, inputs: Sequence[Any], outputs: Sequence[Any],
         name: str,
     ) -> None:  # fmt: skip
-        self.graph, self.command, self.name = graph, command, name
-        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.graph, self.name, self.site = graph, name, user_site()
+        self.command, self.inputs, self.outputs = command, list(inputs), list(outputs)
         self.params: list[TensorParam | None] = [None if x is None else x.param for x in inputs]
 
     @property
@@ -49,10 +53,15 @@ class GraphNode:
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.params = [None if x is None else x.param for x in inputs]
 
+    def naming(self) -> NamedErrors:
+        """Return a context in which errors of geon begin with the node."""
+        return NamedErrors("node", lambda: str(self))
+
     def __repr__(self) -> str:
-        return f"<{self.name} of {len(self.inputs)} inputs and {len(self.outputs)} outputs>"
+        return f"node {self.name} (made at {describe(self.site)})"
 
 
+@checked
 class GraphBase:
     """Nodes in the order in which they were made, and edges: who runs before whom."""
 
@@ -71,12 +80,15 @@ class GraphBase:
         self.version += 1
         return node
 
-    def remove_node(self, node: Any) -> None:
-        """Remove a node and its edges."""
+    def remove_node(self, node: Any, instead: Any = None) -> None:
+        """Remove a node and its edges; where it is a source or destination, ``instead`` is one."""
         self.nodes.remove(node)
         del self.edges[node]
         for after in self.edges.values():
             after.pop(node, None)
+        for ends in (self.sources, self.destinations):
+            new = [instead if each is node else each for each in ends]
+            ends[:] = dict.fromkeys([each for each in new if each is not None])
         self.version += 1
 
     # Edges ----------------------------------------------------------------------------------------
@@ -93,15 +105,18 @@ class GraphBase:
         """Remove an edge; raise ``OrderError`` if there is none."""
         self._own(before), self._own(after)
         if after not in self.edges[before]:
-            raise OrderError(f"there is no edge from {before.name} to {after.name} to remove")
+            raise OrderError(
+                f"there is no edge from {before.name} to {after.name} to remove; give the nodes of "
+                "one that concat added"
+            )
         del self.edges[before][after]
         self.version += 1
 
     def _own(self, node: Any) -> Any:
-        if node not in self.edges:
+        if not isinstance(node, GraphNode) or node not in self.edges:
             raise ArgumentError(
                 f"{getattr(node, 'name', node)} is no node of {self.name}; its nodes are "
-                f"{', '.join([each.name for each in self.nodes]) or 'none'}"
+                f"{', '.join([each.name for each in self.nodes]) or 'none'}: give one"
             )
         return node
 
@@ -156,7 +171,7 @@ class GraphBase:
             cycle = sorted({*error.args[1]}, key=place.__getitem__)
             raise OrderError(
                 f"{self.name} has a cycle among {', '.join([n.name for n in cycle])}; remove an "
-                "edge with disjoin"
+                f"edge with disjoin, which concat or what a node reads has given to {cycle[0]}"
             ) from None
         ready: list[tuple[int, Any]] = []
         order: list[Any] = []
@@ -194,7 +209,7 @@ class GraphBase:
         return self.exec(command, inputs, targets, name)
 
     def case_of(
-        self, index: Condition, reads: Sequence[Any],
+        self, index: Callable[..., Any], reads: Sequence[Any],
         cases: Sequence[tuple[GraphBase, Sequence[Any]]], outputs: Sequence[Any] | None = None, *,
         default: Sequence[Any] | None = None, name: str = "case_of",
     ) -> Any:  # fmt: skip
@@ -204,6 +219,11 @@ class GraphBase:
         tensors of this graph that replace the results for another integer; without them that raises
         in a run. ``outputs`` get the results.
         """
+        for case in cases:
+            if not isinstance(case, tuple) or len(case) != 2 or not isinstance(case[0], GraphBase):
+                raise ArgumentError(
+                    f"the case {case!r:.80}; give a pair of a graph and its results"
+                )
         command, inputs = case_command(index, reads, cases, default)
         return self.exec(command, inputs, outputs, name)
 

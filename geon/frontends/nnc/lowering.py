@@ -12,7 +12,7 @@ from ..positional import movement
 from ..positional.programs import cast
 from ..positional.reshaping import reshape
 from ..positional.values import PositionalArray, Value, array, as_array, renamed
-from .tensors import Part, TensorParam
+from .tensors import Part, TensorParam, root
 
 
 def part_value(part: Part, whole: Value) -> Value:
@@ -41,13 +41,6 @@ def with_part(part: Part, whole: Value, new: Value) -> Value:
 # A slot is a tensor or a symbol: ``base`` is what it is a ``part`` of, None for a whole.
 # A node is a ``graph_base.GraphNode``.
 Env = dict[Any, Any]
-
-
-def root(slot: Any) -> Any:
-    """Return the whole that a slot is a part of."""
-    while slot.base is not None:
-        slot = slot.base
-    return slot
 
 
 def read(env: Env, slot: Any) -> Value:
@@ -85,16 +78,23 @@ def zeros(param: TensorParam) -> PositionalArray:
 def lower(nodes: Iterable[Any], env: Env, random: Any) -> None:
     """Compute nodes in order, reading and writing the values of ``env``."""
     for node in nodes:
-        values = [None if x is None else read(env, x) for x in node.inputs]
-        results = node.command.apply(values, node.params, random=random)
-        for slot, value in zip(node.outputs, results, strict=False):
-            if slot is None:
-                continue
-            if value is None or tuple(value.shape) != slot.param.shape:
+        with node.naming():
+            values = [None if x is None else read(env, x) for x in node.inputs]
+            results = node.command.apply(values, node.params, random=random)
+            if any(y is not None for y in node.outputs[len(results) :]):
                 raise ArgumentError(
-                    f"{node.name} gives {value} for {slot}; give an output of this shape, or None"
+                    f"it has {len(node.outputs)} outputs, and {node.command.name} gives "
+                    f"{len(results)}; give as many"
                 )
-            write(env, slot, cast(value, slot.param.dtype))
+            for slot, value in zip(node.outputs, results, strict=False):
+                if slot is None:
+                    continue
+                if value is None or tuple(value.shape) != slot.param.shape:
+                    raise ArgumentError(
+                        f"{node.name} gives {value} for {slot}; give an output of this shape, or "
+                        "None"
+                    )
+                write(env, slot, cast(value, slot.param.dtype))
 
 
 def outer_reads(nodes: Sequence[Any]) -> list[Any]:

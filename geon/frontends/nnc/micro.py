@@ -18,8 +18,11 @@ import numpy as np
 
 import geon
 
-from ...errors import ArgumentError, AxisError, IndexRangeError
-from ..positional.values import Value, array, full_tensor
+from ...errors import ArgumentError, AxisError, DTypeError, IndexRangeError
+from ..neon.checks import at_least_zero
+from ..positional.values import Value, array, full_tensor, position, positions
+from .checks import checked
+from .tensors import lengths_of
 
 Table = dict[str, Callable[..., Any]]
 # NumPy's functions build geon's ops of tensors; reductions have the same names in both.
@@ -39,6 +42,7 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 }  # fmt: skip
 
 
+@checked
 @dataclass(frozen=True)
 class Micro:
     """A value over loops ``i0``, ``i1``, ..., one for each of its dimensions.
@@ -73,7 +77,9 @@ class Micro:
     def reduce(self, op: str, *axes: int) -> Micro:
         """Return a reduction along dimensions, which keep length 1; ``REDUCE`` lists the names."""
         if known(op, REDUCE, "reduce").startswith("arg") and len(axes) != 1:
-            raise ArgumentError(f"reduce {op!r} along {axes}: positions are along one dimension")
+            raise ArgumentError(
+                f"{op!r} along {axes}, and positions are along one dimension; give one"
+            )
         return Micro("reduce", (self,), (op, axes))
 
     def select(self, axis: int, index: Micro) -> Micro:
@@ -84,8 +90,10 @@ class Micro:
         return Micro("select", (self, index), (axis,))
 
 
+@checked
 def input(number: int) -> Micro:
     """Return the input of a number from 0 on."""
+    at_least_zero("micro.input", "number", number)
     return Micro("input", (), (number,))
 
 
@@ -130,7 +138,10 @@ def evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:
             )
         return names[node.id]
     parts = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]  # type: ignore[attr-defined]  # of `parsed`
-    return OPERATORS[type(node.op)](*[evaluated(part, names) for part in parts])  # type: ignore[attr-defined]  # likewise
+    values = [evaluated(part, names) for part in parts]
+    if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and np.isscalar(values[1]) and not values[1]:  # type: ignore[attr-defined]  # likewise
+        raise ArgumentError(f"{ast.unparse(node)!r} divides by 0; give another divisor")
+    return OPERATORS[type(node.op)](*values)  # type: ignore[attr-defined]  # likewise
 
 
 def affine(text: str, names: Mapping[str, Any], loops: Sequence[str]) -> dict[str, int] | None:
@@ -157,6 +168,7 @@ def affine(text: str, names: Mapping[str, Any], loops: Sequence[str]) -> dict[st
 # Combinations -------------------------------------------------------------------------------------
 
 
+@checked
 @dataclass(frozen=True)
 class Combined:
     """Outputs of micro operations, as a function of inputs and parameters."""
@@ -187,6 +199,10 @@ class Combined:
         They are tensors, which can be derived again.
         """
         total: Any = 0.0
+        if len(seeds) != len(self.outputs):
+            raise ArgumentError(
+                f"{len(seeds)} seeds for {len(self.outputs)} outputs; give one for each"
+            )
         for y, seed in zip(self.tensors(*inputs, **parameters), seeds, strict=True):
             total = total + geon.sum(y * geon.cast_axes(seed, y.axes))
         return list(geon.deriv(total, list(inputs), unreached="zero"))
@@ -204,7 +220,7 @@ class Combined:
 
         def below(op: Micro) -> Any:
             if op.kind == "input":
-                if not 0 <= op.data[0] < len(inputs):
+                if op.data[0] >= len(inputs):
                     raise ArgumentError(
                         f"input {op.data[0]} of a combination that was given {len(inputs)}; give it"
                     )
@@ -218,17 +234,20 @@ class Combined:
                         f"reindex by {index} of a value of {len(x.shape)} dimensions; give an "
                         "index for each"
                     )
-                return way.reindex(
-                    op, x, tuple([evaluated(parsed(n), names) for n in shape]), names
-                )
+                lengths = lengths_of([evaluated(parsed(n), names) for n in shape])
+                return way.reindex(op, x, lengths, names)
             if len(args) == 2:
-                axis = op.data[0] if op.kind == "select" else None
+                axis = position(op.data[0], len(x.shape)) if op.kind == "select" else None
                 wanted = tuple([1 if k == axis else n for k, n in enumerate(x.shape)])
                 if tuple(args[1].shape) != wanted:
                     raise AxisError(
                         f"{op.kind} of values of shapes {tuple(x.shape)} and "
                         f"{tuple(args[1].shape)}; the second must be {wanted}: reindex it"
                     )
+            if op.kind == "select" and args[1].dtype.kind not in "iu":
+                raise DTypeError(f"the index is {args[1].dtype}; give integers")
+            if op.kind == "reduce":
+                positions(op.data[1], len(x.shape))
             if op.kind in ("unary", "binary"):
                 return (UNARY if op.kind == "unary" else BINARY)[op.data[0]](*args)
             return getattr(way, op.kind)(*args, *op.data)
@@ -236,6 +255,7 @@ class Combined:
         return [value(op) for op in self.outputs]
 
 
+@checked
 def combine(*outputs: Micro) -> Combined:
     """Return micro operations as a function of their inputs."""
     return Combined(outputs)
@@ -248,6 +268,12 @@ class _Arrays:
         return getattr(np, op)(x, axis=axes[0] if op.startswith("arg") else axes, keepdims=True)
 
     def select(self, x: Any, index: Any, axis: int) -> Any:
+        """Return the elements at positions of a dimension, which keeps length 1."""
+        if index.size and not 0 <= index.min() <= index.max() < x.shape[axis]:
+            raise IndexRangeError(
+                f"positions {index.min()} to {index.max()} along dimension {axis}, which has 0 to "
+                f"{x.shape[axis] - 1}; give others"
+            )
         return np.take_along_axis(x, index, axis)
 
     def reindex(self, op: Micro, x: Any, shape: tuple[int, ...], names: Any) -> Any:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import ArgumentError
-from ...op_graph.core.source_info import user_call
 from ...op_graph.op_graph import Leaf, Tensor
 from ..neon.optimisers.optimiser import Optimiser, UpdateStep
 from ..positional.values import array, as_array
-from .commands.command import Command
+from .commands.command import Command, CommandRow
 
 
 class CommandOptimiser(Optimiser):
@@ -34,12 +33,20 @@ class CommandOptimiser(Optimiser):
         return as_array(outputs["a"]).tensor
 
 
+def optimiser_row(command: Command) -> CommandRow:
+    """Return the row of an optimiser; raise ``ArgumentError`` for another command."""
+    row = command.row
+    if row.inputs[:2] != ("g", "a") or command.order:
+        raise ArgumentError(f"{command.name} is no optimiser; give one, such as cmd.sgd()")
+    return row
+
+
 def states_of(command: Command) -> tuple[str, ...]:
     """Return the names of the states of a minimiser that begin at 0."""
     return tuple([name for name in command.row.inputs[2:] if name not in ("vm", "step")])
 
 
-def as_optimiser(minimizer: Any, what: str) -> Optimiser:
+def as_optimiser(minimizer: Any) -> Optimiser:
     """Return a minimiser as an optimiser: a command, or an optimiser of ``geon.frontends.neon``.
 
     Raises ``ArgumentError`` for anything else.
@@ -49,6 +56,6 @@ def as_optimiser(minimizer: Any, what: str) -> Optimiser:
     if isinstance(minimizer, Command) and "rate" in minimizer.attributes and not minimizer.order:
         return CommandOptimiser(minimizer)
     raise ArgumentError(
-        f"{user_call(what)}: minimizer={minimizer!r} moves no parameters; give a command such as "
+        f"minimizer={minimizer!r} moves no parameters; give a command such as "
         "nnc.cmd.sgd(rate=0.01), or an optimiser such as neon.Adam(0.001)"
     )

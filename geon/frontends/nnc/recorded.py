@@ -15,26 +15,18 @@ import geon
 from geon import eager
 
 from ...errors import ArgumentError
-from ...op_graph.core.source_info import user_call
 from ..positional.values import PositionalArray, Value, array, as_array
 from .commands.command import matching
+from .tensors import array_of
 
 Kind = tuple[Any, ...]
 
 
 def eager_value(data: Any) -> PositionalArray:
     """Return data as a positional value whose tensor is an array of ``geon.eager``."""
-    try:
-        given = np.asarray(getattr(data, "array", data))
-    except ValueError:  # rows of different shapes
-        given = np.array(None)
+    given = array_of(data)
     if given.dtype == np.float64 and not hasattr(data, "dtype"):
         given = given.astype("float32")
-    if given.dtype == object:
-        raise ArgumentError(
-            f"{user_call('a tensor')}: rows of different shapes, or objects, are no tensor; give "
-            "numbers in one shape"
-        )
     dims = [None if n == 1 else geon.Axis(f"d{k}", n) for k, n in enumerate(given.shape)]
     axes = [axis for axis in dims if axis is not None]
     tensor = eager.array(given.reshape([n for n in given.shape if n != 1]), axes)
@@ -111,7 +103,9 @@ def seeded_sum(outputs: Sequence[Value | None], seeds: Sequence[Value | None]) -
     """
     floats = [as_array(y) for y in outputs if y is not None and y.dtype.kind == "f"]
     if len(seeds) > len(floats):
-        raise ArgumentError(f"{len(seeds)} gradients for {len(floats)} outputs of floats")
+        raise ArgumentError(
+            f"{len(seeds)} gradients for {len(floats)} outputs of floats; give at most one for each"
+        )
     total: Any = 0.0
     for k, (y, seed) in enumerate(zip_longest(floats, seeds)):
         given = 1.0 if seed is None else matching(seed, y, f"the gradient of output {k}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...op_graph.values.dtypes import ALL_DTYPES
+from .checks import checked
 
 FORMATS = ("NHWC", "NCHW", "CHWN")
 MAX_DIMS = 8  # dimensions of a tensor, as in the original
@@ -25,31 +27,36 @@ ALIGNMENT = 64  # bytes, a cache line: addresses of tensors that own memory are 
 Array = np.ndarray[Any, Any]
 
 
+@checked
 @dataclass(frozen=True)
 class TensorParam:
     """The shape, dtype, layout and device of a tensor, without memory."""
 
     shape: tuple[int, ...]
-    dtype: str = "float32"
+    dtype: Any = "float32"
     format: str = "NHWC"
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple([int(n) for n in self.shape]))
-        object.__setattr__(self, "dtype", np.dtype(self.dtype).name)
+        object.__setattr__(self, "shape", lengths_of(self.shape))
+        try:
+            object.__setattr__(self, "dtype", np.dtype(self.dtype).name)
+        except TypeError:  # named in the check below
+            pass
         known = {"dtype": ALL_DTYPES, "format": FORMATS, "device": DEVICES}
         for what, names in known.items():
-            if getattr(self, what).partition(":")[0] not in names:
+            if str(getattr(self, what)).partition(":")[0] not in names:
                 raise ArgumentError(
-                    f"tensor {what}={getattr(self, what)!r} is none of {', '.join(names)}"
+                    f"{what}={getattr(self, what)!r} is none of {', '.join(names)}; give one of "
+                    "them"
                 )
         number = self.device.partition(":")
         if number[1] and not (number[0] == "gpu" and number[2].isdigit()):
-            raise ArgumentError(f"tensor device={self.device!r}: only a GPU has a number, as gpu:0")
-        if len(self.shape) > MAX_DIMS or min(self.shape, default=0) < 0:
             raise ArgumentError(
-                f"tensor shape {self.shape}: give at most {MAX_DIMS} lengths, each 0 or more"
+                f"device={self.device!r}, and only a GPU has a number; give one such as gpu:0"
             )
+        if len(self.shape) > MAX_DIMS:
+            raise ArgumentError(f"shape={self.shape}; give at most {MAX_DIMS} lengths")
 
     @property
     def bytes(self) -> int:
@@ -58,6 +65,20 @@ class TensorParam:
 
     def __str__(self) -> str:
         return f"{self.dtype}({', '.join(map(str, self.shape))})"
+
+
+def lengths_of(given: Any, name: str = "shape") -> tuple[int, ...]:
+    """Return an argument as a tuple; raise ``ArgumentError`` unless it is of integers from 0 on."""
+    try:
+        found = tuple([operator.index(n) for n in given])
+    except TypeError:
+        found = (-1,)
+    if min(found, default=0) < 0:
+        raise ArgumentError(
+            f"{name}={given!r:.80}; give a tuple of lengths or places, each an integer of at least "
+            "0"
+        )
+    return found
 
 
 @cache
@@ -73,8 +94,15 @@ class Part:
     slices: tuple[slice, ...] | None = None
 
     def of(self, whole: Array) -> Array:
-        """Return the part of an array, without a copy."""
+        """Return the part of an array, a view, or a copy where a reshape can be no view."""
         return whole.reshape(self.shape) if self.slices is None else whole[self.slices]
+
+    def fits(self, whole: Sequence[int]) -> bool:
+        """Return True if a tensor of shape ``whole`` has the part."""
+        if self.slices is None:
+            return math.prod(self.shape) == math.prod(whole)
+        pairs = zip(self.slices, whole, strict=False)
+        return len(self.slices) == len(whole) and all(s.stop <= n for s, n in pairs)
 
 
 class Resident:
@@ -113,32 +141,37 @@ class Resident:
             self._held = None
 
 
+@checked
 class Tensor:
     """A tensor over memory, of its own or of an array that the caller gives.
 
-    ``base`` is the tensor that a view is a part of. What commands write to a tensor of device
-    ``gpu`` that has its own memory stays on the device, where further commands read it, until the
-    host reads it; it is then in host memory, as are tensors over arrays of the caller.
+    ``base`` is the tensor that a view is a part of. ``places`` are the positions of the elements in
+    the whole, for the reshape of a part that is not contiguous: it is no view, but a copy, which
+    ``array`` and commands read from the whole, and commands write there. What commands write to a
+    tensor of device ``gpu`` that has its own memory stays on the device, where further commands
+    read it, until the host reads it; it is then in host memory, as are tensors over arrays of the
+    caller.
     """
 
-    __slots__ = ("base", "device", "format", "memory", "part", "resident")
+    __slots__ = ("base", "device", "format", "memory", "part", "places", "resident")
 
     def __init__(
         self, data: Any = None, *, shape: Sequence[int] | None = None, dtype: Any = None,
         format: str = "NHWC", device: str = "cpu", base: Tensor | None = None, part: Any = None,
     ) -> None:  # fmt: skip
         if (data is None) == (shape is None):
-            raise ArgumentError("a Tensor is made of data or of shape=; give one of them")
+            raise ArgumentError("it is made of data or of shape=; give one of them")
         if data is None:
-            param = TensorParam(tuple(shape or ()), dtype or "float32", format, device)
+            param = TensorParam(shape, dtype or "float32", format, device)  # type: ignore[arg-type]  # not None
             self.memory = buffer(param.bytes).view(param.dtype).reshape(param.shape)
         else:
             weak = dtype is None and not hasattr(data, "dtype")
-            found = np.asarray(data, dtype)
+            found = array_of(data, dtype)
             is_double = weak and found.dtype == np.float64
             self.memory = found.astype(np.float32) if is_double else found
             _param(found.shape, found.dtype, format, device)  # raises for wrong ones
         self.format, self.device, self.base, self.part = format, device, base, part
+        self.places: Array | None = None
         source = base if base is not None else data
         self.resident: Resident | None = None
         if isinstance(source, Tensor) and np.may_share_memory(self.memory, source.memory):
@@ -164,7 +197,14 @@ class Tensor:
         """
         if self.resident is not None:
             self.resident.fetch()
+        if self.places is not None:
+            self.memory[...] = root(self).array.flat[self.places]
         return self.memory
+
+    def written(self) -> None:
+        """Write the elements to the whole, after ``memory`` was written."""
+        if self.places is not None:
+            root(self).array.flat[self.places] = self.memory
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -214,9 +254,18 @@ class Tensor:
         return self.part_view(part)
 
     def part_view(self, part: Part) -> Tensor:
-        """Return a tensor over a part of the memory."""
+        """Return a tensor over a part of the memory, or with a copy where that can be no view."""
         held = part.of(self.memory)
-        return Tensor(held, format=self.format, device=self.device, base=self, part=part)
+        made = Tensor(held, format=self.format, device=self.device, base=self, part=part)
+        if self.places is not None or not np.may_share_memory(held, self.memory):
+            made.places = part.of(self._numbers())
+        return made
+
+    def _numbers(self) -> Array:
+        """Return the positions of the elements in the whole."""
+        if self.base is None:
+            return np.arange(self.memory.size).reshape(self.shape)
+        return self.places if self.places is not None else self.part.of(self.base._numbers())
 
     def move_to(self, other: Tensor) -> None:
         """Use the memory of another tensor of the same shape and dtype from now on."""
@@ -224,9 +273,9 @@ class Tensor:
 
     def resize(self, shape: Sequence[int]) -> None:
         """Give the tensor another shape and, if it grows, memory of its own; elements are lost."""
-        param = replace(self.param, shape=tuple(shape))
+        param = TensorParam(lengths_of(shape), self.dtype.name, self.format, self.device)
         if param.bytes <= self.memory.nbytes and self.memory.flags.c_contiguous:
-            self.memory = self.memory.reshape(-1)[: math.prod(shape)].reshape(shape)
+            self.memory = self.memory.reshape(-1)[: math.prod(param.shape)].reshape(param.shape)
             self.resident = None if self.resident is None else Resident(self.memory)
         else:
             self.move_to(Tensor.of(param))
@@ -246,6 +295,27 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"<Tensor {self.param} {self.format} on {self.device}>"
+
+
+def root(slot: Any) -> Any:
+    """Return the whole that a tensor, or the symbol of one, is a part of."""
+    while slot.base is not None:
+        slot = slot.base
+    return slot
+
+
+def array_of(data: Any, dtype: Any = None) -> Array:
+    """Return data as an array of numbers; raise ``ArgumentError`` for rows of different shapes."""
+    try:
+        found = np.asarray(getattr(data, "array", data), dtype)
+    except (ValueError, TypeError):
+        found = np.array(None)
+    if found.dtype.kind in "OSU":
+        raise ArgumentError(
+            f"{data!r:.80} is no array of {dtype or 'numbers'}: texts, objects or rows of "
+            "different shapes; give numbers in one shape"
+        )
+    return found
 
 
 def buffer(size: int, allocate: Callable[[int], Any] | None = None) -> Array:
@@ -279,23 +349,24 @@ def part_of(
     stride: Sequence[int] | None,
 ) -> Part:  # fmt: skip
     """Return the part that ``Tensor.view`` describes of a tensor of shape ``whole``."""
-    given = f"a view of shape {tuple(shape)} of a tensor of shape {tuple(whole)}"
+    shape = lengths_of(shape)
+    given = f"a view of shape {shape} of a tensor of shape {tuple(whole)}"
     if offset is None and stride is None:
         if math.prod(shape) != math.prod(whole):
             raise ArgumentError(
                 f"{given}: a reshape keeps the number of elements; give offset= for a part"
             )
-        return Part(tuple(shape))
-    starts = [0] * len(whole) if offset is None else list(offset)
-    steps = [1] * len(whole) if stride is None else list(stride)
+        return Part(shape)
+    starts = (0,) * len(whole) if offset is None else lengths_of(offset, "offset")
+    steps = (1,) * len(whole) if stride is None else lengths_of(stride, "stride")
     fits = len(shape) == len(starts) == len(steps) == len(whole) and all(
-        first >= 0 and step >= 1 and (n == 0 or first + (n - 1) * step < length)
+        step >= 1 and (n == 0 or first + (n - 1) * step < length)
         for first, step, n, length in zip(starts, steps, shape, whole, strict=True)
     )
     if not fits:
         raise ArgumentError(
-            f"{given} at offset {tuple(starts)} in steps of {tuple(steps)} is not inside of a "
+            f"{given} at offset {starts} in steps of {steps} is not inside of a "
             "tensor of that shape; give one number for each dimension, within its length"
         )
     ends = [f + (n - 1) * s + 1 if n else f for f, s, n in zip(starts, steps, shape, strict=True)]
-    return Part(tuple(shape), tuple(map(slice, starts, ends, steps)))
+    return Part(shape, tuple(map(slice, starts, ends, steps)))

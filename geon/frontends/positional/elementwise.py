@@ -8,7 +8,7 @@ from typing import Any
 
 import geon
 
-from ...errors import AxisError
+from ...errors import ArgumentError, AxisError
 from ...op_graph.axes.lengths import may_equal
 from .folding import fold
 from .values import Dim, PositionalArray, Size, Value, array, as_array, fresh, new_axis, renamed
@@ -145,5 +145,7 @@ def expand(value: Value, shape: Sequence[Size]) -> PositionalArray:
 
 
 def chain(f: Callable[..., Any], values: Sequence[Value]) -> Value:
-    """Return ``f`` of two operands applied from left to right to several."""
+    """Return ``f`` of two operands applied from left to right to one or more."""
+    if not values:
+        raise ArgumentError("there are no values to put together; give one or more")
     return functools.reduce(lambda x, y: elementwise(f, x, y), values)

@@ -291,8 +291,11 @@ def positions(axes: Positions, rank: int, extra: int = 0) -> list[int]:
     """
     if axes is None:
         return list(range(rank))
-    listed = list(axes) if isinstance(axes, Iterable) else [axes]
-    found = [position(int(axis), rank, extra) for axis in listed]
+    try:
+        listed = [int(axis) for axis in (axes if isinstance(axes, Iterable) else [axes])]
+    except (TypeError, ValueError):
+        raise AxisError(f"positions {axes!r:.80} are no integers; give integers") from None
+    found = [position(axis, rank, extra) for axis in listed]
     if len({*found}) < len(found):
         raise AxisError(f"positions {listed} of {rank + extra} dimensions: one is there twice")
     return found

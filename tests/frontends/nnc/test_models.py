@@ -322,7 +322,7 @@ def test_the_format_lists_parameters():
             geon.AxisError,
             "choose as many of equal shapes",
         ),
-        (lambda m, x, y: cnnp.Sequential([geon.relu]), geon.ArgumentError, "is no model; give"),
+        (lambda m, x, y: cnnp.Sequential([geon.relu]), geon.ArgumentError, "parts=.*each a model"),
         (
             lambda m, x, y: cnnp.Model([], [cnnp.relu()(cnnp.input())]),
             geon.ArgumentError,

@@ -337,6 +337,22 @@ def test_autotune_chooses_a_backend_that_can_run_the_command():
     assert nnc.autotune(cmd.convolution(), [image, normal(2, 3, 2, 2)]).backend is not None
 
 
+def test_autotune_leaves_out_backends_that_cannot_run_the_command(monkeypatch):
+    def fails_on_native(name):
+        if name == "native":
+            raise geon.UnavailableError("no compiler")
+        return transformer_of(name)
+
+    transformer_of = execution.transformer_of
+    monkeypatch.setattr(execution, "available_backends", lambda: ["native", "numpy"])
+    monkeypatch.setattr(execution, "transformer_of", fails_on_native)
+    x = normal(3, 5)  # a shape for which no program is kept
+    assert nnc.autotune(cmd.clamp(min=0.25), [x]).backend == "numpy"
+    monkeypatch.setattr(execution, "available_backends", lambda: ["native"])
+    with pytest.raises(geon.UnavailableError, match="no compiler"):
+        nnc.autotune(cmd.clamp(min=0.25), [x])
+
+
 def test_layouts_are_those_of_the_first_input():
     x, w = normal(2, 5, 4, 3), normal(4, 2, 2, 3)
     (mine,) = run(cmd.convolution(), [x, w])
@@ -389,12 +405,15 @@ def test_tensors_share_memory_with_arrays_views_and_files(tmp_path):
     assert array.tolist() == [[0, 1, 2, 3], [0, 5, 0, 7], [0, 9, 0, 11]]
     assert x.view((4, 3)).address == x.address == array.ctypes.data
     assert nnc.Tensor(shape=(5,)).address % 64 == 0
-    nnc.write_tensors(tmp_path / "a.npz", {"x": x})
-    again = nnc.read_tensors(tmp_path / "a.npz")["x"]
+    nnc.write_tensors(tmp_path / "a.safetensors", {"x": x})
+    again = nnc.read_tensors(tmp_path / "a.safetensors")["x"]
     assert again.equals(x) and not again.equals(part)
-    (tmp_path / "a.npz").write_bytes(b"PK damaged")
-    with pytest.raises(geon.CheckpointError, match="is no file of tensors.*write_tensors"):
-        nnc.read_tensors(tmp_path / "a.npz")
+    halves = nnc.Tensor(np.arange(3), dtype=geon.constant(1, dtype="bfloat16").dtype)
+    nnc.write_tensors(tmp_path / "b.safetensors", {"h": halves, "array": array})
+    assert nnc.read_tensors(tmp_path / "b.safetensors")["h"].equals(halves)
+    (tmp_path / "a.safetensors").write_bytes(b"PK damaged")
+    with pytest.raises(geon.CheckpointError, match="is no safetensors file, or"):
+        nnc.read_tensors(tmp_path / "a.safetensors")
     array.tofile(tmp_path / "raw")
     assert nnc.map_tensor(tmp_path / "raw", nnc.TensorParam((2, 4)), 16).equals(array[1:])
     with pytest.raises(geon.CheckpointError, match="cannot be mapped"):

@@ -135,7 +135,7 @@ def windows_of(*placement: Any) -> dict[str, geon.Window]:
 
 def check_groups(x: Value, groups: int, *counts: Any) -> None:
     """Raise ``ArgumentError`` unless the channels of ``x``, and the filters, divide into groups."""
-    if any(count % groups for count in counts):
+    if groups < 1 or any(count % groups for count in counts):
         raise ArgumentError(
             f"{x}: groups={groups} does not divide the channels, or the channels and filters, "
             f"{' and '.join(map(str, counts))}; give a number that does"

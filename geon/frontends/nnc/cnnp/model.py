@@ -6,16 +6,18 @@ Models are applied to ``input()`` to describe a graph of models, or to tensors t
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import geon
 
-from ....errors import ArgumentError, AxisError, GeonError
+from ....errors import ArgumentError, AxisError
 from ....op_graph.autodiff.remat import checkpoint
-from ....op_graph.core.source_info import user_call
+from ...base.arguments import NamedErrors, check_inputs
 from ...positional.values import Value, as_array
+from ..checks import checked
 from ..commands import cmd
 from ..commands.command import matching
 from ..recorded import replaced
@@ -37,6 +39,7 @@ def input() -> ModelIO:
     return ModelIO()
 
 
+@checked
 class Model(Trainable):
     """A graph of models, from ``inputs`` to ``outputs``, which are results of models on inputs.
 
@@ -62,8 +65,8 @@ class Model(Trainable):
                 seen.add(id(each))
                 if each.model is None:
                     raise ArgumentError(
-                        f"{user_call('Model')}: an output depends on an input() that is not among "
-                        f"the {len(self.inputs)} inputs; give all inputs"
+                        f"an output depends on an input() that is not among the {len(self.inputs)} "
+                        "inputs; give all inputs"
                     )
                 stack += [(each, True), *[(below, False) for below in reversed(each.inputs)]]
         models = [each.model for each in self.order if each.model is not None]
@@ -93,16 +96,15 @@ class Model(Trainable):
 
     def run(self, build: Build, values: list[Value]) -> list[Value]:
         """Return the outputs for inputs, recomputed in derivatives if that is set."""
-        try:
+
+        def name() -> str:
+            shown = ", ".join(map(str, values))
+            return f"model {self.name or self.kind} of {shown}"
+
+        with NamedErrors("model", name):
             if self.checkpointing and build.training:
                 return self._checkpointed(build, values)
             return self.now.forward(build, values)
-        except GeonError as error:
-            if getattr(error, "model", None) is None:
-                shown = ", ".join(map(str, values))
-                error.args = (f"model {self.name or self.kind} of {shown}: {error}",)
-                error.model = self  # type: ignore[attr-defined]  # marks it as described
-            raise
 
     def _checkpointed(self, build: Build, values: list[Value]) -> list[Value]:
         given = [as_array(value) for value in values]
@@ -127,8 +129,8 @@ class Model(Trainable):
             return ModelIO(self, inputs)
         if any(isinstance(each, ModelIO) for each in inputs):
             raise ArgumentError(
-                f"{user_call(self.kind)}: tensors and results of models are mixed; use "
-                "cnnp.input() for each tensor, and a Model of these"
+                "tensors and results of models are mixed; use cnnp.input() for each tensor, and a "
+                "Model of these"
             )
         return self.evaluate(*inputs)
 
@@ -221,18 +223,13 @@ class Model(Trainable):
         return "\n".join([repr(self), *rows])
 
 
+@checked
 class Sequential(Model):
     """Models one after another."""
 
     kind = "sequential"
 
     def __init__(self, parts: Sequence[Model], *, name: str | None = None) -> None:
-        for part in parts:
-            if not isinstance(part, Model):
-                raise ArgumentError(
-                    f"{user_call('Sequential')}: {part!r} is no model; give models, such as "
-                    "cnnp.dense(10)"
-                )
         self._begin(list(parts), name)
 
     def forward(self, build: Build, values: list[Value]) -> list[Value]:
@@ -242,6 +239,7 @@ class Sequential(Model):
         return values
 
 
+@checked
 class DynamicModel(Model):
     """A model that ``function`` makes for the shapes of its inputs, when these are first known."""
 
@@ -271,6 +269,7 @@ class DynamicModel(Model):
         return self.made[1].run(build, values)
 
 
+@checked
 def dynamic(function: Callable[..., Model], *, name: str | None = None) -> DynamicModel:
     """Return a model that ``function(*params)`` makes for the params of its inputs."""
     return DynamicModel(function, name=name)
@@ -340,8 +339,11 @@ class LeafModel(Model):
     ) -> None:
         self._begin([], name)
         self.kind, self.function, self.attributes = kind, function, attributes
+        _, *own = inspect.signature(function).parameters.values()
+        self.taken = [p for p in own if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
 
     def forward(self, build: Build, values: list[Value]) -> list[Value]:
         """Return the outputs of the row's function."""
+        check_inputs(self.taken, values)
         made = self.function(Scope(self, build), *values, **self.attributes)
         return [v for v in made if v is not None] if isinstance(made, (list, tuple)) else [made]

@@ -13,10 +13,11 @@ import geon
 from geon import eager
 
 from ....errors import ArgumentError, AxisError
-from ....op_graph.core.source_info import user_call
+from ...neon.checks import above_zero
 from ...neon.optimisers.clipping import clip_by_norm
 from ...neon.optimisers.optimiser import Optimiser
 from ...positional.values import PositionalArray, array
+from ..checks import checked
 from ..minimizers import as_optimiser
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ Array = np.ndarray[Any, Any]
 KINDS = ("weight", "bias", "state")
 
 
+@checked
 @dataclass(eq=False)
 class Parameter:
     """A variable of a model, without axes for dimensions of length 1.
@@ -61,13 +63,14 @@ class Parameter:
         given = np.asarray(getattr(data, "array", data))
         if given.shape != self.shape:
             raise AxisError(
-                f"{user_call('set')}: data of shape {given.shape} for the parameter "
-                f"{self.leaf} of shape {self.shape}; give data of its shape"
+                f"data of shape {given.shape} for the parameter {self.leaf} of shape {self.shape}; "
+                "give data of its shape"
             )
         held = eager.array(given.reshape(self.leaf.shape), self.leaf.axes, self.leaf.dtype)
         eager.run(geon.assign(self.leaf, held))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Parameters(Sequence[Parameter]):
     """Parameters of a model that a selector chose, by path; a sequence of ``Parameter``.
@@ -102,7 +105,7 @@ class Parameters(Sequence[Parameter]):
 
     def set(self, *data: Any) -> None:
         """Assign an array to each parameter."""
-        for parameter, each in self._with(data, "set"):
+        for parameter, each in self._with(data):
             parameter.set(each)
 
     def map(self, function: Callable[[Array], Any]) -> None:
@@ -111,7 +114,7 @@ class Parameters(Sequence[Parameter]):
 
     def zip_map(self, function: Callable[[Array, Array], Any], other: Parameters) -> None:
         """Replace each value by ``function(value, other's value)``, as in running averages."""
-        pairs = self._with(other, "zip_map")
+        pairs = self._with(other)
         self.set(*[function(left.numpy(), right.numpy()) for left, right in pairs])
 
     def copy_from(self, other: Parameters) -> None:
@@ -120,19 +123,19 @@ class Parameters(Sequence[Parameter]):
 
     def share(self, other: Parameters) -> None:
         """Use the parameters of ``other`` from now on: training one model moves both."""
-        pairs = self._with(other, "share")
+        pairs = self._with(other)
         for (_, owner, name), (_, rhs) in zip(self.places, pairs, strict=True):
             owner.own[name] = rhs
 
-    def _with(self, other: Sequence[Any], what: str) -> list[tuple[Parameter, Any]]:
+    def _with(self, other: Sequence[Any]) -> list[tuple[Parameter, Any]]:
         """Return pairs with parameters or arrays; raise ``AxisError`` unless shapes are equal."""
         shapes = [
             [getattr(x, "shape", None) or np.shape(x) for x in each] for each in (self, other)
         ]
         if shapes[0] != shapes[1]:
             raise AxisError(
-                f"{user_call(what)}: the parameters {', '.join(self.names)} have shapes "
-                f"{shapes[0]}, and what is given has {shapes[1]}; choose as many of equal shapes"
+                f"the parameters {', '.join(self.names)} have shapes {shapes[0]}, and what is "
+                f"given has {shapes[1]}; choose as many of equal shapes"
             )
         return list(zip(self, other, strict=True))
 
@@ -145,7 +148,7 @@ class Parameters(Sequence[Parameter]):
 
     def set_minimizer(self, minimizer: Any) -> None:
         """Move these parameters by a minimiser of their own."""
-        made = as_optimiser(minimizer, "set_minimizer")
+        made = as_optimiser(minimizer)
         for parameter in self:
             parameter.minimizer = made
 
@@ -159,11 +162,18 @@ class Parameters(Sequence[Parameter]):
         for parameter, gradient in zip(self, self.gradients, strict=True):
             if gradient is not None:
                 axes, dtype = parameter.leaf.axes, parameter.leaf.dtype
-                made = np.asarray(function(gradient), dtype).reshape(parameter.leaf.shape)
+                made = np.asarray(function(gradient), dtype)
+                if made.shape != gradient.shape:
+                    raise AxisError(
+                        f"the function returned shape {made.shape} for a gradient of shape "
+                        f"{gradient.shape}; let it keep the shape"
+                    )
+                made = made.reshape(parameter.leaf.shape)
                 parameter.gradient = eager.array(made, axes)
 
     def clip_grad_norm(self, largest: float) -> None:
         """Scale the accumulated gradients so that their common 2-norm is at most ``largest``."""
+        above_zero("clip_grad_norm", "largest", largest)
         held = [p for p in self if p.gradient is not None]
         clip = eager.function(lambda gradients: clip_by_norm(gradients, largest))
         made = clip([p.gradient for p in held]) if held else []
@@ -188,8 +198,8 @@ def selected(places: list[tuple[str, Model, str]], selector: str, index: Any) ->
     ):
         at = "" if index is None else f", number {index}"
         raise ArgumentError(
-            f"{user_call('parameters')}: the selector {selector!r}{at} chooses no parameter; give "
-            f"'all', one of {', '.join(map(repr, KINDS))}, or a pattern of the names "
+            f"the selector {selector!r}{at} chooses no parameter; give 'all', one of "
+            f"{', '.join(map(repr, KINDS))}, or a pattern of the names "
             f"{', '.join([path for path, _, _ in places]) or '(none: compile the model first)'}"
         )
     return found if index is None else [found[index]]

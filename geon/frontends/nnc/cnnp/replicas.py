@@ -12,7 +12,6 @@ import geon
 from geon import eager
 
 from ....errors import ArgumentError
-from ....op_graph.core.source_info import user_call
 from ....op_graph.transforms.functionalize import substitute
 from ...positional.values import PositionalArray, as_array
 from ..commands.command import leaf_of
@@ -71,9 +70,9 @@ class Replicas:
             rows = each.shape[self._rows_of(each)] if each.ndim else 0
             if rows < count:
                 raise ArgumentError(
-                    f"{user_call(what)}: {rows} rows of data of shape {each.shape} for the "
-                    f"{count} devices {', '.join(self.devices)}; give a row to each, or fewer "
-                    "devices to set_data_parallel"
+                    f"{rows} rows of data of shape {each.shape} for the {count} devices "
+                    f"{', '.join(self.devices)}; give a row to each, or fewer devices to "
+                    "set_data_parallel"
                 )
             parts.append(np.array_split(each, count, self._rows_of(each)))
         own = [Tensor(np.asarray(eager.array(p.leaf)).reshape(p.shape)) for p in self.model.held()]

@@ -10,13 +10,13 @@ from typing import Any
 import geon
 
 from ....errors import ArgumentError
-from ....op_graph.core.source_info import user_call
 from ...neon.initialisers import Uniform
 from ...positional import movement
 from ...positional.networks.recurrent import lstm_shapes
 from ...positional.reshaping import flatten_to, reshape
 from ...positional.reshaping import transpose as permuted
 from ...positional.values import PositionalArray, Value, as_array, position
+from ..checks import checked
 from ..commands import command_table
 from ..commands.command import Command
 from ..lowering import lower, part_value, read
@@ -80,8 +80,11 @@ def concat(m: Scope, *xs: Value, axis: int = -1) -> Made:
 def chunk(m: Scope, x: Value, *, n: int, axis: int = -1) -> Made:
     """Return ``n`` parts of equal length along a dimension."""
     at = position(axis, len(x.shape))
-    if x.shape[at] % n:
-        raise ArgumentError(f"{x.shape[at]} elements of dimension {at} do not divide into {n}")
+    if n < 1 or x.shape[at] % n:
+        raise ArgumentError(
+            f"{x.shape[at]} elements of dimension {at} do not divide into n={n} parts; give a "
+            "number that divides them"
+        )
     return movement.split(x, at, [x.shape[at] // n] * n)
 
 
@@ -102,19 +105,19 @@ def extract(m: Scope, *xs: Value, index: int) -> Made:
 
 
 def parameter(
-    m: Scope, *, shape: Sequence[int], init: Any = 0.0, bias: bool = False, dtype: str | None = None
+    m: Scope, *, shape: Sequence[int], init: Any = 0.0, bias: bool = False, dtype: Any = None
 ) -> Made:
     """Return a parameter; the model has no inputs."""
     ends = tuple(range(1, len(shape))), (0,)
     return m.parameter("value", shape, init, "bias" if bias else "weight", ends, dtype)
 
 
-def variable(m: Scope, *, shape: Sequence[int], init: Any = 0.0, dtype: str | None = None) -> Made:
+def variable(m: Scope, *, shape: Sequence[int], init: Any = 0.0, dtype: Any = None) -> Made:
     """Return a variable that is not trained; the model has no inputs."""
     return m.parameter("value", shape, init, "state", dtype=dtype)
 
 
-def scalar(m: Scope, *like: Value, value: float, dtype: str | None = None) -> Made:
+def scalar(m: Scope, *like: Value, value: float, dtype: Any = None) -> Made:
     """Return a number, in the dtype of the input if there is one."""
     kind = dtype or (like[0].dtype.name if like else "float32")
     return PositionalArray(geon.constant(value, dtype=kind), ())
@@ -138,6 +141,9 @@ def cmd_exec(
 ) -> Made:
     """Return the outputs of a command; ``parameters`` has (shape, initial value) by input."""
     given, own = iter(xs), parameters or {}
+    for k, each in own.items():
+        if not isinstance(each, tuple) or len(each) != 2:
+            raise ArgumentError(f"parameters[{k}]={each!r:.80}; give a pair of shape and value")
     places = range(len(xs) + len(own))
     values = [m.parameter(f"input{k}", *own[k]) if k in own else next(given) for k in places]
     return command.apply(values, format=m.format, random=m.build.random)
@@ -147,6 +153,8 @@ def graph(
     m: Scope, *xs: Value, graph: SymbolicGraph, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> Made:
     """Return the values of symbols ``outputs`` of a symbolic graph, for those of ``inputs``."""
+    if len(inputs) != len(xs):
+        raise ArgumentError(f"{len(xs)} inputs for {len(inputs)} symbols; give one for each")
     env = dict(zip(inputs, xs, strict=True))
     lower(graph.topsort(), env, m.build.random)
     return [read(env, symbol) for symbol in outputs]
@@ -199,15 +207,16 @@ def factory(name: str) -> Callable[..., LeafModel]:
         try:
             given = dict(signature.bind(*values, **attributes).arguments)
         except TypeError as error:
-            raise ArgumentError(
-                f"{user_call(f'cnnp.{name}')}: {error}; it takes {signature}"
-            ) from None
+            raise ArgumentError(f"{error}; it takes {signature}") from None
+        for p in taken:
+            if p.name in given:
+                checked.check(p, given[p.name])
         return LeafModel(name, function, given, given.pop("name", None))
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = function.__doc__ or f"Return a model of the command ``{name}``."
     make.__signature__ = signature  # type: ignore[attr-defined]  # for help()
-    return make
+    return checked(make, f"cnnp.{name}")
 
 
 MODELS: dict[str, Callable[..., LeafModel]] = {

@@ -16,16 +16,17 @@ from geon import eager
 from ....eager.evaluation import prepare
 from ....eager.variables import state_of
 from ....errors import ArgumentError
-from ....op_graph.core.source_info import user_call
 from ....transformers.base import Transformer, make_transformer
+from ...neon.checks import at_least_one
 from ...neon.optimisers.optimiser import Optimiser
 from ...neon.training.data import as_data
 from ...positional.values import PositionalArray, Value, as_array
+from ..checks import checked
 from ..commands.command import Command, leaf_of
 from ..files import store_of
 from ..minimizers import as_optimiser
 from ..recorded import Recorded, eager_value, numpy_of, replaced, seeded_sum
-from ..tensors import TensorParam
+from ..tensors import FORMATS, TensorParam
 from .parameters import Parameter, Parameters
 from .replicas import Replicas
 
@@ -47,6 +48,7 @@ class Build:
         return [geon.assign(leaf, value) for leaf, value in self.updates.items()]
 
 
+@checked
 class Trainable:
     """The methods of models that compute; ``Model`` is one."""
 
@@ -85,6 +87,10 @@ class Trainable:
         self.set_minimizer(minimizer)
         named = isinstance(transformer, str)
         self.transformer = make_transformer(transformer) if named else transformer  # type: ignore[arg-type,assignment]  # by `named`
+        if not (loss is None or isinstance(loss, Command) or callable(loss)):
+            raise ArgumentError(f"loss={loss!r:.80}; give a function of values, or a command")
+        if format not in FORMATS:
+            raise ArgumentError(f"format={format!r}; give one of {', '.join(FORMATS)}")
         self.loss, self.layout, self.random = loss, format, geon.Random(seed)
         if inputs:
             self._create(inputs)
@@ -125,7 +131,7 @@ class Trainable:
         given, wanted = values_of(inputs), values_of(fits)
         if self.loss is None:
             raise ArgumentError(
-                f"{user_call('fit')}: the model has no loss; give compile(..., loss=), such as "
+                "the model has no loss; give compile(..., loss=), such as "
                 "nnc.cmd.softmax_crossentropy(), and a minimizer="
             )
         with self._device():
@@ -143,6 +149,7 @@ class Trainable:
         first ``inputs`` arrays of a batch are inputs, the others wanted outputs. After each step,
         hooks get the tag "step" with the mean loss. ``cancel`` ends it after the step.
         """
+        at_least_one("fit_data", "epochs", epochs)
         source, means = as_data(data), list[float]()
         self.cancelled = False
         for number in range(epochs):
@@ -153,7 +160,7 @@ class Trainable:
                 if self.cancelled:
                     return [*means, float(np.mean(losses))]
             if not losses:
-                raise ArgumentError(f"{user_call('fit_data')}: an epoch of the data has no batch")
+                raise ArgumentError("an epoch of the data has no batch")
             means.append(float(np.mean(losses)))
         return means
 
@@ -195,8 +202,8 @@ class Trainable:
         """
         if self.last is None:
             raise ArgumentError(
-                f"{user_call('backward')}: there are no outputs to derive; call "
-                "evaluate(..., requires_grad=True) before each backward"
+                "there are no outputs to derive; call evaluate(..., requires_grad=True) before "
+                "each backward"
             )
         (values, outputs), self.last = self.last, None
         total = seeded_sum(outputs, [None if g is None else eager_value(g) for g in gradients])
@@ -236,10 +243,7 @@ class Trainable:
         statistics are those of the first one. ``evaluate`` with ``requires_grad`` is on one device.
         """
         if isinstance(devices, str):
-            raise ArgumentError(
-                f"{user_call('set_data_parallel')}: devices={devices!r}; give a list, such as "
-                "['cpu', 'cpu']"
-            )
+            raise ArgumentError(f"devices={devices!r}; give a list, such as ['cpu', 'cpu']")
         self.devices, self.replicas = tuple(devices), None
 
     def _parallel(self, inputs: list[Value]) -> Replicas:
@@ -275,7 +279,7 @@ class Trainable:
     def set_minimizer(self, minimizer: Any, parameters: Parameters | None = None) -> None:
         """Set the minimiser of all parameters, or of some."""
         if parameters is None:
-            made = None if minimizer is None else as_optimiser(minimizer, "set_minimizer")
+            made = None if minimizer is None else as_optimiser(minimizer)
             self.minimizer = made
         else:
             parameters.set_minimizer(minimizer)
@@ -303,8 +307,8 @@ class Trainable:
             optimiser = parameter.minimizer or self.minimizer
             if optimiser is None:
                 raise ArgumentError(
-                    f"{user_call('a training step')}: the parameter {parameter.leaf} has no "
-                    "minimizer; give compile(..., minimizer=), or set_minimizer, or freeze it"
+                    f"the parameter {parameter.leaf} has no minimizer; give compile(..., "
+                    "minimizer=), or set_minimizer, or freeze it"
                 )
             found.setdefault(optimiser, []).append(parameter)
         return list(found.items())
@@ -361,9 +365,7 @@ class Trainable:
         """Return a transformer with a variable for each parameter, named by its path."""
         own = [(path, owner.own[name]) for path, owner, name in self.places()]
         if not own:
-            raise ArgumentError(
-                f"{user_call('a file')}: the model has no parameters yet; compile it first"
-            )
+            raise ArgumentError("the model has no parameters yet; compile it first")
         store, leaves = store_of({path: p.numpy() for path, p in own})
         return store, list(zip(leaves.values(), [p for _, p in own], strict=True))
 
@@ -385,4 +387,4 @@ def as_param(given: Any) -> TensorParam:
         return given
     if hasattr(given, "dtype"):
         return TensorParam(tuple(given.shape), given.dtype.name)
-    return TensorParam(tuple(given))
+    return TensorParam(given)

@@ -1,17 +1,17 @@
 """The table of commands, ``cmd`` that makes them by name, and their execution.
 
 - ``command``: ``Command``, a row with attributes; its backward is derived from the graph
-- ``table``: the rows; their functions are those of ``geon.frontends.positional.networks``, and
-  of ``compression`` and ``optimisers`` here
+- ``table``: the rows; their functions are those of ``geon.frontends.positional.networks``
 - ``execution``: programs of commands on tensors, ``cmd_exec`` and autotune
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from ....errors import ArgumentError
+from ..checks import checked
 from .command import Command, CommandRow, checked_attributes
 from .table import ROWS
 
@@ -29,7 +29,7 @@ class CommandNames:
     """
 
     def __call__(self, name: str, **attributes: Any) -> Command:
-        short = name.upper().removeprefix("CCV_NNC_").removeprefix("CMD_")
+        short = str(name).upper().removeprefix("CCV_NNC_").removeprefix("CMD_")
         is_backward = short.endswith("_BACKWARD")
         short = short.removesuffix("_FORWARD").removesuffix("_BACKWARD").lower()
         row = command_table().get(short)
@@ -39,12 +39,14 @@ class CommandNames:
             )
         return Command(row, checked_attributes(row, attributes), int(is_backward))
 
+    __call__ = checked(__call__, "cmd")
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name.removesuffix("_backward") not in command_table():
             raise AttributeError(
                 f"cmd has no command {name!r}; the commands are {', '.join(command_table())}"
             )
-        return lambda **attributes: self(name, **attributes)
+        return partial(self, name)
 
     def __dir__(self) -> list[str]:
         return sorted(command_table())

@@ -13,14 +13,17 @@ import numpy as np
 
 import geon
 
-from ....errors import ArgumentError, AxisError, DTypeError, GeonError
+from ....errors import ArgumentError, AxisError, DTypeError
 from ....op_graph.op_graph import Op, Tensor, post_order
 from ....op_graph.transforms.functionalize import substitute
+from ...base.arguments import NamedErrors, check_inputs, name_of, takes_inputs
 from ...positional.programs import cast
-from ...positional.values import PositionalArray, Value, array, as_array, renamed
+from ...positional.values import HostArray, PositionalArray, Value, array, as_array, renamed
+from ..checks import checked
 from ..tensors import TensorParam
 
 Values = Sequence[Value | None]
+RESULTS = (PositionalArray, HostArray, type(None))  # of functions of commands
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,34 +49,17 @@ class CommandRow:
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """The names of the inputs; the last of a command of any number begins with a star."""
-        return tuple([str(p).split(":")[0].split("=")[0] for p in self._inputs])
+        return tuple(map(name_of, self.positional))
 
     @cached_property
-    def _inputs(self) -> list[inspect.Parameter]:
+    def positional(self) -> list[inspect.Parameter]:
+        """The parameters that are inputs."""
         return [p for p in self.parameters if p.kind is not p.KEYWORD_ONLY]
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """The defaults of the attributes by name."""
         return {p.name: p.default for p in self.parameters if p.kind is p.KEYWORD_ONLY}
-
-    def check(self, values: Values) -> None:
-        """Raise ``ArgumentError`` for too few or too many inputs, or for None where one is needed.
-
-        An input may be None if its annotation says so.
-        """
-        needed = [
-            p for p in self._inputs if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
-        ]
-        is_open = any(p.kind is p.VAR_POSITIONAL for p in self._inputs)
-        if len(values) < len(needed) or (len(values) > len(self._inputs) and not is_open):
-            raise ArgumentError(
-                f"it takes the inputs ({', '.join(self.inputs)}), of which the first {len(needed)} "
-                f"are needed, and was given {len(values)}"
-            )
-        for p, value in zip(needed, values, strict=False):
-            if value is None and "None" not in str(p.annotation):
-                raise ArgumentError(f"the input {p.name} is None; give a tensor")
 
     def count(self, inputs: int, attributes: dict[str, Any]) -> int:
         """Return the number of outputs for a number of inputs."""
@@ -148,7 +134,7 @@ class Command:
         Raises ``ArgumentError`` if no number of them fits.
         """
         for n in range(inputs + 1):
-            if self.sizes(n)[0] == inputs:
+            if takes_inputs(self.row.positional, n) and self.sizes(n)[0] == inputs:
                 return n, self.row.count(n, self.attributes)
         whole = ", ".join(self.row.inputs)
         raise ArgumentError(
@@ -188,21 +174,27 @@ class Command:
         enough; they give the layout unless ``format`` does. Raises ``GeonError`` that names the
         command and the inputs.
         """
-        format = format or self.layout(params)
-        try:
+
+        def name() -> str:
+            shown = ", ".join(map(str, values)) or "no inputs"
+            return f"command {self.name} of {shown}"
+
+        with NamedErrors("command", name):
+            format = format or self.layout(params)
             if self.order and self.row.inverse is None:
                 return self._derivative(values, params, format, random)
             if self.order:
                 return [self.row.inverse(values[0], **self._attributes(format, random))]  # type: ignore[misc]  # not None
-            self.row.check(values)
+            check_inputs(self.row.positional, values)
             built = self.row.build(*values, **self._attributes(format, random))
-            return list(built) if isinstance(built, (list, tuple)) else [built]
-        except GeonError as error:
-            if getattr(error, "command", None) is None:
-                shown = ", ".join(["None" if v is None else str(v) for v in values])
-                error.args = (f"command {self.name} of {shown}: {error}",)
-                error.command = self.name  # type: ignore[attr-defined]  # marks it as described
-            raise
+            made = list(built) if isinstance(built, (list, tuple)) else [built]
+            count = self.row.count(len(values), self.attributes)
+            if len(made) != count or not all(isinstance(y, RESULTS) for y in made):
+                raise ArgumentError(
+                    f"its function returned {built!r:.80}; let it return {count} values, or None "
+                    "for those without one"
+                )
+            return made
 
     def _attributes(self, format: str, random: Any) -> dict[str, Any]:
         found = self.attributes
@@ -283,7 +275,7 @@ def matching(value: Value, like: PositionalArray, what: str) -> Tensor:
     """Return the tensor of a value with the axes of ``like``, whose shape it must have."""
     given = as_array(value, like.dims)
     if given.shape != like.shape:
-        raise AxisError(f"{what} is {given}, and must have the shape of {like}")
+        raise AxisError(f"{what} is {given}, and must have the shape of {like}; give one that has")
     names = [None if d is None else d.name for d in like.dims]
     tensor = as_array(cast(renamed(given, names), like.dtype)).tensor
     order = like.tensor.axes.names
@@ -296,9 +288,13 @@ def checked_attributes(row: CommandRow, given: dict[str, Any]) -> tuple[tuple[st
     if unknown:
         known = ", ".join([name for name in row.attributes if name != "random"]) or "none"
         raise ArgumentError(
-            f"command {row.name} has no attribute {unknown[0]!r}; its attributes are {known}"
+            f"{row.name} has no attribute {unknown[0]!r}; its attributes are {known}"
         )
-    return tuple(sorted([(name, _hashable(value)) for name, value in given.items()]))
+    held = {name: _hashable(value) for name, value in given.items()}
+    for p in row.parameters:
+        if p.name in held:
+            checked.check(p, held[p.name])
+    return tuple(sorted(held.items()))
 
 
 def _hashable(value: Any) -> Any:
@@ -312,6 +308,6 @@ def _hashable(value: Any) -> Any:
         hash(value)
     except TypeError:
         raise DTypeError(
-            f"an attribute of a command is {value!r}; give a number, a text, a tuple or a function"
+            f"an attribute is {value!r:.80}; give a number, a text, a tuple or a function"
         ) from None
     return value

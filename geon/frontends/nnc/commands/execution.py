@@ -13,11 +13,12 @@ import numpy as np
 
 import geon
 
-from ....errors import ArgumentError, AxisError, DeviceError, UnavailableError
+from ....errors import ArgumentError, AxisError, DeviceError, GeonError, UnavailableError
 from ....transformers.base import Transformer, make_transformer
 from ...positional.networks.common import pair
 from ...positional.regions import ordered
 from ...positional.values import PositionalArray, Value, as_array
+from ..checks import checked
 from ..streams import Stream, current_stream
 from ..tensors import DEVICES, Tensor, TensorParam
 from .command import Command, leaf_of
@@ -78,23 +79,30 @@ class Program:
     what: str
     on_device: bool = False
 
-    def __call__(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-        """Run on these tensors; outputs may share memory with inputs."""
+    def check(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+        """Raise ``GeonError`` unless the program can run on these tensors."""
         for k in self.fed:
             if not isinstance(inputs[k], Tensor):
-                raise ArgumentError(f"{self.what} reads input {k}, which is {inputs[k]}: give it")
-        transformer, stream = self.computation.transformer, current_stream()
-        if stream is not None and not transformer.memory.on_host:
-            stream.begin_on(transformer.device)
-        given = [elements_for(inputs[k], transformer) for k in self.fed]
+                raise ArgumentError(
+                    f"{self.what} reads input {k}, which is {inputs[k]}; give a tensor"
+                )
         for number, (tensor, result) in enumerate(zip(outputs, self.results, strict=True)):
             if tensor.shape != result.shape or tensor.dtype != result.dtype:
                 raise AxisError(
                     f"{self.what}: output {number} is {tensor.param}, and the result is {result}; "
                     f"give a tensor of shape {result.shape} and dtype {result.dtype}"
                 )
+
+    def __call__(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+        """Run on these tensors; outputs may share memory with inputs."""
+        transformer, stream = self.computation.transformer, current_stream()
+        if stream is not None and not transformer.memory.on_host:
+            stream.begin_on(transformer.device)
+        given = [elements_for(inputs[k], transformer) for k in self.fed]
         if not self.on_device:
             self.computation(*given, out=[np.squeeze(tensor.array) for tensor in outputs])
+            for tensor in outputs:
+                tensor.written()
             return
         if stream is None:
             call, made = None, self.computation(*given)
@@ -108,6 +116,7 @@ class Program:
                 tensor.resident.put(result, call)  # type: ignore[union-attr]  # it may stay
             else:
                 tensor.array[...] = np.asarray(result).reshape(tensor.shape)
+                tensor.written()
 
 
 def elements_for(tensor: Tensor, transformer: Any) -> Any:
@@ -186,8 +195,9 @@ def device_of(command: Command, params: Sequence[TensorParam | None]) -> str:
     return given[-1] if command.name == "data_transfer" else given[0]
 
 
+@checked
 def cmd_exec(
-    command: Command, inputs: Sequence[Any], outputs: Sequence[Tensor | None] | None = None,
+    command: Command, inputs: Sequence[Any], outputs: Sequence[Any] | None = None,
     stream: Stream | None = None,
 ) -> list[Tensor | None]:  # fmt: skip
     """Run a command on tensors, and return its outputs: those given, or new ones.
@@ -215,6 +225,7 @@ def cmd_exec(
         command, params, numbers, backend, any(y.may_stay for y in targets),
         lane_of(backend, stream),
     )  # fmt: skip
+    program.check(tensors, targets)
     run: Callable[[], None] = lambda: program(tensors, targets)  # noqa: E731
     if stream is None:
         run()
@@ -223,15 +234,21 @@ def cmd_exec(
     return list(outputs)
 
 
+@checked
 def hint_auto(command: Command, given: TensorParam, wanted: TensorParam) -> Command:
     """Return a convolution or pool with the stride and border that give an output's shape."""
-    at = {"NHWC": (-3, -2), "NCHW": (-2, -1), "CHWN": (1, 2)}[given.format]
     size = command.attributes.get("size")
     if size is None or "stride" not in command.attributes:
         raise ArgumentError(
             f"{command.name} has no windows whose stride and border could be found; give a "
             "convolution or a pool with size="
         )
+    if any(len(p.shape) not in (3, 4) or 0 in p.shape for p in (given, wanted)):
+        raise AxisError(
+            f"{given} and {wanted} are no images; give 3 or 4 dimensions with elements, "
+            f"{given.format}"
+        )
+    at = {"NHWC": (-3, -2), "NCHW": (-2, -1), "CHWN": (1, 2)}[given.format]
     lengths = [(p.shape[at[0]], p.shape[at[1]]) for p in (given, wanted)]
     return command.with_attributes(**solve_hint(size, lengths[0], lengths[1]))
 
@@ -263,24 +280,32 @@ def available_backends() -> list[str]:
     return found
 
 
+@checked
 def autotune(
-    command: Command, inputs: Sequence[Any], outputs: Sequence[Tensor | None] | None = None
+    command: Command, inputs: Sequence[Any], outputs: Sequence[Any] | None = None
 ) -> Command:
-    """Return the command for the backend that ran it in the shortest time, of all available ones.
+    """Return the command for the backend that ran it in the shortest time, of all that can run it.
 
     These are the transformers, and ``VARIANTS`` of them. Inputs and outputs are copied before, so
-    that they stay as they were.
+    that they stay as they were. Raises the error of the first backend if none can.
     """
     given = [_copied(x) for x in inputs]
     device = device_of(command.on(None), [None if x is None else x.param for x in given])
     number = device.removeprefix("gpu") if device.startswith("gpu") else ""  # such as ":1"
     times: dict[str, float] = {}
+    errors: list[GeonError] = []
     for backend in available_backends():
         name = backend + number if backend.startswith("pycuda") else backend
         tried, copies = command.on(name), [_copied(x) for x in given]
         results = None if outputs is None else [_copied(y) for y in outputs]
-        cmd_exec(tried, copies, results)
+        try:
+            cmd_exec(tried, copies, results)
+        except GeonError as error:
+            errors.append(error)
+            continue
         times[name] = min([_seconds(tried, copies, results) for _ in range(TRIALS)])
+    if not times:
+        raise errors[0]
     return command.on(min(times, key=lambda name: times[name]))
 
 

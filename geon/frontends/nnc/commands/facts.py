@@ -9,6 +9,7 @@ from typing import Any
 
 from ....op_graph.op_graph import post_order
 from ...positional.values import PositionalArray
+from ..checks import checked
 from ..tensors import TensorParam
 from .command import Command, leaf_of
 
@@ -68,6 +69,7 @@ def _is_elementwise(value: PositionalArray, leaf: PositionalArray) -> bool:
     return names.get(id(value.tensor), ()) == tuple([d.name for d in value.dims if d is not None])
 
 
+@checked
 def infer_params(
     command: Command, params: Sequence[TensorParam | None]
 ) -> list[TensorParam | None]:
@@ -75,6 +77,7 @@ def infer_params(
     return list(facts_of(command, tuple(params)).outputs)
 
 
+@checked
 def needed_inputs(command: Command, params: Sequence[TensorParam | None]) -> frozenset[int]:
     """Return the positions of the inputs that a command reads, all being given.
 
@@ -83,6 +86,7 @@ def needed_inputs(command: Command, params: Sequence[TensorParam | None]) -> fro
     return facts_of(command, tuple(params)).needs
 
 
+@checked
 def allows_inplace(
     command: Command, params: Sequence[TensorParam | None]
 ) -> frozenset[tuple[int, int]]:

@@ -7,14 +7,23 @@ from typing import Any
 import geon
 
 from ....errors import ArgumentError
+from ....op_graph.values.dtypes import as_dtype
 from ...positional.elementwise import chain
-from ...positional.networks import arithmetic, boxes, filling, images, losses, normalisation
+from ...positional.networks import (
+    arithmetic,
+    boxes,
+    compression,
+    filling,
+    images,
+    losses,
+    normalisation,
+    optimisers,
+)
 from ...positional.networks.attention import attention
 from ...positional.networks.common import ew, scaled
 from ...positional.networks.recurrent import lstm
 from ...positional.programs import cast
 from ...positional.values import Value
-from . import compression, optimisers
 from .command import CommandRow
 
 
@@ -22,7 +31,7 @@ def converted(x: Value, *, dtype: Any = None) -> Value:
     """Return ``x`` in another dtype, that of the output by default."""
     if dtype is None:
         raise ArgumentError("the wanted dtype is unknown; give dtype=, or an output")
-    return cast(x, dtype)
+    return cast(x, as_dtype(dtype))
 
 
 def custom(*xs: Value, function: Any = None, outputs: int = 1) -> Any:
@@ -30,6 +39,13 @@ def custom(*xs: Value, function: Any = None, outputs: int = 1) -> Any:
     if not callable(function):
         raise ArgumentError(f"function={function!r} cannot be called; give a function of values")
     return function(*xs)
+
+
+def broadcast(x: Value, *, count: int = 2) -> list[Value]:
+    """Return ``x`` so many times."""
+    if count < 1:
+        raise ArgumentError(f"count={count}; give an integer of at least 1")
+    return [x] * count
 
 
 def unary(f: Any) -> Any:
@@ -106,9 +122,7 @@ ROWS = [
     CommandRow("random_normal", filling.random_normal),
     CommandRow("random_uniform", filling.random_uniform),
     CommandRow("comm_allreduce", lambda *xs: [chain(geon.add, xs)] * len(xs), lambda n, _: n),
-    CommandRow(
-        "comm_broadcast", lambda x, *, count=2: [x] * count, lambda _, given: int(given["count"])
-    ),
+    CommandRow("comm_broadcast", broadcast, lambda _, given: int(given["count"])),
     CommandRow("comm_reduce", lambda *xs: chain(geon.add, xs)),
     CommandRow("custom", custom, lambda _, given: int(given["outputs"])),
     CommandRow("lstm", lstm, ("y", "hy", "cy")),

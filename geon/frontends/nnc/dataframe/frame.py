@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from ....errors import ArgumentError, FeedError, IndexRangeError, UnavailableError
-from ....op_graph.core.source_info import user_call
 from ....op_graph.values.dtypes import as_dtype
 from ...neon.checks import at_least_one, at_least_zero
 from ...neon.training.data import checked_division
+from ..checks import checked
 from .images import Jitter, read_image
-from .iterators import DataIterator
+from .iterators import DataIterator, check_names
 
 Rows = np.ndarray[Any, Any]
 
 
+@checked
 class DataFrame:
     """Columns over ``rows`` rows, whose values are computed when rows are pulled.
 
@@ -49,11 +50,17 @@ class DataFrame:
 
         Raises ``ArgumentError`` if their lengths differ.
         """
+        wrong = [name for name, values in arrays.items() if not np.iterable(values)]
+        if wrong:
+            raise ArgumentError(
+                f"the column {wrong[0]!r} is {arrays[wrong[0]]!r:.80}; give an array or a list "
+                "with an element for each row"
+            )
         lengths = {name: len(values) for name, values in arrays.items()}
         if len(set(lengths.values())) != 1:
             raise ArgumentError(
-                f"{user_call('DataFrame.from_array')}: columns need one number of rows, and these "
-                f"have {lengths or 'none'}; give columns of equal lengths"
+                f"columns need one number of rows, and these have {lengths or 'none'}; give "
+                "columns of equal lengths"
             )
         made = cls(next(iter(lengths.values())))
         for name, values in arrays.items():
@@ -78,28 +85,44 @@ class DataFrame:
             ) from None
         try:
             table = pandas.read_csv(path, **options)
-        except (OSError, ValueError) as error:  # ValueError is the base of pandas' parser errors
+        except (OSError, ValueError, TypeError) as error:  # of parsers and of wrong options
             raise FeedError(
-                f"{user_call('DataFrame.from_csv')}: {path} cannot be read as CSV ({error}); check "
-                "the path and the file, or give pandas' options, such as sep="
+                f"{path} cannot be read as CSV ({error}); check the path and the file, or give "
+                "pandas' options, such as sep="
             ) from None
         known = [str(name) for name in table]
         chosen = list(columns or known)
-        _check_names("DataFrame.from_csv", chosen, known, f"the file {path}")
+        check_names(chosen, known, f"the file {path}")
         return cls.from_array({name: table[name].to_numpy() for name in chosen})
 
     # Columns ------------------------------------------------------------------------------------
 
     def _put(self, name: str, pull: Callable[..., Any], *columns: str) -> DataFrame:
-        _check_names(f"DataFrame, column {name!r}", columns, self.names, "the frame")
+        check_names(columns, self.names)
         self.columns[name] = pull, columns
         return self
 
-    def _each(self, name: str, function: Callable[..., Any], *columns: str) -> DataFrame:
-        """Add a column ``function(*values)`` of the values of single rows."""
+    def _each(
+        self, name: str, function: Callable[..., Any], *columns: str, needs: str = ""
+    ) -> DataFrame:
+        """Add a column ``function(*values)`` of the values of single rows.
+
+        ``needs`` says what these must be, for a function of this class.
+        """
 
         def pull(rows: Rows, turn: int, *values: Any) -> Any:
-            return joined([function(*row) for row in zip(*values, strict=True)])
+            made = []
+            for row in zip(*values, strict=True):
+                try:
+                    made.append(function(*row))
+                except (LookupError, AttributeError, TypeError) as error:
+                    if not needs:
+                        raise
+                    raise FeedError(
+                        f"the column {name!r} needs {needs} in {', '.join(columns)}, and a value "
+                        f"is {row[0]!r:.80} ({error})"
+                    ) from None
+            return joined(made)
 
         return self._put(name, pull, *columns)
 
@@ -120,13 +143,15 @@ class DataFrame:
 
     def extract_tuple(self, name: str, column: str, index: int) -> DataFrame:
         """Add a column with element ``index`` of a column of tuples."""
-        return self._each(name, lambda value: value[index], column)
+        needs = f"tuples with an element {index}"
+        return self._each(name, lambda value: value[index], column, needs=needs)
 
     def extract_value(self, name: str, column: str, key: str) -> DataFrame:
         """Add a column with the item or attribute ``key`` of a column of objects."""
         return self._each(
-            name, lambda v: v[key] if isinstance(v, Mapping) else getattr(v, key), column
-        )
+            name, lambda v: v[key] if isinstance(v, Mapping) else getattr(v, key), column,
+            needs=f"objects with an item or attribute {key!r}",
+        )  # fmt: skip
 
     def one_hot(
         self, name: str, column: str, range: int, on: float = 1, off: float = 0,
@@ -134,20 +159,22 @@ class DataFrame:
     ) -> DataFrame:  # fmt: skip
         """Add a column of vectors of length ``range``: ``on`` at an integer's place, else ``off``.
 
-        Raises ``IndexRangeError`` for an integer outside of 0 to ``range`` - 1 when it is pulled.
+        Raises ``IndexRangeError`` for another number than 0 to ``range`` - 1 when it is pulled.
         """
         at_least_one("DataFrame.one_hot", "range", range)
+        kind = as_dtype(dtype)
 
         def pull(rows: Rows, turn: int, values: Any) -> Any:
             labels = np.asarray(values)
-            wrong = ((labels < 0) | (labels >= range)).reshape(len(rows), -1)
+            wrong = (labels < 0) | (labels >= range) | (labels != np.floor(labels))
+            wrong = wrong.reshape(len(rows), -1)
             if wrong.any():
                 raise IndexRangeError(
                     f"one_hot of the column {column!r}: {labels.reshape(wrong.shape)[wrong][0]} in "
-                    f"row {rows[wrong.any(1)][0]}, and range={range} has 0 to {range - 1}; check "
-                    "the data, or give a larger range="
+                    f"row {rows[wrong.any(1)][0]}, and range={range} has 0 to {range - 1}; give "
+                    "integers, or a larger range="
                 )
-            return np.where(labels[..., None] == np.arange(range), on, off).astype(as_dtype(dtype))
+            return np.where(labels[..., None] == np.arange(range), on, off).astype(kind)
 
         return self._put(name, pull, column)
 
@@ -166,14 +193,16 @@ class DataFrame:
             along = (slice(None), slice(int(np.max(length))))
             return value[along[np.ndim(length) == 0 :]]
 
-        return self._each(name, cut, column, lengths)
+        return self._each(name, cut, column, lengths, needs="arrays")
 
     def one_squared(self, name: str, lengths: str, size: int, dtype: Any = "float32") -> DataFrame:
         """Add a column of masks (..., size, size): 1 where both indices are less than a length."""
+        at_least_one("DataFrame.one_squared", "size", size)
+        kind = as_dtype(dtype)
 
         def mask(length: Any) -> Any:
             inside = np.arange(size) < np.asarray(length)[..., None]
-            return (inside[..., :, None] & inside[..., None, :]).astype(as_dtype(dtype))
+            return (inside[..., :, None] & inside[..., None, :]).astype(kind)
 
         return self._each(name, mask, lengths)
 
@@ -208,7 +237,7 @@ class DataFrame:
         """
         names = columns or self.names
         checked_division("DataFrame.combine", size, last, (0, 1))
-        _check_names("DataFrame.combine", names, self.names, "the frame")
+        check_names(names, self.names)
         frame = DataFrame(-(-self.rows // size) if last == "keep" else self.rows // size)
 
         def groups(rows: Rows, turn: int) -> Any:
@@ -227,6 +256,7 @@ class DataFrame:
 
     def shuffle(self, seed: int = 0) -> DataFrame:
         """Put the rows into a random order, another one at each call; it begins a new turn."""
+        at_least_zero("DataFrame.shuffle", "seed", seed)
         self.turn += 1
         self.order = np.random.default_rng([seed, self.turn]).permutation(self.rows)
         return self
@@ -238,14 +268,18 @@ class DataFrame:
 
         No other column is computed than those and what they take.
         """
-        _check_names("DataFrame.pull", columns, self.names, "the frame")
+        check_names(columns, self.names)
         at = np.atleast_1d(np.arange(self.rows)[rows] if isinstance(rows, slice) else rows)
+        if at.dtype == bool:
+            at = np.flatnonzero(at)
+        if at.size and at.dtype.kind not in "iu":
+            raise IndexRangeError(f"rows={rows!r:.80}; give a slice, or integers")
         if at.size and not (0 <= at.min() and at.max() < self.rows):
             raise IndexRangeError(
-                f"{user_call('DataFrame.pull')}: rows {at.min()} to {at.max()} of a frame of "
-                f"{self.rows} rows; give rows from 0 to {self.rows - 1}"
+                f"rows {at.min()} to {at.max()} of a frame of {self.rows} rows; give rows from 0 "
+                f"to {self.rows - 1}"
             )
-        found = self._values(columns, at)
+        found = self._values(columns, at.astype(int))
         return found[columns[0]] if len(columns) == 1 else tuple([found[c] for c in columns])
 
     def _values(self, names: Sequence[str], at: Rows, later: int = 0) -> dict[str, Any]:
@@ -256,9 +290,10 @@ class DataFrame:
             if name not in found:
                 pull, takes = self.columns[name]
                 found[name] = made = pull(rows, turn, *[value(each) for each in takes])
-                if len(made) != len(rows):
+                count = len(made) if hasattr(made, "__len__") else "no list of"
+                if count != len(rows):
                     raise FeedError(
-                        f"the column {name!r} has {len(made)} values for {len(rows)} rows; let its "
+                        f"the column {name!r} has {count} values for {len(rows)} rows; let its "
                         "function return one for each row"
                     )
             return found[name]
@@ -267,7 +302,7 @@ class DataFrame:
 
     def iterate(self, *columns: str, prefetch: int = 0) -> DataIterator:
         """Return an iterator over the rows of columns, by default all."""
-        _check_names("DataFrame.iterate", columns, self.names, "the frame")
+        check_names(columns, self.names)
         return DataIterator(self, columns or self.names, prefetch)
 
     def __len__(self) -> int:
@@ -288,13 +323,3 @@ def joined(values: list[Any]) -> Any:
         return np.array(values)
     kinds = {(v.shape, v.dtype) if isinstance(v, np.ndarray) else None for v in values}
     return np.stack(values) if len(kinds) == 1 and None not in kinds else values
-
-
-def _check_names(method: str, names: Sequence[Any], known: Sequence[str], where: str) -> None:
-    """Raise ``ArgumentError`` for a column that does not exist."""
-    for name in names:
-        if name not in known:
-            raise ArgumentError(
-                f"{user_call(method)}: {where} has no column {name!r}; it has "
-                f"{', '.join(map(repr, known)) or 'none'}"
-            )

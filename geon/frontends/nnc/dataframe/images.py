@@ -9,6 +9,8 @@ import numpy as np
 
 from ....errors import ArgumentError, FeedError, UnavailableError
 from ...neon.checks import share
+from ..checks import checked
+from ..tensors import lengths_of
 
 Image = np.ndarray[Any, Any]
 LUMA = np.array([0.299, 0.587, 0.114], "float32")  # of ITU-R BT.601
@@ -33,14 +35,16 @@ def read_image(path: Any) -> Image:
         with PIL.Image.open(path) as image:
             plain = image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB")
             pixels = np.array(plain, np.uint8)
-    except (OSError, SyntaxError, ValueError) as error:  # SyntaxError: a damaged PNG
+    except (OSError, SyntaxError, ValueError, AttributeError) as error:
+        # SyntaxError: a damaged PNG; AttributeError: no path
         raise FeedError(
-            f"read_image: {path} cannot be read as an image ({error}); check the path, and write "
-            "the file again if it is damaged"
+            f"{path} cannot be read as an image ({error}); check the path, and write the file "
+            "again if it is damaged"
         ) from None
     return pixels if pixels.ndim == 3 else pixels[..., None]
 
 
+@checked
 @dataclass(frozen=True)
 class Jitter:
     """Random changes of an image (height, width, channels), in this order.
@@ -68,15 +72,31 @@ class Jitter:
     def __post_init__(self) -> None:
         for name in ("aspect_ratio", "brightness", "contrast", "saturation"):
             share("Jitter", name, getattr(self, name))
-        if min(self.size) < 1 or (self.resize and not 1 <= self.resize[0] <= self.resize[1]):
+        pairs = [lengths_of(p, "size") for p in (self.size, self.resize or (1, 1), self.offset)]
+        if (
+            any(len(p) != 2 for p in pairs)
+            or min(*pairs[0], pairs[1][0]) < 1
+            or (pairs[1][0] > pairs[1][1])
+        ):
             raise ArgumentError(
-                f"Jitter: size={self.size!r} and resize={self.resize!r}; give lengths of at least "
-                "1, and a range from the smaller to the larger one"
+                f"size={self.size!r}, resize={self.resize!r} and offset={self.offset!r}; give "
+                "pairs: two lengths of at least 1, a range from the smaller to the larger one, and "
+                "rows and columns"
+            )
+        if not len(self.mean) == len(self.std) or not all(n > 0 for n in self.std):
+            raise ArgumentError(
+                f"mean={self.mean!r} and std={self.std!r}; give as many of both, for each channel "
+                "or one for all, and deviations above 0"
             )
 
     def __call__(self, random: np.random.Generator, image: Image) -> Image:
         """Return the changed image."""
         x = np.asarray(image, "float32")
+        if x.ndim != 3 or len(self.mean) not in (1, x.shape[2]):
+            raise FeedError(
+                f"an image of shape {x.shape} for mean={self.mean!r}; give (height, width, "
+                "channels), and a mean for each channel or one for all"
+            )
         shape = np.array(x.shape[:2])
         if self.resize is not None:
             side = random.integers(self.resize[0], self.resize[1], endpoint=True)

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....errors import IndexRangeError
-from ....op_graph.core.source_info import user_call
+from ....errors import ArgumentError, IndexRangeError
 from ...neon.checks import at_least_zero
 from ...neon.training.prefetch import Prefetch
+from ..checks import checked
 
 if TYPE_CHECKING:
     from .frame import DataFrame
 
 
+@checked
 class DataIterator:
     """An iterator over the rows of columns of a frame.
 
@@ -34,8 +35,8 @@ class DataIterator:
         """Return the values of the next row; raise ``IndexRangeError`` after the last one."""
         if self.cursor >= len(self.frame):
             raise IndexRangeError(
-                f"{user_call('DataIterator.next')}: the iterator is past the last of "
-                f"{len(self.frame)} rows; set_cursor(0) begins again"
+                f"the iterator is past the last of {len(self.frame)} rows; set_cursor(0) begins "
+                "again"
             )
         if self._depth and self._ahead is None:
             self._ahead = Prefetch(self, self._depth).epoch(0, self.cursor)
@@ -46,10 +47,8 @@ class DataIterator:
     def peek(self, *columns: str) -> tuple[Any, ...]:
         """Return the values of columns in the row that ``next`` returned last."""
         if self._row is None:
-            raise IndexRangeError(
-                f"{user_call('DataIterator.peek')}: there is no current row before next(); call it "
-                "first"
-            )
+            raise IndexRangeError("there is no current row before next(); call it first")
+        check_names(columns, self.frame.names)
         return self._at(self._row, columns or self.names)
 
     def prefetch(self, count: int) -> None:
@@ -60,10 +59,10 @@ class DataIterator:
 
     def set_cursor(self, row: int) -> None:
         """Let ``next`` continue at a row; raise ``IndexRangeError`` if there is no such row."""
-        if not 0 <= row <= len(self.frame):
+        at_least_zero("DataIterator.set_cursor", "row", row)
+        if row > len(self.frame):
             raise IndexRangeError(
-                f"{user_call('DataIterator.set_cursor')}: row {row} of {len(self.frame)} rows; "
-                f"give one from 0 to {len(self.frame)}"
+                f"row {row} of {len(self.frame)} rows; give one from 0 to {len(self.frame)}"
             )
         self._close()
         self.cursor, self._row = row, None
@@ -94,3 +93,12 @@ class DataIterator:
             self._close()
             raise StopIteration
         return self.next()
+
+
+def check_names(names: Sequence[Any], known: Sequence[str], where: str = "the frame") -> None:
+    """Raise ``ArgumentError`` for a column that does not exist."""
+    for name in names:
+        if name not in known:
+            raise ArgumentError(
+                f"{where} has no column {name!r}; it has {', '.join(map(repr, known)) or 'none'}"
+            )

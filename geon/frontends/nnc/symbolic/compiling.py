@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ....errors import ArgumentError
 from ....transformers.runtime.arena import place
+from ..checks import checked
 from ..commands import cmd
 from ..commands.facts import allows_inplace, enforces_inplace
 from ..concrete import Exec, Graph
-from ..lowering import all_slots, root
-from ..tensors import ALIGNMENT, Resident, Tensor, buffer
+from ..lowering import all_slots
+from ..tensors import ALIGNMENT, Resident, Tensor, buffer, root
 
 if TYPE_CHECKING:
     from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Compiled = tuple[Graph, "TensorArena", "dict[ExecSymbol, Exec]"]
 
 
+@checked
 class TensorArena:
     """The memory of the symbols of a compiled graph.
 
@@ -31,14 +33,14 @@ class TensorArena:
     def __init__(self, tensors: dict[TensorSymbol, Tensor], lasting: set[Any], size: int) -> None:
         self._tensors, self._lasting, self.size = tensors, lasting, size
 
-    def tensor(self, symbol: TensorSymbol) -> Tensor:
+    def tensor(self, symbol: Any) -> Tensor:
         """Return the tensor of a symbol; a part of a symbol is a view of its tensor.
 
         A symbol that is no output may share its memory: read it where its value is needed only.
         """
         if symbol in self._tensors:
             return self._tensors[symbol]
-        if symbol.base is None:
+        if getattr(symbol, "base", None) is None:
             raise ArgumentError(
                 f"{symbol} is in no node of the compiled graph; compile with it as an output"
             )
@@ -47,9 +49,9 @@ class TensorArena:
         view = self._tensors[symbol] = whole.part_view(symbol.part)
         return view
 
-    def bind(self, symbol: TensorSymbol, tensor: Tensor) -> None:
-        """Let a symbol live in the memory of a tensor from now on."""
-        check_bind(symbol, tensor)
+    def bind(self, symbol: TensorSymbol, tensor: Any) -> None:
+        """Let a symbol live in the memory of a tensor or an array from now on."""
+        tensor = bound_tensor(symbol, tensor)
         if symbol not in self._lasting:
             raise ArgumentError(
                 f"{symbol} shares its memory with others; give it to compile as an output or bound"
@@ -63,40 +65,48 @@ class TensorArena:
                 each.move_to(each.base.part_view(each.part))
 
 
-def check_bind(symbol: TensorSymbol, tensor: Tensor) -> None:
-    """Raise ``ArgumentError`` if a tensor cannot be the memory of a symbol."""
+def bound_tensor(symbol: TensorSymbol, given: Any) -> Tensor:
+    """Return the tensor of a tensor or array; raise ``ArgumentError`` unless it fits a symbol."""
+    tensor = given if isinstance(given, Tensor) else Tensor(given)
+    if getattr(symbol, "param", None) is None or isinstance(symbol, Tensor):
+        raise ArgumentError(f"{symbol!r:.80} is no symbol; give one with its tensor")
     if symbol.base is not None:
         raise ArgumentError(f"{symbol} is a part of {root(symbol)}; bind that one")
     if (tensor.shape, tensor.dtype.name) != (symbol.shape, symbol.param.dtype):
         raise ArgumentError(
-            f"{symbol} is bound to {tensor}; shape and dtype must be equal: give a tensor of "
-            f"{symbol.param}"
+            f"{symbol} is bound to {tensor}; shape and dtype must be equal: give a tensor "
+            f"of {symbol.param}"
         )
+    return tensor
 
 
 def compile_graph(
     graph: SymbolicGraph, outputs: Sequence[TensorSymbol] = (),
-    binds: dict[TensorSymbol, Tensor] | None = None, *,
+    binds: Mapping[TensorSymbol, Any] | None = None, *,
     sources: Sequence[ExecSymbol] | None = None, destinations: Sequence[ExecSymbol] | None = None,
     memory: int | str | None = None, allocate: Callable[[int], Any] | None = None,
 ) -> Compiled:  # fmt: skip
     """Return ``(graph, tensor_arena, exec_arena)``: a concrete graph and its memory.
 
     ``outputs`` keep their values after a run. Symbols in ``binds`` live in the memory of the
-    tensors given. ``memory`` bounds the memory of a run as one computation. The arena is in what
-    ``allocate`` returns for a number of bytes, such as a ``bytearray``, a mapped file or shared
-    memory: a writable buffer that is alive as long as the arena.
+    tensors or arrays given. ``memory`` bounds the memory of a run as one computation. The arena is
+    in what ``allocate`` returns for a number of bytes, such as a ``bytearray``, a mapped file or
+    shared memory: a writable buffer that is alive as long as the arena.
     """
-    binds = binds or {}
-    for symbol, tensor in binds.items():
-        check_bind(symbol, tensor)
+    binds = {symbol: bound_tensor(symbol, tensor) for symbol, tensor in (binds or {}).items()}
     order = graph.topsort(sources, destinations)
-    known = {*all_slots(order), *binds}
+    known = dict.fromkeys([*all_slots(order), *binds])
     for symbol in outputs:
         if root(symbol) not in known:
             raise ArgumentError(
                 f"the output {symbol} is in no node of {graph.name} that runs; give symbols that "
                 "the graph computes"
+            )
+    for symbol in known:
+        if symbol.graph is not graph and symbol not in binds:
+            raise ArgumentError(
+                f"{symbol} is of {symbol.graph.name}, another graph than {graph.name}; use symbols "
+                "of this one, or bind a tensor to it"
             )
     before = [(reader, node) for node in order for x, _ in _updates(node)
               for reader in order if reader is not node and x in reader.reads]  # fmt: skip

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ....errors import ArgumentError, DerivativeError
+from ....errors import DerivativeError
 from ..commands import cmd
 from ..commands.command import Command
 from ..commands.facts import enforces_inplace, needed_inputs
-from ..lowering import root
-from ..tensors import TensorParam
+from ..minimizers import optimiser_row
+from ..tensors import TensorParam, root
 
 if TYPE_CHECKING:
     from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
@@ -133,9 +133,7 @@ def add_optimiser(
     params: Sequence[TensorSymbol],
 ) -> Minimized:  # fmt: skip
     """Add gradients and for each parameter a node of an optimiser, with states that begin at 0."""
-    row = optimiser.row
-    if "g" not in row.inputs or not enforces_inplace(optimiser):
-        raise ArgumentError(f"{optimiser.name} is no optimiser; give one, such as cmd.sgd()")
+    row = optimiser_row(optimiser)
     gradients = graph.backward(losses, params)
     updated, states = [], []
     for x, g in zip(params, gradients, strict=True):

@@ -18,14 +18,14 @@ import numpy as np
 
 import geon
 
-from ....errors import CheckpointError, GeonError
+from ....errors import ArgumentError, CheckpointError, GeonError
 from ....op_graph.transforms.functionalize import substitute
-from ....transformers.base import make_transformer
 from ...positional.values import PositionalArray, Value, array, as_array
 from ..commands import cmd, command_table
 from ..commands.command import Command, CommandRow, leaf_of, matching
-from ..files import store_of
+from ..files import read_arrays, store_of
 from ..tensors import Part, Tensor, TensorParam
+from .compiling import bound_tensor
 
 if TYPE_CHECKING:
     from .graph import SymbolicGraph, TensorSymbol
@@ -40,14 +40,21 @@ Contents = tuple["SymbolicGraph", "dict[str, TensorSymbol]", "dict[TensorSymbol,
 def write_graph(
     graph: SymbolicGraph, path: str | os.PathLike[str],
     symbols: Mapping[str, TensorSymbol] | None = None,
-    binds: Mapping[TensorSymbol, Tensor] | None = None,
+    binds: Mapping[TensorSymbol, Any] | None = None,
 ) -> None:  # fmt: skip
-    """Write the graph to a file, with the names of ``symbols``, and tensors that are bound.
+    """Write the graph to a file, with the names of ``symbols``, and tensors or arrays of ``binds``.
 
     Loops, branches and functions of ``cmd.custom`` are written as the ops that they build; a file
     runs no code.
     """
     symbols, binds = symbols or {}, binds or {}
+    for name, symbol in symbols.items():
+        if getattr(symbol, "graph", None) is not graph:
+            raise ArgumentError(
+                f"{symbol!r:.80}, for the name {name!r}, is no symbol of {graph.name}; give one of "
+                "its symbols"
+            )
+    tensors = [bound_tensor(s, tensor) for s, tensor in binds.items()]
     numbers: dict[TensorSymbol, int] = {}
     rows: list[Record] = []
 
@@ -77,11 +84,11 @@ def write_graph(
         "destinations": [place[node] for node in graph.destinations],
         "gradients": [[number(x), number(d)] for x, d in graph.gradients.items()],
         "symbols": {name: number(symbol) for name, symbol in symbols.items()},
-        "binds": [[number(s), astuple(tensor.param)] for s, tensor in binds.items()],
+        "binds": [[number(s), astuple(t.param)] for s, t in zip(binds, tensors, strict=True)],
         "rows": rows,
     }  # fmt: skip
     text = np.frombuffer(json.dumps(record).encode(), np.uint8)
-    held = {f"bind.{k}": tensor.array for k, tensor in enumerate(binds.values())}
+    held = {f"bind.{k}": tensor.array for k, tensor in enumerate(tensors)}
     store_of({"graph": text, **held})[0].save(path)
 
 
@@ -90,34 +97,26 @@ def read_graph(kind: type[SymbolicGraph], path: str | os.PathLike[str]) -> Conte
 
     Raises ``CheckpointError`` for a file that is damaged or has no graph.
     """
-    store = make_transformer("numpy")
-    text = geon.Variable([geon.Axis("d0")], "uint8", name="graph")
-    store.computation([text])
-    report = store.restore(path, strict=False)
-    if not report.taken:
+    held = read_arrays(path)
+    if "graph" not in held:
         raise CheckpointError(
-            f"{os.fspath(path)} has no symbolic graph, but the entries {', '.join(report.left)}; "
-            "write one with graph.write"
+            f"{os.fspath(path)} has no symbolic graph, but the entries {', '.join(held)}; write "
+            "one with graph.write"
         )
     try:
-        record = json.loads(bytes(store.get(text)))
+        record = json.loads(held["graph"].tobytes())
         if record["version"] != VERSION:
             raise CheckpointError(
                 f"{os.fspath(path)} has a graph of version {record['version']}, and this geon "
                 f"reads {VERSION}; write it again with graph.write"
             )
-        params = [TensorParam(*param) for _, param in record["binds"]]
-        arrays = {f"bind.{k}": np.zeros(p.shape, p.dtype) for k, p in enumerate(params)}
-        held, leaves = store_of(arrays)
-        held.restore(path, only=list(arrays)) if arrays else None
         graph, rows = _graph_of(kind(record["name"]), record)
-        tensors = [
-            Tensor(held.get(leaf), format=param.format, device=param.device)
-            for leaf, param in zip(leaves.values(), params, strict=True)
-        ]
-        numbers = [number for number, _ in record["binds"]]
         symbols = {name: rows[number] for name, number in record["symbols"].items()}
-        binds = {rows[n]: tensor for n, tensor in zip(numbers, tensors, strict=True)}
+        binds = {}
+        for k, (number, given) in enumerate(record["binds"]):
+            param, elements = TensorParam(*given), held[f"bind.{k}"]
+            tensor = Tensor(elements, format=param.format, device=param.device)
+            binds[rows[number]] = bound_tensor(rows[number], tensor)
     except CheckpointError:
         raise
     except (GeonError, *MALFORMED) as error:

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from ....errors import ArgumentError, OrderError
+from ....op_graph.core.source_info import describe, user_site
+from ..checks import checked
 from ..commands.command import Command
 from ..commands.facts import infer_params
 from ..graph_base import GraphBase, GraphNode
-from ..lowering import root
-from ..tensors import Part, TensorParam, part_of
+from ..tensors import Part, TensorParam, lengths_of, part_of, root
 from . import compiling, derivatives, files, passes
 
-Hook = Callable[[Any], Any]
 HOOKED = ("tensor", "alias", "exec")
 
 
@@ -30,7 +30,7 @@ class TensorSymbol:
         base: TensorSymbol | None = None, part: Part | None = None, fill: float | None = None,
         is_state: bool = False,
     ) -> None:  # fmt: skip
-        self.graph, self.param, self.name = graph, param, name
+        self.graph, self.param, self.name, self.site = graph, param, name, user_site()
         self.base, self.part = base, part
         self.fill, self.is_state = fill, is_state
         graph.created("tensor" if base is None else "alias", self)
@@ -40,6 +40,7 @@ class TensorSymbol:
         """The lengths of the dimensions."""
         return self.param.shape
 
+    @checked
     def alias(
         self, shape: Sequence[int], offset: Sequence[int] | None = None,
         stride: Sequence[int] | None = None, name: str | None = None,
@@ -53,13 +54,14 @@ class TensorSymbol:
         return TensorSymbol(self.graph, param, name or f"{self.name}_part", self, part)
 
     def __repr__(self) -> str:
-        return f"<symbol {self.name} {self.param}>"
+        return f"<symbol {self.name} {self.param}> (made at {describe(self.site)})"
 
 
 class ExecSymbol(GraphNode):
     """A node of a symbolic graph: a command on symbols."""
 
 
+@checked
 class SymbolicGraph(GraphBase):
     """Commands on symbols. Edges follow from who writes what others read; ``concat`` adds more.
 
@@ -70,16 +72,16 @@ class SymbolicGraph(GraphBase):
     def __init__(self, name: str = "graph") -> None:
         super().__init__(name)
         self.gradients: dict[TensorSymbol, TensorSymbol] = {}
-        self.hooks: dict[str, Hook] = {}
+        self.hooks: dict[str, Callable[[Any], Any]] = {}
 
-    def set_hook(self, kind: str, hook: Hook | None) -> Hook | None:
+    def set_hook(self, kind: str, hook: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
         """Call ``hook`` with each new symbol or node of a kind; return the hook that it replaces.
 
         The kinds are "tensor", "alias" and "exec". None ends it.
         """
         if kind not in HOOKED:
             raise ArgumentError(
-                f"set_hook: {kind!r} is nothing that is created; give one of {', '.join(HOOKED)}"
+                f"{kind!r} is nothing that is created; give one of {', '.join(HOOKED)}"
             )
         before = self.hooks.pop(kind, None)
         if hook is not None:
@@ -104,7 +106,7 @@ class SymbolicGraph(GraphBase):
     ) -> TensorSymbol:  # fmt: skip
         """Return a new symbol of a tensor."""
         if not isinstance(shape, TensorParam):
-            shape = TensorParam(tuple(shape), dtype, format, device)
+            shape = TensorParam(lengths_of(shape), dtype, format, device)
         return TensorSymbol(self, shape, name or "tensor", None, None, fill, is_state)
 
     def exec(
@@ -126,8 +128,7 @@ class SymbolicGraph(GraphBase):
     ) -> ExecSymbol:  # fmt: skip
         """Add a node and return it, as ``exec``; ``params`` are also of inputs that are None."""
         name = name or f"{command.name}{len(self.nodes)}"
-        given = [None] * 0 if outputs is None else [None if y is None else y.param for y in outputs]
-        command = command.filled(given)
+        command = command.filled([None if y is None else y.param for y in outputs or ()])
         found = infer_params(command, params)
         if outputs is None:
             outputs = [
@@ -138,8 +139,8 @@ class SymbolicGraph(GraphBase):
             p = found[k] if k < len(found) else None
             if y is not None and (p is None or (p.shape, p.dtype) != (y.shape, y.param.dtype)):
                 raise ArgumentError(
-                    f"{name}: output {k} is {y}, and {command.name} gives {p}; give a symbol of "
-                    "that shape and dtype, or None"
+                    f"output {k} is {y}, and {command.name} gives {p}; give a symbol of that shape "
+                    "and dtype, or None"
                 )
             if y is not None:
                 self._refuse_second_write(name, y)
@@ -153,8 +154,9 @@ class SymbolicGraph(GraphBase):
             for y in node.outputs:
                 if y is not None and root(y) is whole and _overlap(symbol, y):
                     raise OrderError(
-                        f"{name} writes {symbol}, which {node.name} writes too; write each symbol "
-                        "once, and parts that do not overlap"
+                        f"{name} writes {symbol}, which {node.name} writes too (at "
+                        f"{describe(node.site)}); write each symbol once, and parts that do not "
+                        "overlap"
                     )
 
     def followers(self) -> dict[Any, list[Any]]:
@@ -178,8 +180,17 @@ class SymbolicGraph(GraphBase):
             self.edges[node].update(dict.fromkeys(following))
 
     def tensor_auto(self) -> None:
-        """Infer the params of all outputs again, after those of inputs were changed."""
+        """Infer the params of all outputs again, after those of inputs were changed.
+
+        Raises ``ArgumentError`` for a part that is not inside of its whole any more.
+        """
         for node in self.topsort():
+            for slot in [s for s in (*node.inputs, *node.outputs) if s is not None and s.base]:
+                if not slot.part.fits(slot.base.shape):
+                    raise ArgumentError(
+                        f"{node.name} has {slot}, which is no part of {slot.base} any more; give "
+                        "another one to set_io"
+                    )
             node.params = [p if x is None else x.param for x, p in
                            zip(node.inputs, node.params, strict=True)]  # fmt: skip
             found = infer_params(node.command, node.params)

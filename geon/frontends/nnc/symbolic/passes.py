@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ....errors import ArgumentError
+from ..checks import checked
 from ..commands import cmd
 from ..commands.command import Command
-from ..lowering import root
+from ..tensors import TensorParam, root
 
 if TYPE_CHECKING:
     from .graph import ExecSymbol, SymbolicGraph, TensorSymbol
@@ -27,9 +28,12 @@ def simplify(
     graph: SymbolicGraph, outputs: Sequence[TensorSymbol], passes: Sequence[str] | None = None
 ) -> Replaced:
     """Apply passes by name, all by default; return the symbols that replace others."""
-    unknown = [name for name in passes or () if name not in PASSES]
-    if unknown:
-        raise ArgumentError(f"there is no pass {unknown[0]!r}; the passes are {', '.join(PASSES)}")
+    for name in passes or ():
+        if name not in PASSES:
+            raise ArgumentError(
+                f"there is no pass {name!r}; the passes are {', '.join(PASSES)}: give a list of "
+                "some"
+            )
     replaced: Replaced = {}
     for name in passes or PASSES:
         kept = [replaced_by(replaced, s) for s in outputs]
@@ -75,7 +79,7 @@ def _eliminate_common(graph: SymbolicGraph, outputs: Sequence[TensorSymbol]) -> 
                     first.outputs[k] = old
                 elif old is not None and new is not None:
                     replaced[old] = new
-            graph.remove_node(node)
+            graph.remove_node(node, first)
     return replaced
 
 
@@ -129,9 +133,13 @@ def _fuse(graph: SymbolicGraph, outputs: Sequence[TensorSymbol]) -> Replaced:
             continue
         command: Command = cmd(name, **dict(node.command.given))
         y, loss = before.outputs[0], node.outputs[0]
-        graph.remove_node(before)
-        graph.remove_node(node)
-        graph.exec(command, [before.inputs[0], node.inputs[1]], [loss, y], name)
+        before.outputs[0] = node.outputs[0] = None  # written by the new node
+        new = graph.add(
+            command, [before.inputs[0], node.inputs[1]], [before.params[0], node.params[1]],
+            [loss, y], name,
+        )  # fmt: skip
+        graph.remove_node(before, new)
+        graph.remove_node(node, new)
     return {}
 
 
@@ -158,6 +166,7 @@ def _read_again(
     return bool(readers)
 
 
+@checked
 def memory_reduction(graph: SymbolicGraph) -> int:
     """Keep tensors in the dtype before a conversion, and convert again for the backward nodes.
 
@@ -173,6 +182,7 @@ def memory_reduction(graph: SymbolicGraph) -> int:
     return found
 
 
+@checked
 def memory_compression(graph: SymbolicGraph) -> int:
     """Keep float16 inputs of convolutions compressed for the backward nodes; values are rounded.
 
@@ -250,6 +260,7 @@ def duplicate(
 # Replicas -----------------------------------------------------------------------------------------
 
 
+@checked
 def data_parallel(
     graph: SymbolicGraph, inputs: Sequence[TensorSymbol], gradients: Sequence[TensorSymbol],
     devices: Sequence[str],
@@ -260,8 +271,12 @@ def data_parallel(
     ``inputs`` and all that is computed of them, up to ``gradients``; what reads a gradient reads
     the sum of those of all replicas. Returns the symbols of each replica by those of the first.
     """
-    if len(devices) < 2:
-        raise ArgumentError(f"devices={list(devices)}: give two or more, such as ['cpu', 'cpu']")
+    params = [TensorParam((), device=device) for device in devices]
+    if len(params) < 2 or not inputs:
+        raise ArgumentError(
+            f"devices={devices} for {len(inputs)} inputs; give two or more, such as ['cpu', "
+            "'cpu'], and the inputs that differ between them"
+        )
     order = graph.topsort()
     per_replica = {root(s) for s in inputs}
     ends = {root(g) for g in gradients}
@@ -275,6 +290,14 @@ def data_parallel(
             summed |= writes & ends
         elif reads & summed:
             summed |= writes
+    written = {y for node in copied for y in node.outputs}
+    for g in gradients:
+        if g not in written or root(g) not in summed:
+            raise ArgumentError(
+                f"{g} is no gradient that nodes compute of the inputs "
+                f"{', '.join([s.name for s in inputs])}; give what backward returns for a whole "
+                "symbol"
+            )
     maps: list[Replaced] = [{}]
     for k, device in enumerate(devices[1:], 1):
         new, suffix = Replaced(), f"_{k}"

@@ -7,5 +7,6 @@ CHWN.
 - ``losses``: reductions and losses
 - ``filling``: constants, random numbers and dropout
 - ``normalisation``, ``images``, ``recurrent``, ``attention``, ``boxes``: layers
+- ``optimisers``, ``compression``: steps of parameters; halves in fewer bits
 - ``common``: what these share
 """

@@ -69,7 +69,10 @@ def constant(number: Any, dtype: Any) -> PositionalArray:
 
 def pair(value: Any) -> tuple[int, int]:
     """Return a number twice, or two numbers."""
-    listed = [int(n) for n in (value if isinstance(value, (list, tuple)) else [value, value])]
+    try:
+        listed = [int(n) for n in (value if isinstance(value, (list, tuple)) else [value, value])]
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{value!r} is no integer; give one, or two") from None
     if len(listed) != 2:
         raise ArgumentError(f"{value!r} are {len(listed)} numbers; give one, or two")
     return listed[0], listed[1]

@@ -124,6 +124,8 @@ def histogram(
     Parts are equally wide from ``min`` to ``max``, or between the ascending ``edges``. Each has its
     lower edge; the last one does not have its upper edge.
     """
+    if bins < 1:
+        raise ArgumentError(f"bins={bins}; give an integer of at least 1")
     bounds = list(edges) if edges is not None else [
         min + (max - min) * k / bins for k in range(bins + 1)
     ]  # fmt: skip

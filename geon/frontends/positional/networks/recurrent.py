@@ -51,6 +51,8 @@ def lstm(
     order of ``lstm_shapes``. With ``projection`` outputs have that width: a matrix times those of
     an LSTM without it; Sak, Senior and Beaufays, 2014.
     """
+    if len(x.shape) != 3:
+        raise AxisError(f"{x} is no batch of sequences; give 3 dimensions: steps, rows, width")
     sequence = transpose(x, [1, 0, 2]) if batch_first else x
     steps, rows, width = (int(n) for n in sequence.shape)
     if projection is not None and not 0 < projection < hidden:

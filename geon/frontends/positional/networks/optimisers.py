@@ -6,9 +6,9 @@ from typing import Any
 
 import geon
 
-from ...positional.networks.common import constant, ew
-from ...positional.programs import cast
-from ...positional.values import Value
+from ..programs import cast
+from ..values import Value
+from .common import constant, ew
 
 
 def _count(step: Any, given: Value | None, like: Value) -> tuple[Value, Value | None]:

@@ -7,13 +7,13 @@ from typing import Any
 import geon
 
 from ....errors import ArgumentError, DTypeError
-from ...positional.indexing import select
-from ...positional.movement import Part, concat, pad, slices
-from ...positional.networks.common import constant, ew
-from ...positional.programs import cast
-from ...positional.reductions import reduce
-from ...positional.reshaping import reshape, transpose, unsqueeze
-from ...positional.values import Value
+from ..indexing import select
+from ..movement import Part, concat, pad, slices
+from ..programs import cast
+from ..reductions import reduce
+from ..reshaping import reshape, transpose, unsqueeze
+from ..values import Value
+from .common import constant, ew
 
 TILE = 4  # rows and columns of a tile that is compressed to 8 bytes
 

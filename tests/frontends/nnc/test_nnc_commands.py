@@ -338,10 +338,10 @@ def test_autotune_chooses_a_backend_that_can_run_the_command():
 
 
 def test_autotune_leaves_out_backends_that_cannot_run_the_command(monkeypatch):
-    def fails_on_native(name):
+    def fails_on_native(name, lane=None):
         if name == "native":
             raise geon.UnavailableError("no compiler")
-        return transformer_of(name)
+        return transformer_of(name, lane)
 
     transformer_of = execution.transformer_of
     monkeypatch.setattr(execution, "available_backends", lambda: ["native", "numpy"])

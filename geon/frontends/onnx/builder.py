@@ -269,7 +269,7 @@ class Builder:
             return Subgraph(self, attribute.g, scope)
         if kind in _PLAIN:
             value = getattr(attribute, _PLAIN[kind])
-            return value if kind in _SCALAR else list(value)
+            return value if kind in _SCALAR else value[:]
         raise ModelError(f"the attribute {attribute.name!r} has a type that is not supported")
 
     # Functions ------------------------------------------------------------------------------------

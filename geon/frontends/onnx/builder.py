@@ -141,7 +141,8 @@ class Builder:
         for tensor in graph.initializer:
             if tensor.name not in scope.values:
                 what = f"the initializer {tensor.name!r} of {self.source.name}"
-                value = array_of(tensor, self.source.folder, what)
+                raw = self.source.raw.get(tensor.name) if scope.depth == 0 else None
+                value = array_of(tensor, self.source.folder, what, raw)
                 scope.values[tensor.name] = self.parameter(tensor.name, value)
         for sparse in graph.sparse_initializer:
             dense = dense_array(sparse, f"the initializer {sparse.values.name!r}")

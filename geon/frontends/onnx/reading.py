@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,18 +14,23 @@ from google.protobuf.message import DecodeError, Message
 
 from ...transformers.runtime.files import path_text
 from .errors import ModelError
+from .stored_bytes import parsed
 
 MAX_NESTED_GRAPHS = 50  # sub-graphs inside each other; also calls of functions
 
 
 @dataclass(frozen=True)
 class Source:
-    """A model with the name of its file for messages and the folder of its external data."""
+    """A model with the name of its file for messages and the folder of its external data.
+
+    ``raw`` has the bytes of large initializers by name, which ``model`` lacks.
+    """
 
     model: onnx.ModelProto
     name: str
     folder: str | None
     opsets: dict[str, int]
+    raw: Mapping[str, memoryview]
     functions: dict[tuple[str, str, str], onnx.FunctionProto] = field(default_factory=dict)
 
 
@@ -37,10 +42,11 @@ def read(model: Any) -> Source:
     """
     folder = None
     name = "model"
+    raw: Mapping[str, memoryview] = {}
     if isinstance(model, onnx.ModelProto):
         proto = model
     elif isinstance(model, (bytes, bytearray, memoryview)):
-        proto = _parsed(bytes(model), "the bytes given")
+        proto, raw = _parsed(bytes(model), "the bytes given")
     else:
         path = path_text(model)
         name, folder = os.path.basename(path), os.path.dirname(os.path.abspath(path))
@@ -49,9 +55,9 @@ def read(model: Any) -> Source:
                 data = _mapped(file)
         except OSError as error:
             raise ModelError(f"the model {path} cannot be read: {error.strerror}") from None
-        proto = _parsed(data, f"the file {path}")
+        proto, raw = _parsed(data, f"the file {path}")
     opsets = opsets_of(proto)
-    source = Source(proto, name, folder, opsets)
+    source = Source(proto, name, folder, opsets, raw)
     for function in proto.functions:
         key = (domain_of(function), function.name, function.overload)
         if key in source.functions:
@@ -74,14 +80,13 @@ def _mapped(file: Any) -> Any:
         return file.read()
 
 
-def _parsed(data: Any, what: str) -> onnx.ModelProto:
-    proto = onnx.ModelProto()
+def _parsed(data: Any, what: str) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
     try:
-        proto.ParseFromString(data)
+        proto, raw = parsed(memoryview(data))
     except (DecodeError, RecursionError) as error:
         raise ModelError(f"{what} is no ONNX model, or is damaged: {error}") from None
     _check_texts(proto, what)
-    return proto
+    return proto, raw
 
 
 def _check_texts(proto: Message, what: str) -> None:

@@ -7,10 +7,8 @@ so the device holds no more than was asked for.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ..launches.device import Array
@@ -131,15 +129,3 @@ class PinnedBlock:
 
     def __int__(self) -> int:
         return int(self.array.ctypes.data)
-
-
-@contextlib.contextmanager
-def without_collecting() -> Iterator[None]:
-    """Disable garbage collection meanwhile: a finaliser could do what graph capture forbids."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()

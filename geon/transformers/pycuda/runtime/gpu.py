@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ....errors import DeviceError, DeviceMemoryError
+from ....op_graph.core.collection import without_collecting
 from ...cache import disk
 from ..launches.device import OPTIONS, Array, CudaSource, LibraryCall, Signature, most_blocks
 from ..launches.dlpack import DLPACK_CUDA
@@ -28,7 +29,7 @@ from ..products.cudnn import CuDnn
 from ..products.cufft import load_cufft
 from ..products.cusolver import load_cusolver
 from . import graph_replay
-from .context import Entered, Graph, Owned, PinnedBlock, Spares, without_collecting
+from .context import Entered, Graph, Owned, PinnedBlock, Spares
 from .nvrtc import compiled_together, identity, processors
 
 PACKAGES = "pip install 'geon[cuda]'"
@@ -402,6 +403,7 @@ class GpuDevice:
         from cuda.bindings import driver as bindings
 
         handle = self.stream.handle
+        # A finaliser could do what graph capture forbids.
         with self.entered("a graph is captured"), without_collecting():
             mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
             self.done(bindings.cuStreamBeginCapture(handle, mode))

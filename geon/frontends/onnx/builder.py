@@ -261,7 +261,8 @@ class Builder:
         if kind == AttributeProto.STRING:
             return attribute.s.decode(errors="replace")
         if kind == AttributeProto.STRINGS:
-            return [text.decode(errors="replace") for text in attribute.strings]
+            texts = {text: text.decode(errors="replace") for text in {*attribute.strings}}
+            return [texts[text] for text in attribute.strings]
         if kind == AttributeProto.TENSOR:
             return host(array_of(attribute.t, self.source.folder, f"attribute {attribute.name!r}"))
         if kind == AttributeProto.SPARSE_TENSOR:

@@ -100,9 +100,14 @@ def _external(
             "model by its path"
         )
     root = os.path.realpath(folder)
-    path = os.path.realpath(os.path.join(root, location))
+    try:
+        path = os.path.realpath(os.path.join(root, location))
+    except (ValueError, OSError) as error:
+        raise ModelError(f"{what} is in the file {location!r}: {error}") from None
     if not location or os.path.commonpath([root, path]) != root:
         raise ModelError(f"{what} is in the file {location!r}, outside of the model's folder")
+    if not os.path.isfile(path):
+        raise ModelError(f"{what} is in the file {location!r}, and there is no such file")
     name = onnx.TensorProto.DataType.Name(tensor.data_type).lower()
     if name in BITS or dtype.kind == "O":
         raise ModelError(f"{what}: external data of {name} are not supported; store them inside")
@@ -114,9 +119,10 @@ def _external(
         raise ModelError(f"{what}: external data in {location!r} cannot be read: {error}") from None
     needed = count * dtype.itemsize
     if offset < 0 or length not in (-1, needed) or offset + needed > size:
+        stated = "" if length == -1 else f"; the file says {length}"
         raise ModelError(
-            f"{what} needs {needed} bytes from byte {offset} of {location!r}, which has {size}, "
-            f"and says that it has {length}"
+            f"{what} needs {needed} bytes from byte {offset} of {location!r}, which has {size}"
+            + stated
         )
     if not count:
         return np.empty(tuple(tensor.dims), dtype)

@@ -208,3 +208,22 @@ def test_a_start_before_the_front_is_the_front():
     """The standard clamps it to the first element; Python has an empty slice."""
     bounds = [np.array([n]) for n in (-100, -200, 0, -1)]
     np.testing.assert_array_equal(computed("Slice", ROWS, *bounds, domain="")[0], ROWS[:1])
+
+
+@pytest.mark.parametrize("nearest", ["round_prefer_floor", "round_prefer_ceil"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "pytorch_half_pixel"])
+def test_the_nearest_elements_of_an_open_length(coordinates, nearest):
+    """By an integer scale, each element is repeated, wherever its middle is rounded to."""
+    attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": nearest}
+    for scale in (2, 3):
+        node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", **attributes)
+        ports = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, ["N", "L"]) for n in "xy"]
+        stored = onnx.numpy_helper.from_array(np.array([1, scale], np.float32), "scales")
+        graph = helper.make_graph([node], "graph", ports[:1], ports[1:], [stored])
+        graph.output[0].type.tensor_type.shape.dim[1].dim_param = "long"
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
+        f = load(model).computation(NUMPY)
+        for length in (1, 2, 5):
+            x = ROWS.reshape(2, 10)[:, :length]
+            expected = ReferenceEvaluator(model).run(None, {"x": x})[0]
+            np.testing.assert_array_equal(f(x)["y"], expected)

@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import AxisError, FeedError, GuardError, SizeError
 from .arena import place
 from .complex_arrays import as_parts
-from .dims import Lengths, check_size, has_all_lengths, open_sizes, resolve
+from .dims import Lengths, check_size, has_all_lengths, implied_sizes, open_sizes, resolve
 from .feeding import make_feed_of
 from .loop_steps import shown_steps
 from .rwlock import ReadSection, Writing
@@ -362,6 +362,9 @@ class CompiledCall:
                     f"{origin[name]}; one call has one length for it: {cure}"
                 )
             origin.setdefault(name, label)
+        for _, dims, shape in given:  # of names that no length is
+            for name, size in implied_sizes(dims, shape):
+                lengths.setdefault(name, size)
         for label, dims, shape in [*held, *given]:
             for dim, size in zip(dims, shape, strict=True):
                 if has_all_lengths(dim, lengths) and resolve(dim, lengths) != size:

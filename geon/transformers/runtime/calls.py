@@ -292,7 +292,7 @@ class CompiledCall:
         self.state.usable()
         lengths = self.bind_lengths(arrays)
         self.check_guards(lengths)
-        foreseen = {**lengths, **self.state.foreseen(self.slots, lengths)}
+        foreseen = Lengths({**lengths, **self.state.foreseen(self.slots, lengths)})
         offsets, total, beside = self.layout(foreseen)
         self.check_room(total + beside, foreseen, arrays)  # before anything is allocated
         self.state.ensure(self.slots, self.read, foreseen)

@@ -169,6 +169,18 @@ def test_a_tree_without_one_root_is_refused():
         load(model_of("TreeEnsembleRegressor", [ROWS], n_targets=1, **trees))
 
 
+def test_a_tree_with_a_cycle_below_its_root_is_refused():
+    x = np.zeros((2, 1), np.float32)
+    children = {"truenodeids": [1, 2, 1, 0], "falsenodeids": [3, 3, 3, 0]}
+    nodes = {f"nodes_{name}": ids for name, ids in children.items()}
+    nodes |= {"nodes_treeids": [0] * 4, "nodes_nodeids": [*range(4)], "nodes_featureids": [0] * 4}
+    nodes |= {"nodes_modes": [*["BRANCH_LEQ"] * 3, "LEAF"], "nodes_values": [0.0] * 4}
+    targets = {"target_treeids": [0], "target_nodeids": [3], "target_ids": [0]}
+    with pytest.raises(geon.GeonError, match="the nodes of a tree form a cycle"):
+        load(model_of("TreeEnsembleRegressor", [x], n_targets=1, target_weights=[1.0],
+                      **nodes, **targets))  # fmt: skip
+
+
 def test_indices_of_a_max_pool():
     for order in (0, 1):
         pooled, index = computed(

@@ -19,6 +19,7 @@ from ..errors import (
 )
 from ..op_graph.building.weak import without_effect
 from ..op_graph.core.argument_hints import public
+from ..op_graph.core.collection import without_collecting
 from ..op_graph.op_graph import Leaf, Op, Tensor, among
 from ..op_graph.syntax.foreign_names import COMPUTATIONS, missing_member
 from .binding.call_values import result_of
@@ -309,7 +310,8 @@ class Computation:
         found = self._calls.get(key)
         if found is None:
             stages = self.stages(given)
-            made = self.transformer.make_call(stages)
+            with without_collecting():  # stages make many objects, and hardly any cycles
+                made = self.transformer.make_call(stages)
             if stages.complex_leaves is not None:
                 made = with_complex(made, stages, self.transformer.memory)
             found = self._calls.setdefault(key, made)

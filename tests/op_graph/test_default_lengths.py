@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 
 import geon
@@ -83,3 +84,30 @@ def test_an_error_names_the_line_that_set_a_length(axis, transformer):
     with pytest.raises((geon.FeedError, geon.AxisError)) as caught:
         h()
     assert f"axis.length set at tests/op_graph/{line}" in str(caught.value)
+
+
+@pytest.mark.parametrize("length", [lambda n: 2 * n + 1, lambda n: n - 3, lambda n: 6 * n // 2])
+def test_data_give_the_open_length_of_which_theirs_is_a_linear_function(transformer, length):
+    N = geon.Axis("N")
+    x = geon.placeholder([geon.Axis("A", length(N.expression))], name="x")
+    f = transformer.computation([geon.sum(x), geon.sum(geon.iota(N))], x)
+    for n in (5, 3, 4, 5):
+        total, indices = f(np.ones(length(n), np.float32))
+        assert (total, indices) == (length(n), n * (n - 1) // 2)
+
+
+def test_lengths_that_no_open_length_gives_are_refused(transformer):
+    N = geon.Axis("N")
+    x = geon.placeholder([geon.Axis("A", 2 * N.expression + 1)], name="x")
+    y = geon.placeholder([N], name="y")
+    f = transformer.computation([geon.sum(x), geon.sum(geon.iota(N))], x)
+    for n in (0, 4):
+        with pytest.raises(geon.FeedError, match=rf"x\(A:2\*N \+ 1\).* has length {n} where"):
+            f(np.ones(n, np.float32))
+    g = transformer.computation([geon.sum(x), geon.sum(y)], x, y)
+    assert g(np.ones(7, np.float32), np.ones(3, np.float32)) == (7, 3)
+    with pytest.raises(geon.FeedError, match="has length 7 where .* = 9 is needed"):
+        g(np.ones(7, np.float32), np.ones(4, np.float32))
+    square = geon.placeholder([geon.Axis("A", N.expression * N.expression)], name="square")
+    with pytest.raises(geon.AxisError, match="nothing gives the open length N"):
+        transformer.computation(geon.sum(square), square)

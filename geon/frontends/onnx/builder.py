@@ -23,7 +23,7 @@ from ..positional.values import (
 )
 from .errors import ModelError
 from .node import NodeInfo
-from .reading import MAX_NESTED_GRAPHS, Source, describe, domain_of, graphs_in, opsets_of
+from .reading import Source, describe, domain_of, graphs_in, opsets_of
 from .schemas import (
     checked_attributes,
     function_of,
@@ -35,7 +35,10 @@ from .table import OperatorRow, find_row
 from .tensors import array_of, dense_array, element_type_of
 
 # What operators raise for attributes and values that the standard excludes.
-BAD_NODE = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+BAD_NODE = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError,
+    ValueError,
+)  # fmt: skip
 MAX_UNROLLED_STEPS = 4096  # of all loops of a model, each of which builds a graph again
 Values = dict[str, Any]
 NOTHING = object()
@@ -96,8 +99,7 @@ class Subgraph:
 class Scope:
     """Values by name; those of ``outer`` are seen, too. ``opsets`` hold for its nodes.
 
-    ``attributes`` are those of the call of a function, which its nodes refer to by name. ``calls``
-    are the names of the functions around.
+    ``attributes`` are those of the call of a function, which its nodes refer to by name.
     """
 
     values: Values
@@ -105,7 +107,6 @@ class Scope:
     outer: Scope | None = None
     attributes: Mapping[str, AttributeProto] | None = None
     depth: int = 0
-    calls: tuple[str, ...] = ()
 
     def find(self, name: str) -> Any:
         """Return the value of a name; raise ``ModelError`` if nothing makes it."""
@@ -125,7 +126,7 @@ class Scope:
 
     def inside(self) -> Scope:
         """Return the scope of a graph in a node of this one."""
-        return Scope({}, self.opsets, self, self.attributes, self.depth + 1, self.calls)
+        return Scope({}, self.opsets, self, self.attributes, self.depth + 1)
 
 
 class Builder:
@@ -141,7 +142,8 @@ class Builder:
         for tensor in graph.initializer:
             if tensor.name not in scope.values:
                 what = f"the initializer {tensor.name!r} of {self.source.name}"
-                value = array_of(tensor, self.source.folder, what)
+                raw = self.source.raw.get(tensor.name) if scope.depth == 0 else None
+                value = array_of(tensor, self.source.folder, what, raw)
                 scope.values[tensor.name] = self.parameter(tensor.name, value)
         for sparse in graph.sparse_initializer:
             dense = dense_array(sparse, f"the initializer {sparse.values.name!r}")
@@ -161,7 +163,7 @@ class Builder:
                 except UnknownValueError as error:
                     error.args = (f"{what} of {self.source.name}: {error}",)
                     raise
-                except (UnsupportedError, MemoryError):
+                except UnsupportedError:
                     raise
                 except (GeonError, *BAD_NODE) as error:
                     reason = self._missing(node, scope) or _reason(error)
@@ -260,7 +262,8 @@ class Builder:
         if kind == AttributeProto.STRING:
             return attribute.s.decode(errors="replace")
         if kind == AttributeProto.STRINGS:
-            return [text.decode(errors="replace") for text in attribute.strings]
+            texts = {text: text.decode(errors="replace") for text in {*attribute.strings}}
+            return [texts[text] for text in attribute.strings]
         if kind == AttributeProto.TENSOR:
             return host(array_of(attribute.t, self.source.folder, f"attribute {attribute.name!r}"))
         if kind == AttributeProto.SPARSE_TENSOR:
@@ -269,7 +272,7 @@ class Builder:
             return Subgraph(self, attribute.g, scope)
         if kind in _PLAIN:
             value = getattr(attribute, _PLAIN[kind])
-            return value if kind in _SCALAR else list(value)
+            return value if kind in _SCALAR else value[:]
         raise ModelError(f"the attribute {attribute.name!r} has a type that is not supported")
 
     # Functions ------------------------------------------------------------------------------------
@@ -289,14 +292,6 @@ class Builder:
         attributes: Mapping[str, AttributeProto],
         scope: Scope,
     ) -> list[Any]:
-        own = ".".join(filter(None, [function.domain, function.name]))
-        if own in scope.calls:
-            raise ModelError(
-                f"the function {own} calls itself ({' calls '.join([*scope.calls, own])}), which "
-                "ONNX excludes; write the repetition as a Loop"
-            )
-        if scope.depth >= MAX_NESTED_GRAPHS:
-            raise ModelError(f"functions call each other more than {MAX_NESTED_GRAPHS} deep")
         if len(inputs) > len(function.input):
             raise ModelError(
                 f"the function {function.name!r} has {len(function.input)} inputs and gets "
@@ -304,15 +299,8 @@ class Builder:
             )
         given = [*inputs, *[None] * (len(function.input) - len(inputs))]
         values = dict(zip(function.input, given, strict=True))
-        calls = (*scope.calls, own)
-        inner = Scope(
-            values,
-            {**scope.opsets, **opsets_of(function)},
-            None,
-            attributes,
-            scope.depth + 1,
-            calls,
-        )
+        opsets = {**scope.opsets, **opsets_of(function)}
+        inner = Scope(values, opsets, None, attributes, scope.depth + 1)
         self.nodes(function.node, inner)
         # A body for these inputs may lack outputs that the node does not name.
         pairs = zip(node.output, function.output, strict=False)

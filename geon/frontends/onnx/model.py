@@ -13,6 +13,7 @@ import geon
 
 from ...errors import ArgumentError
 from ...op_graph.axes.lengths import may_equal
+from ...op_graph.core.collection import without_collecting
 from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import DTYPES, FLOATS, name_of
 from ...op_graph.values.tree import is_mapping
@@ -82,7 +83,8 @@ def load(
         shown = [str(each.name if isinstance(each, geon.Axis) else each) for each in names]
         if len({*shown}) < len(shown):
             raise ArgumentError(f"axes of {name!r}: {names!r} has one name twice; name each apart")
-    parts = _OnnxLoader(source, dict(axes or {}), dict(values or {}), patterns)
+    with without_collecting():
+        parts = _OnnxLoader(source, dict(axes or {}), dict(values or {}), patterns)
     return ImportedModel(source.name, parts.inputs, parts.outputs, parts.variables, parts.texts)
 
 

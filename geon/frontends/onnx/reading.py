@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,18 +14,25 @@ from google.protobuf.message import DecodeError, Message
 
 from ...transformers.runtime.files import path_text
 from .errors import ModelError
+from .stored_bytes import parsed
 
-MAX_NESTED_GRAPHS = 50  # sub-graphs inside each other; also calls of functions
+MAX_NESTED_GRAPHS = 50  # sub-graphs and functions inside each other
+MAX_CALLED_NODES = 1 << 18  # nodes with those of functions at each call; one takes a millisecond
+Scopes = tuple[set[str], ...]  # the names that a graph may read from the graphs around it
 
 
 @dataclass(frozen=True)
 class Source:
-    """A model with the name of its file for messages and the folder of its external data."""
+    """A model with the name of its file for messages and the folder of its external data.
+
+    ``raw`` has the bytes of large initializers by name, which ``model`` lacks.
+    """
 
     model: onnx.ModelProto
     name: str
     folder: str | None
     opsets: dict[str, int]
+    raw: Mapping[str, memoryview]
     functions: dict[tuple[str, str, str], onnx.FunctionProto] = field(default_factory=dict)
 
 
@@ -37,10 +44,11 @@ def read(model: Any) -> Source:
     """
     folder = None
     name = "model"
+    raw: Mapping[str, memoryview] = {}
     if isinstance(model, onnx.ModelProto):
         proto = model
     elif isinstance(model, (bytes, bytearray, memoryview)):
-        proto = _parsed(bytes(model), "the bytes given")
+        proto, raw = _parsed(bytes(model), "the bytes given")
     else:
         path = path_text(model)
         name, folder = os.path.basename(path), os.path.dirname(os.path.abspath(path))
@@ -49,20 +57,21 @@ def read(model: Any) -> Source:
                 data = _mapped(file)
         except OSError as error:
             raise ModelError(f"the model {path} cannot be read: {error.strerror}") from None
-        proto = _parsed(data, f"the file {path}")
+        proto, raw = _parsed(data, f"the file {path}")
     opsets = opsets_of(proto)
-    source = Source(proto, name, folder, opsets)
+    source = Source(proto, name, folder, opsets, raw)
     for function in proto.functions:
         key = (domain_of(function), function.name, function.overload)
         if key in source.functions:
             raise ModelError(f"{name} has the function {function.name!r} twice")
         source.functions[key] = function
-        check_nodes(function.node, set(function.input), f"function {function.name!r} of {name}")
+        check_nodes(function.node, {*function.input}, f"function {function.name!r} of {name}")
     if not proto.HasField("graph"):
         raise ModelError(f"{name} has no graph; it is empty, or is no ONNX model")
     if not opsets:
         raise ModelError(f"{name} imports no operator set, so its operators have no meaning")
-    check_graph(proto.graph, set(), name)
+    check_graph(proto.graph, name)
+    check_calls(source)
     return source
 
 
@@ -74,14 +83,13 @@ def _mapped(file: Any) -> Any:
         return file.read()
 
 
-def _parsed(data: Any, what: str) -> onnx.ModelProto:
-    proto = onnx.ModelProto()
+def _parsed(data: Any, what: str) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
     try:
-        proto.ParseFromString(data)
+        proto, raw = parsed(memoryview(data))
     except (DecodeError, RecursionError) as error:
         raise ModelError(f"{what} is no ONNX model, or is damaged: {error}") from None
     _check_texts(proto, what)
-    return proto
+    return proto, raw
 
 
 def _check_texts(proto: Message, what: str) -> None:
@@ -114,50 +122,42 @@ def opsets_of(part: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
     return {domain_of(each): each.version for each in part.opset_import}
 
 
-def check_graph(graph: onnx.GraphProto, outer: set[str], what: str, depth: int = 0) -> None:
+def check_graph(graph: onnx.GraphProto, what: str, outer: Scopes = ()) -> None:
     """Check that names are defined once, before their uses, and that outputs exist."""
-    if depth > MAX_NESTED_GRAPHS:
+    if len(outer) > MAX_NESTED_GRAPHS:
         raise ModelError(f"{what} has more than {MAX_NESTED_GRAPHS} graphs inside each other")
-    names = [each.name for each in graph.input]
-    known: set[str] = set()
-    for name in names:
-        if name in known:
-            raise ModelError(f"{what} has the input {name!r} twice")
-        known.add(name)
     stored = [each.name for each in graph.initializer]
     stored += [each.values.name for each in graph.sparse_initializer]
-    seen: set[str] = set()
-    for name in stored:
-        if name in seen:
-            raise ModelError(f"{what} has the initializer {name!r} twice")
-        seen.add(name)
-    known |= seen
-    made = check_nodes(graph.node, known | outer, what, depth, known)
+    known: set[str] = set()
+    for kind, names in (("input", [each.name for each in graph.input]), ("initializer", stored)):
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                raise ModelError(f"{what} has the {kind} {name!r} twice")
+            seen.add(name)
+        known |= seen
+    made = check_nodes(graph.node, known, what, outer)
     for output in graph.output:
-        if output.name not in made and output.name not in outer:
+        if not any(output.name in names for names in (made, *outer)):
             raise ModelError(f"{what}: no node makes the output {output.name!r}")
 
 
 def check_nodes(
-    nodes: Iterable[onnx.NodeProto],
-    available: set[str],
-    what: str,
-    depth: int = 0,
-    own: set[str] | None = None,
+    nodes: Iterable[onnx.NodeProto], given: set[str], what: str, outer: Scopes = ()
 ) -> set[str]:
-    """Check nodes in their order; return all names that are defined then."""
-    available = set(available)
-    own = set() if own is None else own
+    """Check nodes in their order; return the names of ``given`` and of their results."""
     made_by: dict[str, int] = {}
     nodes = list(nodes)
     for number, node in enumerate(nodes):
         for name in node.output:
-            if name and (name in made_by or name in own):
+            if name and (name in made_by or name in given):
                 raise ModelError(f"{describe(node, number)} of {what} makes {name!r} again")
             made_by[name] = number
+    known = set(given)
+    scopes = (known, *outer)
     for number, node in enumerate(nodes):
         for name in node.input:
-            if name and name not in available:
+            if name and not any(name in names for names in scopes):
                 reason = f"reads {name!r}, which nothing makes"
                 if name in made_by:
                     maker = made_by[name]
@@ -165,11 +165,50 @@ def check_nodes(
                     reason += "; nodes must be sorted, without cycles"
                 raise ModelError(f"{describe(node, number)} of {what} {reason}")
         for graph in graphs_in(node):
-            check_graph(
-                graph, available, f"a graph in {describe(node, number)} of {what}", depth + 1
+            check_graph(graph, f"a graph in {describe(node, number)} of {what}", scopes)
+        known.update([name for name in node.output if name])
+    return known
+
+
+def check_calls(source: Source) -> None:
+    """Raise ``ModelError`` if functions call themselves, or make a model too deep or too large."""
+    sizes: dict[tuple[str, str, str], tuple[int, int]] = {}
+
+    def size(
+        nodes: Iterable[onnx.NodeProto], calls: tuple[str, ...], depth: int
+    ) -> tuple[int, int]:
+        """Return the number of nodes with those of all calls, and how deep these are."""
+        check(0, depth)
+        count, height = 0, 0
+        for node in nodes:
+            parts = [size(graph.node, calls, depth + 1) for graph in graphs_in(node)]
+            key = (domain_of(node), node.op_type, node.overload)
+            if key in source.functions:
+                name = ".".join(filter(None, key))
+                if name in calls:
+                    raise ModelError(
+                        f"the function {name} calls itself ({' calls '.join([*calls, name])}), "
+                        "which ONNX excludes; write the repetition as a Loop"
+                    )
+                if key not in sizes:
+                    sizes[key] = size(source.functions[key].node, (*calls, name), depth + 1)
+                parts.append(sizes[key])
+            count += 1 + sum(inner for inner, _ in parts)
+            height = max([height, *[1 + inner for _, inner in parts]])
+        return count, height
+
+    def check(count: int, depth: int) -> None:
+        if depth > MAX_NESTED_GRAPHS:
+            what = f"{MAX_NESTED_GRAPHS} graphs and functions inside each other"
+            raise ModelError(f"{source.name} has more than {what}")
+        if count > MAX_CALLED_NODES:
+            raise ModelError(
+                f"{source.name} has {count:,} nodes with those of its functions, counted at each "
+                f"call; at most {MAX_CALLED_NODES:,} can be built"
             )
-        available.update([name for name in node.output if name])
-    return available
+
+    if source.functions:
+        check(*size(source.model.graph.node, (), 0))
 
 
 def graphs_in(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

@@ -18,13 +18,18 @@ from .stacks import PartialStack
 
 STANDARD = ""  # the domain "ai.onnx"
 ML = "ai.onnx.ml"
+TRAINING = "ai.onnx.preview.training"
 
-FAMILIES = (  # those of most models first
-    "elementwise", "activation", "products", "shapes", "movement", "images.convolution",
-    "reductions", "normalisation", "indexing", "casts", "selection", "control", "recurrent",
-    "quantization", "images.resizing", "images.spreading", "images.sampling", "random", "signals",
-    "sequences", "learning.trees", "learning.features", "texts", "training",
-)  # fmt: skip
+FAMILIES: Mapping[str, Sequence[str]] = {  # by domain, those of most models first
+    STANDARD: (
+        "elementwise", "activation", "products", "shapes", "movement", "images.convolution",
+        "reductions", "normalisation", "indexing", "casts", "selection", "control", "recurrent",
+        "quantization", "images.resizing", "images.spreading", "images.sampling", "random",
+        "signals", "sequences", "texts",
+    ),
+    ML: ("learning.trees", "learning.features"),
+    TRAINING: ("training",),
+}  # fmt: skip
 
 # Attributes that say nothing about the result: hints for memory and speed, the dtype of sums, which
 # here is float32 at least, and training in versions that have no training.
@@ -121,15 +126,11 @@ def rows_of(family: str) -> Table:
     return table
 
 
-def standard_table() -> Table:
-    """Return the rows of all families."""
-    return {key: rows for family in FAMILIES for key, rows in rows_of(family).items()}
-
-
 @cache
 def standard_rows(domain: str, name: str) -> Sequence[OperatorRow]:
     """Return the rows of an operator, all of one family; families are imported until then."""
-    return next((r for f in FAMILIES if (r := rows_of(f).get((domain, name)))), ())
+    families = FAMILIES.get(domain, ())
+    return next((r for f in families if (r := rows_of(f).get((domain, name)))), ())
 
 
 def find_row(domain: str, name: str, version: int) -> OperatorRow | None:

@@ -43,11 +43,14 @@ def element_type_of(dtype: np.dtype[Any]) -> int:
     return int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
 
 
-def array_of(tensor: onnx.TensorProto, folder: str | None, what: str) -> np.ndarray[Any, Any]:
+def array_of(
+    tensor: onnx.TensorProto, folder: str | None, what: str, raw: memoryview | None = None
+) -> np.ndarray[Any, Any]:
     """Return the array of a tensor in the file, texts as ``str``.
 
-    External data are mapped into memory from a file in ``folder``. Raises ``ModelError`` if the
-    data do not have the declared size, or lie outside of the folder.
+    ``raw`` is its ``raw_data`` where the message lacks these. External data are mapped into memory
+    from a file in ``folder``. Raises ``ModelError`` if the data do not have the declared size, or
+    lie outside of the folder.
     """
     dtype = dtype_of(tensor.data_type, what)
     if any(length < 0 for length in tensor.dims):
@@ -56,8 +59,9 @@ def array_of(tensor: onnx.TensorProto, folder: str | None, what: str) -> np.ndar
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return _external(tensor, dtype, folder, what)
     name = onnx.TensorProto.DataType.Name(tensor.data_type).lower()
-    if tensor.HasField("raw_data") and dtype.kind != "O":  # texts have a field of their own
-        data = tensor.raw_data  # a copy
+    has_raw = raw is not None or tensor.HasField("raw_data")
+    if has_raw and dtype.kind != "O":  # texts have a field of their own
+        data = tensor.raw_data if raw is None else bytes(raw)  # copies, which nothing can change
         needed = -(-count * BITS[name] // 8) if name in BITS else count * dtype.itemsize
         if len(data) != needed:
             raise ModelError(
@@ -68,6 +72,7 @@ def array_of(tensor: onnx.TensorProto, folder: str | None, what: str) -> np.ndar
             flat = np.frombuffer(data, dtype)
             flat = flat if sys.byteorder == "little" else flat.byteswap()
             return flat.reshape(tuple(tensor.dims))
+        tensor.raw_data = data
     else:
         found = len(getattr(tensor, FIELDS.get(name, "int32_data")))
         halves = {"complex64": 2 * count, "complex128": 2 * count}
@@ -95,9 +100,14 @@ def _external(
             "model by its path"
         )
     root = os.path.realpath(folder)
-    path = os.path.realpath(os.path.join(root, location))
+    try:
+        path = os.path.realpath(os.path.join(root, location))
+    except (ValueError, OSError) as error:
+        raise ModelError(f"{what} is in the file {location!r}: {error}") from None
     if not location or os.path.commonpath([root, path]) != root:
         raise ModelError(f"{what} is in the file {location!r}, outside of the model's folder")
+    if not os.path.isfile(path):
+        raise ModelError(f"{what} is in the file {location!r}, and there is no such file")
     name = onnx.TensorProto.DataType.Name(tensor.data_type).lower()
     if name in BITS or dtype.kind == "O":
         raise ModelError(f"{what}: external data of {name} are not supported; store them inside")
@@ -109,9 +119,10 @@ def _external(
         raise ModelError(f"{what}: external data in {location!r} cannot be read: {error}") from None
     needed = count * dtype.itemsize
     if offset < 0 or length not in (-1, needed) or offset + needed > size:
+        stated = "" if length == -1 else f"; the file says {length}"
         raise ModelError(
-            f"{what} needs {needed} bytes from byte {offset} of {location!r}, which has {size}, "
-            f"and says that it has {length}"
+            f"{what} needs {needed} bytes from byte {offset} of {location!r}, which has {size}"
+            + stated
         )
     if not count:
         return np.empty(tuple(tensor.dims), dtype)

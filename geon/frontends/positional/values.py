@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,14 +11,16 @@ import numpy as np
 
 import geon
 
-from ...errors import AxisError, DTypeError, GeonError
+from ...errors import AxisError, DTypeError, GeonError, SizeError
 from ...op_graph.axes.lengths import Length
 from ...op_graph.evaluation.interpreter import interpret
+from ...op_graph.op_graph import post_order
 from ...op_graph.values.dtypes import ALL_DTYPES
 
 Dim = geon.Axis | None
 Size = int | Length
 
+MAX_KNOWN_ELEMENTS = 1 << 26  # of values that are computed when a model is imported
 Positions = int | Iterable[int] | None  # one or several, from the end if negative; None are all
 
 
@@ -232,6 +235,13 @@ def known(value: Value, what: str = "a value") -> np.ndarray[Any, Any]:
     error.inputs = tuple([name for name in names if name not in weights])
     if leaves:
         raise error
+    for op in post_order([value.tensor]):
+        count = math.prod([n for axis in op.axes if isinstance(n := axis.expression, int)])
+        if count > MAX_KNOWN_ELEMENTS:
+            raise SizeError(
+                f"{what} must be known when the model is imported, and follows from {op} with "
+                f"{count:,} elements; at most {MAX_KNOWN_ELEMENTS:,} are computed then"
+            )
     try:
         found = interpret([value.tensor], {}, {})[value.tensor]
     except KeyError:  # an open length

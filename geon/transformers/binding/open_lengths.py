@@ -15,7 +15,8 @@ from ...op_graph.axes.lengths import names_of
 from ...op_graph.nodes import made_at
 from ...op_graph.op_graph import Leaf, Op, RegionOp, post_order
 from ...op_graph.values.tree import is_mapping
-from ..runtime.dims import ungiven
+from ..runtime.dims import implied_sizes, open_sizes, ungiven
+from .call_values import dims_of
 
 
 def open_names(ops: Iterable[Op]) -> tuple[str, ...]:
@@ -36,16 +37,17 @@ def open_names(ops: Iterable[Op]) -> tuple[str, ...]:
 def refuse_ungiven(ops: Iterable[Op], leaves: Iterable[Leaf], lengths: Collection[str]) -> None:
     """Raise ``AxisError`` if ``ops`` have an open length that no call can determine.
 
-    Data of placeholders determine the open names that are whole lengths of theirs; variables keep
+    Data of placeholders determine open names of which a length is a linear function; variables keep
     theirs; the others must be among ``lengths`` or the defaults.
     """
     found = {*lengths, *default_lengths()}
     for leaf in leaves:
-        for axis in leaf.axes:
-            if leaf.info.stored:
-                found |= names_of(axis.expression)
-            elif axis.open_name is not None:
-                found.add(axis.open_name)
+        if leaf.info.stored:
+            found.update(*[names_of(axis.expression) for axis in leaf.axes])
+        else:
+            dims, sizes = dims_of(leaf.axes), [0] * len(leaf.axes)
+            for name, _ in (*open_sizes(dims, sizes), *implied_sizes(dims, sizes)):
+                found.add(name)
     for op in ops:
         missing = sorted({*open_names([op])} - found)
         if missing:

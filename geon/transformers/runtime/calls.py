@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import AxisError, FeedError, GuardError, SizeError
 from .arena import place
 from .complex_arrays import as_parts
-from .dims import Lengths, check_size, has_all_lengths, open_sizes, resolve
+from .dims import Lengths, check_size, has_all_lengths, implied_sizes, open_sizes, resolve
 from .feeding import make_feed_of
 from .loop_steps import shown_steps
 from .rwlock import ReadSection, Writing
@@ -292,13 +292,16 @@ class CompiledCall:
         self.state.usable()
         lengths = self.bind_lengths(arrays)
         self.check_guards(lengths)
-        lengths.update(self.state.foreseen(self.slots, lengths))
-        self.laid_out(lengths, arrays)  # checks the size before anything is allocated
-        self.state.ensure(self.slots, self.read, lengths)
+        foreseen = Lengths({**lengths, **self.state.foreseen(self.slots, lengths)})
+        offsets, total, beside = self.layout(foreseen)
+        self.check_room(total + beside, foreseen, arrays)  # before anything is allocated
+        self.state.ensure(self.slots, self.read, foreseen)
         epoch = self.state.epoch
         lengths = self.bind_lengths(arrays)
         self.check_guards(lengths)
-        offsets, total = self.laid_out(lengths, arrays)
+        if lengths != foreseen:
+            offsets, total, beside = self.layout(lengths)
+        self.check_room(total + beside, lengths, arrays)
         binding = Binding(lengths, offsets, total, epoch)
         with self.lock:
             while len(self.bindings) >= MAX_BINDINGS:
@@ -306,23 +309,23 @@ class CompiledCall:
             self.bindings[key] = binding
         return binding
 
-    def laid_out(
-        self, lengths: dict[str, int], arrays: Sequence[Array]
-    ) -> tuple[Sequence[int], int]:
-        """Return arena offsets and the arena's bytes; raise ``SizeError`` if they are too many."""
-        sizes, lifetimes, rest = self.sizes(lengths)
-        offsets, total = place(sizes, lifetimes, self.alignment)
+    def layout(self, lengths: dict[str, int]) -> tuple[Sequence[int], int, int]:
+        """Return arena offsets, the arena's bytes, and the bytes of results and copies."""
+        sizes, lifetimes, beside = self.sizes(lengths)
+        return *place(sizes, lifetimes, self.alignment), beside
+
+    def check_room(self, needed: int, lengths: dict[str, int], arrays: Sequence[Array]) -> None:
+        """Raise ``SizeError`` if the memory has no room for the bytes that a call needs."""
         try:
             room = self.state.memory.room()
             held = max([self.reusable(space) for space in list(self.free)], default=0)
             if not self.state.memory.on_host:  # host inputs are copied to the device
-                rest += sum([array.nbytes for array in arrays if isinstance(array, np.ndarray)])
+                needed += sum([array.nbytes for array in arrays if isinstance(array, np.ndarray)])
             room = room._replace(most=room.most + max(held, 0))
-            check_size(total + rest, "this computation", room)
+            check_size(needed, "this computation", room)
         except SizeError as error:
             error.lengths = lengths
             raise
-        return offsets, total
 
     def reusable(self, space: Workspace) -> int:
         """Return the bytes of a workspace that a call need not allocate again."""
@@ -359,6 +362,9 @@ class CompiledCall:
                     f"{origin[name]}; one call has one length for it: {cure}"
                 )
             origin.setdefault(name, label)
+        for _, dims, shape in given:  # of names that no length is
+            for name, size in implied_sizes(dims, shape):
+                lengths.setdefault(name, size)
         for label, dims, shape in [*held, *given]:
             for dim, size in zip(dims, shape, strict=True):
                 if has_all_lengths(dim, lengths) and resolve(dim, lengths) != size:

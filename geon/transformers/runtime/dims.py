@@ -56,6 +56,20 @@ def open_sizes(dims: Sequence[Any], shape: Sequence[int]) -> Iterator[tuple[str,
             yield dim.text, size
 
 
+def implied_sizes(dims: Sequence[Any], shape: Sequence[int]) -> Iterator[tuple[str, int]]:
+    """Yield (open name, size) for each length that is a linear function of one open name.
+
+    A length of ``shape`` that no integer gives yields the next smaller one.
+    """
+    for dim, size in zip(dims, shape, strict=True):
+        if not isinstance(dim, int) and len(dim.names) == 1 and dim.text not in dim.names:
+            (name,) = dim.names
+            first, second, third = (dim.of({name: value}) for value in (1, 2, 3))
+            step = second - first
+            if step > 0 and third - second == step:
+                yield name, max(1 + (size - first) // step, 0)
+
+
 class Room(NamedTuple):
     """Capacity of a memory: bytes, text for messages, error for larger requests, extra cure."""
 

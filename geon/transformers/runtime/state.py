@@ -371,6 +371,9 @@ class State:
 
     def _fitted(self, slot: Slot, value: Any) -> tuple[Any, Mapping[str, int]]:
         """Return a user's array for a variable, and the variable's open lengths with it."""
+        if slot.value is not None and type(value) is np.ndarray and value.flags.c_contiguous:
+            if value.dtype == slot.dtype and value.shape == slot.shape:
+                return value, slot.lengths
         dims = slot.dims if slot.value is None or slot.lengths else slot.shape
         if slot.feed is None or slot.feed[:2] != (slot.label, dims):
             feed = make_feed_of(self.memory, slot.dtype, slot.axes, dims, slot.label)

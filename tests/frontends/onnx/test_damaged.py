@@ -3,14 +3,17 @@
 import random
 import time
 import warnings
+from collections import Counter
 
 import numpy as np
 import onnx
 import pytest
+from google.protobuf.message import DecodeError
 from onnx import TensorProto, helper, numpy_helper
 
 import geon
 from geon.frontends.onnx import load
+from geon.frontends.onnx.stored_bytes import parsed
 from tests.tiers import scaled
 
 MODELS = 10_000  # with --all
@@ -165,3 +168,45 @@ def test_damaged_models_are_loaded_or_refused(part):
                 raise AssertionError(f"model {number} of part {part}: {error!r}") from error
         assert time.perf_counter() - start < LIMIT, f"model {number} of part {part}"
     assert refused > 0
+
+
+def with_large_initializers():
+    """A model whose initializers have their bytes apart, are small, or have no raw data."""
+    r = np.random.default_rng(0)
+    stored = [numpy_helper.from_array(r.standard_normal((40, 30)), name) for name in "tuv"]
+    stored.append(numpy_helper.from_array(np.zeros(3, np.float32), "small"))
+    stored.append(helper.make_tensor("listed", FLOAT, [2000], r.standard_normal(2000)))
+    graph = network().graph
+    graph.initializer.extend(stored)
+    return helper.make_model(graph).SerializeToString()
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_bytes_that_stay_outside_of_the_message_are_those_of_protobuf(part):
+    data, r = with_large_initializers(), random.Random(part)
+    heads = [data.find(name) for name in (b"B\x01t", b"B\x01u", b"B\x01v", b"B\x05small")]
+    counts = Counter()
+    for number in range(scaled(5000)):
+        damage = bytearray(data)
+        for _ in range(number % 4):  # without damage first
+            at = max(0, r.choice([r.randrange(len(data)), r.choice(heads) + r.randrange(-12, 12)]))
+            damage[at : at + r.randrange(3)] = r.randbytes(r.randrange(3))
+        given = bytes(damage[: r.randrange(len(damage))] if number % 10 == 9 else damage)
+        try:
+            wanted = onnx.ModelProto.FromString(given)
+        except DecodeError:
+            with pytest.raises(DecodeError):
+                parsed(memoryview(given))
+            counts["refused"] += 1
+            continue
+        found, raw = parsed(memoryview(given))
+        for tensor in found.graph.initializer:
+            if tensor.name in raw:
+                tensor.raw_data = bytes(raw[tensor.name])
+        counts["apart"] += len(raw)
+        names = [tensor.name for tensor in wanted.graph.initializer]
+        if len({*names}) == len(names):  # else ``load`` refuses the model
+            assert found.SerializeToString() == wanted.SerializeToString()
+            counts["equal"] += 1
+    assert min(counts["refused"], counts["equal"]) > scaled(5000) // 10
+    assert counts["apart"] > counts["equal"]

@@ -175,6 +175,28 @@ def test_a_function_that_calls_itself_is_refused():
         frontend.load(model(*given, functions=[function], own=1))
 
 
+def test_functions_whose_calls_multiply_are_refused_at_once():
+    levels, domains = 40, [helper.make_opsetid("own", 1), helper.make_opsetid("", 21)]
+    functions = []
+    for k in range(levels):
+        operator, domain = (f"F{k + 1}", "own") if k + 1 < levels else ("Neg", "")
+        calls = [NODE(operator, [a], [b], domain=domain) for a, b in ("um", "mv")]
+        functions.append(helper.make_function("own", f"F{k}", ["u"], ["v"], calls, domains))
+    given = [NODE("F0", ["a"], ["b"], domain="own")], [tensor("a", ["N"])], [tensor("b", ["N"])]
+    with pytest.raises(frontend.ModelError, match="counted at each call; at most 262,144"):
+        frontend.load(model(*given, functions=functions, own=1))
+    short = [NODE(f"F{levels - 5}", ["a"], ["b"], domain="own")]
+    few = frontend.load(model(short, *given[1:], functions=functions, own=1))
+    np.testing.assert_array_equal(few.computation()([1, 2])["b"], [1, 2])
+    deep = [functions[-1]]
+    for k in range(60):
+        inner = NODE(deep[-1].name, ["u"], ["v"], domain="own")
+        deep.append(helper.make_function("own", f"D{k}", ["u"], ["v"], [inner], domains))
+    called = [NODE("D59", ["a"], ["b"], domain="own")]
+    with pytest.raises(frontend.ModelError, match="more than 50 graphs and functions inside"):
+        frontend.load(model(called, *given[1:], functions=deep, own=1))
+
+
 def refused(nodes, match, error=frontend.ModelError, stored=None):
     stored = stored or {"k": np.ones((2, 7), "float32")}
     proto = model(nodes, [tensor("a", ["N", 3])], [tensor("b", None)], stored)
@@ -195,6 +217,11 @@ def test_bad_graphs_name_the_node_and_the_reason():
     refused([NODE("Relu", ["a", "k"], ["b"])], "it has 2 inputs; the operator has 1 to 1")
     refused([NODE("MatMul", ["a", "k"], ["b"])], "the summed lengths are 3 and 2")
     refused([NODE("Add", ["a", ""], ["b"])], r"input 1 \(B\), which the operator needs, is missing")
+    wide = {"shape": np.array([2**36]), "scales": np.array([1, 1e9], "float32")}
+    made = NODE("ConstantOfShape", ["shape"], ["c"])
+    refused([made, NODE("NonZero", ["c"], ["b"])], r"node 1 NonZero .* 68,719,476,736", stored=wide)
+    resized = NODE("Resize", ["a", "", "scales"], ["b"])
+    refused([resized], "a resize of 3 elements to 3,000,000,000; at most", stored=wide)
     missing = [NODE("Foo", ["a"], ["c"]), NODE("Foo", ["c"], ["d"]), NODE("Bar", ["d"], ["b"])]
     refused(missing, r"Bar \(version 21\): 1, Foo \(version 21\): 2", frontend.UnsupportedError)
 
@@ -237,6 +264,11 @@ def test_external_data_are_mapped_and_stay_in_the_folder(tmp_path):
     path.write_bytes(outside.SerializeToString())
     with pytest.raises(frontend.ModelError, match="outside of the model's folder"):
         frontend.load(path)
+    for place in ("", ".", "missing", "no\0file", "x" * 5000):
+        outside.graph.initializer[0].external_data[0].value = place
+        path.write_bytes(outside.SerializeToString())
+        with pytest.raises(frontend.ModelError, match="the initializer 'w' of model.onnx is in"):
+            frontend.load(path)
     with pytest.raises(frontend.ModelError, match="a model in memory has no folder"):
         frontend.load(outside)
     inside = onnx.load(path, load_external_data=False)

@@ -169,6 +169,18 @@ def test_a_tree_without_one_root_is_refused():
         load(model_of("TreeEnsembleRegressor", [ROWS], n_targets=1, **trees))
 
 
+def test_a_tree_with_a_cycle_below_its_root_is_refused():
+    x = np.zeros((2, 1), np.float32)
+    children = {"truenodeids": [1, 2, 1, 0], "falsenodeids": [3, 3, 3, 0]}
+    nodes = {f"nodes_{name}": ids for name, ids in children.items()}
+    nodes |= {"nodes_treeids": [0] * 4, "nodes_nodeids": [*range(4)], "nodes_featureids": [0] * 4}
+    nodes |= {"nodes_modes": [*["BRANCH_LEQ"] * 3, "LEAF"], "nodes_values": [0.0] * 4}
+    targets = {"target_treeids": [0], "target_nodeids": [3], "target_ids": [0]}
+    with pytest.raises(geon.GeonError, match="the nodes of a tree form a cycle"):
+        load(model_of("TreeEnsembleRegressor", [x], n_targets=1, target_weights=[1.0],
+                      **nodes, **targets))  # fmt: skip
+
+
 def test_indices_of_a_max_pool():
     for order in (0, 1):
         pooled, index = computed(
@@ -208,3 +220,22 @@ def test_a_start_before_the_front_is_the_front():
     """The standard clamps it to the first element; Python has an empty slice."""
     bounds = [np.array([n]) for n in (-100, -200, 0, -1)]
     np.testing.assert_array_equal(computed("Slice", ROWS, *bounds, domain="")[0], ROWS[:1])
+
+
+@pytest.mark.parametrize("nearest", ["round_prefer_floor", "round_prefer_ceil"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "pytorch_half_pixel"])
+def test_the_nearest_elements_of_an_open_length(coordinates, nearest):
+    """By an integer scale, each element is repeated, wherever its middle is rounded to."""
+    attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": nearest}
+    for scale in (2, 3):
+        node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", **attributes)
+        ports = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, ["N", "L"]) for n in "xy"]
+        stored = onnx.numpy_helper.from_array(np.array([1, scale], np.float32), "scales")
+        graph = helper.make_graph([node], "graph", ports[:1], ports[1:], [stored])
+        graph.output[0].type.tensor_type.shape.dim[1].dim_param = "long"
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
+        f = load(model).computation(NUMPY)
+        for length in (1, 2, 5):
+            x = ROWS.reshape(2, 10)[:, :length]
+            expected = ReferenceEvaluator(model).run(None, {"x": x})[0]
+            np.testing.assert_array_equal(f(x)["y"], expected)

@@ -151,6 +151,8 @@ CASES: dict[str, Case] = {
     "diagonal": (lambda x: torch.diagonal(x, 0, 0, 1), (X,)),
     "diagonal above": (lambda x: torch.diagonal(x, 1, -2, -1), (IMAGE,)),
     "as_strided": (lambda x: torch.as_strided(x, (2, 3), (1, 2), 1), (X,)),
+    "windows": (lambda x: x.unfold(-1, 3, 2), (IMAGE,)),
+    "windows of rows": (lambda x: x.unfold(0, 2, 1), (X,)),
     "nearest": (lambda x: torch.nn.functional.interpolate(x, scale_factor=2.0), (IMAGE,)),
     "nearest to a size": (lambda x: torch.nn.functional.interpolate(x, (4, 7)), (IMAGE,)),
     "bilinear": (

@@ -267,3 +267,20 @@ def test_names_of_axes_must_fit():
         load(program, {"x": ["N", "C"]})
     with pytest.raises(geon.ArgumentError, match="1 names for 2 dimensions"):
         load(program, {"input": ["N"]})
+
+
+def test_lengths_that_are_multiples_of_a_dim():
+    """PyTorch derives the lengths 2 * half of images that are pooled in pairs."""
+    half = Dim("half", min=2, max=64)
+    module = Residual().eval()
+    program = export(
+        module, (torch.randn(2, 3, 8, 6),), dynamic_shapes=({2: 2 * half, 3: 2 * half - 2},)
+    )
+    model = load(program)
+    f = model.computation(geon.NumPyTransformer())
+    for side in (8, 6, 14):
+        image = torch.randn(2, 3, side, side - 2)
+        (found,) = f(image.numpy()).values()
+        np.testing.assert_allclose(found, module(image).detach().numpy(), 1e-4, 1e-5)
+    with pytest.raises(geon.FeedError, match="has length 9 where"):
+        f(np.zeros((2, 3, 9, 7), np.float32))

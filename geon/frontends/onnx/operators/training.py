@@ -12,9 +12,8 @@ from ...positional.elementwise import elementwise
 from ...positional.programs import cast
 from ...positional.values import HostArray, Value, array, as_array
 from ..node import NodeInfo
-from ..table import OperatorRow, row
+from ..table import TRAINING, row
 
-DOMAIN = "ai.onnx.preview.training"
 Tensor = geon.Tensor
 
 
@@ -129,13 +128,9 @@ def momentum(
     return _apply(update, rate, step, values, 3)
 
 
-def _row(name: str, build: Callable[..., Any]) -> OperatorRow:
-    return row(name, build, domain=DOMAIN)
-
-
 ROWS = [
-    _row("Gradient", gradient),
-    _row("Adagrad", adagrad),
-    _row("Adam", adam),
-    _row("Momentum", momentum),
+    row("Gradient", gradient, domain=TRAINING),
+    row("Adagrad", adagrad, domain=TRAINING),
+    row("Adam", adam, domain=TRAINING),
+    row("Momentum", momentum, domain=TRAINING),
 ]

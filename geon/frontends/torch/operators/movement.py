@@ -119,6 +119,18 @@ def strided(x: Value, shape: Sequence[Any], strides: Sequence[Any], offset: Any 
     return gather_at(reshape(x, [product(x.shape)]), {0: at})
 
 
+def unfolded(x: Value, dim: int, size: int, step: int) -> Value:
+    """Return windows along a dimension, with a new last dimension for their elements."""
+    if not x.shape:
+        return unsqueeze(x, [0])
+    rank, at = len(x.shape), position(dim, len(x.shape))
+    count = (x.shape[at] - size) // step + 1
+    starts = elementwise(geon.multiply, numbers(count, 2, 0), host(step, "int64"))
+    found = gather_at(x, {at: elementwise(geon.add, starts, numbers(size, 2, 1))})
+    order = [*range(2, 2 + at), 0, *range(2 + at, rank + 1), 1]
+    return transpose(found, order)
+
+
 def resized(mode: str) -> Builder:
     """Return the builder of images with other lengths after the second dimension."""
 
@@ -176,6 +188,7 @@ ROWS: Rows = {
     **{f"replication_pad{n}d": padded("edge") for n in (1, 2, 3)},
     "diagonal": diagonal,
     "as_strided": strided,
+    "unfold": unfolded,
     "upsample_nearest2d.vec": resized("nearest"),
     "upsample_bilinear2d.vec": resized("linear"),
     "upsample_bicubic2d.vec": resized_cubic,

@@ -8,15 +8,16 @@ by side. Finalisers may run in any thread between any two steps, so they take no
 from __future__ import annotations
 
 import contextlib
-import gc
 import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
+from ....op_graph.core.collection import without_collecting
+
 CAPTURES = threading.RLock()
 """Held while a graph is captured: meanwhile no other thread waits for a whole context, which the
-driver refuses, or enables garbage collection. The lock of a stream is taken before it."""
+driver refuses. The lock of a stream is taken before it."""
 
 
 class Entered:
@@ -105,11 +106,5 @@ def capturing() -> Iterator[None]:
 
     Garbage collection is disabled meanwhile: a finaliser could do what capture forbids.
     """
-    with CAPTURES:
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            yield
-        finally:
-            if collects:
-                gc.enable()
+    with CAPTURES, without_collecting():
+        yield

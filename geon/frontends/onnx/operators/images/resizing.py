@@ -28,6 +28,8 @@ OPEN = {
     ("nearest", "asymmetric"): ("nearest", "starts"),
     ("nearest", "tf_half_pixel_for_nn"): ("nearest", "centers"),
 }
+MAX_LENGTH = 1 << 26  # of a resized axis, whose coordinates are computed when a model is loaded
+HALF_PIXEL = ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric")
 
 
 def resize(
@@ -59,11 +61,13 @@ def resize(
         if n == length and scale == 1 and not cropped:
             continue
         if not isinstance(n, int) or not isinstance(length, int):
-            how = _open_mode(x, mode, coordinate_transformation_mode, nearest_mode)
+            how = _open_mode(x, scale, mode, coordinate_transformation_mode, nearest_mode)
             result = along_axis(
                 lambda t, a, to=length, how=how: geon.resize(t, {a: to}, *how), result, k
             )
             continue
+        if length > MAX_LENGTH:
+            raise ArgumentError(f"a resize of {n} elements to {length:,}; at most {MAX_LENGTH:,}")
         i, wide = np.arange(length, dtype=np.float64), float(scale * n)
         if cropped:
             start, end = corners[number], corners[number + len(at)]
@@ -115,7 +119,16 @@ def _scaled(length: Size, scale: float) -> Size:
     return length * int(scale)
 
 
-def _open_mode(x: Value, mode: str, coordinates: str, nearest: str) -> tuple[str, str]:
+def _open_mode(
+    x: Value, scale: float, mode: str, coordinates: str, nearest: str
+) -> tuple[str, str]:
+    """Return mode and alignment of ``geon.resize`` for an open length.
+
+    ``scale`` is an integer, or 0 if it is not known.
+    """
+    if mode == "nearest" and coordinates in HALF_PIXEL and nearest.startswith("round") and scale:
+        # An integer scale s: (i + 1/2) / s - 1/2 is never halfway, and is rounded to floor(i / s).
+        return "nearest", "starts"
     found = OPEN.get((mode, coordinates))
     if found is None or (mode == "nearest" and nearest != "floor"):
         raise ArgumentError(

@@ -28,6 +28,7 @@ from .scores import classified, transformed
 MAX_ROWS_AT_ONCE = 64
 Array = np.ndarray[Any, Any]
 MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER", "LEAF")
+MODE_NUMBERS = {start + mode: k for k, mode in enumerate(MODES) for start in ("", "BRANCH_")}
 # The reduction over trees, the combination of two, and its identity.
 AGGREGATES: dict[str, tuple[Callable[..., Any], Callable[..., Any], float]] = {
     "SUM": (geon.sum, geon.add, 0.0),
@@ -103,15 +104,16 @@ def forest(nodes: TreeNodes, roots: Array, weights: Array) -> Forest:
         np.where(greater, *pair) for pair in ((nodes.no, nodes.yes), (nodes.yes, nodes.no))
     ]
     pair = np.full(len(is_leaf), -1)
-    rows, count, level = [roots], len(roots), roots
-    while True:
-        new = np.unique(level[~is_leaf[level] & (pair[level] < 0)])
-        if not len(new):
-            break
+    rows, count, level, depth = [roots], len(roots), roots, 0
+    while len(inner := _distinct(level[~is_leaf[level]])):
+        depth += 1
+        if depth > len(is_leaf):
+            raise ArgumentError("the nodes of a tree form a cycle")
+        new = inner[pair[inner] < 0]  # nodes may have several parents
         pair[new] = count + 2 * np.arange(len(new))
         count += 2 * len(new)
-        level = np.stack([left[new], right[new]], 1).reshape(-1)
-        rows.append(level)
+        rows.append(np.stack([left[new], right[new]], 1).reshape(-1))
+        level = np.concatenate([left[inner], right[inner]])
     node = np.concatenate(rows)
     leaves = is_leaf[node]
     limit = np.where(strict, below, nodes.threshold)[node]
@@ -123,21 +125,16 @@ def forest(nodes: TreeNodes, roots: Array, weights: Array) -> Forest:
         np.where(leaves, nodes.feature[node], 0),
         weights,
         len(roots),
-        _depth(is_leaf, left, right),
+        depth,
     )
 
 
-def _depth(is_leaf: Array, left: Array, right: Array) -> int:
-    """Return the length of the longest path; nodes may have several parents."""
-    height = np.zeros(len(is_leaf), np.int64)
-    inner = np.flatnonzero(~is_leaf)
-    while True:
-        found = 1 + np.maximum(height[left[inner]], height[right[inner]])
-        if np.array_equal(found, height[inner]):
-            return int(height.max(initial=0))
-        height[inner] = found
-        if height.max() > len(is_leaf):
-            raise ArgumentError("the nodes of a tree form a cycle")
+def _distinct(numbers: Array) -> Array:
+    """Return the different numbers, sorted. ``np.unique`` imports ``numpy.ma``, which is slow."""
+    ordered = np.sort(numbers)
+    is_first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]
 
 
 def evaluate(x: Value, made: Forest, aggregate: str) -> Value:
@@ -219,11 +216,11 @@ def _number(trees: Any, nodes: Any, known_trees: Array, size: int) -> Array:
 def from_lists(lists: dict[str, Any], targets: dict[str, Any], count: int, dtype: Any) -> Forest:
     """Return the trees of attributes ``nodes_...`` and ``target_...``, by (tree, node)."""
     trees, ids = np.asarray(lists["treeids"]), np.asarray(lists["nodeids"], np.int64)
-    known_trees, size = np.unique(trees), int(ids.max(initial=0)) + 1
+    known_trees, size = _distinct(trees), int(ids.max(initial=0)) + 1
     keys = _number(trees, ids, known_trees, size)
     order = np.argsort(keys)
     sorted_keys = keys[order]
-    modes = np.array([MODES.index(m.removeprefix("BRANCH_")) for m in lists["modes"]])
+    modes = np.array([MODE_NUMBERS[mode] for mode in lists["modes"]])
     is_leaf = modes == MODES.index("LEAF")
 
     def find(at_trees: Any, at_nodes: Any) -> Array:

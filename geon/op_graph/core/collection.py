@@ -7,7 +7,7 @@ import gc
 import threading
 from collections.abc import Iterator
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finaliser may come here, too
 _pauses = 0  # blocks of all threads in which collection is disabled
 _enables = False  # whether the last of them enables it again
 

@@ -22,7 +22,6 @@ from ..positional.values import (
     host,
 )
 from .errors import ModelError
-from .node import NodeInfo
 from .reading import MAX_NESTED_GRAPHS, Source, describe, domain_of, graphs_in, opsets_of
 from .schemas import (
     checked_attributes,
@@ -31,7 +30,7 @@ from .schemas import (
     schema_of,
     typed_function_of,
 )
-from .table import OperatorRow, find_row
+from .table import NodeInfo, OperatorRow, find_row
 from .tensors import array_of, dense_array, element_type_of
 
 # What operators raise for attributes and values that the standard excludes.

@@ -38,6 +38,14 @@ def remainder(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
     return geon.where(geon.less(x, 0), -rest, rest)
 
 
+def scaled(x: Value, factor: Any) -> Value:
+    """Return ``x`` times a factor in the dtype of ``x``."""
+    if factor == 1:
+        return x
+    number = int(factor) if x.dtype.kind in "iu" and factor == int(factor) else factor
+    return elementwise(lambda t: geon.cast(t * number, t.dtype), x)
+
+
 def extreme(f: Callable[..., Any], x: Value, axes: Positions, keep: bool) -> Value:
     """Return ``geon.max`` or ``geon.min``, of truth values too."""
     found = reduce(f, cast(x, "uint8") if x.dtype.kind == "b" else x, axes, keep)
@@ -55,13 +63,14 @@ def order_along(x: Value, axis: int) -> Value:
     return along_axis(geon.argsort, cast(x, "uint8") if x.dtype.kind == "b" else x, axis)
 
 
-def top_k(x: Value, k: Size, axis: int, largest: bool = True) -> tuple[Value, Value]:
+def top_k(x: Value, k: Size, axis: int = -1, largest: bool = True) -> tuple[Value, Value]:
     """Return the ``k`` largest or smallest elements along a position, in order, and their indices.
 
     ``k`` may be an open length.
     """
-    given = with_axis(as_array(x), axis)
-    line = given.dims[axis]
+    at = position(axis, len(x.shape))
+    given = with_axis(as_array(x), at)
+    line = given.dims[at]
     assert line is not None  # with_axis gave it one
     if isinstance(k, int):
         values, indices = geon.top_k(given.tensor, k, line, largest=largest)

@@ -8,9 +8,10 @@ import geon
 
 from ....errors import ArgumentError
 from ...positional.elementwise import chain
+from ...positional.functions import scaled
 from ...positional.networks import arithmetic, boxes, filling, images, losses, normalisation
 from ...positional.networks.attention import attention
-from ...positional.networks.common import ew, scaled
+from ...positional.networks.common import ew
 from ...positional.networks.recurrent import lstm
 from ...positional.programs import cast
 from ...positional.values import Value

@@ -5,52 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 
 from ....errors import DTypeError
-from ....op_graph.values.dtypes import DTYPES
+from ....op_graph.values.dtypes import DTYPES, DType
 from ...positional.programs import cast
 from ...positional.small_dtypes import cast_small, is_small, wide
 from ...positional.values import HostArray, host, known
 from ..table import row
-from ..tensors import dtype_of
-
-
-def cast_to(x: Any, /, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
-    """Return elements in the dtype with the number ``to``."""
-    return cast_value(x, dtype_of(to, "the attribute 'to'"), bool(saturate), round_mode)
-
-
-def cast_to_named(x: Any, /, *, to: str) -> Any:
-    """Return elements in the dtype with the name ``to``."""
-    return cast_to(x, to=onnx.TensorProto.DataType.Value(to.upper()))
 
 
 def cast_like(x: Any, like: Any, /, *, saturate: int = 1, round_mode: str = "up") -> Any:
     """Return elements in the dtype of ``like``."""
-    return cast_value(x, like.dtype, bool(saturate), round_mode)
+    return cast_value(x, like.dtype, saturate, round_mode)
 
 
-def cast_value(x: Any, dtype: np.dtype[Any], saturate: bool = True, round_mode: str = "up") -> Any:
+def cast_value(x: Any, to: DType, saturate: int = 1, round_mode: str = "up") -> Any:
     """Return elements in a dtype; raise ``DTypeError`` where geon has no tensors of it.
 
     ``round_mode`` is that of a cast to powers of 2; others round to the nearest number.
     """
-    if x.dtype == dtype:
+    if x.dtype == to:
         return x
     x = wide(x)
-    if object in (x.dtype, dtype):
-        return _texts(x, dtype)
-    if is_small(dtype):
-        powers = dtype.name == "float8_e8m0fnu"
-        return cast_small(x, dtype, saturate, round_mode if powers else "nearest")
-    for each in (x.dtype, dtype):
+    if object in (x.dtype, to):
+        return _texts(x, to)
+    if is_small(to):
+        powers = to.name == "float8_e8m0fnu"
+        return cast_small(x, to, bool(saturate), round_mode if powers else "nearest")
+    for each in (x.dtype, to):
         if each.name not in DTYPES:
-            raise DTypeError(f"a cast from {x.dtype} to {dtype}: geon has no tensors of {each}")
-    return cast(x, dtype)
+            raise DTypeError(f"a cast from {x.dtype} to {to}: geon has no tensors of {each}")
+    return cast(x, to)
 
 
-def _texts(x: Any, dtype: np.dtype[Any]) -> HostArray:
+def _texts(x: Any, dtype: DType) -> HostArray:
     """Cast known numbers to texts, or known texts to numbers."""
     given = known(x, "a tensor that becomes texts")
     if dtype.kind != "O":
@@ -64,18 +52,16 @@ def _texts(x: Any, dtype: np.dtype[Any]) -> HostArray:
     return HostArray(found.reshape(given.shape), dtype)
 
 
-def bit_cast(x: Any, /, *, to: int) -> Any:
+def bit_cast(x: Any, /, *, to: DType) -> Any:
     """Return the same bits in another dtype of the same size; those of floats must be known."""
-    dtype = dtype_of(to, "the attribute 'to'")
-    if x.dtype.kind in "biu" and dtype.kind in "iu" and x.dtype.itemsize == dtype.itemsize:
-        return cast(x, dtype)
-    data = known(x, f"the bits of {x.dtype} as {dtype}")
-    return host(np.ascontiguousarray(data).view(dtype).reshape(data.shape))
+    if x.dtype.kind in "biu" and to.kind in "iu" and x.dtype.itemsize == to.itemsize:
+        return cast(x, to)
+    data = known(x, f"the bits of {x.dtype} as {to}")
+    return host(np.ascontiguousarray(data).view(to).reshape(data.shape))
 
 
 ROWS = [
     row("BitCast", bit_cast),
-    row("Cast", cast_to, 6),
-    row("Cast", cast_to_named, 1, 5),
+    row("Cast", cast_value),
     row("CastLike", cast_like),
 ]

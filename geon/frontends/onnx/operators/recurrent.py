@@ -12,8 +12,7 @@ from ...positional.indexing import select
 from ...positional.regions import STEPS
 from ...positional.reshaping import transpose
 from ...positional.values import Value, array, as_array, fresh, full_tensor
-from ..node import NodeInfo
-from ..table import row
+from ..table import NodeInfo, row
 
 Tensor = geon.Tensor
 Function = Callable[[Tensor], Tensor]

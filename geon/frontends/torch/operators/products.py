@@ -7,24 +7,21 @@ from typing import Any
 import geon
 
 from ...positional.elementwise import elementwise, expand
+from ...positional.functions import scaled
 from ...positional.picking import numbers
 from ...positional.products import matmul, turned
 from ...positional.programs import cast
 from ...positional.reductions import along, reduce
 from ...positional.reshaping import reshape, unsqueeze
 from ...positional.values import Value, as_array, host
-from .common import Rows, value_of
+from .common import Rows
 from .making import dropout
 
 
 def add_product(x: Value, a: Value, b: Value, *, beta: Any = 1, alpha: Any = 1) -> Value:
     """Return ``beta * x + alpha * (a @ b)``."""
-    found = _scaled(matmul(a, b), alpha)
-    return found if beta == 0 else elementwise(geon.add, _scaled(x, beta), found)
-
-
-def _scaled(x: Value, factor: Any) -> Value:
-    return x if factor == 1 else elementwise(geon.multiply, x, value_of(factor, x.dtype))
+    found = scaled(matmul(a, b), alpha)
+    return found if beta == 0 else elementwise(geon.add, scaled(x, beta), found)
 
 
 def linear(x: Value, weight: Value, bias: Value | None = None) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import geon
@@ -12,19 +13,17 @@ from ....positional.elementwise import elementwise
 from ....positional.movement import pad
 from ....positional.picking import numbers
 from ....positional.reductions import reduce
-from ....positional.reshaping import reshape
+from ....positional.reshaping import by_channel, reshape
 from ....positional.sliding import Slide, convolve, first_largest, pooled
-from ....positional.values import PositionalArray, Value, as_array, host
-from ...node import NodeInfo
-from ...table import row
-from ..common import channels
+from ....positional.values import PositionalArray, Size, Value, as_array, host
+from ...table import NodeInfo, row
 
 FILTERS = "K"
 KERNEL = "RSTUV"  # names of the positions inside of a filter, in order
 
 
 def slides_of(
-    x: Value,
+    lengths: Sequence[Size],
     /,
     kernel_shape: Sequence[int],
     *,
@@ -34,8 +33,8 @@ def slides_of(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> dict[int, Slide]:
-    """Return the windows along the spatial positions of ``x``, by position."""
-    rank = len(x.shape) - 2
+    """Return the windows along the spatial positions of images, by position: 2 and further ones."""
+    rank = len(lengths)
     kernel = [int(n) for n in kernel_shape]
     stride, dilation = list(strides or [1] * rank), list(dilations or [1] * rank)
     edge = list(pads or [0] * (2 * rank))
@@ -45,7 +44,7 @@ def slides_of(
             f"dilations {dilation} and pads {edge} do not fit"
         )
     found = {}
-    for k, length in enumerate(x.shape[2:]):
+    for k, length in enumerate(lengths):
         both: Any = (0, 0) if auto_pad == "VALID" else (edge[k], edge[k + rank])
         if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
             both = _same(length, kernel[k], stride[k], dilation[k], auto_pad == "SAME_LOWER")
@@ -106,9 +105,9 @@ def convolution(
         )
     images = as_array(x)
     filters = named_filters(w, FILTERS, images.dims[1])
-    slides = slides_of(x, kernel, **attributes)
+    slides = slides_of(x.shape[2:], kernel, **attributes)
     result = convolve(images, filters, list(slides.values()), group)
-    return result if bias is None else elementwise(geon.add, result, channels(bias, rank))
+    return result if bias is None else elementwise(geon.add, result, by_channel(bias, rank))
 
 
 def transposed_convolution(
@@ -129,7 +128,8 @@ def transposed_convolution(
     if rank < 1 or len(w.shape) != rank + 2 or w.shape[0] != x.shape[1]:
         raise AxisError(f"a transposed convolution of {x} with filters {w}: they do not fit")
     slides, borders, lengths = [], [(0, 0), (0, 0)], []
-    for k, s in slides_of(x, fitting_kernel(w, kernel_shape), **attributes).items():
+    kernel = fitting_kernel(w, kernel_shape)
+    for k, s in slides_of(x.shape[2:], kernel, **attributes).items():
         length, extra = x.shape[k], output_padding[k - 2] if output_padding else 0
         reach = s.dilation * (s.length - 1) + 1
         before, after = s.pad
@@ -149,7 +149,7 @@ def transposed_convolution(
     images = as_array(x)
     filters = named_filters(w, images.dims[1], FILTERS)
     result = pad(convolve(images, filters, slides, group, lengths), borders, "constant", 0)
-    return result if bias is None else elementwise(geon.add, result, channels(bias, rank + 2))
+    return result if bias is None else elementwise(geon.add, result, by_channel(bias, rank + 2))
 
 
 def max_pool(
@@ -159,7 +159,7 @@ def max_pool(
 
     Numbers are row-major, or with a ``storage_order`` column-major among spatial positions.
     """
-    slides = slides_of(x, **attributes)
+    slides = slides_of(x.shape[2:], **attributes)
     result = pooled(geon.max_pool, x, slides)
     if not node.wants(1):
         return (result,)
@@ -173,15 +173,13 @@ def max_pool(
 
 def average_pool(x: Value, /, *, count_include_pad: int = 0, **attributes: Any) -> Value:
     """Return the mean of each window."""
-    count_pad = bool(count_include_pad)
-    return pooled(
-        lambda t, at: geon.average_pool(t, at, count_pad=count_pad), x, slides_of(x, **attributes)
-    )
+    f = partial(geon.average_pool, count_pad=bool(count_include_pad))
+    return pooled(f, x, slides_of(x.shape[2:], **attributes))
 
 
 def lp_pool(x: Value, /, *, p: float = 2, **attributes: Any) -> Value:
     """Return the p-norm of each window."""
-    return pooled(lambda t, at: geon.lp_pool(t, at, p=p), x, slides_of(x, **attributes))
+    return pooled(partial(geon.lp_pool, p=p), x, slides_of(x.shape[2:], **attributes))
 
 
 def global_lp_pool(x: Value, /, *, p: float = 2) -> Value:

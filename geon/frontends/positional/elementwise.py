@@ -47,8 +47,12 @@ def elementwise(f: Callable[..., Any], *values: Value) -> Value:
 
 
 def mapped(f: Callable[..., Any]) -> Callable[..., Value]:
-    """Return the function of operands that is ``f`` of their elements."""
-    return lambda *operands: elementwise(f, *operands)
+    """Return the function of operands and options that is ``f`` of their elements."""
+
+    def build(*operands: Value, **options: Any) -> Value:
+        return elementwise((lambda *t: f(*t, **options)) if options else f, *operands)
+
+    return build
 
 
 def aligned(values: Sequence[Value]) -> list[PositionalArray]:

@@ -113,6 +113,12 @@ ALLOWED = {
         ]
         for name in ("torch", "jax")
     },
+    "geon.frontends.sympy": [
+        "geon",
+        "geon.errors",
+        "geon.op_graph*",
+        "geon.frontends.positional.elementwise",
+    ],
     # Steppers share the rules of neon's optimisers.
     "geon.frontends.brainstorm": [
         "geon",

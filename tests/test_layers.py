@@ -91,7 +91,7 @@ ALLOWED = {
     "geon.frontends.onnx.writing": [
         "geon.errors",
         "geon.frontends.onnx.tensors",  # the numbers of dtypes
-        "geon.frontends.onnx.one_to_one",  # names of operators, which are read by the same table
+        "geon.frontends.positional.elementwise",  # names of operators, which are read by this table
         "geon.version",
         "geon.op_graph*",
         "geon.transformers.base",

@@ -207,7 +207,7 @@ class Builder:
                 types = [_type_of(value) for value in inputs]
                 function = typed_function_of(schema, version, given, types)
         if function is None:
-            name = ".".join(filter(None, [domain, node.op_type]))
+            name = _qualified(domain, node.op_type)
             raise UnsupportedError(
                 f"{describe(node, 0)}: geon does not have the operator {name}, version {version}, "
                 "for these inputs; add it with geon.frontends.onnx.register",
@@ -288,7 +288,7 @@ class Builder:
         attributes: Mapping[str, AttributeProto],
         scope: Scope,
     ) -> list[Any]:
-        own = ".".join(filter(None, [function.domain, function.name]))
+        own = _qualified(function.domain, function.name)
         if own in scope.calls:
             raise ModelError(
                 f"the function {own} calls itself ({' calls '.join([*scope.calls, own])}), which "
@@ -347,6 +347,10 @@ def _names_read(graph: onnx.GraphProto) -> set[str]:
     return found
 
 
+def _qualified(domain: str, name: str) -> str:
+    return f"{domain}.{name}" if domain else name
+
+
 def _reason(error: BaseException) -> str:
     if isinstance(error, GeonError):
         return str(error)
@@ -399,8 +403,7 @@ def check_operators(source: Source) -> None:
             if function is None and find_row(domain, node.op_type, version) is None:
                 schema = schema_of(domain, node.op_type, version)
                 if schema is None or not has_function(schema, version):
-                    name = ".".join(filter(None, [domain, node.op_type]))
-                    missing.append(f"{name} (version {version})")
+                    missing.append(f"{_qualified(domain, node.op_type)} (version {version})")
                     continue
                 function = function_of(schema, version)
             if function is not None and (*key, version) not in seen:

@@ -118,24 +118,23 @@ def check_graph(graph: onnx.GraphProto, outer: set[str], what: str, depth: int =
     """Check that names are defined once, before their uses, and that outputs exist."""
     if depth > MAX_NESTED_GRAPHS:
         raise ModelError(f"{what} has more than {MAX_NESTED_GRAPHS} graphs inside each other")
-    names = [each.name for each in graph.input]
-    known: set[str] = set()
-    for name in names:
-        if name in known:
-            raise ModelError(f"{what} has the input {name!r} twice")
-        known.add(name)
-    stored = [each.name for each in graph.initializer]
-    stored += [each.values.name for each in graph.sparse_initializer]
-    seen: set[str] = set()
-    for name in stored:
-        if name in seen:
-            raise ModelError(f"{what} has the initializer {name!r} twice")
-        seen.add(name)
-    known |= seen
+    sparse = [each.values for each in graph.sparse_initializer]
+    known = _distinct(graph.input, f"{what} has the input")
+    known |= _distinct([*graph.initializer, *sparse], f"{what} has the initializer")
     made = check_nodes(graph.node, known | outer, what, depth, known)
     for output in graph.output:
         if output.name not in made and output.name not in outer:
             raise ModelError(f"{what}: no node makes the output {output.name!r}")
+
+
+def _distinct(parts: Iterable[Any], what: str) -> set[str]:
+    """Return the names of parts of a graph; raise ``ModelError`` for a name that is there twice."""
+    found: set[str] = set()
+    for each in parts:
+        if each.name in found:
+            raise ModelError(f"{what} {each.name!r} twice")
+        found.add(each.name)
+    return found
 
 
 def check_nodes(

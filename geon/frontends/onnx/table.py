@@ -29,14 +29,23 @@ ML = "ai.onnx.ml"
 
 FAMILIES = (  # those of most models first
     "elementwise", "activation", "products", "shapes", "movement", "images.convolution",
-    "reductions", "normalisation", "indexing", "casts", "selection", "control", "recurrent",
-    "quantization", "images.resizing", "images.spreading", "images.sampling", "random", "signals",
+    "reductions", "normalisation", "indexing", "selection", "control", "recurrent",
+    "quantization", "images.resizing", "images.sampling", "random", "signals",
     "sequences", "learning.trees", "learning.features", "texts", "training",
 )  # fmt: skip
 
-# Attributes that say nothing about the result: hints for memory and speed, an order that may be
-# any, the dtype of sums, which here is float32 at least, and training in versions that have none.
-UNREAD = frozenset("consumed_inputs is_test nodes_hitrates sorted stash_type".split())
+# Attributes, of all operators or of one, that say nothing about the result: hints for memory and
+# speed, an order that may be any, the dtype of sums, which here is float32 at least, training in
+# versions that have none, what the shapes or dtypes of inputs say too, and the case of letters by
+# country, which is the same for all in Python.
+UNREAD = frozenset(
+    """
+    consumed_inputs is_test nodes_hitrates stash_type Gemm.broadcast GRU.output_sequence
+    LSTM.output_sequence LinearClassifier.multi_class LinearRegressor.targets OneHotEncoder.zeros
+    Optional.type RNN.output_sequence SequenceEmpty.dtype StringNormalizer.locale TopK.sorted
+    ZipMap.classlabels_int64s ZipMap.classlabels_strings
+    """.split()
+)
 
 # Operators that move elements without reading them, so that these may have any dtype.
 MOVING = frozenset(
@@ -122,8 +131,8 @@ class OperatorRow:
 
     def reads(self, attribute: str) -> bool:
         """Return False for an attribute of the standard that says nothing about the result."""
-        is_standard = self.domain in (STANDARD, ML)
-        return not is_standard or attribute not in UNREAD or attribute in self.parameters
+        is_unread = not UNREAD.isdisjoint((attribute, f"{self.name}.{attribute}"))
+        return self.domain not in (STANDARD, ML) or not is_unread
 
     def holds(self, version: int) -> bool:
         """Return True if the row holds for the operator in this version of its domain."""
@@ -177,17 +186,7 @@ def _as_input(attribute: Any) -> HostArray:
     return host(found, np.float32 if found.size and found.dtype.kind == "f" else np.int64)
 
 
-def row(
-    name: str,
-    build: Callable[..., Any],
-    since: int = 1,
-    until: int | None = None,
-    domain: str = STANDARD,
-    attributes: Mapping[str, int] | None = None,
-) -> OperatorRow:
-    """Return the row of an operator."""
-    return OperatorRow(name, build, since, until, domain, attributes or {})
-
+row = OperatorRow  # as tables call it
 
 Table = dict[tuple[str, str], list[OperatorRow]]
 _REGISTERED: Table = {}

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,25 @@ def conform(value: Value, shape: Sequence[Size], dtype: Any) -> Value:
             f"the result is {value}; the program says ({', '.join(map(str, shape))})"
         )
     return cast(value, dtype)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The dtype and the shape that a program states for a result."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[Size, ...]
+
+
+def conforming(results: Iterable[Any], declared: Iterable[Declared | None]) -> tuple[Any, ...]:
+    """Return results as a program states them; of some it states nothing."""
+    pairs = zip(results, chain(declared, repeat(None)), strict=False)
+    return tuple(
+        [
+            conform(v, d.shape, d.dtype) if isinstance(v, Value) and d is not None else v
+            for v, d in pairs
+        ]
+    )
 
 
 def backward(

@@ -23,10 +23,8 @@ def gemm(
     beta: float = 1.0,
     transA: int = 0,  # noqa: N803  # attributes of the standard
     transB: int = 0,  # noqa: N803
-    broadcast: int = 0,
 ) -> Value:
     """Return ``alpha * a @ b + beta * c``, with ``a`` and ``b`` transposed on request."""
-    del broadcast  # of operator sets before 7: c stretches only where it must
     product = matmul(turned(a) if transA else a, turned(b) if transB else b)
     result = scaled(product, alpha)
     return result if c is None else elementwise(geon.add, result, scaled(c, beta))

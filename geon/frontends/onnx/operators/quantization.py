@@ -29,7 +29,7 @@ from ...positional.small_dtypes import (
 )
 from ...positional.values import Value, position
 from ..table import row
-from .casts import cast_value
+from .elementwise import cast_value
 from .images.convolution import convolution
 
 UINT8: DType = np.dtype(np.uint8)

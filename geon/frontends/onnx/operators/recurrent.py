@@ -170,10 +170,8 @@ def recurrent(
     input_forget: int = 0,
     layout: int = 0,
     linear_before_reset: int = 0,
-    output_sequence: int = 1,
 ) -> tuple[Value, ...]:
     """Return the states at all times and the last ones, for each direction."""
-    del output_sequence  # of operator sets before 7: if the first output is used
     cell = CELLS[node.operator]
     ways = DIRECTIONS[direction.lower()]
     hidden = r.shape[2]

@@ -22,9 +22,8 @@ def construct(*values: Value) -> list[Value]:
     return list(values)
 
 
-def empty(*, dtype: int = 1) -> list[Value]:
+def empty() -> list[Value]:
     """Return a sequence of no tensors."""
-    del dtype
     return []
 
 
@@ -103,9 +102,8 @@ def sequence_map(values: list[Value], /, *more: Any, body: Subgraph) -> tuple[li
     return tuple([[row[k] for row in rows] for k in range(body.outputs)])
 
 
-def optional(value: Any = None, /, *, type: Any = None) -> Any:
+def optional(value: Any = None, /) -> Any:
     """Return an optional: the value, or None."""
-    del type
     return value
 
 

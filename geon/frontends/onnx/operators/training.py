@@ -11,7 +11,7 @@ from ....errors import ArgumentError
 from ...positional.elementwise import elementwise
 from ...positional.programs import cast
 from ...positional.values import HostArray, Value, array, as_array
-from ..table import NodeInfo, OperatorRow, row
+from ..table import NodeInfo, row
 
 DOMAIN = "ai.onnx.preview.training"
 Tensor = geon.Tensor
@@ -128,13 +128,9 @@ def momentum(
     return _apply(update, rate, step, values, 3)
 
 
-def _row(name: str, build: Callable[..., Any]) -> OperatorRow:
-    return row(name, build, domain=DOMAIN)
-
-
 ROWS = [
-    _row("Gradient", gradient),
-    _row("Adagrad", adagrad),
-    _row("Adam", adam),
-    _row("Momentum", momentum),
+    row("Gradient", gradient, domain=DOMAIN),
+    row("Adagrad", adagrad, domain=DOMAIN),
+    row("Adam", adam, domain=DOMAIN),
+    row("Momentum", momentum, domain=DOMAIN),
 ]

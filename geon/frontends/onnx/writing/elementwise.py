@@ -15,7 +15,7 @@ import numpy as np
 
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import BOOL, FLOAT32, FLOAT64
-from ..one_to_one import PRIMITIVES
+from ...positional.elementwise import ONNX_PRIMITIVES
 from .expressions import Expr, is_float, is_integer, unsigned
 
 Row = Callable[..., Expr]
@@ -258,7 +258,7 @@ def _gelu(x: Expr, form: str = "none") -> Expr:
 
 
 ROWS: dict[str, Row] = {
-    **{primitive: operator(name) for name, primitive in PRIMITIVES.items()},
+    **{f.__name__: operator(name) for name, f in ONNX_PRIMITIVES.items()},
     "acos": _in_float32("Acos", _acos),
     "acosh": _acosh,
     "asin": _in_float32("Asin", _asin),

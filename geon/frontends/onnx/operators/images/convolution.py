@@ -1,4 +1,4 @@
-"""Convolution, its transpose, and pooling."""
+"""Convolution, pooling and columns of images, and the transposes of these."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 import geon
 
 from .....errors import ArgumentError, AxisError
-from ....positional.elementwise import elementwise
+from .....op_graph.axes.lengths import product
+from ....positional.elementwise import elementwise, expand
+from ....positional.indexing import scatter_tuples
 from ....positional.movement import pad
 from ....positional.picking import numbers
 from ....positional.reductions import reduce
-from ....positional.reshaping import by_channel, reshape
-from ....positional.sliding import Slide, convolve, first_largest, pooled
+from ....positional.reshaping import by_channel, reshape, unsqueeze
+from ....positional.sliding import Slide, convolve, first_largest, pooled, summed_columns
 from ....positional.values import PositionalArray, Size, Value, as_array, host
 from ...table import NodeInfo, row
 
@@ -196,6 +200,42 @@ def global_pool(f: Any) -> Any:
     return lambda x, /: reduce(f, x, range(2, len(x.shape)))
 
 
+def columns_to_images(
+    x: Value,
+    image_shape: Sequence[int],
+    block_shape: Sequence[int],
+    /,
+    **attributes: Any,
+) -> Value:
+    """Return images that are sums of blocks, the columns of ``x``."""
+    slides = slides_of(image_shape, block_shape, **attributes)
+    return summed_columns(x, image_shape, list(slides.values()))
+
+
+def max_unpool(
+    x: Value,
+    index: Value,
+    output_shape: Sequence[Size] | None = None,
+    /,
+    **attributes: Any,
+) -> Value:
+    """Return zeros with the elements of ``x`` at the indices that a max pool returned."""
+    shape: list[Size] = list(x.shape[:2])
+    for k, s in slides_of(x.shape[2:], **attributes).items():
+        shape.append((x.shape[k] - 1) * s.stride - sum(s.pad) + s.length)
+    zeros = expand(host(np.zeros((), x.dtype)), [product(shape)])
+    flat = unsqueeze(reshape(index, [-1]), [1])
+    result = reshape(scatter_tuples(zeros, flat, reshape(x, [-1])), shape)
+    if output_shape is None:
+        return result
+    if len(output_shape) != len(shape):
+        raise ArgumentError(
+            f"output_shape has {len(output_shape)} lengths for {len(shape)} dimensions"
+        )
+    widths = [(0, a - b) for a, b in zip(output_shape, shape, strict=True)]
+    return pad(result, widths, "constant", 0)
+
+
 ROWS = [
     row("Conv", convolution),
     row("ConvTranspose", transposed_convolution),
@@ -205,4 +245,6 @@ ROWS = [
     row("GlobalLpPool", global_lp_pool),
     row("GlobalAveragePool", global_pool(geon.mean)),
     row("GlobalMaxPool", global_pool(geon.max)),
+    row("Col2Im", columns_to_images),
+    row("MaxUnpool", max_unpool),
 ]

@@ -46,11 +46,9 @@ def linear_classifier(
     classlabels_strings: Sequence[str] = (),
     coefficients: Sequence[float],
     intercepts: Sequence[float] = (),
-    multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> tuple[Value, Value]:
     """Return the classes of rows with the largest linear function, and these scores."""
-    del multi_class
     labels: list[Any] = [*classlabels_strings] or [*classlabels_ints]
     scores = _linear(x, coefficients, intercepts)
     return classified(scores, labels, post_transform, positive=False)
@@ -63,10 +61,8 @@ def linear_regressor(
     coefficients: Sequence[float],
     intercepts: Sequence[float] = (),
     post_transform: str = "NONE",
-    targets: int = 1,
 ) -> Value:
     """Return linear functions of rows."""
-    del targets
     return transformed(_linear(x, coefficients, intercepts), post_transform)
 
 
@@ -242,10 +238,8 @@ def one_hot_encoder(
     *,
     cats_int64s: Sequence[int] = (),
     cats_strings: Sequence[str] = (),
-    zeros: int = 1,
 ) -> Value:
     """Return 1 for the category of each element along a new position, else 0; texts are known."""
-    del zeros  # values of no category give zeros
     if cats_strings:
         kinds = np.array(cats_strings, object)
         return host(known(x, "a text")[..., None] == kinds, "float32")
@@ -334,11 +328,8 @@ def vectorize(
     return host(np.array([[x.get(word, 0) for word in words]], np.float32))
 
 
-def zip_map(
-    x: Value, /, *, classlabels_int64s: Sequence[int] = (), classlabels_strings: Sequence[str] = ()
-) -> Value:
+def zip_map(x: Value, /) -> Value:
     """Return scores (N, class) as they are; the file's maps would have the labels as keys."""
-    del classlabels_int64s, classlabels_strings
     return x
 
 

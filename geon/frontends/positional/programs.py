@@ -18,7 +18,7 @@ from ...op_graph.axes.lengths import may_equal
 from ...op_graph.values.dtypes import ALL_DTYPES
 from . import folding
 from .elementwise import elementwise
-from .values import HostArray, PositionalArray, Size, Value, array, as_array
+from .values import HostArray, PositionalArray, Size, Value, array, as_array, host
 
 
 def cast(value: Value, dtype: Any) -> Value:
@@ -30,6 +30,16 @@ def cast(value: Value, dtype: Any) -> Value:
         raise DTypeError(f"a cast from {value.dtype} to {wanted}: geon has no tensors of {wanted}")
     folded = folding.cast(value, wanted) if isinstance(value, HostArray) else None
     return elementwise(lambda t: geon.cast(t, wanted), value) if folded is None else folded
+
+
+def value_of(operand: Any, dtype: Any) -> Value:
+    """Return a value, a number or a length as a value of a dtype."""
+    return cast(operand if isinstance(operand, Value) else host(operand), dtype)
+
+
+def number_of(length: Size, dtype: Any) -> geon.Tensor:
+    """Return a length as a scalar tensor."""
+    return as_array(cast(host(length, "int64"), dtype)).tensor
 
 
 def conform(value: Value, shape: Sequence[Size], dtype: Any) -> Value:

@@ -13,7 +13,7 @@ import geon
 from ....errors import DTypeError
 from ...positional.elementwise import ALIKE, ARITHMETIC, COMPARISONS, elementwise, mapped
 from ...positional.fourier import several
-from ...positional.functions import remainder, truncated_divide
+from ...positional.functions import clip, remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.values import Value, host, known
 
@@ -123,9 +123,7 @@ ROWS: dict[str, Callable[..., Any]] = {
         lambda t: geon.power(t, y) if y >= 0 else 1 / geon.power(t, -y), x
     ),
     "select_n": select,
-    "clamp": lambda low, x, high: elementwise(
-        lambda a, t, b: geon.minimum(geon.maximum(t, a), b), low, x, high
-    ),
+    "clamp": lambda low, x, high: clip(x, low, high),
     "complex": mapped(geon.as_complex),
     "conj": lambda x, *, input_dtype: elementwise(geon.conj, x),
     "fft": lambda x, *, fft_type, fft_lengths: several(x, int(fft_type), fft_lengths),

@@ -15,7 +15,7 @@ import geon
 from ....errors import DTypeError
 from ....op_graph.values.dtypes import DTYPES, DType
 from ...positional.elementwise import ONNX_PRIMITIVES, chain, elementwise, mapped
-from ...positional.functions import remainder, truncated_divide
+from ...positional.functions import clip, remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.reshaping import unsqueeze
 from ...positional.small_dtypes import cast_small, is_small, wide
@@ -76,13 +76,6 @@ def power(x: Value, y: Value, /) -> Value:
 def shift(x: Value, y: Value, /, *, direction: str) -> Value:
     """Return bits shifted to the left or to the right."""
     return elementwise(geon.left_shift if direction == "LEFT" else geon.right_shift, x, y)
-
-
-def clip(x: Value, low: Value | None = None, high: Value | None = None, /) -> Value:
-    """Return elements from ``low`` to ``high``; ``high`` wins if it is below ``low``."""
-    for f, bound in ((geon.maximum, low), (geon.minimum, high)):
-        x = x if bound is None else elementwise(f, x, cast(bound, x.dtype))
-    return x
 
 
 def is_inf(x: Value, /, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:

@@ -10,10 +10,11 @@ import numpy as np
 import geon
 
 from ....errors import AxisError
-from ....op_graph.axes.lengths import Length, product
+from ....op_graph.axes.lengths import product
 from ....op_graph.values.dtypes import DType
 from ...positional.elementwise import elementwise, expand
 from ...positional.folding import MAX_FOLDED_ELEMENTS
+from ...positional.functions import arange
 from ...positional.picking import numbers
 from ...positional.programs import cast
 from ...positional.reshaping import reshape, squeeze, unsqueeze
@@ -21,11 +22,9 @@ from ...positional.values import (
     HostArray,
     Size,
     Value,
-    array,
     as_array,
     host,
     known,
-    new_axis,
     position,
 )
 from ..table import row
@@ -108,23 +107,11 @@ def constant_of_shape(shape: Sequence[Size], /, *, value: HostArray | None = Non
     return expand(HostArray(scalar, fill.dtype), shape)
 
 
-def arange(start: Value, limit: Value, delta: Value, /) -> Value:
+def range_of(start: Value, limit: Value, delta: Value, /) -> Value:
     """Return the numbers from ``start`` on in steps of ``delta`` up to, without, ``limit``."""
-    first, last, step = [
-        known(v, "a bound of a range").reshape(()).item() for v in (start, limit, delta)
-    ]
-    if not any(isinstance(bound, Length) for bound in (first, last, step)):
-        count = max(int(np.ceil((last - first) / step)), 0)
-        if count <= MAX_FOLDED_ELEMENTS:
-            numbers = np.arange(count).astype(start.dtype) * np.asarray(step, start.dtype)
-            return host(numbers + np.asarray(first, start.dtype), start.dtype)
-        length: Size = count
-    else:
-        length = -((first - last) // step)
-    axis = new_axis(length, "range", ())
-    numbers = array(geon.cast(geon.iota(axis), start.dtype), [axis])
-    scaled = numbers if step == 1 else elementwise(geon.multiply, numbers, delta)
-    return scaled if first == 0 else elementwise(geon.add, scaled, start)
+    bounds = (start, limit, delta)
+    first, last, step = [known(v, "a bound of a range").reshape(()).item() for v in bounds]
+    return arange(first, last, step, start.dtype, folded=True)
 
 
 def eye_like(x: Value, /, *, dtype: DType | None = None, k: int = 0) -> Value:
@@ -143,6 +130,6 @@ ROWS = [
     row("Expand", expand),
     row("Constant", constant),
     row("ConstantOfShape", constant_of_shape),
-    row("Range", arange),
+    row("Range", range_of),
     row("EyeLike", eye_like),
 ]

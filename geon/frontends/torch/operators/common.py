@@ -9,8 +9,8 @@ import numpy as np
 
 from ...positional import values
 from ...positional.elementwise import expand
-from ...positional.programs import cast
-from ...positional.values import Size, Value, host
+from ...positional.programs import cast, value_of
+from ...positional.values import Size, Value
 
 Builder = Callable[..., Any]
 Rows = dict[str, Builder]
@@ -41,11 +41,6 @@ def promoted(operands: Sequence[Any]) -> np.dtype[Any]:
         if top > category(found) or group is groups[0]:
             found = np.result_type(*[d for d in group if category(d) == top])
     return found
-
-
-def value_of(operand: Any, dtype: Any) -> Value:
-    """Return a tensor, a number or a length as a value of a dtype."""
-    return cast(operand if isinstance(operand, Value) else host(operand), dtype)
 
 
 def filled(number: Any, shape: Sequence[Any], dtype: Any) -> Value:

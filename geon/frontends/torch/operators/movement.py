@@ -16,12 +16,12 @@ from ...positional.elementwise import elementwise, expand
 from ...positional.indexing import select
 from ...positional.movement import Part, concat, flip, slices, tile
 from ...positional.picking import gather_at, numbers, scatter_at
-from ...positional.programs import cast
+from ...positional.programs import cast, value_of
 from ...positional.reductions import along_axis
 from ...positional.reshaping import reshape, squeeze, transpose, unsqueeze
 from ...positional.sampling import COORDINATES, grid_sample, interpolated_along
 from ...positional.values import Size, Value, host, position
-from .common import Builder, Rows, positions, sizes, value_of
+from .common import Builder, Rows, positions, sizes
 
 SAMPLES = ("linear", "nearest", "cubic")
 PADDINGS = ("zeros", "border", "reflection")

@@ -10,9 +10,9 @@ import geon
 from ....op_graph.axes.lengths import product
 from ...positional.elementwise import elementwise
 from ...positional.functions import normalized
-from ...positional.programs import cast
+from ...positional.programs import cast, number_of
 from ...positional.reshaping import by_channel, reshape
-from ...positional.values import Value, as_array, host
+from ...positional.values import Value, host
 from .common import Rows, wide
 
 Triple = tuple[Value, ...]
@@ -63,8 +63,7 @@ def batch_norm(
     flat = [reshape(each, [x.shape[1]]) for each in (own, scale, spread)]
     if mean is None or variance is None:
         return result, flat[0], flat[1]
-    count = product([x.shape[k] for k in rest])
-    total = geon.cast(as_array(host(count, "int64")).tensor, flat[2].dtype)
+    total = number_of(product([x.shape[k] for k in rest]), flat[2].dtype)
     unbiased = elementwise(lambda v: v * (total / (total - 1)), flat[2])
 
     def moved(old: Value, new: Value) -> Value:

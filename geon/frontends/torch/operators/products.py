@@ -10,10 +10,10 @@ from ...positional.elementwise import elementwise, expand
 from ...positional.functions import scaled
 from ...positional.picking import numbers
 from ...positional.products import matmul, turned
-from ...positional.programs import cast
+from ...positional.programs import cast, number_of
 from ...positional.reductions import along, reduce
 from ...positional.reshaping import reshape, unsqueeze
-from ...positional.values import Value, as_array, host
+from ...positional.values import Value
 from .common import Rows
 from .making import dropout
 
@@ -44,8 +44,7 @@ def attention(
     """Return ``softmax(q k^T scale + mask) v``; a bool mask is true where keys take part."""
     if enable_gqa and q.shape[-3] != k.shape[-3]:
         k, v = (_repeated(each, q.shape[-3] // each.shape[-3]) for each in (k, v))
-    depth = as_array(host(q.shape[-1], "int64")).tensor
-    factor = geon.rsqrt(geon.cast(depth, q.dtype)) if scale is None else scale
+    factor = geon.rsqrt(number_of(q.shape[-1], q.dtype)) if scale is None else scale
     scores = elementwise(lambda t: t * factor, matmul(q, turned(k)))
     if is_causal:
         rows, columns = numbers(q.shape[-2], 2, 0), numbers(k.shape[-2], 2, 1)

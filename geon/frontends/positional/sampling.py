@@ -166,6 +166,20 @@ def grid_sample(x: Value, grid: Value, mode: str, padding_mode: str, align_corne
 # Along one axis, at places that are known ---------------------------------------------------------
 
 
+def scaled_length(length: Size, factor: float) -> Size:
+    """Return the whole part of a length times a factor.
+
+    Raises ``ArgumentError`` for an open length and a factor that is no integer.
+    """
+    if isinstance(length, int):
+        return math.floor(length * factor)
+    if factor != int(factor):
+        raise ArgumentError(
+            f"the open length {length} is scaled by {factor}, which is no integer; give the length"
+        )
+    return length * int(factor)
+
+
 def _half_pixel(i: Array, scale: float, n: int, wide: float) -> Array:
     return (i + 0.5) / scale - 0.5
 

@@ -19,7 +19,7 @@ from ...positional.picking import gather_at, numbers, scatter_at
 from ...positional.programs import cast, value_of
 from ...positional.reductions import along_axis
 from ...positional.reshaping import reshape, squeeze, transpose, unsqueeze
-from ...positional.sampling import COORDINATES, grid_sample, interpolated_along
+from ...positional.sampling import COORDINATES, grid_sample, interpolated_along, scaled_length
 from ...positional.values import Size, Value, host, position
 from .common import Builder, Rows, positions, sizes
 
@@ -125,7 +125,7 @@ def resized(mode: str) -> Builder:
     def build(x: Value, size: Any, *options: Any) -> Value:
         align = "starts" if mode == "nearest" else "corners" if options[0] else "centers"
         wanted = sizes(size) if size is not None else [
-            _scaled(n, f) for n, f in zip(x.shape[2:], options[-1], strict=True)
+            scaled_length(n, f) for n, f in zip(x.shape[2:], options[-1], strict=True)
         ]  # fmt: skip
         for k, length in enumerate(wanted, 2):
             x = along_axis(lambda t, a, to=length: geon.resize(t, {a: to}, mode, align), x, k)
@@ -137,21 +137,13 @@ def resized(mode: str) -> Builder:
 def resized_cubic(x: Value, size: Any, align_corners: bool, factors: Any = None) -> Value:
     """Return images with other lengths after the second dimension, by cubic convolution."""
     for k, n in enumerate(x.shape[2:], 2):
-        length = _scaled(n, factors[k - 2]) if size is None else sizes(size)[k - 2]
+        length = scaled_length(n, factors[k - 2]) if size is None else sizes(size)[k - 2]
         if not isinstance(n, int) or not isinstance(length, int):
             raise ArgumentError(f"{x} is resized to {length} by cubic convolution; give lengths")
         name = "align_corners" if align_corners else "half_pixel"
         place = COORDINATES[name](np.arange(length, dtype=np.float64), length / n, n, length)
         x = interpolated_along(x, k, place, "cubic")
     return x
-
-
-def _scaled(length: Size, factor: float) -> Size:
-    if factor == int(factor):
-        return length * int(factor)
-    if isinstance(length, Length):
-        raise ArgumentError(f"an open length {length} is scaled by {factor}; give the size")
-    return int(length * factor)
 
 
 ROWS: Rows = {

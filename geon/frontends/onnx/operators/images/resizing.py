@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +13,12 @@ from ....positional.elementwise import elementwise
 from ....positional.programs import cast
 from ....positional.reductions import along_axis
 from ....positional.reshaping import unsqueeze
-from ....positional.sampling import COORDINATES, interpolated_along, nearest_along
+from ....positional.sampling import (
+    COORDINATES,
+    interpolated_along,
+    nearest_along,
+    scaled_length,
+)
 from ....positional.values import Size, Value, host, positions
 from ...table import row
 
@@ -89,7 +93,7 @@ def _targets(
 ) -> tuple[list[Size], list[float]]:
     """Return new lengths and the scales to them; a scale of an open length is not read."""
     if scales:
-        return [_scaled(n, s) for n, s in zip(old, scales, strict=True)], list(scales)
+        return [scaled_length(n, s) for n, s in zip(old, scales, strict=True)], list(scales)
     if not sizes:
         raise ArgumentError("a resize needs scales or sizes")
     pairs = zip(sizes, old, strict=True)
@@ -100,14 +104,6 @@ def _targets(
         factor = min(factors) if policy == "not_larger" else max(factors)
         return [int(factor * n + 0.5) for n in old if isinstance(n, int)], [factor] * len(old)
     return list(sizes), factors
-
-
-def _scaled(length: Size, scale: float) -> Size:
-    if isinstance(length, int):
-        return math.floor(length * scale)
-    if scale != int(scale):
-        raise ArgumentError(f"the open length {length} is scaled by {scale}, which is no integer")
-    return length * int(scale)
 
 
 def _open_mode(x: Value, mode: str, coordinates: str, nearest: str) -> tuple[str, str]:

@@ -23,19 +23,6 @@ from ...table import row
 from .convolution import fitting_kernel, slides_of
 
 
-def affine_grid(theta: Value, size: Sequence[int], /, *, align_corners: int = 0) -> Value:
-    """Return the coordinates of an affine map of the centres of elements, for ``grid_sample``."""
-    count, _, *lengths = size
-    lines = []
-    for n in lengths:
-        step = np.arange(n) * 2.0
-        lines.append(step / max(n - 1, 1) - 1 if align_corners else (step + 1) / n - 1)
-    grids = np.meshgrid(*lines, indexing="ij")[::-1]
-    points = np.stack([*grids, np.ones(lengths)]).reshape(len(lines) + 1, -1)
-    found = transpose(matmul(theta, host(points, theta.dtype)), [0, 2, 1])
-    return reshape(found, [count, *lengths, len(lines)])
-
-
 def deformable_convolution(
     x: Value,
     w: Value,
@@ -204,7 +191,6 @@ def max_roi_pool(
 
 ROWS = [
     row("GridSample", grid_sample),
-    row("AffineGrid", affine_grid),
     row("DeformConv", deformable_convolution),
     row("RoiAlign", roi_align),
     row("MaxRoiPool", max_roi_pool),

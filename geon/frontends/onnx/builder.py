@@ -30,7 +30,7 @@ from .schemas import (
     schema_of,
     typed_function_of,
 )
-from .table import NodeInfo, OperatorRow, find_row
+from .table import NodeInfo, find_row
 from .tensors import array_of, dense_array, element_type_of
 
 # What operators raise for attributes and values that the standard excludes.
@@ -56,11 +56,6 @@ class Subgraph:
     builder: Builder
     graph: onnx.GraphProto
     scope: Scope
-
-    @property
-    def inputs(self) -> int:
-        """The number of inputs."""
-        return len(self.graph.input)
 
     @property
     def outputs(self) -> int:
@@ -198,7 +193,17 @@ class Builder:
         attributes = checked_attributes(given, schema)
         row = find_row(domain, node.op_type, version)
         if row is not None:
-            return self._row(row, node, version, inputs, attributes, scope)
+            keywords: dict[str, Any] = {
+                name: self._attribute(each, scope)
+                for name, each in attributes.items()
+                if row.reads(name)
+            }
+            if "node" in row.parameters:
+                outputs = tuple(node.output)
+                keywords["node"] = NodeInfo(node.name, node.op_type, version, outputs, scope.find)
+            while inputs and inputs[-1] is None:
+                inputs.pop()
+            return row.apply(inputs, keywords)
         function = None
         if schema is not None:
             function = function_of(schema, version)
@@ -214,28 +219,6 @@ class Builder:
                 {name: 1},
             )
         return self._call(function, node, inputs, attributes, scope)
-
-    def _row(
-        self,
-        row: OperatorRow,
-        node: onnx.NodeProto,
-        version: int,
-        inputs: list[Any],
-        attributes: Mapping[str, AttributeProto],
-        scope: Scope,
-    ) -> Sequence[Any]:
-        keywords = {
-            name: self._attribute(each, scope)
-            for name, each in attributes.items()
-            if row.reads(name)
-        }
-        if "node" in row.parameters:
-            keywords["node"] = NodeInfo(
-                node.name, node.op_type, version, tuple(node.output), scope.find
-            )
-        while inputs and inputs[-1] is None:
-            inputs.pop()
-        return row.apply(inputs, keywords)
 
     def _missing(self, node: onnx.NodeProto, scope: Scope) -> str:
         """Return the reason of an error if a node lacks an input that its operator needs."""

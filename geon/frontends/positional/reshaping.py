@@ -9,7 +9,7 @@ import numpy as np
 import geon
 
 from ...errors import AxisError
-from ...op_graph.axes.lengths import Length, exact_quotient, may_equal, product
+from ...op_graph.axes.lengths import exact_quotient, may_equal, product
 from .values import (
     Dim,
     HostArray,
@@ -204,8 +204,3 @@ def unsqueeze(value: Value, axes: Sequence[int]) -> Value:
 def by_channel(value: Value, rank: int) -> Value:
     """Return a vector over channels so that it aligns with position 1 of ``rank`` positions."""
     return unsqueeze(value, range(1, rank - 1)) if rank > 2 else value
-
-
-def is_open(length: Size) -> bool:
-    """Return True if a length is an expression over open names."""
-    return isinstance(length, Length)

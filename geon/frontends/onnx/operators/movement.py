@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import geon
-
 from ....errors import ArgumentError
 from ...positional import movement
 from ...positional.movement import Part, concat, pad, slices, tile
+from ...positional.programs import cast
 from ...positional.reshaping import reshape, transpose
-from ...positional.values import PositionalArray, Size, Value, position, positions
+from ...positional.values import Size, Value, as_array, host, position, positions
 from ..table import NodeInfo, row
 
 
@@ -77,10 +76,8 @@ def pad_at(
         widths[k] = (pads[number], pads[number + len(at)])
     if mode == "wrap":
         return _wrapped(x, widths)
-    if isinstance(value, PositionalArray):
-        return pad(x, widths, mode, value.tensor)
-    number = 0 if value is None else value.array.reshape(())[()].item()
-    return pad(x, widths, mode, geon.constant(number, dtype=x.dtype))
+    fill = host(0, x.dtype) if value is None else cast(reshape(value, []), x.dtype)
+    return pad(x, widths, mode, as_array(fill).tensor)
 
 
 def _wrapped(x: Value, widths: Sequence[tuple[Size, Size]]) -> Value:

@@ -28,32 +28,21 @@ def stream_of(node: NodeInfo, seed: float | None) -> geon.Random:
     return geon.Random(int(np.float32(seed).view(np.uint32)))
 
 
-def uniform(
-    *,
-    node: NodeInfo,
-    shape: Sequence[int],
-    dtype: DType,
-    high: float = 1.0,
-    low: float = 0.0,
-    seed: float | None = None,
-) -> Value:
-    """Return numbers that are uniformly distributed from ``low`` to ``high``."""
-    stream = stream_of(node, seed)
-    return drawn(shape, dtype, lambda axes, wide: stream.uniform(axes, low, high, wide))
+def draw(method: str, *names: str) -> Callable[..., Value]:
+    """Return the builder of a draw by a method of ``geon.Random`` with parameters by name."""
 
+    def build(
+        *,
+        node: NodeInfo,
+        shape: Sequence[int],
+        dtype: DType,
+        seed: float | None = None,
+        **p: float,
+    ) -> Value:
+        f, given = getattr(stream_of(node, seed), method), [p[name] for name in names]
+        return drawn(shape, dtype, lambda axes, wide: f(axes, *given, wide))
 
-def normal(
-    *,
-    node: NodeInfo,
-    shape: Sequence[int],
-    dtype: DType,
-    mean: float = 0.0,
-    scale: float = 1.0,
-    seed: float | None = None,
-) -> Value:
-    """Return numbers that are normally distributed."""
-    stream = stream_of(node, seed)
-    return drawn(shape, dtype, lambda axes, wide: stream.normal(axes, mean, scale, wide))
+    return build
 
 
 def like(f: Callable[..., Value]) -> Callable[..., Value]:
@@ -90,11 +79,13 @@ def multinomial(
     return cast(reduce(geon.argmax, scores, [2], keep=False), dtype)
 
 
+UNIFORM, NORMAL = draw("uniform", "low", "high"), draw("normal", "mean", "scale")
+
 ROWS = [
-    row("RandomUniform", uniform),
-    row("RandomNormal", normal),
-    row("RandomUniformLike", like(uniform)),
-    row("RandomNormalLike", like(normal)),
+    row("RandomUniform", UNIFORM),
+    row("RandomNormal", NORMAL),
+    row("RandomUniformLike", like(UNIFORM)),
+    row("RandomNormalLike", like(NORMAL)),
     row("Bernoulli", bernoulli),
     row("Multinomial", multinomial),
 ]

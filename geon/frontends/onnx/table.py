@@ -100,10 +100,10 @@ READERS: dict[str, Callable[[Value, str], Any]] = {
 class OperatorRow:
     """An operator: ``build`` returns its results for the inputs and attributes of a node.
 
-    Inputs are positional: values of ``positional``, lists for sequences, and None for an optional
-    input that is left out. An input whose parameter has one of the types in ``READERS`` must be
-    known when the model is imported, and is passed as a number or a list; its default stands for an
-    input that is left out. Attributes are keywords, with the defaults of the operator's schema; an
+    Inputs are positional: values of ``positional``, and lists for sequences. The default of its
+    parameter, or None, stands for an optional input that is left out. An input whose parameter has
+    one of the types in ``READERS`` must be known when the model is imported, and is passed as a
+    number or a list. Attributes are keywords, with the defaults of the operator's schema; an
     attribute that a node lacks is left to the default of the parameter. One of the type ``DType``
     is the number or the name of a dtype in the file. A parameter ``node`` takes the ``NodeInfo``.
     The result is a value, or a tuple with one for each output. The row holds for operator sets from

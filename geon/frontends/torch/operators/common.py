@@ -10,7 +10,7 @@ import numpy as np
 from ...positional import values
 from ...positional.elementwise import expand
 from ...positional.programs import cast, value_of
-from ...positional.values import Size, Value
+from ...positional.values import Value
 
 Builder = Callable[..., Any]
 Rows = dict[str, Builder]
@@ -45,7 +45,7 @@ def promoted(operands: Sequence[Any]) -> np.dtype[Any]:
 
 def filled(number: Any, shape: Sequence[Any], dtype: Any) -> Value:
     """Return a number in a shape."""
-    return expand(value_of(number, dtype), sizes(shape))
+    return expand(value_of(number, dtype), shape)
 
 
 def positions(dims: Any, rank: int) -> list[int]:
@@ -65,8 +65,3 @@ def pairs(value: Any, count: int) -> list[int]:
     """Return one number for each of ``count`` dimensions; a single number stands for all."""
     listed = list(value) if isinstance(value, (list, tuple)) else [value]
     return [int(n) for n in (listed * count if len(listed) == 1 else listed)]
-
-
-def sizes(shape: Sequence[Any]) -> list[Size]:
-    """Return lengths as integers or length expressions."""
-    return [int(n) if isinstance(n, (int, np.integer)) else n for n in shape]

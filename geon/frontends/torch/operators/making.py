@@ -11,7 +11,7 @@ from ...positional import functions
 from ...positional.functions import drawn
 from ...positional.programs import value_of
 from ...positional.values import Value, array, as_array, new_axis
-from .common import Builder, Rows, filled, promoted, sizes
+from .common import Builder, Rows, filled, promoted
 
 STREAM_SEED = 0  # of draws that a program makes; PyTorch's own bits are not reproduced
 
@@ -26,7 +26,7 @@ def random(method: str) -> Builder:
 
     def build(shape: Any, *, dtype: Any = None, result: Any) -> Value:
         draw = getattr(geon.Random(STREAM_SEED), method)
-        lengths = sizes(shape.shape if hasattr(shape, "shape") else shape)
+        lengths = shape.shape if isinstance(shape, Value) else shape
         return drawn(lengths, result.dtype, lambda axes, kind: draw(axes, dtype=kind))
 
     return build

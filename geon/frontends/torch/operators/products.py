@@ -83,7 +83,7 @@ def distances(x: Value, y: Value, p: float, mode: int | None = None) -> Value:
 
 
 ROWS: Rows = {
-    **dict.fromkeys(("mm", "bmm", "matmul"), lambda x, y: matmul(x, y)),
+    **dict.fromkeys(("mm", "bmm", "matmul"), matmul),
     "addmm": add_product,
     "baddbmm": add_product,
     "linear": linear,

@@ -19,7 +19,7 @@ from ...positional.functions import clip, remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.reshaping import unsqueeze
 from ...positional.small_dtypes import cast_small, is_small, wide
-from ...positional.values import HostArray, Value, host, known
+from ...positional.values import HostArray, PositionalArray, Value, host, known
 from ..table import row
 
 
@@ -144,11 +144,12 @@ def _texts(x: Any, dtype: DType) -> HostArray:
 
 
 def bit_cast(x: Any, /, *, to: DType) -> Any:
-    """Return the same bits in another dtype of the same size; those of floats must be known."""
+    """Return the same bits in another dtype of the same size."""
     if x.dtype.kind in "biu" and to.kind in "iu" and x.dtype.itemsize == to.itemsize:
         return cast(x, to)
-    data = known(x, f"the bits of {x.dtype} as {to}")
-    return host(np.ascontiguousarray(data).view(to).reshape(data.shape))
+    if isinstance(x, PositionalArray):
+        return elementwise(lambda t: geon.bitcast(t, to), x)
+    return host(np.ascontiguousarray(x.array).view(to).reshape(x.shape))
 
 
 # Operators whose second operand aligned at an ``axis`` before version 7.

@@ -167,8 +167,11 @@ class Builder:
         domain = domain_of(node)
         inputs = [scope.find(name) if name else None for name in node.input]
         key = (domain, node.op_type, node.overload)
-        if key in self.source.functions:
-            results: Sequence[Any] = self._local(self.source.functions[key], node, inputs, scope)
+        function = self.source.functions.get(key)
+        if function is not None:
+            given = [*function.attribute_proto, *_bound(node, scope).attribute]
+            attributes = {each.name: each for each in given}
+            results: Sequence[Any] = self._call(function, node, inputs, attributes, scope)
         else:
             results = self._standard(domain, node, inputs, scope)
         for name, value in zip(node.output, results, strict=False):
@@ -255,13 +258,6 @@ class Builder:
         raise ModelError(f"the attribute {attribute.name!r} has a type that is not supported")
 
     # Functions ------------------------------------------------------------------------------------
-
-    def _local(
-        self, function: onnx.FunctionProto, node: onnx.NodeProto, inputs: list[Any], scope: Scope
-    ) -> list[Any]:
-        attributes = {each.name: each for each in function.attribute_proto}
-        attributes.update({each.name: each for each in _bound(node, scope).attribute})
-        return self._call(function, node, inputs, attributes, scope)
 
     def _call(
         self,

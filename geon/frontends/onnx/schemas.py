@@ -38,7 +38,7 @@ def attributes_of(schema: Any) -> dict[str, DeclaredAttribute]:
 def schema_of(domain: str, name: str, version: int) -> Any:
     """Return the schema of an operator in a version of its domain; None if there is none."""
     try:
-        return defs.get_schema(name, min(version, MAX_VERSION), domain)
+        return defs.get_schema(name, min(max(version, 0), MAX_VERSION), domain)
     except defs.SchemaError:
         return None
 

@@ -63,26 +63,18 @@ def from_sympy(
     leaves, structure = flat(expressions, "expressions")
     reader = _Reader(symbols, as_dtype(dtype))
     elements = [_elements(value, name) for name, value in leaves]
-    reader.check([root for roots in elements for root in roots])
+    reader.check([root for roots, _ in elements for root in roots])
     found = []
-    for (name, value), roots in zip(leaves, elements, strict=True):
+    for (name, _), (roots, shape) in zip(leaves, elements, strict=True):
         values = [reader.read(root) for root in roots]
-        shape = _shape(value)
         found.append(values[0] if shape is None else reader.stacked(values, shape, axes, name))
     return structure.filled(iter(found))
 
 
-def _shape(value: Any) -> tuple[int, ...] | None:
-    """Return the shape of a matrix or array, None for an expression."""
+def _elements(value: Any, name: str) -> tuple[list[Any], tuple[int, ...] | None]:
+    """Return the expressions of a matrix or array, row-major, and its shape; or one and None."""
     if isinstance(value, (sympy.MatrixBase, sympy.NDimArray)):
-        return tuple(int(length) for length in value.shape)
-    return None
-
-
-def _elements(value: Any, name: str) -> list[Any]:
-    """Return the expressions of a matrix or array in row-major order, or the only one."""
-    if isinstance(value, (sympy.MatrixBase, sympy.NDimArray)):
-        return list(sympy.flatten(value.tolist()))
+        return list(sympy.flatten(value.tolist())), tuple(int(length) for length in value.shape)
     if isinstance(value, Tensor):
         raise ArgumentError(f"{user_call('from_sympy')}: {name} is {value}, a tensor already")
     try:
@@ -94,7 +86,7 @@ def _elements(value: Any, name: str) -> list[Any]:
             f"{user_call('from_sympy')}: {name} is {value!r} of type {type(value).__name__}, no "
             "SymPy expression; give one, such as sympy.sympify(text)"
         )
-    return [made]
+    return [made], None
 
 
 class _Reader:

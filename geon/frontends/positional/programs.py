@@ -39,7 +39,7 @@ def value_of(operand: Any, dtype: Any) -> Value:
 
 def number_of(length: Size, dtype: Any) -> geon.Tensor:
     """Return a length as a scalar tensor."""
-    return as_array(cast(host(length, "int64"), dtype)).tensor
+    return geon.cast(as_array(host(length, "int64")).tensor, dtype)
 
 
 def conform(value: Value, shape: Sequence[Size], dtype: Any) -> Value:

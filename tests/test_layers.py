@@ -92,7 +92,7 @@ ALLOWED = {
     "geon.frontends.onnx.writing": [
         "geon.errors",
         "geon.frontends.onnx.tensors",  # the numbers of dtypes
-        "geon.frontends.onnx.one_to_one",  # names of operators, which are read by the same table
+        "geon.frontends.positional.elementwise",  # names of operators, which are read by this table
         "geon.version",
         "geon.op_graph*",
         "geon.transformers.base",
@@ -114,6 +114,12 @@ ALLOWED = {
         ]
         for name in ("torch", "jax")
     },
+    "geon.frontends.sympy": [
+        "geon",
+        "geon.errors",
+        "geon.op_graph*",
+        "geon.frontends.positional.elementwise",
+    ],
     # Steppers share the rules of neon's optimisers.
     "geon.frontends.brainstorm": [
         "geon",

@@ -7,7 +7,7 @@ such a function, whose graph is made at first use, so that derivatives exist to 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -210,6 +210,22 @@ class FunctionDescription:
         results = with_further(results, known, Axes(), "the function")
         given = [fed.get(leaf, leaf) for leaf in every]
         self.graph = GraphFunction(results, given, self.transformer, lengths)
+
+    def arranged(self, values: Sequence[Any], named: Mapping[str, Any], kind: str) -> list[Any]:
+        """Return the values of all inputs, given by position or by name, in order.
+
+        ``kind`` is what the library calls them. Raises ``ArgumentError`` if they are not complete.
+        """
+        rest = self.names[len(values) :]
+        if len(values) > len(self.names) or {*named} != {*rest}:
+            names = ", ".join(name or "?" for name in self.names)
+            said = f"{len(values)} by position"
+            said += f" and {', '.join(named)} by name" if named else ""
+            raise ArgumentError(
+                f"{user_call('the function')} takes {len(self.names)} {kind} ({names}), not "
+                f"{said}; give one for each"
+            )
+        return [*values, *[named[str(name)] for name in rest]]
 
     def dtype_error(self, leaf: Leaf, given: object, cure: str) -> DTypeError:
         """Return the error for an array of another dtype than that of an input."""

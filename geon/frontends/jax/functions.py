@@ -50,15 +50,10 @@ def function(
 
     def call(*arrays: Any) -> Any:
         graph = described.graph
-        if len(arrays) != len(graph.inputs):
-            names = ", ".join(name or "?" for name in described.names)
-            raise ArgumentError(
-                f"{user_call('the function')} takes {len(graph.inputs)} arrays ({names}), not "
-                f"{len(arrays)}; give one for each, by position"
-            )
+        given = described.arranged(arrays, {}, "arrays")
         values = [
             _fitting(value, leaf, described)
-            for value, leaf in zip(arrays, graph.inputs, strict=True)
+            for value, leaf in zip(given, graph.inputs, strict=True)
         ]
         return described.structure.filled(iter(_call(graph, *values)))
 

@@ -22,16 +22,9 @@ from ..positional.imported_model import (
     refuse_other_inputs,
     refuse_unsupported,
 )
-from ..positional.naming import named_axes
-from ..positional.programs import conform, named_results
-from ..positional.values import (
-    Value,
-    full_tensor,
-    host,
-    input_array,
-    weight,
-)
-from .naming import length_of, path_name, with_lengths
+from ..positional.naming import named_axes, parsed_length
+from ..positional.programs import Declared, conforming, named_results
+from ..positional.values import Size, full_tensor, host, input_array, weight
 from .operators.indexing import READS
 from .operators.movement import MOVEMENT
 from .operators.random import Keys
@@ -112,6 +105,39 @@ def _arguments(
             names.append(".".join(filter(None, [first, path_name(path)])))
             values.append(np.asarray(leaf) if first in parameters else None)
     return names, values
+
+
+# Lengths and names --------------------------------------------------------------------------------
+
+
+def length_of(dimension: Any) -> Size:
+    """Return a dimension as an integer, or as a length expression if it is symbolic."""
+    if isinstance(dimension, (int, np.integer)):
+        return int(dimension)
+    found = parsed_length(str(dimension))
+    if found is None:
+        raise ArgumentError(
+            f"the dimension {dimension} of the jaxpr; geon's lengths cannot express it"
+        )
+    return found
+
+
+def with_lengths(value: Any) -> Any:
+    """Return a parameter of an equation with its symbolic dimensions as length expressions."""
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple([with_lengths(each) for each in value])
+    return length_of(value) if jax.export.is_symbolic_dim(value) else value
+
+
+def path_name(path: Sequence[Any]) -> str:
+    """Return the place of a leaf in a structure, such as ``layers.0.w``."""
+    parts = []
+    for entry in path:
+        found = next(
+            (getattr(entry, n) for n in ("key", "idx", "name") if hasattr(entry, n)), entry
+        )
+        parts.append(str(found))
+    return ".".join(parts)
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -225,7 +251,8 @@ class _JaxprLoader:
         row = primitive_table()[equation.primitive.name]
         parameters = {key: with_lengths(value) for key, value in equation.params.items()}
         declared = [
-            (tuple([length_of(n) for n in v.aval.shape]), v.aval.dtype) for v in equation.outvars
+            Declared(v.aval.dtype, tuple([length_of(n) for n in v.aval.shape]))
+            for v in equation.outvars
         ]
         more = {"builder": self._inner, "parameters": parameters, "results": declared}
         keywords = {key: {**parameters, **more}[key] for key in row.takes}
@@ -233,9 +260,7 @@ class _JaxprLoader:
             halves = [row.build(*[_word(each, k) for each in operands], **keywords) for k in (0, 1)]
             return [Keys((halves[0], halves[1]))]
         found = row.build(*operands, **keywords)
-        results = found if isinstance(found, tuple) else (found,)
-        pairs = zip(results, declared, strict=True)
-        return [conform(v, *stated) if isinstance(v, Value) else v for v, stated in pairs]
+        return conforming(found if isinstance(found, tuple) else (found,), declared)
 
 
 def _word(operand: Any, number: int) -> Any:

@@ -22,7 +22,6 @@ from ..positional.values import (
     host,
 )
 from .errors import ModelError
-from .node import NodeInfo
 from .reading import Source, describe, domain_of, graphs_in, opsets_of
 from .schemas import (
     checked_attributes,
@@ -31,7 +30,7 @@ from .schemas import (
     schema_of,
     typed_function_of,
 )
-from .table import OperatorRow, find_row
+from .table import NodeInfo, find_row
 from .tensors import array_of, dense_array, element_type_of
 
 # What operators raise for attributes and values that the standard excludes.
@@ -60,11 +59,6 @@ class Subgraph:
     builder: Builder
     graph: onnx.GraphProto
     scope: Scope
-
-    @property
-    def inputs(self) -> int:
-        """The number of inputs."""
-        return len(self.graph.input)
 
     @property
     def outputs(self) -> int:
@@ -175,8 +169,11 @@ class Builder:
         domain = domain_of(node)
         inputs = [scope.find(name) if name else None for name in node.input]
         key = (domain, node.op_type, node.overload)
-        if key in self.source.functions:
-            results: Sequence[Any] = self._local(self.source.functions[key], node, inputs, scope)
+        function = self.source.functions.get(key)
+        if function is not None:
+            given = [*function.attribute_proto, *_bound(node, scope).attribute]
+            attributes = {each.name: each for each in given}
+            results: Sequence[Any] = self._call(function, node, inputs, attributes, scope)
         else:
             results = self._standard(domain, node, inputs, scope)
         for name, value in zip(node.output, results, strict=False):
@@ -201,7 +198,17 @@ class Builder:
         attributes = checked_attributes(given, schema)
         row = find_row(domain, node.op_type, version)
         if row is not None:
-            return self._row(row, node, version, inputs, attributes, scope)
+            keywords: dict[str, Any] = {
+                name: self._attribute(each, scope)
+                for name, each in attributes.items()
+                if row.reads(name)
+            }
+            if "node" in row.parameters:
+                outputs = tuple(node.output)
+                keywords["node"] = NodeInfo(node.name, node.op_type, version, outputs, scope.find)
+            while inputs and inputs[-1] is None:
+                inputs.pop()
+            return row.apply(inputs, keywords)
         function = None
         if schema is not None:
             function = function_of(schema, version)
@@ -210,35 +217,13 @@ class Builder:
                 types = [_type_of(value) for value in inputs]
                 function = typed_function_of(schema, version, given, types)
         if function is None:
-            name = ".".join(filter(None, [domain, node.op_type]))
+            name = _qualified(domain, node.op_type)
             raise UnsupportedError(
                 f"{describe(node, 0)}: geon does not have the operator {name}, version {version}, "
                 "for these inputs; add it with geon.frontends.onnx.register",
                 {name: 1},
             )
         return self._call(function, node, inputs, attributes, scope)
-
-    def _row(
-        self,
-        row: OperatorRow,
-        node: onnx.NodeProto,
-        version: int,
-        inputs: list[Any],
-        attributes: Mapping[str, AttributeProto],
-        scope: Scope,
-    ) -> Sequence[Any]:
-        keywords = {
-            name: self._attribute(each, scope)
-            for name, each in attributes.items()
-            if row.reads(name)
-        }
-        if "node" in row.parameters:
-            keywords["node"] = NodeInfo(
-                node.name, node.op_type, version, tuple(node.output), scope.find
-            )
-        while inputs and inputs[-1] is None:
-            inputs.pop()
-        return row.apply(inputs, keywords)
 
     def _missing(self, node: onnx.NodeProto, scope: Scope) -> str:
         """Return the reason of an error if a node lacks an input that its operator needs."""
@@ -276,13 +261,6 @@ class Builder:
         raise ModelError(f"the attribute {attribute.name!r} has a type that is not supported")
 
     # Functions ------------------------------------------------------------------------------------
-
-    def _local(
-        self, function: onnx.FunctionProto, node: onnx.NodeProto, inputs: list[Any], scope: Scope
-    ) -> list[Any]:
-        attributes = {each.name: each for each in function.attribute_proto}
-        attributes.update({each.name: each for each in _bound(node, scope).attribute})
-        return self._call(function, node, inputs, attributes, scope)
 
     def _call(
         self,
@@ -334,6 +312,10 @@ def _names_read(graph: onnx.GraphProto) -> set[str]:
             waiting += graphs_in(node)
             found.update([o.name for g in graphs_in(node) for o in g.output])
     return found
+
+
+def _qualified(domain: str, name: str) -> str:
+    return f"{domain}.{name}" if domain else name
 
 
 def _reason(error: BaseException) -> str:
@@ -388,8 +370,7 @@ def check_operators(source: Source) -> None:
             if function is None and find_row(domain, node.op_type, version) is None:
                 schema = schema_of(domain, node.op_type, version)
                 if schema is None or not has_function(schema, version):
-                    name = ".".join(filter(None, [domain, node.op_type]))
-                    missing.append(f"{name} (version {version})")
+                    missing.append(f"{_qualified(domain, node.op_type)} (version {version})")
                     continue
                 function = function_of(schema, version)
             if function is not None and (*key, version) not in seen:

@@ -126,20 +126,23 @@ def check_graph(graph: onnx.GraphProto, what: str, outer: Scopes = ()) -> None:
     """Check that names are defined once, before their uses, and that outputs exist."""
     if len(outer) > MAX_NESTED_GRAPHS:
         raise ModelError(f"{what} has more than {MAX_NESTED_GRAPHS} graphs inside each other")
-    stored = [each.name for each in graph.initializer]
-    stored += [each.values.name for each in graph.sparse_initializer]
-    known: set[str] = set()
-    for kind, names in (("input", [each.name for each in graph.input]), ("initializer", stored)):
-        seen: set[str] = set()
-        for name in names:
-            if name in seen:
-                raise ModelError(f"{what} has the {kind} {name!r} twice")
-            seen.add(name)
-        known |= seen
+    sparse = [each.values for each in graph.sparse_initializer]
+    known = _distinct(graph.input, f"{what} has the input")
+    known |= _distinct([*graph.initializer, *sparse], f"{what} has the initializer")
     made = check_nodes(graph.node, known, what, outer)
     for output in graph.output:
         if not any(output.name in names for names in (made, *outer)):
             raise ModelError(f"{what}: no node makes the output {output.name!r}")
+
+
+def _distinct(parts: Iterable[Any], what: str) -> set[str]:
+    """Return the names of parts of a graph; raise ``ModelError`` for a name that is there twice."""
+    found: set[str] = set()
+    for each in parts:
+        if each.name in found:
+            raise ModelError(f"{what} {each.name!r} twice")
+        found.add(each.name)
+    return found
 
 
 def check_nodes(

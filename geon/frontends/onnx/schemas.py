@@ -10,6 +10,8 @@ from onnx import AttributeProto, defs
 
 from .errors import ModelError
 
+MAX_VERSION = 2**31 - 1  # of an operator set: an int of C
+
 
 class DeclaredAttribute(NamedTuple):
     """An attribute in a schema; ``default`` is None where a node without it has no value."""
@@ -36,8 +38,8 @@ def attributes_of(schema: Any) -> dict[str, DeclaredAttribute]:
 def schema_of(domain: str, name: str, version: int) -> Any:
     """Return the schema of an operator in a version of its domain; None if there is none."""
     try:
-        return defs.get_schema(name, version, domain)
-    except (defs.SchemaError, TypeError):  # a version that is no int of C
+        return defs.get_schema(name, min(max(version, 0), MAX_VERSION), domain)
+    except defs.SchemaError:
         return None
 
 
@@ -46,10 +48,10 @@ def function_of(schema: Any, version: int) -> onnx.FunctionProto | None:
     versions = [v for v in schema.function_opset_versions if v <= version]
     if not versions:
         return None
-    function: onnx.FunctionProto = onnx.FunctionProto()
     body = schema.get_function_with_opset_version(max(versions))
-    function.ParseFromString(body if isinstance(body, bytes) else body.SerializeToString())
-    return function
+    return onnx.FunctionProto.FromString(
+        body if isinstance(body, bytes) else body.SerializeToString()
+    )
 
 
 def typed_function_of(
@@ -62,18 +64,14 @@ def typed_function_of(
     body = schema.get_context_dependent_function_with_opset_version(
         max(versions), node.SerializeToString(), [each.SerializeToString() for each in types]
     )
-    function = onnx.FunctionProto()
-    function.ParseFromString(body)
+    function = onnx.FunctionProto.FromString(body)
     return function if function.node else None
 
 
 def has_function(schema: Any, version: int) -> bool:
     """Return True if the standard defines an operator by others."""
-    versions = [
-        *schema.function_opset_versions,
-        *schema.context_dependent_function_opset_versions,
-    ]
-    return any(v <= version for v in versions)
+    typed = schema.context_dependent_function_opset_versions
+    return any(v <= version for v in (*schema.function_opset_versions, *typed))
 
 
 def checked_attributes(node: onnx.NodeProto, schema: Any) -> dict[str, AttributeProto]:

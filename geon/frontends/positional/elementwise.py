@@ -30,6 +30,17 @@ ARITHMETIC = functions_of("add sub:subtract mul:multiply")
 COMPARISONS = functions_of(
     "eq:equal ne:not_equal lt:less le:less_equal gt:greater ge:greater_equal"
 )
+# Operators of ONNX that are one primitive of geon. The exporter writes those whose kernels lack a
+# dtype by formulas.
+ONNX_PRIMITIVES = {name.capitalize(): f for name, f in COMMON.items()} | functions_of(
+    """
+    Abs:absolute Add:add And:logical_and BitwiseAnd:bitwise_and BitwiseNot:bitwise_not
+    BitwiseOr:bitwise_or BitwiseXor:bitwise_xor Div:divide Equal:equal Greater:greater
+    GreaterOrEqual:greater_equal IsNaN:isnan Less:less LessOrEqual:less_equal Max:maximum
+    Min:minimum Mul:multiply Neg:negative Not:logical_not Or:logical_or Reciprocal:reciprocal
+    Round:round Sub:subtract Where:where Xor:logical_xor
+    """
+)
 
 
 def elementwise(f: Callable[..., Any], *values: Value) -> Value:
@@ -47,8 +58,12 @@ def elementwise(f: Callable[..., Any], *values: Value) -> Value:
 
 
 def mapped(f: Callable[..., Any]) -> Callable[..., Value]:
-    """Return the function of operands that is ``f`` of their elements."""
-    return lambda *operands: elementwise(f, *operands)
+    """Return the function of operands and options that is ``f`` of their elements."""
+
+    def build(*operands: Value, **options: Any) -> Value:
+        return elementwise((lambda *t: f(*t, **options)) if options else f, *operands)
+
+    return build
 
 
 def aligned(values: Sequence[Value]) -> list[PositionalArray]:

@@ -9,13 +9,15 @@ import numpy as np
 
 import geon
 
+from ...op_graph.axes.lengths import Length
 from .elementwise import elementwise
+from .folding import MAX_FOLDED_ELEMENTS
 from .indexing import gather_elements
 from .movement import with_axis
-from .picking import gather_at
-from .programs import cast
+from .picking import gather_at, numbers
+from .programs import cast, value_of
 from .reductions import along_axis, reduce
-from .values import Positions, Size, Value, array, as_array, new_axis, position
+from .values import Positions, Size, Value, array, as_array, host, new_axis, position
 
 
 def truncated_divide(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
@@ -38,6 +40,38 @@ def remainder(x: geon.Tensor, y: geon.Tensor) -> geon.Tensor:
     return geon.where(geon.less(x, 0), -rest, rest)
 
 
+def scaled(x: Value, factor: Any) -> Value:
+    """Return ``x`` times a factor in the dtype of ``x``."""
+    if factor == 1:
+        return x
+    number = int(factor) if x.dtype.kind in "iu" and factor == int(factor) else factor
+    return elementwise(lambda t: geon.cast(t * number, t.dtype), x)
+
+
+def clip(x: Value, low: Any = None, high: Any = None) -> Value:
+    """Return elements from ``low`` to ``high``; ``high`` wins if it is below ``low``."""
+    for f, bound in ((geon.maximum, low), (geon.minimum, high)):
+        x = x if bound is None else elementwise(f, x, value_of(bound, x.dtype))
+    return x
+
+
+def arange(start: Any, end: Any, step: Any, dtype: Any, folded: bool = False) -> Value:
+    """Return the numbers from ``start`` on in steps of ``step`` up to, without, ``end``.
+
+    These are numbers or lengths. If ``folded``, few numbers that are known are a host array.
+    """
+    if any(isinstance(bound, Length) for bound in (start, end, step)):
+        length: Size = -((start - end) // step)
+    else:
+        length = max(int(np.ceil((end - start) / step)), 0)
+        if folded and length <= MAX_FOLDED_ELEMENTS:
+            first, each = np.asarray([start, step]).astype(dtype)
+            return host(first + each * np.arange(length).astype(dtype), dtype)
+    found = cast(numbers(length), dtype)
+    found = found if step == 1 else elementwise(geon.multiply, found, host(step, dtype))
+    return found if start == 0 else elementwise(geon.add, found, host(start, dtype))
+
+
 def extreme(f: Callable[..., Any], x: Value, axes: Positions, keep: bool) -> Value:
     """Return ``geon.max`` or ``geon.min``, of truth values too."""
     found = reduce(f, cast(x, "uint8") if x.dtype.kind == "b" else x, axes, keep)
@@ -55,13 +89,14 @@ def order_along(x: Value, axis: int) -> Value:
     return along_axis(geon.argsort, cast(x, "uint8") if x.dtype.kind == "b" else x, axis)
 
 
-def top_k(x: Value, k: Size, axis: int, largest: bool = True) -> tuple[Value, Value]:
+def top_k(x: Value, k: Size, axis: int = -1, largest: bool = True) -> tuple[Value, Value]:
     """Return the ``k`` largest or smallest elements along a position, in order, and their indices.
 
     ``k`` may be an open length.
     """
-    given = with_axis(as_array(x), axis)
-    line = given.dims[axis]
+    at = position(axis, len(x.shape))
+    given = with_axis(as_array(x), at)
+    line = given.dims[at]
     assert line is not None  # with_axis gave it one
     if isinstance(k, int):
         values, indices = geon.top_k(given.tensor, k, line, largest=largest)

@@ -143,12 +143,12 @@ def scatter_elements(
     return array(geon.update(whole.tensor, changed, corner) if corner else changed, whole.dims)
 
 
-def gather_tuples(value: Value, index: Value, batch: int = 0) -> Value:
+def gather_tuples(value: Value, index: Value, batch_dims: int = 0) -> Value:
     """Return the elements of ``value`` at tuples of indices, which are the last position.
 
-    They select along the positions after ``batch`` ones that both share.
+    They select along the positions after the first ``batch_dims``, which both share.
     """
-    return gather_at(value, _tuples(index, batch), {k: k for k in range(batch)})
+    return gather_at(value, _tuples(index, batch_dims), {k: k for k in range(batch_dims)})
 
 
 def scatter_tuples(value: Value, index: Value, updates: Value, mode: str = "set") -> Value:

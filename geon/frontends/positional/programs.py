@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ...op_graph.axes.lengths import may_equal
 from ...op_graph.values.dtypes import ALL_DTYPES
 from . import folding
 from .elementwise import elementwise
-from .values import HostArray, PositionalArray, Size, Value, array, as_array
+from .values import HostArray, PositionalArray, Size, Value, array, as_array, host
 
 
 def cast(value: Value, dtype: Any) -> Value:
@@ -29,6 +30,16 @@ def cast(value: Value, dtype: Any) -> Value:
         raise DTypeError(f"a cast from {value.dtype} to {wanted}: geon has no tensors of {wanted}")
     folded = folding.cast(value, wanted) if isinstance(value, HostArray) else None
     return elementwise(lambda t: geon.cast(t, wanted), value) if folded is None else folded
+
+
+def value_of(operand: Any, dtype: Any) -> Value:
+    """Return a value, a number or a length as a value of a dtype."""
+    return cast(operand if isinstance(operand, Value) else host(operand), dtype)
+
+
+def number_of(length: Size, dtype: Any) -> geon.Tensor:
+    """Return a length as a scalar tensor."""
+    return geon.cast(as_array(host(length, "int64")).tensor, dtype)
 
 
 def conform(value: Value, shape: Sequence[Size], dtype: Any) -> Value:
@@ -44,6 +55,25 @@ def conform(value: Value, shape: Sequence[Size], dtype: Any) -> Value:
             f"the result is {value}; the program says ({', '.join(map(str, shape))})"
         )
     return cast(value, dtype)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The dtype and the shape that a program states for a result."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[Size, ...]
+
+
+def conforming(results: Iterable[Any], declared: Iterable[Declared | None]) -> tuple[Any, ...]:
+    """Return results as a program states them; of some it states nothing."""
+    pairs = zip(results, chain(declared, repeat(None)), strict=False)
+    return tuple(
+        [
+            conform(v, d.shape, d.dtype) if isinstance(v, Value) and d is not None else v
+            for v, d in pairs
+        ]
+    )
 
 
 def backward(

@@ -9,11 +9,12 @@ import numpy as np
 import geon
 
 from ...errors import AxisError
-from ...op_graph.axes.lengths import Length, exact_quotient, may_equal, product
+from ...op_graph.axes.lengths import exact_quotient, may_equal, product
 from .values import (
     Dim,
     HostArray,
     PositionalArray,
+    Positions,
     Size,
     Value,
     array,
@@ -157,18 +158,19 @@ def flatten_to(value: Value, first: int, last: int) -> Value:
     return reshape(value, [*shape[:first], product(shape[first:last]), *shape[last:]])
 
 
-def transpose(value: Value, order: Sequence[int]) -> Value:
-    """Return a value with its positions in another order; no op is built."""
-    at = positions(order, len(value.shape))
-    if len(at) < len(value.shape):
-        raise AxisError(f"{list(order)} is no order of the {len(value.shape)} positions of {value}")
+def transpose(value: Value, perm: Sequence[int] | None = None) -> Value:
+    """Return a value with its positions in another order, by default reversed; no op is built."""
+    rank = len(value.shape)
+    at = list(range(rank))[::-1] if perm is None else positions(perm, rank)
+    if len(at) < rank:
+        raise AxisError(f"{at} is no order of the {rank} positions of {value}")
     if isinstance(value, HostArray):
         return HostArray(np.transpose(value.array, at), value.dtype)
     given = as_array(value)
     return PositionalArray(given.tensor, tuple([given.dims[k] for k in at]))
 
 
-def squeeze(value: Value, axes: int | Sequence[int] | None) -> Value:
+def squeeze(value: Value, axes: Positions = None) -> Value:
     """Remove these positions, whose lengths must be 1; by default all of length 1."""
     shape = value.shape
     gone = [k for k, n in enumerate(shape) if n == 1]
@@ -199,6 +201,6 @@ def unsqueeze(value: Value, axes: Sequence[int]) -> Value:
     return PositionalArray(given.tensor, tuple(dims))
 
 
-def is_open(length: Size) -> bool:
-    """Return True if a length is an expression over open names."""
-    return isinstance(length, Length)
+def by_channel(value: Value, rank: int) -> Value:
+    """Return a vector over channels so that it aligns with position 1 of ``rank`` positions."""
+    return unsqueeze(value, range(1, rank - 1)) if rank > 2 else value

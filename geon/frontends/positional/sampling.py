@@ -144,10 +144,10 @@ def taps_of(
     return [tap(first + number, number) for number in range(count)]
 
 
-def grid_sample(x: Value, grid: Value, mode: str, padding: str, align_corners: bool) -> Value:
+def grid_sample(x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool) -> Value:
     """Return samples of images at coordinates from -1 to 1, those of the last axis first.
 
-    ``mode`` is "nearest" or in ``KERNELS``; ``padding`` is "zeros", "border" or "reflection".
+    ``mode`` is "nearest" or in ``KERNELS``, ``padding_mode`` "zeros", "border" or "reflection".
     """
     taps = []
     rank = len(x.shape) - 2
@@ -159,11 +159,25 @@ def grid_sample(x: Value, grid: Value, mode: str, padding: str, align_corners: b
 
         edges = (0.0, n - 1) if align_corners else (-0.5, n - 0.5)
         spot = elementwise(place, select(grid, rank + 1, rank - 1 - k))
-        taps.append(taps_of(spot, length, mode, padding, edges))
+        taps.append(taps_of(spot, length, mode, padding_mode, edges))
     return cast(sampled(x, taps), x.dtype)
 
 
 # Along one axis, at places that are known ---------------------------------------------------------
+
+
+def scaled_length(length: Size, factor: float) -> Size:
+    """Return the whole part of a length times a factor.
+
+    Raises ``ArgumentError`` for an open length and a factor that is no integer.
+    """
+    if isinstance(length, int):
+        return math.floor(length * factor)
+    if factor != int(factor):
+        raise ArgumentError(
+            f"the open length {length} is scaled by {factor}, which is no integer; give the length"
+        )
+    return length * int(factor)
 
 
 def _half_pixel(i: Array, scale: float, n: int, wide: float) -> Array:

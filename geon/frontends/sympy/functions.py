@@ -20,52 +20,26 @@ from typing import Any
 import sympy
 from sympy.codegen import cfunctions
 
+import geon
+
 from ...errors import ArgumentError
 from ...op_graph.core.source_info import user_call
-from ...op_graph.rows import elementwise as basic
-from ...op_graph.rows import logic, trigonometry
-from ...op_graph.special import bessel, incomplete
-from ...op_graph.special import special_functions as special
+from ..positional.elementwise import functions_of
 
 MAX_MULTIPLIED_POWER = 16  # largest integer exponent that is built from products, not by ``power``
 
 # SymPy class, geon primitive. Primitives of two operands take any number of arguments in SymPy.
 EXACT: dict[Any, Any] = {
-    sympy.sin: trigonometry.sin,
-    sympy.cos: trigonometry.cos,
-    sympy.tan: trigonometry.tan,
-    sympy.asin: trigonometry.asin,
-    sympy.acos: trigonometry.acos,
-    sympy.atan: trigonometry.atan,
-    sympy.sinh: trigonometry.sinh,
-    sympy.cosh: trigonometry.cosh,
-    sympy.tanh: trigonometry.tanh,
-    sympy.asinh: trigonometry.asinh,
-    sympy.acosh: trigonometry.acosh,
-    sympy.atanh: trigonometry.atanh,
-    sympy.atan2: trigonometry.atan2,
-    sympy.exp: basic.exp,
-    sympy.Abs: basic.absolute,
-    sympy.sign: basic.sign,
-    sympy.floor: basic.floor,
-    sympy.ceiling: basic.ceil,
-    sympy.Mod: basic.mod,
-    sympy.Max: basic.maximum,
-    sympy.Min: basic.minimum,
-    sympy.erf: special.erf,
-    sympy.erfc: special.erfc,
-    sympy.erfinv: special.erfinv,
-    sympy.loggamma: special.lgamma,
-    sympy.StrictLessThan: basic.less,
-    sympy.LessThan: basic.less_equal,
-    sympy.StrictGreaterThan: basic.greater,
-    sympy.GreaterThan: basic.greater_equal,
-    sympy.Equality: basic.equal,
-    sympy.Unequality: basic.not_equal,
-    sympy.And: logic.logical_and,
-    sympy.Or: logic.logical_or,
-    sympy.Xor: logic.logical_xor,
-    sympy.Not: logic.logical_not,
+    getattr(sympy, name): primitive
+    for name, primitive in functions_of(
+        """
+        sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 exp sign floor erf erfc
+        erfinv Abs:absolute ceiling:ceil Mod:mod Max:maximum Min:minimum loggamma:lgamma
+        StrictLessThan:less LessThan:less_equal StrictGreaterThan:greater
+        GreaterThan:greater_equal Equality:equal Unequality:not_equal And:logical_and
+        Or:logical_or Xor:logical_xor Not:logical_not
+        """
+    ).items()
 }
 OPERAND_LISTS = (sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Xor, sympy.Add, sympy.Mul)
 
@@ -82,15 +56,15 @@ def power(x: Any, exponent: Any) -> Any:
         whole = int(exponent) if math.isfinite(exponent) else 0
         if whole == exponent and 0 < abs(whole) <= MAX_MULTIPLIED_POWER:
             return _product_power(x, whole)
-    return basic.power(x, exponent)
+    return geon.power(x, exponent)
 
 
 ROOTS: dict[float, Callable[[Any], Any]] = {
-    0.5: basic.sqrt,
-    -0.5: basic.rsqrt,
-    -1: basic.reciprocal,
+    0.5: geon.sqrt,
+    -0.5: geon.rsqrt,
+    -1: geon.reciprocal,
     1: lambda x: x,
-    2: basic.square,
+    2: geon.square,
 }
 
 
@@ -100,17 +74,17 @@ def _product_power(x: Any, exponent: int) -> Any:
     factor, rest = x, abs(exponent)
     while rest:
         if rest % 2:
-            found = factor if found is None else basic.multiply(found, factor)
+            found = factor if found is None else geon.multiply(found, factor)
         rest //= 2
         if rest:
-            factor = basic.square(factor)
-    return basic.reciprocal(found) if exponent < 0 else found
+            factor = geon.square(factor)
+    return geon.reciprocal(found) if exponent < 0 else found
 
 
 def _gamma(x: Any) -> Any:
     """Return exp(lgamma(x)) with the sign of gamma: minus where x < 0 and floor(x) is odd."""
-    negative = logic.logical_and(basic.less(x, 0), basic.equal(basic.mod(basic.floor(x), 2), 1))
-    return basic.exp(special.lgamma(x)) * basic.where(negative, -1.0, 1.0)
+    negative = geon.logical_and(geon.less(x, 0), geon.equal(geon.mod(geon.floor(x), 2), 1))
+    return geon.exp(geon.lgamma(x)) * geon.where(negative, -1.0, 1.0)
 
 
 def _beta(x: Any, y: Any) -> Any:
@@ -122,17 +96,17 @@ def _binomial(n: Any, k: Any) -> Any:
 
 
 def _logarithm(x: Any, base: Any = None) -> Any:
-    return basic.log(x) if base is None else basic.log(x) / basic.log(base)
+    return geon.log(x) if base is None else geon.log(x) / geon.log(base)
 
 
 def _heaviside(x: Any, at_zero: Any = 0.5) -> Any:
-    return basic.where(basic.equal(x, 0), at_zero, 0.5 + 0.5 * basic.sign(x))
+    return geon.where(geon.equal(x, 0), at_zero, 0.5 + 0.5 * geon.sign(x))
 
 
 def _sinc(x: Any) -> Any:
-    zero = basic.equal(x, 0)
-    nonzero = basic.where(zero, 1, x)
-    return basic.where(zero, 1, trigonometry.sin(nonzero) / nonzero)
+    zero = geon.equal(x, 0)
+    nonzero = geon.where(zero, 1, x)
+    return geon.where(zero, 1, geon.sin(nonzero) / nonzero)
 
 
 def _polygamma(n: Any, x: Any) -> Any:
@@ -141,7 +115,7 @@ def _polygamma(n: Any, x: Any) -> Any:
             f"{user_call('from_sympy')}: polygamma of order {n}, which is no integer; geon has "
             "integer orders, so give a number, such as polygamma(1, x)"
         )
-    return special.polygamma(n, x)
+    return geon.polygamma(n, x)
 
 
 def _bessel(name: str, *orders: Any) -> Callable[[Any, Any], Any]:
@@ -160,7 +134,11 @@ def _bessel(name: str, *orders: Any) -> Callable[[Any, Any], Any]:
 
 def _equivalent(*values: Any) -> Any:
     pairs = zip(values, values[1:], strict=False)
-    return reduce(logic.logical_and, [basic.equal(x, y) for x, y in pairs])
+    return reduce(geon.logical_and, [geon.equal(x, y) for x, y in pairs])
+
+
+def _then(first: Callable[..., Any], second: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: second(first(x))
 
 
 def fold(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -168,59 +146,50 @@ def fold(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *values: reduce(function, values)
 
 
+PLAIN = functions_of(
+    "digamma airyai:airy_ai airyaiprime:airy_aip airybi:airy_bi airybiprime:airy_bip"
+)
+RECIPROCALS = functions_of("sec:cos csc:sin cot:tan sech:cosh csch:sinh coth:tanh")
+OF_RECIPROCALS = functions_of("asec:acos acsc:asin acot:atan asech:acosh acsch:asinh acoth:atanh")
 COMPOSED: dict[Any, Callable[..., Any]] = {
-    sympy.Add: fold(basic.add),
+    **{getattr(sympy, name): f for name, f in PLAIN.items()},
+    **{getattr(sympy, name): _then(f, geon.reciprocal) for name, f in RECIPROCALS.items()},
+    **{getattr(sympy, name): _then(geon.reciprocal, f) for name, f in OF_RECIPROCALS.items()},
+    sympy.Add: fold(geon.add),
     sympy.Pow: power,
     sympy.log: _logarithm,
-    sympy.sec: lambda x: basic.reciprocal(trigonometry.cos(x)),
-    sympy.csc: lambda x: basic.reciprocal(trigonometry.sin(x)),
-    sympy.cot: lambda x: basic.reciprocal(trigonometry.tan(x)),
-    sympy.sech: lambda x: basic.reciprocal(trigonometry.cosh(x)),
-    sympy.csch: lambda x: basic.reciprocal(trigonometry.sinh(x)),
-    sympy.coth: lambda x: basic.reciprocal(trigonometry.tanh(x)),
-    sympy.asec: lambda x: trigonometry.acos(basic.reciprocal(x)),
-    sympy.acsc: lambda x: trigonometry.asin(basic.reciprocal(x)),
-    sympy.acot: lambda x: trigonometry.atan(basic.reciprocal(x)),
-    sympy.asech: lambda x: trigonometry.acosh(basic.reciprocal(x)),
-    sympy.acsch: lambda x: trigonometry.asinh(basic.reciprocal(x)),
-    sympy.acoth: lambda x: trigonometry.atanh(basic.reciprocal(x)),
     sympy.sinc: _sinc,
-    sympy.frac: lambda x: x - basic.floor(x),
+    sympy.frac: lambda x: x - geon.floor(x),
     sympy.Heaviside: _heaviside,
-    sympy.erf2: lambda x, y: special.erf(y) - special.erf(x),
+    sympy.erf2: lambda x, y: geon.erf(y) - geon.erf(x),
     sympy.gamma: _gamma,
     sympy.factorial: lambda x: _gamma(1 + x),
     sympy.beta: _beta,
     sympy.binomial: _binomial,
-    sympy.digamma: special.digamma,
-    sympy.trigamma: lambda x: special.polygamma(1, x),
+    sympy.trigamma: lambda x: geon.polygamma(1, x),
     sympy.polygamma: _polygamma,
-    sympy.airyai: bessel.airy_ai,
-    sympy.airyaiprime: bessel.airy_aip,
-    sympy.airybi: bessel.airy_bi,
-    sympy.airybiprime: bessel.airy_bip,
-    sympy.besseli: _bessel("besseli", bessel.i0, bessel.i1),
-    sympy.besselj: _bessel("besselj", bessel.j0, bessel.j1),
-    sympy.besselk: _bessel("besselk", bessel.k0, bessel.k1),
-    sympy.bessely: _bessel("bessely", bessel.y0, bessel.y1),
-    sympy.lowergamma: lambda a, x: incomplete.gammainc(a, x) * _gamma(a),
-    sympy.uppergamma: lambda a, x: incomplete.gammaincc(a, x) * _gamma(a),
+    sympy.besseli: _bessel("besseli", geon.i0, geon.i1),
+    sympy.besselj: _bessel("besselj", geon.j0, geon.j1),
+    sympy.besselk: _bessel("besselk", geon.k0, geon.k1),
+    sympy.bessely: _bessel("bessely", geon.y0, geon.y1),
+    sympy.lowergamma: lambda a, x: geon.gammainc(a, x) * _gamma(a),
+    sympy.uppergamma: lambda a, x: geon.gammaincc(a, x) * _gamma(a),
     sympy.re: lambda x: x,
     sympy.conjugate: lambda x: x,
     sympy.im: lambda x: 0 * x,
     sympy.UnevaluatedExpr: lambda x: x,
-    sympy.ITE: basic.where,
-    sympy.Nand: lambda *x: logic.logical_not(reduce(logic.logical_and, x)),
-    sympy.Nor: lambda *x: logic.logical_not(reduce(logic.logical_or, x)),
-    sympy.Implies: lambda x, y: logic.logical_or(logic.logical_not(x), y),
+    sympy.ITE: geon.where,
+    sympy.Nand: lambda *x: geon.logical_not(reduce(geon.logical_and, x)),
+    sympy.Nor: lambda *x: geon.logical_not(reduce(geon.logical_or, x)),
+    sympy.Implies: lambda x, y: geon.logical_or(geon.logical_not(x), y),
     sympy.Equivalent: _equivalent,
-    cfunctions.expm1: basic.expm1,
-    cfunctions.log1p: basic.log1p,
+    cfunctions.expm1: geon.expm1,
+    cfunctions.log1p: geon.log1p,
     cfunctions.exp2: lambda x: power(2, x),
-    cfunctions.log2: lambda x: basic.log(x) * (1 / math.log(2)),
-    cfunctions.log10: lambda x: basic.log(x) * (1 / math.log(10)),
-    cfunctions.Sqrt: basic.sqrt,
-    cfunctions.hypot: lambda x, y: basic.sqrt(basic.square(x) + basic.square(y)),
+    cfunctions.log2: lambda x: geon.log(x) * (1 / math.log(2)),
+    cfunctions.log10: lambda x: geon.log(x) * (1 / math.log(10)),
+    cfunctions.Sqrt: geon.sqrt,
+    cfunctions.hypot: lambda x, y: geon.sqrt(geon.square(x) + geon.square(y)),
     cfunctions.fma: lambda x, y, z: x * y + z,
 }
 BY_CLASS: dict[Any, Callable[..., Any]] = {

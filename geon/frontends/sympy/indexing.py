@@ -9,17 +9,14 @@ from typing import Any
 import sympy
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+import geon
+
 from ...errors import ArgumentError, AxisError
 from ...op_graph.axes.axes import Axes, Axis
 from ...op_graph.axes.lengths import Length
 from ...op_graph.building.constants import as_tensor
 from ...op_graph.core.source_info import user_call
 from ...op_graph.op_graph import Tensor
-from ...op_graph.rows.elementwise import cast
-from ...op_graph.rows.indexing import gather
-from ...op_graph.rows.leaves import iota
-from ...op_graph.rows.movement import broadcast, rename
-from ...op_graph.rows.reductions import prod, sum
 from ...op_graph.rows.slicing import take
 
 
@@ -33,7 +30,7 @@ class Index:
     @property
     def value(self) -> Tensor:
         """The values of the index, as integers along the axis."""
-        return iota(self.axis) + self.start
+        return geon.iota(self.axis) + self.start
 
 
 Scope = Mapping[Any, Index]  # the indices that the sums around an expression bind
@@ -93,8 +90,8 @@ def reduced(expr: Any, body: Any, inner: Scope, outer: Scope) -> Tensor:
     """Return the sum or product of ``body`` over the indices that ``expr`` binds."""
     axes = [inner[limit[0]].axis for limit in expr.limits]
     x = as_tensor(body)
-    x = broadcast(x, Axes(x.axes, [axis for axis in axes if axis not in x.axes]))
-    return (sum if isinstance(expr, sympy.Sum) else prod)(x, [axis.name for axis in axes])
+    x = geon.broadcast(x, Axes(x.axes, [axis for axis in axes if axis not in x.axes]))
+    return (geon.sum if isinstance(expr, sympy.Sum) else geon.prod)(x, [axis.name for axis in axes])
 
 
 def element(expr: Any, base: Tensor, values: list[Any], scope: Scope) -> Tensor:
@@ -122,7 +119,7 @@ def element(expr: Any, base: Tensor, values: list[Any], scope: Scope) -> Tensor:
             x = _along(x, axis, symbol, offset)
         else:
             _check_ends(index, axis, expr, scope)
-            x = gather(x, cast(value, "int64"), axis.name)
+            x = geon.gather(x, geon.cast(value, "int64"), axis.name)
     return x
 
 
@@ -162,7 +159,7 @@ def _along(x: Tensor, axis: Axis, index: Index, offset: int) -> Tensor:
     start, count = index.start + offset, index.axis.expression
     if start != 0 or count != axis.expression:
         x = take(x, {axis.name: slice(start, start + count)})
-    return rename(x, {axis.name: index.axis.name})
+    return geon.rename(x, {axis.name: index.axis.name})
 
 
 def _checked(place: int, axis: Axis, expr: Any) -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import sympy
 from sympy.core.function import AppliedUndef, UndefinedFunction
 from sympy.functions.elementary.piecewise import ExprCondPair
+
+import geon
 
 from ...errors import ArgumentError, AxisError
 from ...op_graph.axes.axes import Axes, Axis, as_axes
@@ -17,10 +20,7 @@ from ...op_graph.building.elementwise_build import Elementwise
 from ...op_graph.core.argument_hints import public
 from ...op_graph.core.source_info import user_call
 from ...op_graph.op_graph import Tensor
-from ...op_graph.rows.concatenation import stack
-from ...op_graph.rows.elementwise import cast, divide, multiply, negative, where
-from ...op_graph.rows.leaves import length_value, placeholder
-from ...op_graph.rows.movement import broadcast, reorder, unflatten
+from ...op_graph.rows.leaves import length_value
 from ...op_graph.values.dtypes import as_dtype, kind
 from ...op_graph.values.tree import flat, is_mapping
 from .functions import BY_CLASS
@@ -63,26 +63,18 @@ def from_sympy(
     leaves, structure = flat(expressions, "expressions")
     reader = _ExpressionReader(symbols, as_dtype(dtype))
     elements = [_elements(value, name) for name, value in leaves]
-    reader.check([root for roots in elements for root in roots])
+    reader.check([root for roots, _ in elements for root in roots])
     found = []
-    for (name, value), roots in zip(leaves, elements, strict=True):
+    for (name, _), (roots, shape) in zip(leaves, elements, strict=True):
         values = [reader.read(root) for root in roots]
-        shape = _shape(value)
         found.append(values[0] if shape is None else reader.stacked(values, shape, axes, name))
     return structure.filled(iter(found))
 
 
-def _shape(value: Any) -> tuple[int, ...] | None:
-    """Return the shape of a matrix or array, None for an expression."""
+def _elements(value: Any, name: str) -> tuple[list[Any], tuple[int, ...] | None]:
+    """Return the expressions of a matrix or array, row-major, and its shape; or one and None."""
     if isinstance(value, (sympy.MatrixBase, sympy.NDimArray)):
-        return tuple(int(length) for length in value.shape)
-    return None
-
-
-def _elements(value: Any, name: str) -> list[Any]:
-    """Return the expressions of a matrix or array in row-major order, or the only one."""
-    if isinstance(value, (sympy.MatrixBase, sympy.NDimArray)):
-        return list(sympy.flatten(value.tolist()))
+        return list(sympy.flatten(value.tolist())), tuple(int(length) for length in value.shape)
     if isinstance(value, Tensor):
         raise ArgumentError(f"{user_call('from_sympy')}: {name} is {value}, a tensor already")
     try:
@@ -94,7 +86,7 @@ def _elements(value: Any, name: str) -> list[Any]:
             f"{user_call('from_sympy')}: {name} is {value!r} of type {type(value).__name__}, no "
             "SymPy expression; give one, such as sympy.sympify(text)"
         )
-    return [made]
+    return [made], None
 
 
 class _ExpressionReader:
@@ -139,7 +131,7 @@ class _ExpressionReader:
         if isinstance(value, (Axis, Axes)) or (
             isinstance(value, (list, tuple)) and all(isinstance(part, Axis) for part in value)
         ):
-            return placeholder(as_axes(value), self.dtype, name=self._key(key))
+            return geon.placeholder(as_axes(value), self.dtype, name=self._key(key))
         return length_value(value) if isinstance(value, Length) else as_tensor(value)
 
     # Checking -----------------------------------------------------------------------------------
@@ -210,9 +202,9 @@ class _ExpressionReader:
         value = self._value(root)
         x = as_tensor(value)
         if x.weak and kind(x.dtype) != "b":
-            x = cast(x, self.dtype)
+            x = geon.cast(x, self.dtype)
         known = [name for name in self.order if name in x.axes]
-        return reorder(x, [*known, *(name for name in x.axes.names if name not in known)])
+        return geon.reorder(x, [*known, *(name for name in x.axes.names if name not in known)])
 
     def _value(self, root: Any) -> Any:
         stack: list[Place] = [(root, NO_SCOPE)]
@@ -276,7 +268,7 @@ class _ExpressionReader:
     def _real(self, value: Any) -> Any:
         """Return a tensor of integers in ``dtype``, for functions whose values are no integers."""
         is_tensor = isinstance(value, Tensor) and not value.weak
-        return cast(value, self.dtype) if is_tensor and kind(value.dtype) == "i" else value
+        return geon.cast(value, self.dtype) if is_tensor and kind(value.dtype) == "i" else value
 
     def stacked(self, values: list[Tensor], shape: tuple[int, ...], axes: Any, name: str) -> Tensor:
         """Return the elements of a matrix or array as one tensor, with ``axes`` first."""
@@ -296,9 +288,9 @@ class _ExpressionReader:
                     f"of axes= has length {axis.expression}, not {made.expression}"
                 )
         union = _union(values)
-        rows = [broadcast(x, union) for x in values]
+        rows = [geon.broadcast(x, union) for x in values]
         line = Axis("_".join(over.names) + "_elements", len(values))
-        return unflatten(stack(rows, line), line, new)
+        return geon.unflatten(geon.stack(rows, line), line, new)
 
 
 def _label(symbol: Any) -> str:
@@ -340,16 +332,9 @@ def _product(expr: Any, values: list[Any]) -> Any:
     above = [value for part, value in pairs if not _is_inverse(part)]
     below = [value for part, value in pairs if _is_inverse(part)]
     if len(above) > 1 and expr.args[0] is sympy.S.NegativeOne:
-        above[:2] = [negative(above[1])]
-    multiplied = _folded(above or [1])
-    return divide(multiplied, _folded(below)) if below else multiplied
-
-
-def _folded(values: list[Any]) -> Any:
-    total = values[0]
-    for value in values[1:]:
-        total = multiply(total, value)
-    return total
+        above[:2] = [geon.negative(above[1])]
+    multiplied = reduce(geon.multiply, above or [1])
+    return geon.divide(multiplied, reduce(geon.multiply, below)) if below else multiplied
 
 
 def _meeting(values: list[Any]) -> list[Any]:
@@ -361,7 +346,7 @@ def _meeting(values: list[Any]) -> list[Any]:
     if len(tensors) < 2:
         return values
     first = tensors[0]
-    return [broadcast(x, _union(tensors)) if x is first else x for x in values]
+    return [geon.broadcast(x, _union(tensors)) if x is first else x for x in values]
 
 
 def _union(tensors: Sequence[Tensor]) -> Axes:
@@ -371,9 +356,9 @@ def _union(tensors: Sequence[Tensor]) -> Axes:
 def _piecewise(*pairs: tuple[Any, Any]) -> Any:
     """Return the first value whose condition holds; NaN where none does."""
     *pairs_before, (value, condition) = pairs
-    total = value if condition is True else where(condition, value, float("nan"))
+    total = value if condition is True else geon.where(condition, value, float("nan"))
     for value, condition in reversed(pairs_before):
-        total = where(condition, value, total)
+        total = geon.where(condition, value, total)
     return total
 
 

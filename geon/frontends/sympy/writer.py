@@ -116,10 +116,9 @@ class _Writer:
             return self._unrolled(op, along)
         if name in REDUCED:
             along = {**along, **self._bound_at((op, index))}
-        elif not (isinstance(op.primitive, Elementwise) or name in KEPT):
-            self.refused[op] = ""
-            return []
-        elif isinstance(op.primitive, Elementwise) and not _is_known(op.primitive):
+        elif not (
+            _is_known(op.primitive) if isinstance(op.primitive, Elementwise) else name in KEPT
+        ):
             self.refused[op] = ""
             return []
         return [(arg, tuple([along[axis.name] for axis in arg.axes])) for arg in op.args]

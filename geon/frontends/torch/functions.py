@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from ...errors import ArgumentError, FeedError
+from ...errors import FeedError
 from ...op_graph.core.argument_hints import public
-from ...op_graph.core.source_info import user_call
 from ...op_graph.op_graph import Leaf
 from ...op_graph.values.dtypes import is_continuous
 from ...transformers.base import Transformer
@@ -66,7 +64,7 @@ class FunctionModule(torch.nn.Module):
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """Return the results for tensors, by position or by the name of the placeholder."""
         described = self._described
-        values = [*_arranged(described.names, inputs, named)]
+        values = described.arranged(inputs, named, "tensors")
         values += [getattr(self, name) for name in self.variables]
         graph = described.graph
         tensors = [
@@ -85,20 +83,6 @@ class FunctionModule(torch.nn.Module):
         with torch.no_grad():
             for name, leaf in self.variables.items():
                 getattr(self, name).copy_(shared_tensor(np.array(self.transformer.get(leaf))))
-
-
-def _arranged(names: Sequence[str | None], inputs: Sequence[Any], named: dict[str, Any]) -> Any:
-    rest = names[len(inputs) :]
-    unknown = [name for name in named if name not in rest]
-    missing = [name or "without a name" for name in rest if name not in named]
-    if len(inputs) > len(names) or unknown or missing:
-        said = f"it was given {len(inputs)} by position"
-        said += f" and {', '.join(named)} by name" if named else ""
-        raise ArgumentError(
-            f"{user_call('the function')} takes {len(names)} tensors "
-            f"({', '.join(name or '?' for name in names)}); {said}; give one for each"
-        )
-    return [*inputs, *(named[str(name)] for name in rest)]
 
 
 def _fitting(value: Any, leaf: Leaf, described: FunctionDescription) -> torch.Tensor:

@@ -26,7 +26,7 @@ from ..positional.imported_model import (
     refuse_unsupported,
 )
 from ..positional.naming import named_axes
-from ..positional.programs import conform, named_results
+from ..positional.programs import Declared, conform, conforming, named_results
 from ..positional.values import (
     Value,
     Weight,
@@ -36,9 +36,8 @@ from ..positional.values import (
     input_array,
     weight,
 )
-from .naming import length_of
-from .numbers import array_of, dtype_of, number_operators
-from .table import Declared, operator_table
+from .numbers import array_of, dtype_of, length_of, number_operators
+from .table import operator_table
 
 MAX_HOST_ELEMENTS = 1024  # of a tensor constant that becomes a constant, not a variable
 # Arguments that say how a tensor lies in memory, or by which generator it is drawn.
@@ -293,14 +292,9 @@ def _node(node: Node, values: dict[Node, Any]) -> Any:
         k: v for k, v in (("result", declared[0]), ("results", declared)) if k in row.takes
     }
     found = row.build(*arguments, **keywords)
-    if not isinstance(found, tuple):
-        return _conforming(found, declared[0])
-    return tuple(
-        [
-            _conforming(value, declared[k] if k < len(declared) else None)
-            for k, value in enumerate(found)
-        ]
-    )
+    if isinstance(found, tuple):
+        return conforming(found, declared)
+    return conforming((found,), declared)[0]
 
 
 def _declared(stated: Any, what: str) -> Declared | None:
@@ -308,12 +302,6 @@ def _declared(stated: Any, what: str) -> Declared | None:
         return None
     shape = [length_of(n) for n in stated.shape]
     return Declared(dtype_of(stated.dtype, what), tuple(shape))
-
-
-def _conforming(value: Any, declared: Declared | None) -> Any:
-    if declared is None or not isinstance(value, Value):
-        return value
-    return conform(value, declared.shape, declared.dtype)
 
 
 def _argument(argument: Any, values: dict[Node, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Dtypes and arrays of PyTorch, and functions of a program's integers."""
+"""Dtypes, arrays and lengths of PyTorch, and functions of a program's integers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...errors import DTypeError
+from ...errors import ArgumentError, DTypeError
 from ...op_graph.axes.lengths import Length
 from ...op_graph.values.dtypes import ALL_DTYPES, EXTENSIONS, named_dtype
+from ..positional.naming import parsed_length
+from ..positional.values import Size
 
 # Integers by which NumPy and PyTorch exchange the other dtypes, by their bytes.
 WORDS = {1: (np.int8, torch.int8), 2: (np.int16, torch.int16)}
@@ -58,6 +60,28 @@ def torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:
         found: torch.dtype = getattr(torch, dtype.name)
         return found
     return torch.from_numpy(np.empty(0, dtype)).dtype
+
+
+def length_of(size: Any) -> Size:
+    """Return a length of a program: an integer, or an expression over names of dimensions."""
+    if isinstance(size, int):
+        return size
+    expression, environment = size.node.expr, size.node.shape_env
+    names = {str(each): _dimension_name(each, environment) for each in expression.free_symbols}
+    found = parsed_length(str(expression), names)
+    if found is None:
+        raise ArgumentError(f"a length of the program is {expression}, which geon cannot express")
+    return found
+
+
+def _dimension_name(symbol: Any, environment: Any) -> str:
+    """Return the name of the ``torch.export.Dim`` of a symbol, or the symbol's own."""
+    names = getattr(environment, "source_name_to_debug_name", {})
+    for source in getattr(environment, "var_to_sources", {}).get(symbol, ()):
+        found = names.get(source.name if isinstance(source.name, str) else source.name())
+        if found:
+            return str(found)
+    return str(symbol)
 
 
 def _as_float(length: Any) -> Any:

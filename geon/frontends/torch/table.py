@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
-
-import numpy as np
 
 from ..positional.programs import TableRow, table_of
-from ..positional.values import Size
 
 FAMILIES = (
     "elementwise", "making", "movement", "indexing", "reductions", "products", "normalisation",
     "convolution", "recurrent", "control", "complex_numbers",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Declared:
-    """The dtype and the shape that the program states for a result."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[Size, ...]
 
 
 @cache

@@ -103,7 +103,10 @@ CASES: dict[str, Case] = {
     "bits": (lambda i: (i & 3, i | 8, i ^ 5, ~i, lax.population_count(i)), (W,)),
     "logic": (lambda b: (b & ~b, b | b, b ^ True), (B,)),
     "bitcast_convert_type": (
-        lambda u: lax.bitcast_convert_type(u, jnp.float32),
+        lambda u: (
+            lax.bitcast_convert_type(u, jnp.float32),
+            lax.bitcast_convert_type(u.astype(jnp.float32), jnp.int32),
+        ),
         (np.array([1.5, -0.0, 3e-45, 1e-40, -np.inf, 3e38], np.float32).view(np.uint32),),
     ),
     "polygamma": (lambda x: jax.scipy.special.polygamma(1, x), (P,)),

@@ -188,4 +188,4 @@ def test_mistakes_are_named():
     with pytest.raises(geon.ArgumentError, match="2 dimensions; name each"):
         load(lambda x: x, normal(2, 3), axes={"x": ["N"]})
     with pytest.raises(geon.ArgumentError, match=r"equation 0 \(bitcast_convert_type\).*float32"):
-        load(lambda x: jax.lax.bitcast_convert_type(x, np.int32), normal(3))
+        load(lambda x: jax.lax.bitcast_convert_type(x, np.int16), normal(3))

@@ -241,6 +241,9 @@ def test_damaged_files(tmp_path):
     later = attention()  # its operators are taken to be those of the newest version
     later.opset_import[0].version = 2**40
     assert set(frontend.load(later).outputs) == {"y"}
+    later.opset_import[0].version = -(2**40)
+    with pytest.raises(frontend.UnsupportedError, match="version -1099511627776"):
+        frontend.load(later)
     lacking = model([NODE("Relu", ["x"], [])], [tensor("x", ["N", 2])], [])
     with pytest.raises(frontend.ModelError, match="node 0 Relu of model: it has 0 outputs"):
         frontend.load(lacking)

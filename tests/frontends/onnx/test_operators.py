@@ -239,3 +239,36 @@ def test_the_nearest_elements_of_an_open_length(coordinates, nearest):
             x = ROWS.reshape(2, 10)[:, :length]
             expected = ReferenceEvaluator(model).run(None, {"x": x})[0]
             np.testing.assert_array_equal(f(x)["y"], expected)
+
+
+def test_draws_have_the_parameters_and_dtypes_of_their_nodes():
+    (x,) = computed("RandomUniform", domain="", shape=[500], low=2.0, high=3.0, dtype=11)
+    assert x.dtype == np.float64 and 2 <= x.min() < 2.1 and 2.9 < x.max() < 3
+    (x,) = computed("RandomNormal", domain="", shape=[25, 20], mean=4.0, scale=0.1, seed=1.0)
+    (same,) = computed("RandomNormal", domain="", shape=[500], mean=4.0, scale=0.1, seed=1.0)
+    assert x.dtype == np.float32 and abs(x.mean() - 4) < 0.02 and 0.09 < x.std() < 0.11
+    np.testing.assert_array_equal(x.reshape(-1), same)
+    for operator in ("RandomUniformLike", "RandomNormalLike"):
+        (x,) = computed(operator, IMAGES, domain="")
+        (halves,) = computed(operator, IMAGES, domain="", dtype=10)
+        assert x.shape == IMAGES.shape and x.dtype == np.float32 and halves.dtype == np.float16
+        np.testing.assert_array_equal(x.astype(np.float16), halves)
+
+
+@pytest.mark.parametrize(
+    ("operator", "version", "attributes", "shape"),
+    [
+        ("Cast", 5, {"to": "INT32"}, (5, 4)),
+        ("Clip", 6, {"min": -0.5, "max": 0.5}, (5, 4)),
+        ("Pad", 2, {"pads": [1, 0, 0, 2], "value": 3.5}, (6, 6)),
+        ("ReduceSum", 11, {"axes": [1], "keepdims": 0}, (5,)),
+        ("Reshape", 1, {"shape": [2, -1]}, (2, 10)),
+        ("Slice", 9, {"axes": [1], "starts": [1], "ends": [3]}, (5, 2)),
+        ("TopK", 9, {"k": 2}, (5, 2)),
+        ("Unsqueeze", 11, {"axes": [0]}, (1, 5, 4)),
+    ],
+)
+def test_attributes_of_old_versions_are_inputs(operator, version, attributes, shape):
+    model = model_of(operator, [ROWS], 2 if operator == "TopK" else 1, "", **attributes)
+    model.opset_import[0].version = version
+    assert backend.prepare(model, transformer=NUMPY).run([ROWS])[0].shape == shape

@@ -358,3 +358,15 @@ def test_wrong_arguments_of_load_are_refused(tmp_path, options, text):
         load(tmp_path / "m.onnx", **options)
     with pytest.raises(geon.ArgumentError, match="'numpy' is no transformer"):
         load(tmp_path / "m.onnx").computation("numpy")
+
+
+def test_words_are_read_as_float32(tmp_path):
+    words = geon.placeholder([N], "uint32", name="words")
+    numbers = [0.0, -0.0, 1.5, -3e-45, 1e-40, np.inf, -np.inf, 3e38, np.nan]
+    bits = np.array(numbers, np.float32).view(np.uint32)
+    save(tmp_path / "bits.onnx", {"y": geon.bitcast(words, "float32")}, [words])
+    (found,) = session(tmp_path / "bits.onnx").run(["y"], {"words": bits})
+    # The runtime's Where returns 0 for -0.
+    np.testing.assert_array_equal(found, np.array(numbers, np.float32))
+    with pytest.raises(geon.IncompleteError, match="bits of elements other than words as float32"):
+        save(tmp_path / "bits.onnx", geon.bitcast(geon.cast(words, "float32"), "int32"), [words])

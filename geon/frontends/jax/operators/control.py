@@ -68,7 +68,7 @@ def branched(
     """Return the results of one of several jaxprs."""
     given = outside(operands)
     makes = [lambda each=each: builder(each, given) for each in branches]
-    return tuple(branch(number, makes, [shape for shape, _ in results]))
+    return tuple(branch(number, makes, [each.shape for each in results]))
 
 
 ROWS: dict[str, Callable[..., Any]] = {

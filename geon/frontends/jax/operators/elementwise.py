@@ -10,10 +10,9 @@ import numpy as np
 
 import geon
 
-from ....errors import DTypeError
 from ...positional.elementwise import ALIKE, ARITHMETIC, COMPARISONS, elementwise, mapped
 from ...positional.fourier import several
-from ...positional.functions import remainder, truncated_divide
+from ...positional.functions import clip, remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.values import Value, host, known
 
@@ -44,36 +43,6 @@ def shift_logical(x: Value, y: Value) -> Value:
         return elementwise(geon.right_shift, x, y)
     wide = np.dtype(x.dtype.name.replace("int", "uint"))
     return cast(elementwise(geon.right_shift, cast(x, wide), cast(y, wide)), x.dtype)
-
-
-MANTISSA, BIAS = 23, 127  # bits and offset of float32
-
-
-def from_bits(x: Value, *, new_dtype: Any) -> Value:
-    """Return the floats of float32 that these integers of 32 bits are; NaN has one form."""
-    wanted = np.dtype(new_dtype)
-    if x.dtype == wanted:
-        return x
-    if {x.dtype.kind, wanted.kind} <= set("iu") and x.dtype.itemsize == wanted.itemsize:
-        return cast(x, wanted)
-    if wanted != np.float32 or x.dtype.kind not in "iu" or x.dtype.itemsize != 4:
-        raise DTypeError(
-            f"the bits of {x.dtype} as {wanted}; geon reads bits of integers as float32 only"
-        )
-    exponents = np.arange(2**8) - BIAS - MANTISSA
-    scales = np.ldexp(1.0, np.maximum(exponents, 1 - BIAS - MANTISSA)).astype(np.float32)
-    table = geon.constant(scales, [geon.Axis("exponent", 2**8)])
-
-    def build(t: geon.Tensor) -> geon.Tensor:
-        exponent = geon.bitwise_and(geon.right_shift(t, MANTISSA), 2**8 - 1)
-        fraction = geon.bitwise_and(t, 2**MANTISSA - 1)
-        digits = geon.where(exponent > 0, fraction + 2**MANTISSA, fraction)
-        value = geon.cast(digits, "float32") * geon.gather(table, exponent, "exponent")
-        special = geon.where(fraction > 0, float("nan"), float("inf"))
-        value = geon.where(geon.equal(exponent, 2**8 - 1), special, value)
-        return geon.where(geon.right_shift(t, 31) > 0, -value, value)
-
-    return elementwise(build, cast(x, "uint32"))
 
 
 def bits_of(x: Value) -> Value:
@@ -123,14 +92,14 @@ ROWS: dict[str, Callable[..., Any]] = {
         lambda t: geon.power(t, y) if y >= 0 else 1 / geon.power(t, -y), x
     ),
     "select_n": select,
-    "clamp": lambda low, x, high: elementwise(
-        lambda a, t, b: geon.minimum(geon.maximum(t, a), b), low, x, high
-    ),
+    "clamp": lambda low, x, high: clip(x, low, high),
     "complex": mapped(geon.as_complex),
     "conj": lambda x, *, input_dtype: elementwise(geon.conj, x),
     "fft": lambda x, *, fft_type, fft_lengths: several(x, int(fft_type), fft_lengths),
     "convert_element_type": lambda x, *, new_dtype: cast(x, new_dtype),
-    "bitcast_convert_type": from_bits,
+    "bitcast_convert_type": lambda x, *, new_dtype: elementwise(
+        lambda t: geon.bitcast(t, new_dtype), x
+    ),
     "round": rounded,
     "shift_right_logical": shift_logical,
     "and": logic_or_bits(geon.logical_and, geon.bitwise_and),

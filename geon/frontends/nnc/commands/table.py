@@ -9,6 +9,7 @@ import geon
 from ....errors import ArgumentError
 from ....op_graph.values.dtypes import as_dtype
 from ...positional.elementwise import chain
+from ...positional.functions import scaled
 from ...positional.networks import (
     arithmetic,
     boxes,
@@ -20,7 +21,7 @@ from ...positional.networks import (
     optimisers,
 )
 from ...positional.networks.attention import attention
-from ...positional.networks.common import ew, scaled
+from ...positional.networks.common import ew
 from ...positional.networks.recurrent import lstm
 from ...positional.programs import cast
 from ...positional.values import Value

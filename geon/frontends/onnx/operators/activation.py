@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import geon
@@ -13,69 +14,28 @@ from ...positional.reshaping import flatten_to, reshape, unsqueeze
 from ...positional.values import Value, as_array, position
 from ..table import row
 
-
-def parametric(f: Callable[..., Any], **defaults: float) -> Callable[..., Value]:
-    """Return the builder of ``f(tensor, **attributes)`` with these defaults of attributes."""
-
-    def build(x: Value, /, **attributes: float) -> Value:
-        return elementwise(lambda t: f(t, **{**defaults, **attributes}), x)
-
-    return build
-
-
-def elu(x: geon.Tensor, alpha: float) -> geon.Tensor:
-    """Return ``x`` where it is positive, else ``alpha * expm1(x)``."""
-    return geon.where(x > 0, x, alpha * geon.expm1(geon.minimum(x, 0)))
-
-
-def selu(x: geon.Tensor, alpha: float, gamma: float) -> geon.Tensor:
-    """Return ``gamma`` times the ELU of ``x``."""
-    return gamma * elu(x, alpha)
-
-
-def celu(x: geon.Tensor, alpha: float) -> geon.Tensor:
-    """Return max(x, 0) + min(0, alpha * expm1(x / alpha))."""
-    return geon.maximum(x, 0) + geon.minimum(alpha * geon.expm1(geon.minimum(x, 0) / alpha), 0)
-
-
-def hard_sigmoid(x: geon.Tensor, alpha: float, beta: float) -> geon.Tensor:
-    """Return ``alpha * x + beta`` from 0 to 1."""
-    return geon.minimum(geon.maximum(alpha * x + beta, 0), 1)
-
-
-def hard_swish(x: geon.Tensor) -> geon.Tensor:
-    """Return ``x * hard_sigmoid(x)`` with a slope of 1/6."""
-    return x * hard_sigmoid(x, 1 / 6, 0.5)
-
-
-def thresholded_relu(x: geon.Tensor, alpha: float) -> geon.Tensor:
-    """Return ``x`` where it is above ``alpha``, else 0."""
-    return geon.where(x > alpha, x, 0)
-
-
-def shrink(x: geon.Tensor, bias: float, lambd: float) -> geon.Tensor:
-    """Return ``x`` moved by ``bias`` towards 0 where it is beyond ``lambd``, else 0."""
-    return geon.where(x < -lambd, x + bias, geon.where(x > lambd, x - bias, 0))
-
-
-def swish(x: geon.Tensor, alpha: float) -> geon.Tensor:
-    """Return ``x * sigmoid(alpha * x)``."""
-    return x * geon.sigmoid(alpha * x)
-
-
-def softsign(x: geon.Tensor) -> geon.Tensor:
-    """Return x / (1 + |x|)."""
-    return x / (1 + geon.absolute(x))
-
-
-def mish(x: geon.Tensor) -> geon.Tensor:
-    """Return x * tanh(softplus(x))."""
-    return x * geon.tanh(geon.softplus(x))
-
-
-def gelu(x: Value, /, *, approximate: str = "none") -> Value:
-    """Return x * Phi(x), exactly or by tanh."""
-    return elementwise(lambda t: geon.gelu(t, approximate=approximate), x)
+# Functions of a tensor and of the attributes of their operators.
+FUNCTIONS: dict[str, Callable[..., geon.Tensor]] = {
+    "Celu": lambda x, alpha=1.0: geon.where(
+        x > 0, x, alpha * geon.expm1(geon.minimum(x, 0) / alpha)
+    ),
+    "Elu": lambda x, alpha=1.0: geon.elu(x, alpha),
+    "Gelu": lambda x, approximate="none": geon.gelu(x, approximate=approximate),
+    "HardSigmoid": lambda x, alpha=0.2, beta=0.5: geon.clip(alpha * x + beta, 0, 1),
+    "HardSwish": lambda x: x * geon.clip(x * (1 / 6) + 0.5, 0, 1),
+    "LeakyRelu": lambda x, alpha=0.01: geon.where(x < 0, alpha * x, x),
+    "Mish": lambda x: x * geon.tanh(geon.softplus(x)),
+    "Relu": geon.relu,
+    "Selu": lambda x, alpha, gamma: gamma * geon.elu(x, alpha),
+    "Shrink": lambda x, bias, lambd: geon.where(
+        x < -lambd, x + bias, geon.where(x > lambd, x - bias, 0)
+    ),
+    "Sigmoid": geon.sigmoid,
+    "Softplus": geon.softplus,
+    "Softsign": lambda x: x / (1 + geon.absolute(x)),
+    "Swish": lambda x, alpha=1.0: x * geon.sigmoid(alpha * x),
+    "ThresholdedRelu": lambda x, alpha=1.0: geon.where(x > alpha, x, 0),
+}
 
 
 def prelu(x: Value, slope: Value, /) -> Value:
@@ -128,21 +88,7 @@ ALONG: dict[str, Callable[..., Any]] = {
 }
 
 ROWS = [
-    row("Relu", mapped(geon.relu)),
-    row("Sigmoid", mapped(geon.sigmoid)),
-    row("Softplus", mapped(geon.softplus)),
-    row("Softsign", mapped(softsign)),
-    row("HardSwish", mapped(hard_swish)),
-    row("Mish", mapped(mish)),
-    row("LeakyRelu", parametric(lambda x, alpha: geon.where(x < 0, alpha * x, x), alpha=0.01)),
-    row("Elu", parametric(elu, alpha=1.0)),
-    row("Selu", parametric(selu)),
-    row("Celu", parametric(celu, alpha=1.0)),
-    row("HardSigmoid", parametric(hard_sigmoid)),
-    row("ThresholdedRelu", parametric(thresholded_relu, alpha=1.0)),
-    row("Shrink", parametric(shrink)),
-    row("Swish", parametric(swish, alpha=1.0)),
-    row("Gelu", gelu),
+    *[row(name, wraps(f)(mapped(f))) for name, f in FUNCTIONS.items()],
     row("PRelu", prelu, 7),
     row("PRelu", prelu_by_channel, 1, 6),
     *[row(name, over_one(f), 13) for name, f in ALONG.items()],

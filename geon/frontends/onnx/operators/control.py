@@ -28,9 +28,8 @@ from ...positional.values import (
     position,
 )
 from ..builder import MAX_UNROLLED_STEPS, Subgraph
-from ..node import NodeInfo
 from ..stacks import PartialStack
-from ..table import row
+from ..table import NodeInfo, row
 
 
 def branch(condition: Any, /, *, then_branch: Subgraph, else_branch: Subgraph) -> tuple[Any, ...]:

@@ -1,4 +1,7 @@
-"""Arithmetic, comparisons, logic and casts, element by element."""
+"""Arithmetic, comparisons and logic, element by element, and casts.
+
+Casts are also to and from texts and dtypes that geon has no tensors of.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ import numpy as np
 
 import geon
 
-from ...positional.elementwise import chain, elementwise, mapped
-from ...positional.functions import remainder, truncated_divide
+from ....errors import DTypeError
+from ....op_graph.values.dtypes import DTYPES, DType
+from ...positional.elementwise import ONNX_PRIMITIVES, chain, elementwise, mapped
+from ...positional.functions import clip, remainder, truncated_divide
 from ...positional.programs import cast
 from ...positional.reshaping import unsqueeze
-from ...positional.values import HostArray, Value, host
-from ..one_to_one import PRIMITIVES
+from ...positional.small_dtypes import cast_small, is_small, wide
+from ...positional.values import HostArray, PositionalArray, Value, host, known
 from ..table import row
 
 
@@ -62,22 +67,15 @@ def modulo(x: Value, y: Value, /, *, fmod: int = 0) -> Value:
 
 def power(x: Value, y: Value, /) -> Value:
     """Return ``x`` to the power of ``y`` in the dtype of ``x``."""
-    wide = np.promote_types(x.dtype, y.dtype) if x.dtype.kind != y.dtype.kind else x.dtype
+    common = np.promote_types(x.dtype, y.dtype) if x.dtype.kind != y.dtype.kind else x.dtype
     if x.dtype.kind == "f" or x.dtype.name == "bfloat16":
-        wide = x.dtype
-    return cast(elementwise(geon.power, cast(x, wide), cast(y, wide)), x.dtype)
+        common = x.dtype
+    return cast(elementwise(geon.power, cast(x, common), cast(y, common)), x.dtype)
 
 
 def shift(x: Value, y: Value, /, *, direction: str) -> Value:
     """Return bits shifted to the left or to the right."""
     return elementwise(geon.left_shift if direction == "LEFT" else geon.right_shift, x, y)
-
-
-def clip(x: Value, low: Value | None = None, high: Value | None = None, /) -> Value:
-    """Return elements from ``low`` to ``high``; ``high`` wins if it is below ``low``."""
-    for f, bound in ((geon.maximum, low), (geon.minimum, high)):
-        x = x if bound is None else elementwise(f, x, cast(bound, x.dtype))
-    return x
 
 
 def is_inf(x: Value, /, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:
@@ -104,13 +102,63 @@ def equal(x: Value, y: Value, /) -> Value:
     return elementwise(geon.equal, x, y)
 
 
+# Casts --------------------------------------------------------------------------------------------
+
+
+def cast_like(x: Any, like: Any, /, *, saturate: int = 1, round_mode: str = "up") -> Any:
+    """Return elements in the dtype of ``like``."""
+    return cast_value(x, like.dtype, saturate, round_mode)
+
+
+def cast_value(x: Any, to: DType, saturate: int = 1, round_mode: str = "up") -> Any:
+    """Return elements in a dtype; raise ``DTypeError`` where geon has no tensors of it.
+
+    ``round_mode`` is that of a cast to powers of 2; others round to the nearest number.
+    """
+    if x.dtype == to:
+        return x
+    x = wide(x)
+    if object in (x.dtype, to):
+        return _texts(x, to)
+    if is_small(to):
+        powers = to.name == "float8_e8m0fnu"
+        return cast_small(x, to, bool(saturate), round_mode if powers else "nearest")
+    for each in (x.dtype, to):
+        if each.name not in DTYPES:
+            raise DTypeError(f"a cast from {x.dtype} to {to}: geon has no tensors of {each}")
+    return cast(x, to)
+
+
+def _texts(x: Any, dtype: DType) -> HostArray:
+    """Cast known numbers to texts, or known texts to numbers."""
+    given = known(x, "a tensor that becomes texts")
+    if dtype.kind != "O":
+        numbers = [float(text) for text in given.flat] if dtype.kind not in "iu" else given
+        return host(np.asarray(numbers).reshape(given.shape).astype(dtype))
+    if x.dtype.kind == "b":
+        given = given.astype(np.int64)
+    texts = [str(number) for number in given.flat]
+    found = np.empty(len(texts), object)
+    found[:] = texts
+    return HostArray(found.reshape(given.shape), dtype)
+
+
+def bit_cast(x: Any, /, *, to: DType) -> Any:
+    """Return the same bits in another dtype of the same size."""
+    if x.dtype.kind in "biu" and to.kind in "iu" and x.dtype.itemsize == to.itemsize:
+        return cast(x, to)
+    if isinstance(x, PositionalArray):
+        return elementwise(lambda t: geon.bitcast(t, to), x)
+    return host(np.ascontiguousarray(x.array).view(to).reshape(x.shape))
+
+
 # Operators whose second operand aligned at an ``axis`` before version 7.
 ALIGNED: dict[str, Callable[..., Any]] = {
-    name: getattr(geon, PRIMITIVES[name])
+    name: ONNX_PRIMITIVES[name]
     for name in "Add And Equal Greater Less Mul Or Sub Xor".split()
 } | {"Div": truncated_divide, "Pow": geon.power}  # fmt: skip
 BUILDERS: dict[str, Callable[..., Any]] = {
-    **{name: mapped(getattr(geon, primitive)) for name, primitive in PRIMITIVES.items()},
+    **{name: mapped(f) for name, f in ONNX_PRIMITIVES.items()},
     "Div": mapped(truncated_divide), "Equal": equal, "Pow": power, "Mod": modulo,
     "Max": variadic(geon.maximum), "Min": variadic(geon.minimum), "Sum": variadic(geon.add),
     "Mean": mean, "BitShift": shift, "IsInf": is_inf, "Identity": identity,
@@ -120,4 +168,7 @@ ROWS = [
     *[row(name, build, 7 if name in ALIGNED else 1) for name, build in BUILDERS.items()],
     *[row(name, before_7(f), 1, 6) for name, f in ALIGNED.items()],
     row("Clip", clip, attributes={"min": 1, "max": 2}),
+    row("BitCast", bit_cast),
+    row("Cast", cast_value),
+    row("CastLike", cast_like),
 ]

@@ -3,50 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import geon
 
 from ....errors import ArgumentError
-from ....op_graph.axes.lengths import Length
 from ...positional import movement
 from ...positional.movement import Part, concat, pad, slices, tile
+from ...positional.programs import cast
 from ...positional.reshaping import reshape, transpose
-from ...positional.values import PositionalArray, Size, Value, known_list, position
-from ..node import NodeInfo
-from ..table import row
-from .common import positions
-
-
-def transpose_by(x: Value, /, *, perm: Sequence[int] | None = None) -> Value:
-    """Return ``x`` with its positions in the order ``perm``, reversed by default."""
-    return transpose(x, range(len(x.shape))[::-1] if perm is None else perm)
-
-
-def concat_along(*values: Value, axis: int = 1) -> Value:
-    """Return tensors joined along ``axis``."""
-    if not values:
-        raise ArgumentError("concat needs a tensor")
-    return concat(values, axis)
+from ...positional.values import Size, Value, as_array, host, position, positions
+from ..table import NodeInfo, row
 
 
 def slice_at(
     x: Value,
-    starts: Value,
-    ends: Value,
-    axes: Value | None = None,
-    steps: Value | None = None,
+    starts: Sequence[Size],
+    ends: Sequence[Size],
+    axes: Sequence[int] | None = None,
+    steps: Sequence[int] | None = None,
     /,
 ) -> Value:
     """Return a slice; bounds are clamped where the length is known."""
-    first, last = known_list(starts, "starts"), known_list(ends, "ends")
-    where = list(range(len(first))) if axes is None else known_list(axes, "axes")
-    strides = [1] * len(first) if steps is None else known_list(steps, "steps")
-    at = positions(where, len(x.shape))
-    bounds = zip(at, first, last, strides, strict=True)
-    return slices(
-        x, {k: Part(_start(_size(a), x.shape[k], c), _size(b), int(c)) for k, a, b, c in bounds}
-    )
+    at = positions(range(len(starts)) if axes is None else axes, len(x.shape))
+    bounds = zip(at, starts, ends, steps or [1] * len(starts), strict=True)
+    return slices(x, {k: Part(_start(a, x.shape[k], c), b, c) for k, a, b, c in bounds})
 
 
 def _start(start: Size, length: Size, step: int) -> Size:
@@ -55,13 +33,9 @@ def _start(start: Size, length: Size, step: int) -> Size:
     return 0 if known and step < 0 and start < -length else start
 
 
-def _size(bound: Any) -> Size:
-    return bound if isinstance(bound, Length) else int(bound)
-
-
 def split_along(
     x: Value,
-    lengths: Value | None = None,
+    split: Sequence[Size] | None = None,
     /,
     *,
     node: NodeInfo,
@@ -70,11 +44,9 @@ def split_along(
 ) -> tuple[Value, ...]:
     """Return parts along ``axis``: of given lengths, or as many equal ones as there are outputs."""
     at = position(axis, len(x.shape))
-    if lengths is not None:
-        parts: Sequence[Any] = known_list(lengths, "split")
-    else:
-        parts = _equal_parts(x.shape[at], num_outputs or len(node.outputs))
-    return tuple(movement.split(x, at, parts))
+    if split is None:
+        split = _equal_parts(x.shape[at], num_outputs or len(node.outputs))
+    return tuple(movement.split(x, at, split))
 
 
 def _equal_parts(length: Size, count: int) -> list[Size]:
@@ -87,29 +59,25 @@ def _equal_parts(length: Size, count: int) -> list[Size]:
 
 def pad_at(
     x: Value,
-    pads: Value,
+    pads: Sequence[Size],
     value: Value | None = None,
-    axes: Value | None = None,
+    axes: Sequence[int] | None = None,
     /,
     *,
     mode: str = "constant",
 ) -> Value:
     """Return ``x`` with a border."""
-    rank, listed = len(x.shape), known_list(pads, "pads")
-    at = list(range(rank)) if axes is None else positions(axes, rank)
-    if len(listed) != 2 * len(at):
-        raise ArgumentError(
-            f"{len(listed)} widths for {len(at)} dimensions; two are needed for each"
-        )
+    rank = len(x.shape)
+    at = positions(axes, rank)
+    if len(pads) != 2 * len(at):
+        raise ArgumentError(f"{len(pads)} widths for {len(at)} dimensions; two are needed for each")
     widths: list[tuple[Size, Size]] = [(0, 0)] * rank
     for number, k in enumerate(at):
-        widths[k] = (_size(listed[number]), _size(listed[number + len(at)]))
+        widths[k] = (pads[number], pads[number + len(at)])
     if mode == "wrap":
         return _wrapped(x, widths)
-    if isinstance(value, PositionalArray):
-        return pad(x, widths, mode, value.tensor)
-    number = 0 if value is None else value.array.reshape(())[()].item()
-    return pad(x, widths, mode, geon.constant(number, dtype=x.dtype))
+    fill = host(0, x.dtype) if value is None else cast(reshape(value, []), x.dtype)
+    return pad(x, widths, mode, as_array(fill).tensor)
 
 
 def _wrapped(x: Value, widths: Sequence[tuple[Size, Size]]) -> Value:
@@ -124,16 +92,10 @@ def _wrapped(x: Value, widths: Sequence[tuple[Size, Size]]) -> Value:
     return x
 
 
-def tile_by_input(x: Value, repeats: Value, /) -> Value:
-    """Return ``x`` repeated as a whole along each position."""
-    return tile(x, [_size(count) for count in known_list(repeats, "repeats")])
-
-
-def tile_one(x: Value, count: Value, axis: Value, /) -> Value:
+def tile_one(x: Value, tiles: Size, axis: int, /) -> Value:
     """Return ``x`` repeated as a whole along one position."""
     repeats: list[Size] = [1] * len(x.shape)
-    (at,) = positions(axis, len(x.shape))
-    (repeats[at],) = known_list(count, "tiles")
+    repeats[position(axis, len(x.shape))] = tiles
     return tile(x, repeats)
 
 
@@ -158,12 +120,12 @@ def space_to_depth(x: Value, /, *, blocksize: int, mode: str = "DCR") -> Value:
 
 
 ROWS = [
-    row("Transpose", transpose_by),
-    row("Concat", concat_along),
+    row("Transpose", transpose),
+    row("Concat", lambda *values, axis=1: concat(values, axis)),
     row("Slice", slice_at, attributes={"starts": 1, "ends": 2, "axes": 3}),
     row("Split", split_along, attributes={"split": 1}),
     row("Pad", pad_at, attributes={"pads": 1, "paddings": 1, "value": 2}),
-    row("Tile", tile_by_input, 6),
+    row("Tile", tile, 6),
     row("Tile", tile_one, 1, 5),
     row("DepthToSpace", depth_to_space),
     row("SpaceToDepth", space_to_depth),

@@ -11,10 +11,9 @@ from ...positional import functions
 from ...positional.elementwise import elementwise, expand
 from ...positional.programs import cast
 from ...positional.reductions import along_axis, reduce
-from ...positional.values import Value, host, known, position
-from ..node import NodeInfo
-from ..table import row
-from .common import channels
+from ...positional.reshaping import by_channel
+from ...positional.values import Value, host, position
+from ..table import NodeInfo, row
 from .reductions import absolute_sum
 
 
@@ -59,7 +58,7 @@ def batch_normalization(
     ) -> geon.Tensor:
         return geon.cast((t - m) * (s * geon.rsqrt(v + epsilon)) + b, t.dtype)
 
-    parts = [channels(value, rank) for value in (scale, bias, mean, variance)]
+    parts = [by_channel(value, rank) for value in (scale, bias, mean, variance)]
     result = elementwise(normalize, x, *parts)
     return (result, *running) if running else result
 
@@ -76,7 +75,7 @@ def instance_normalization(
     rank = len(x.shape)
     normal = cast(functions.normalized(x, range(2, rank), epsilon)[0], x.dtype)
     return elementwise(
-        lambda t, s, b: t * s + b, normal, channels(scale, rank), channels(bias, rank)
+        lambda t, s, b: t * s + b, normal, by_channel(scale, rank), by_channel(bias, rank)
     )
 
 
@@ -129,8 +128,8 @@ def local_response_normalization(
 
 def dropout(
     x: Value,
-    ratio: Value | None = None,
-    training: Value | None = None,
+    ratio: float = 0.5,
+    training_mode: bool = False,
     /,
     *,
     node: NodeInfo,
@@ -140,12 +139,10 @@ def dropout(
 
     Before version 10 the mask has the dtype of ``x``.
     """
-    share = 0.5 if ratio is None else float(known(ratio, "the ratio").reshape(())[()])
-    active = training is not None and bool(known(training, "training_mode").reshape(())[()])
-    if not active or share == 0:
+    if not training_mode or ratio == 0:
         mask = expand(host(np.array(True)), x.shape)
         return (x, mask if node.version >= 10 else cast(mask, x.dtype))
-    return functions.dropout(x, share, geon.Random(0 if seed is None else seed))
+    return functions.dropout(x, ratio, geon.Random(0 if seed is None else seed))
 
 
 ROWS = [

@@ -6,9 +6,9 @@ import geon
 
 from ....errors import ArgumentError, AxisError
 from ...positional.elementwise import elementwise
+from ...positional.functions import scaled
 from ...positional.movement import with_axis
-from ...positional.products import contract, matmul
-from ...positional.reshaping import transpose
+from ...positional.products import contract, matmul, turned
 from ...positional.values import Value, array, as_array
 from ..table import row
 
@@ -23,22 +23,11 @@ def gemm(
     beta: float = 1.0,
     transA: int = 0,  # noqa: N803  # attributes of the standard
     transB: int = 0,  # noqa: N803
-    broadcast: int = 0,
 ) -> Value:
     """Return ``alpha * a @ b + beta * c``, with ``a`` and ``b`` transposed on request."""
-    del broadcast  # of operator sets before 7: c stretches only where it must
-    left = transpose(a, [1, 0]) if transA else a
-    right = transpose(b, [1, 0]) if transB else b
-    result = scaled(matmul(left, right), alpha)
+    product = matmul(turned(a) if transA else a, turned(b) if transB else b)
+    result = scaled(product, alpha)
     return result if c is None else elementwise(geon.add, result, scaled(c, beta))
-
-
-def scaled(x: Value, factor: float) -> Value:
-    """Return ``x`` times a factor in the dtype of ``x``."""
-    if factor == 1:
-        return x
-    number = int(factor) if x.dtype.kind in "iu" and factor == int(factor) else factor
-    return elementwise(lambda t: geon.cast(t * number, t.dtype), x)
 
 
 def einsum(*values: Value, equation: str) -> Value:
@@ -78,6 +67,6 @@ def determinant(x: Value, /) -> Value:
 ROWS = [
     row("Einsum", einsum),
     row("Det", determinant),
-    row("MatMul", lambda x, y, /: matmul(x, y)),
+    row("MatMul", matmul),
     row("Gemm", gemm),
 ]

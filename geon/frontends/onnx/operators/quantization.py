@@ -9,8 +9,10 @@ import numpy as np
 import geon
 
 from ....errors import ArgumentError
+from ....op_graph.values.dtypes import DType
 from ...positional.elementwise import elementwise
 from ...positional.indexing import gather
+from ...positional.picking import numbers
 from ...positional.products import matmul
 from ...positional.programs import cast
 from ...positional.reductions import reduce
@@ -25,11 +27,12 @@ from ...positional.small_dtypes import (
     labelled,
     wide,
 )
-from ...positional.values import Value, array, new_axis, position
+from ...positional.values import Value, position
 from ..table import row
-from ..tensors import dtype_of
-from .casts import cast_value
+from .elementwise import cast_value
 from .images.convolution import convolution
+
+UINT8: DType = np.dtype(np.uint8)
 
 
 def spread(value: Any, x: Any, axis: int, block_size: int = 0) -> Value:
@@ -48,11 +51,11 @@ def spread(value: Any, x: Any, axis: int, block_size: int = 0) -> Value:
         return unsqueeze(value, range(1, rank - at))
     if len(value.shape) != rank:
         raise ArgumentError(f"scales {value} of blocks of {x}; both need the same dimensions")
-    along = new_axis(x.shape[at], "block", ())
-    return gather(value, array(geon.floordivide(geon.iota(along), block_size), [along]), at)
+    blocks = elementwise(lambda i: geon.floordivide(i, block_size), numbers(x.shape[at]))
+    return gather(value, blocks, at)
 
 
-def saturated(x: Value, zero: Any, dtype: np.dtype[Any]) -> Any:
+def saturated(x: Value, zero: Any, dtype: DType) -> Any:
     """Return ``x`` rounded, ties to even, with a zero point added, in the bounds of an integer."""
     form = FORMATS.get(dtype.name)
     bounds = np.iinfo(dtype) if form is None else None
@@ -74,20 +77,15 @@ def quantize(
     *,
     axis: int = 1,
     block_size: int = 0,
-    output_dtype: int = 0,
-    precision: int = 0,
+    output_dtype: DType | None = None,
+    precision: DType | None = None,
     saturate: int = 1,
 ) -> Any:
     """Return ``x / scale``, rounded and moved by a zero point, in an integer or a small float."""
-    target = np.dtype(np.uint8)
-    if output_dtype:
-        target = dtype_of(output_dtype, "the attribute 'output_dtype'")
-    if zero is not None and output_dtype and zero.dtype != target:
+    target = output_dtype or (UINT8 if zero is None else zero.dtype)
+    if zero is not None and zero.dtype != target:
         raise ArgumentError(f"output_dtype is {target}, and the zero point is {zero}")
-    target = target if zero is None else zero.dtype
-    working = held_dtype(scale.dtype)
-    if precision:
-        working = dtype_of(precision, "the attribute 'precision'")
+    working = precision or held_dtype(scale.dtype)
     divisor = spread(cast(wide(scale), working), x, axis, block_size)
     quotient = elementwise(geon.divide, cast(x, working), divisor)
     offset = None if zero is None else spread(zero, x, axis, block_size)
@@ -106,16 +104,15 @@ def dequantize(
     *,
     axis: int = 1,
     block_size: int = 0,
-    output_dtype: int = 0,
+    output_dtype: DType | None = None,
 ) -> Any:
     """Return ``(x - zero) * scale`` in the dtype of ``scale``, or another one."""
-    target = dtype_of(output_dtype, "the attribute 'output_dtype'") if output_dtype else scale.dtype
     number = cast(wide(x), "float32")
     if zero is not None:
         offset = cast(spread(zero, x, axis, block_size), "float32")
         number = elementwise(geon.subtract, number, offset)
     factor = spread(cast(wide(scale), "float32"), x, axis, block_size)
-    return cast_value(elementwise(geon.multiply, number, factor), target)
+    return cast_value(elementwise(geon.multiply, number, factor), output_dtype or scale.dtype)
 
 
 def dynamic_quantize(x: Value, /) -> tuple[Value, ...]:
@@ -131,7 +128,7 @@ def dynamic_quantize(x: Value, /) -> tuple[Value, ...]:
     least = elementwise(lambda t: geon.minimum(t, 0), reduce(geon.min, x, every, keep=False))
     most = elementwise(lambda t: geon.maximum(t, 0), reduce(geon.max, x, every, keep=False))
     scale = elementwise(scale_of, least, most)
-    zero = saturated(elementwise(lambda low, s: -low / s, least, scale), None, np.dtype(np.uint8))
+    zero = saturated(elementwise(lambda low, s: -low / s, least, scale), None, UINT8)
     return quantize(x, scale, zero), scale, zero
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import geon
 
@@ -12,31 +14,23 @@ from ...positional.indexing import select
 from ...positional.regions import STEPS
 from ...positional.reshaping import transpose
 from ...positional.values import Value, array, as_array, fresh, full_tensor
-from ..node import NodeInfo
-from ..table import row
+from ..table import NodeInfo, row
+from .activation import FUNCTIONS
 
 Tensor = geon.Tensor
 Function = Callable[[Tensor], Tensor]
 
 
-def hard_sigmoid(x: Tensor, a: float, b: float) -> Tensor:
-    """Return ``a x + b`` from 0 to 1."""
-    return geon.clip(a * x + b, 0, 1)
-
-
-# By name: a function of x, alpha and beta, and the default values of these.
-ACTIVATIONS: dict[str, tuple[Callable[[Tensor, float, float], Tensor], tuple[float, ...]]] = {
-    "affine": (lambda x, a, b: a * x + b, (1.0, 0.0)),
-    "elu": (lambda x, a, b: geon.elu(x, a), (1.0,)),
-    "hardsigmoid": (hard_sigmoid, (0.2, 0.5)),
-    "leakyrelu": (lambda x, a, b: geon.where(x < 0, a * x, x), (0.01,)),
-    "relu": (lambda x, a, b: geon.relu(x), ()),
-    "scaledtanh": (lambda x, a, b: a * geon.tanh(b * x), (1.0, 1.0)),
-    "sigmoid": (lambda x, a, b: geon.sigmoid(x), ()),
-    "softplus": (lambda x, a, b: geon.softplus(x), ()),
-    "softsign": (lambda x, a, b: x / (1 + geon.absolute(x)), ()),
-    "tanh": (lambda x, a, b: geon.tanh(x), ()),
-    "thresholdedrelu": (lambda x, a, b: geon.where(x >= a, x, 0), (1.0,)),
+# By name: functions of a tensor, alpha and beta.
+ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
+    **{
+        name.lower(): FUNCTIONS[name]
+        for name in ("Elu", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Softplus", "Softsign")
+    },
+    "affine": lambda x, alpha=1.0, beta=0.0: alpha * x + beta,
+    "scaledtanh": lambda x, alpha=1.0, beta=1.0: alpha * geon.tanh(beta * x),
+    "tanh": geon.tanh,
+    "thresholdedrelu": lambda x, alpha=1.0: geon.where(x >= alpha, x, 0),
 }
 
 
@@ -143,15 +137,15 @@ def functions_of(
     names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]
 ) -> list[Function]:
     """Return activations by name; those with parameters take them from the lists, in order."""
-    left: list[Iterator[float]] = [iter(alphas), iter(betas)]
+    left = {"alpha": iter(alphas), "beta": iter(betas)}
     found: list[Function] = []
     for name in names:
         if name.lower() not in ACTIVATIONS:
             raise ArgumentError(f"{name!r} is no activation of recurrent layers")
-        f, defaults = ACTIVATIONS[name.lower()]
-        given = [next(rest, own) for rest, own in zip(left, defaults, strict=False)]
-        a, b = [*given, 0.0, 0.0][:2]
-        found.append(lambda x, f=f, a=a, b=b: f(x, a, b))  # type: ignore[misc]
+        f = ACTIVATIONS[name.lower()]
+        own = inspect.signature(f).parameters
+        given = {k: next(left[k], own[k].default) for k in ("alpha", "beta") if k in own}
+        found.append(partial(f, **given))
     return found
 
 
@@ -176,10 +170,8 @@ def recurrent(
     input_forget: int = 0,
     layout: int = 0,
     linear_before_reset: int = 0,
-    output_sequence: int = 1,
 ) -> tuple[Value, ...]:
     """Return the states at all times and the last ones, for each direction."""
-    del output_sequence  # of operator sets before 7: if the first output is used
     cell = CELLS[node.operator]
     ways = DIRECTIONS[direction.lower()]
     hidden = r.shape[2]

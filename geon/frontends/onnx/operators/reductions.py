@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import geon
@@ -15,7 +15,6 @@ from ...positional.programs import cast
 from ...positional.reductions import reduce
 from ...positional.values import Value, host, position
 from ..table import row
-from .common import positions
 
 
 def reduction(f: Callable[..., Any]) -> Callable[..., Value]:
@@ -23,17 +22,14 @@ def reduction(f: Callable[..., Any]) -> Callable[..., Value]:
 
     def build(
         x: Value,
-        axes: Value | None = None,
+        axes: Sequence[int] = (),
         /,
         *,
         keepdims: int = 1,
         noop_with_empty_axes: int = 0,
     ) -> Value:
-        rank = len(x.shape)
-        listed = [] if axes is None else positions(axes, rank, "axes")
-        if not listed and not noop_with_empty_axes:
-            listed = list(range(rank))
-        return cast(reduce(f, x, listed, bool(keepdims)), x.dtype)
+        over = None if not axes and not noop_with_empty_axes else axes
+        return cast(reduce(f, x, over, bool(keepdims)), x.dtype)
 
     return build
 

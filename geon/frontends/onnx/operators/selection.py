@@ -9,23 +9,13 @@ import numpy as np
 
 import geon
 
-from ....op_graph.axes.lengths import Length
-from ...positional import functions
 from ...positional.elementwise import elementwise, expand
+from ...positional.functions import running, top_k
 from ...positional.indexing import gather, gather_elements
-from ...positional.movement import with_axis
+from ...positional.picking import numbers
 from ...positional.programs import cast
 from ...positional.reshaping import flatten_to, reshape, unsqueeze
-from ...positional.values import (
-    Value,
-    array,
-    as_array,
-    host,
-    known,
-    known_list,
-    new_axis,
-    position,
-)
+from ...positional.values import Value, host, known, position
 from ..table import row
 
 
@@ -56,51 +46,34 @@ def unique(x: Value, /, *, axis: int | None = None, sorted: int = 1) -> tuple[Va
     return (host(found), *numbers)
 
 
-def top_k(
-    x: Value, count: Value, /, *, axis: int = -1, largest: int = 1, sorted: int = 1
-) -> tuple[Value, Value]:
-    """Return the largest or smallest elements along ``axis`` in their order, and their indices."""
-    del sorted  # any order would do
-    (k,) = known_list(count, "k")
-    at = position(axis, len(x.shape))
-    return functions.top_k(x, k if isinstance(k, Length) else int(k), at, bool(largest))
-
-
 def reverse_sequence(
     x: Value, lengths: Value, /, *, batch_axis: int = 1, time_axis: int = 0
 ) -> Value:
     """Return ``x`` with the first elements along time in reverse order, as many as ``lengths``."""
-    given = with_axis(as_array(x), time_axis)
-    line = given.dims[time_axis]
-    assert line is not None
-    count = len(given.dims)
-    steps = unsqueeze(array(geon.iota(line), [line]), range(1, count - time_axis))
-    ends = unsqueeze(lengths, [k for k in range(count) if k != batch_axis])
+    rank = len(x.shape)
+    steps = numbers(x.shape[time_axis], rank, time_axis)
+    ends = unsqueeze(lengths, [k for k in range(rank) if k != batch_axis])
     index = elementwise(lambda i, n: geon.where(i < n, n - 1 - i, i), steps, cast(ends, "int64"))
     return gather_elements(x, expand(index, x.shape), time_axis)
 
 
-def triangle(x: Value, offset: Value | None = None, /, *, upper: int = 1) -> Value:
-    """Return ``x`` with zeros below its diagonal number ``offset``, or above it."""
-    rows, columns = x.shape[-2:]
-    r, c = new_axis(rows, "rows", ()), new_axis(columns, "columns", ["rows"])
-    lines = unsqueeze(array(geon.iota(r), [r]), [1])
+def triangle(x: Value, k: Value | None = None, /, *, upper: int = 1) -> Value:
+    """Return ``x`` with zeros below its diagonal number ``k``, or above it."""
+    rows, columns = [numbers(n, 2, at) for at, n in enumerate(x.shape[-2:])]
 
-    def build(t: geon.Tensor, i: geon.Tensor, j: geon.Tensor, k: geon.Tensor) -> geon.Tensor:
-        return geon.where(j - i >= k if upper else j - i <= k, t, geon.constant(0, dtype=t.dtype))
+    def build(t: geon.Tensor, i: geon.Tensor, j: geon.Tensor, d: geon.Tensor) -> geon.Tensor:
+        return geon.where(j - i >= d if upper else j - i <= d, t, geon.constant(0, dtype=t.dtype))
 
-    diagonal = host(0, "int64") if offset is None else reshape(offset, [])
-    return elementwise(build, x, lines, array(geon.iota(c), [c]), diagonal)
+    diagonal = host(0, "int64") if k is None else reshape(k, [])
+    return elementwise(build, x, rows, columns, diagonal)
 
 
 def cumulative(f: Callable[..., Any]) -> Callable[..., Value]:
     """Return the builder of a running sum or product along a known axis."""
 
-    def build(x: Value, axis: Value, /, *, exclusive: int = 0, reverse: int = 0) -> Value:
-        (at,) = known_list(axis, "the axis")
+    def build(x: Value, axis: int, /, *, exclusive: int = 0, reverse: int = 0) -> Value:
         options = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
-        found = functions.running(f, x, int(at), **options)
-        return cast(found, x.dtype)
+        return cast(running(f, x, axis, **options), x.dtype)
 
     return build
 
@@ -108,9 +81,9 @@ def cumulative(f: Callable[..., Any]) -> Callable[..., Value]:
 def suppress(
     boxes: Value,
     scores: Value,
-    most: Value | None = None,
-    overlap: Value | None = None,
-    least: Value | None = None,
+    max_output_boxes_per_class: int = 0,
+    iou_threshold: float = 0.0,
+    score_threshold: float = -np.inf,
     /,
     *,
     center_point_box: int = 0,
@@ -121,14 +94,6 @@ def suppress(
     """
     corners = known(boxes, "the boxes").astype(np.float64)
     points = known(scores, "the scores")
-    count, share, floor = [
-        default if v is None else known(v, what).reshape(-1)[0]
-        for v, what, default in (
-            (most, "max_output_boxes_per_class", 0),
-            (overlap, "iou_threshold", 0.0),
-            (least, "score_threshold", -np.inf),
-        )
-    ]
     if center_point_box:
         middle, half = corners[..., :2], corners[..., 2:] / 2
         corners = np.concatenate([middle - half, middle + half], -1)
@@ -139,13 +104,14 @@ def suppress(
     for image, kind in np.ndindex(*points.shape[:2]):
         line, kept = points[image, kind], np.zeros(0, np.int64)
         order = np.argsort(-line, kind="stable")
-        for box in order[line[order] > floor]:
-            if len(kept) >= count:
+        for box in order[line[order] > score_threshold]:
+            if len(kept) >= max_output_boxes_per_class:
                 break
             sides = np.minimum(high[image, kept], high[image, box])
             sides = np.maximum(sides - np.maximum(low[image, kept], low[image, box]), 0)
             common = np.prod(sides, -1)
-            if np.all(common <= share * (area[image, kept] + area[image, box] - common)):
+            whole = area[image, kept] + area[image, box] - common
+            if np.all(common <= iou_threshold * whole):
                 kept = np.append(kept, box)
         found += [(image, kind, int(box)) for box in kept]
     return host(np.array(found, np.int64).reshape(-1, 3))

@@ -10,7 +10,7 @@ from ....errors import ArgumentError, IndexRangeError
 from ...positional.indexing import select
 from ...positional.movement import concat, split
 from ...positional.reshaping import unsqueeze
-from ...positional.values import HostArray, Value, host, known, known_list, position
+from ...positional.values import HostArray, Value, host, known_list, position
 from ..builder import Subgraph
 from ..table import row
 
@@ -22,38 +22,35 @@ def construct(*values: Value) -> list[Value]:
     return list(values)
 
 
-def empty(*, dtype: int = 1) -> list[Value]:
+def empty() -> list[Value]:
     """Return a sequence of no tensors."""
-    del dtype
     return []
 
 
-def _index(where: Value | None, count: int, last: int, what: str) -> int:
+def _index(position: int | None, count: int, last: int) -> int:
     """Return a position from 0 in ``count`` places, ``last`` if none is given."""
-    if where is None:
+    if position is None:
         return last
-    found = int(known(where, f"the position {what} a sequence").reshape(())[()])
-    if not -count <= found < count:
-        raise IndexRangeError(f"position {found} {what} a sequence with {count} positions")
-    return found % count
+    if not -count <= position < count:
+        raise IndexRangeError(f"position {position} in a sequence with {count} positions")
+    return position % count
 
 
-def element(values: list[Value], where: Value, /) -> Value:
+def element(values: list[Value], position: int, /) -> Value:
     """Return a tensor of a sequence."""
-    return values[_index(where, len(values), 0, "in")]
+    return values[_index(position, len(values), 0)]
 
 
-def insert(values: list[Value], new: Value, where: Value | None = None, /) -> list[Value]:
+def insert(values: list[Value], new: Value, position: int | None = None, /) -> list[Value]:
     """Return a sequence with one tensor more, by default at the end."""
-    at = len(values)
-    if where is not None and known(where).reshape(())[()] != at:
-        at = _index(where, len(values), at, "in")
+    end = len(values)
+    at = end if position == end else _index(position, end, end)
     return [*values[:at], new, *values[at:]]
 
 
-def erase(values: list[Value], where: Value | None = None, /) -> list[Value]:
+def erase(values: list[Value], position: int | None = None, /) -> list[Value]:
     """Return a sequence without one tensor, by default the last."""
-    at = _index(where, len(values), len(values) - 1, "in")
+    at = _index(position, len(values), len(values) - 1)
     return [*values[:at], *values[at + 1 :]]
 
 
@@ -105,9 +102,8 @@ def sequence_map(values: list[Value], /, *more: Any, body: Subgraph) -> tuple[li
     return tuple([[row[k] for row in rows] for k in range(body.outputs)])
 
 
-def optional(value: Any = None, /, *, type: Any = None) -> Any:
+def optional(value: Any = None, /) -> Any:
     """Return an optional: the value, or None."""
-    del type
     return value
 
 

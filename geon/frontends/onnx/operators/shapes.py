@@ -10,25 +10,24 @@ import numpy as np
 import geon
 
 from ....errors import AxisError
-from ....op_graph.axes.lengths import Length, product
+from ....op_graph.axes.lengths import product
+from ....op_graph.values.dtypes import DType
 from ...positional.elementwise import elementwise, expand
 from ...positional.folding import MAX_FOLDED_ELEMENTS
+from ...positional.functions import arange
+from ...positional.picking import numbers
+from ...positional.programs import cast
 from ...positional.reshaping import reshape, squeeze, unsqueeze
 from ...positional.values import (
     HostArray,
     Size,
     Value,
-    array,
     as_array,
     host,
     known,
-    known_list,
-    new_axis,
     position,
 )
 from ..table import row
-from ..tensors import dtype_of
-from .common import positions
 
 
 def lengths_value(lengths: Sequence[Size]) -> HostArray:
@@ -38,25 +37,24 @@ def lengths_value(lengths: Sequence[Size]) -> HostArray:
     return host(vector, "int64")
 
 
-def shape(x: Value, /, *, start: int = 0, end: int | None = None) -> Value:
+def shape_of(x: Value, /, *, start: int = 0, end: int | None = None) -> Value:
     """Return the lengths of the positions from ``start`` to ``end``."""
     return lengths_value(list(x.shape)[slice(start, end)])
 
 
-def size(x: Value, /) -> Value:
+def size_of(x: Value, /) -> Value:
     """Return the number of elements."""
     whole = lengths_value([product(x.shape)])
     return HostArray(whole.array.reshape(()), whole.dtype)
 
 
-def reshape_to(x: Value, lengths: Value, /, *, allowzero: int = 0) -> Value:
+def reshape_to(x: Value, shape: Sequence[Size], /, *, allowzero: int = 0) -> Value:
     """Return ``x`` in a shape; 0 keeps a length unless ``allowzero``, -1 is what is left."""
-    target, own = known_list(lengths, "the shape"), x.shape
-    kept = []
-    for number, length in enumerate(target):
+    own, kept = x.shape, []
+    for number, length in enumerate(shape):
         if isinstance(length, int) and length == 0 and not allowzero:
             if number >= len(own):
-                raise AxisError(f"the shape {list(target)} keeps dimension {number}; {x} has none")
+                raise AxisError(f"the shape {list(shape)} keeps dimension {number}; {x} has none")
             length = own[number]
         kept.append(length)
     return reshape(x, kept)
@@ -68,22 +66,6 @@ def flatten(x: Value, /, *, axis: int = 1) -> Value:
     first = axis if axis == rank else position(axis, rank)
     lengths = as_array(x).shape
     return reshape(x, [product(lengths[:first]), product(lengths[first:])])
-
-
-def squeeze_at(x: Value, axes: Value | None = None, /) -> Value:
-    """Return ``x`` without positions of length 1."""
-    return squeeze(x, None if axes is None else positions(axes, len(x.shape)))
-
-
-def unsqueeze_at(x: Value, axes: Value, /) -> Value:
-    """Return ``x`` with positions of length 1."""
-    listed = known_list(axes, "axes")
-    return unsqueeze(x, positions(listed, len(x.shape) + len(listed)))
-
-
-def expand_to(x: Value, lengths: Value, /) -> Value:
-    """Return ``x`` broadcast with a shape."""
-    return expand(x, known_list(lengths, "the shape"))
 
 
 def constant(
@@ -115,56 +97,39 @@ def constant(
     return found
 
 
-def constant_of_shape(lengths: Value, /, *, value: HostArray | None = None) -> Value:
+def constant_of_shape(shape: Sequence[Size], /, *, value: HostArray | None = None) -> Value:
     """Return a tensor of a shape with one value everywhere, 0.0 by default."""
-    target = known_list(lengths, "the shape")
     fill = host(np.zeros((), "float32")) if value is None else value
     scalar = fill.array.reshape(())
-    open_lengths = any(isinstance(length, Length) for length in target)
-    if not open_lengths and int(np.prod([int(n) for n in target] or [1])) <= MAX_FOLDED_ELEMENTS:
-        return host(np.full([int(n) for n in target], scalar))
-    return expand(HostArray(scalar, fill.dtype), target)
+    count = product(shape)
+    if isinstance(count, int) and count <= MAX_FOLDED_ELEMENTS:
+        return host(np.full([int(n) for n in shape], scalar))
+    return expand(HostArray(scalar, fill.dtype), shape)
 
 
-def arange(start: Value, limit: Value, delta: Value, /) -> Value:
+def range_of(start: Value, limit: Value, delta: Value, /) -> Value:
     """Return the numbers from ``start`` on in steps of ``delta`` up to, without, ``limit``."""
-    first, last, step = [
-        known(v, "a bound of a range").reshape(()).item() for v in (start, limit, delta)
-    ]
-    if not any(isinstance(bound, Length) for bound in (first, last, step)):
-        count = max(int(np.ceil((last - first) / step)), 0)
-        if count <= MAX_FOLDED_ELEMENTS:
-            numbers = np.arange(count).astype(start.dtype) * np.asarray(step, start.dtype)
-            return host(numbers + np.asarray(first, start.dtype), start.dtype)
-        length: Size = count
-    else:
-        length = -((first - last) // step)
-    axis = new_axis(length, "range", ())
-    numbers = array(geon.cast(geon.iota(axis), start.dtype), [axis])
-    scaled = numbers if step == 1 else elementwise(geon.multiply, numbers, delta)
-    return scaled if first == 0 else elementwise(geon.add, scaled, start)
+    bounds = (start, limit, delta)
+    first, last, step = [known(v, "a bound of a range").reshape(()).item() for v in bounds]
+    return arange(first, last, step, start.dtype, folded=True)
 
 
-def eye_like(x: Value, /, *, dtype: int | None = None, k: int = 0) -> Value:
+def eye_like(x: Value, /, *, dtype: DType | None = None, k: int = 0) -> Value:
     """Return 1 on the diagonal number ``k``, else 0, in the shape of ``x``."""
-    rows, columns = x.shape
-    kind = x.dtype if dtype is None else dtype_of(dtype, "the attribute 'dtype'")
-    r, c = new_axis(rows, "rows", ()), new_axis(columns, "columns", ["rows"])
-    i = unsqueeze(array(geon.iota(r), [r]), [1])
-    j = array(geon.iota(c), [c])
-    return elementwise(lambda a, b: geon.cast(geon.equal(b - a, k), kind), i, j)
+    rows, columns = [numbers(n, 2, at) for at, n in enumerate(x.shape)]
+    return cast(elementwise(lambda a, b: geon.equal(b - a, k), rows, columns), dtype or x.dtype)
 
 
 ROWS = [
-    row("Shape", shape),
-    row("Size", size),
+    row("Shape", shape_of),
+    row("Size", size_of),
     row("Reshape", reshape_to, attributes={"shape": 1}),
     row("Flatten", flatten),
-    row("Squeeze", squeeze_at, attributes={"axes": 1}),
-    row("Unsqueeze", unsqueeze_at, attributes={"axes": 1}),
-    row("Expand", expand_to),
+    row("Squeeze", squeeze, attributes={"axes": 1}),
+    row("Unsqueeze", unsqueeze, attributes={"axes": 1}),
+    row("Expand", expand),
     row("Constant", constant),
     row("ConstantOfShape", constant_of_shape),
-    row("Range", arange),
+    row("Range", range_of),
     row("EyeLike", eye_like),
 ]

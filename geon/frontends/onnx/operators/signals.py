@@ -7,21 +7,14 @@ import numpy as np
 import geon
 
 from ....errors import ArgumentError
+from ....op_graph.values.dtypes import DType
 from ...positional.elementwise import elementwise
 from ...positional.fourier import half_transform, real_transform, transform
 from ...positional.indexing import gather, select
 from ...positional.movement import concat, pad
 from ...positional.reshaping import unsqueeze
-from ...positional.values import (
-    Size,
-    Value,
-    host,
-    known,
-    known_list,
-    position,
-)
+from ...positional.values import Size, Value, host, position
 from ..table import row
-from ..tensors import dtype_of
 
 
 def fourier(x: Value, length: Size, at: int, inverse: bool, onesided: bool) -> Value:
@@ -50,42 +43,37 @@ def fourier(x: Value, length: Size, at: int, inverse: bool, onesided: bool) -> V
 
 def dft(
     x: Value,
-    length: Value | None = None,
-    axis: Value | None = None,
+    dft_length: Size | None = None,
+    axis: int = -2,
     /,
     *,
     inverse: int = 0,
     onesided: int = 0,
 ) -> Value:
     """Return the discrete Fourier transform along a known axis, by default the last but one."""
-    along = -2 if axis is None else int(known_list(axis, "the axis")[0])
-    at = position(along, len(x.shape))
+    at = position(axis, len(x.shape))
     own = x.shape[at]
-    count = 2 * (own - 1) if inverse and onesided else own
-    if length is not None:
-        (count,) = known_list(length, "dft_length")
-    return fourier(x, count, at, bool(inverse), bool(onesided))
+    if dft_length is None:
+        dft_length = 2 * (own - 1) if inverse and onesided else own
+    return fourier(x, dft_length, at, bool(inverse), bool(onesided))
 
 
 def short_time_fourier(
     x: Value,
-    step: Value,
+    frame_step: int,
     window: Value | None = None,
-    length: Value | None = None,
+    frame_length: Size | None = None,
     /,
     *,
     onesided: int = 1,
 ) -> Value:
     """Return the Fourier transforms of frames of a signal (N, T, 1 or 2), times a window."""
-    (hop,) = known_list(step, "frame_step")
-    if length is not None:
-        (size,) = known_list(length, "frame_length")
-    else:
-        size = x.shape[1] if window is None else window.shape[0]
-    whole = x.shape[1]
+    size, whole = frame_length, x.shape[1]
+    if size is None:
+        size = whole if window is None else window.shape[0]
     if not isinstance(size, int) or not isinstance(whole, int):
         raise ArgumentError(f"frames of {x}: the lengths of signal and frames must be known")
-    starts = np.arange((whole - size) // hop + 1) * hop
+    starts = np.arange((whole - size) // frame_step + 1) * frame_step
     frames = gather(x, host(starts[:, None] + np.arange(size)), 1)
     if window is not None:
         frames = elementwise(geon.multiply, frames, unsqueeze(window, [1]))
@@ -93,31 +81,27 @@ def short_time_fourier(
 
 
 def mel_weights(
-    bins: Value,
-    length: Value,
-    rate: Value,
-    low: Value,
-    high: Value,
+    num_mel_bins: int,
+    dft_length: int,
+    sample_rate: int,
+    lower_edge_hertz: float,
+    upper_edge_hertz: float,
     /,
     *,
-    output_datatype: int = 1,
+    output_datatype: DType,
 ) -> Value:
     """Return the triangular weights that map a spectrum to mel bands, from known numbers."""
-    count, size, sample, *edges = [
-        known(v, "a number of mel weights").reshape(()).item()
-        for v in (bins, length, rate, low, high)
-    ]
-    first, last = [2595 * np.log10(1 + edge / 700) for edge in edges]
-    mels = first + np.arange(count + 2) * (last - first) / (count + 2)
-    corner = (((size + 1) * 700 * (10 ** (mels / 2595) - 1)) // sample).astype(np.int64)
+    first, last = [2595 * np.log10(1 + edge / 700) for edge in (lower_edge_hertz, upper_edge_hertz)]
+    mels = first + np.arange(num_mel_bins + 2) * (last - first) / (num_mel_bins + 2)
+    corner = (((dft_length + 1) * 700 * (10 ** (mels / 2595) - 1)) // sample_rate).astype(np.int64)
     left, centre, right = corner[:-2], corner[1:-1], corner[2:]
-    j = np.arange(size // 2 + 1)[:, None]
+    j = np.arange(dft_length // 2 + 1)[:, None]
     rising = (j - left) / np.maximum(centre - left, 1)
     falling = (right - j) / np.maximum(right - centre, 1)
     weights = np.where((j >= left) & (j <= centre), rising, 0)
     weights = np.where((j >= centre) & (j < right), falling, weights)
     weights = np.where((j == centre) & (left == centre), 1, weights)
-    return host(weights, dtype_of(output_datatype, "the attribute 'output_datatype'"))
+    return host(weights, output_datatype)
 
 
 ROWS = [

@@ -46,11 +46,9 @@ def normalize(
     *,
     case_change_action: str = "NONE",
     is_case_sensitive: int = 0,
-    locale: str = "",
     stopwords: Sequence[str] = (),
 ) -> HostArray:
     """Return a vector, or a row, of texts without some words, in upper or lower case."""
-    del locale  # Python changes the case of all letters alike
     given = _texts(x)
     change, same = CASES[case_change_action], CASES["NONE" if is_case_sensitive else "LOWER"]
     gone = {same(word) for word in stopwords}

@@ -11,8 +11,7 @@ from ....errors import ArgumentError
 from ...positional.elementwise import elementwise
 from ...positional.programs import cast
 from ...positional.values import HostArray, Value, array, as_array
-from ..node import NodeInfo
-from ..table import TRAINING, row
+from ..table import TRAINING, NodeInfo, row
 
 Tensor = geon.Tensor
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import BOOL, FLOAT32, FLOAT64
-from ..one_to_one import PRIMITIVES
+from ...positional.elementwise import ONNX_PRIMITIVES
 from .expressions import Expr, is_float, is_integer, unsigned
 
 Row = Callable[..., Expr]
@@ -31,10 +31,6 @@ def _in_float32(name: str, formula: Callable[[Expr], Expr]) -> Row:
     return lambda x: x.run(name) if x.dtype == FLOAT32 else formula(x)
 
 
-def _is_finite(x: Expr) -> Expr:
-    return (x.run("Abs") < np.inf) if is_float(x.dtype) else _always(x)
-
-
 def _always(x: Expr, value: bool = True) -> Expr:
     """Return a bool with the shape of an integer or bool value."""
     zero = x.cast(BOOL)
@@ -47,10 +43,6 @@ def _predicate(name: str, x: Expr) -> Expr:
 
 def _rounded(name: str, x: Expr) -> Expr:
     return x.run(name) if is_float(x.dtype) else x
-
-
-def _trunc(x: Expr) -> Expr:
-    return x.run("Sign") * x.run("Abs").run("Floor") if is_float(x.dtype) else x
 
 
 # Integers and remainders ------------------------------------------------------------------------
@@ -189,14 +181,6 @@ def _is_negative(x: Expr) -> Expr:
     return (x < 0) | (x.equals(0) & (1 / x < 0))
 
 
-def _asin(x: Expr) -> Expr:
-    return _atan(x / ((1 - x) * (1 + x)).run("Sqrt"))
-
-
-def _acos(x: Expr) -> Expr:
-    return 2 * _atan(((1 - x) / (1 + x)).run("Sqrt"))
-
-
 def _sinh(x: Expr) -> Expr:
     """Return the hyperbolic sine; a product of two roots of exp(x) overflows later than it."""
     size = x.run("Abs")
@@ -231,10 +215,6 @@ def _atanh(x: Expr) -> Expr:
     return x.run("Sign") * 0.5 * _log1p(2 * size / (1 - size))
 
 
-def _softplus(x: Expr) -> Expr:
-    return x.run("Max", 0.0) + _log1p((-x.run("Abs")).run("Exp"))
-
-
 def _sigmoid(x: Expr) -> Expr:
     """Return the logistic function; the kernel's polynomial is 0 where the value is small."""
     small = (-x.run("Abs")).run("Exp")
@@ -258,10 +238,10 @@ def _gelu(x: Expr, form: str = "none") -> Expr:
 
 
 ROWS: dict[str, Row] = {
-    **{primitive: operator(name) for name, primitive in PRIMITIVES.items()},
-    "acos": _in_float32("Acos", _acos),
+    **{f.__name__: operator(name) for name, f in ONNX_PRIMITIVES.items()},
+    "acos": _in_float32("Acos", lambda x: 2 * _atan(((1 - x) / (1 + x)).run("Sqrt"))),
     "acosh": _acosh,
-    "asin": _in_float32("Asin", _asin),
+    "asin": _in_float32("Asin", lambda x: _atan(x / ((1 - x) * (1 + x)).run("Sqrt"))),
     "asinh": _asinh,
     "atan": _in_float32("Atan", _atan),
     "atan2": _atan2,
@@ -277,7 +257,7 @@ ROWS: dict[str, Row] = {
     "floordivide": _floordivide,
     "gelu": _gelu,
     "gelu_tanh": partial(_gelu, form="tanh"),
-    "isfinite": _is_finite,
+    "isfinite": lambda x: (x.run("Abs") < np.inf) if is_float(x.dtype) else _always(x),
     "isinf": partial(_predicate, "IsInf"),
     "isnan": partial(_predicate, "IsNaN"),
     "left_shift": partial(_shift, "LEFT"),
@@ -293,10 +273,10 @@ ROWS: dict[str, Row] = {
     "sigmoid_derivative": _sigmoid_derivative,
     "silu": _silu,
     "sinh": _sinh,
-    "softplus": _softplus,
+    "softplus": lambda x: x.run("Max", 0.0) + _log1p((-x.run("Abs")).run("Exp")),
     "square": lambda x: x * x,
     "tan": _in_float32("Tan", lambda x: x.run("Sin") / x.run("Cos")),
-    "trunc": _trunc,
+    "trunc": lambda x: x.run("Sign") * x.run("Abs").run("Floor") if is_float(x.dtype) else x,
     "where": lambda condition, x, y: condition.where(x, y),
 }
 # Rows that also take the op, for its attributes or dtype.

@@ -24,7 +24,8 @@ def windows(e: Exporter, op: Op) -> OnnxValue:
         value = padded(e, value, {a.axis: (a.before, reach - a.before - length)}, op.args[1])
         length = reach
     starts, steps = e.range(a.length) * a.stride, e.range(a.window.expression) * a.dilation
-    return _picked(e, value, op, _column(e, starts) + steps, length)
+    column = starts.run("Unsqueeze", e.integers([1]))
+    return _picked(e, value, op, column + steps, length)
 
 
 def unwindow(e: Exporter, op: Op) -> OnnxValue:
@@ -35,17 +36,13 @@ def unwindow(e: Exporter, op: Op) -> OnnxValue:
     a, count = op.attrs, op.args[0].axes[op.attrs.axis].expression
     value = padded(e, e.complete(op.args[0], (a.axis,)), {a.axis: (0, 1)}, op.args[1])
     steps = e.range(a.window.expression) * a.dilation
-    start = _column(e, e.range(a.length)) + e.number(a.before) - steps
+    column = e.range(a.length).run("Unsqueeze", e.integers([1]))
+    start = column + e.number(a.before) - steps
     window = start.run("Div", a.stride)
     inside = (start >= 0) & (window < e.number(count))
     if a.stride > 1:
         inside = inside & start.run("Mod", a.stride).equals(0)
     return _picked(e, value, op, inside.where(window, e.number(count)), count + 1)
-
-
-def _column(e: Exporter, values: Expr) -> Expr:
-    """Return a list as a column, against which another list is a row."""
-    return e.expr(e.graph.node("Unsqueeze", [values.name, e.integers([1])]), INT64)
 
 
 def _picked(e: Exporter, value: OnnxValue, op: Op, index: Expr, length: int | Length) -> OnnxValue:

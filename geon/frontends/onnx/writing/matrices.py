@@ -26,11 +26,6 @@ from ....transformers.lowering.rules.small_matrices import SMALL, by_elements, i
 lower = Rules("matrices by loops")
 
 
-def _at(x: Tensor, k: Tensor, axis: str) -> Tensor:
-    """Return the part of ``x`` at an index along an axis."""
-    return geon.gather(x, k, axis)
-
-
 def _element(x: Tensor, place: Tensor, axis: Axis) -> Tensor:
     """Return the part of ``x`` at an index along an axis, for each element of ``place``."""
     return geon.sum(where.apply(_is(place, axis), x, 0), axis.name)
@@ -55,8 +50,8 @@ def cholesky(op: Op) -> Op | None:
     rows, columns = x.axes[a.rows], x.axes[a.columns]
 
     def step(rest: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        column = _at(rest, k, a.columns)
-        pivot = _at(column, k, a.rows)
+        column = geon.gather(rest, k, a.columns)
+        pivot = geon.gather(column, k, a.rows)
         root = geon.sqrt(where.apply(pivot > 0, pivot, float("nan")))
         found = where.apply(geon.iota(rows) >= k, column / root, 0)
         return rest - broadcast(
@@ -76,14 +71,14 @@ def lu(op: Op) -> Op | None:
     rows, columns = x.axes[a.rows], x.axes[a.columns]
 
     def step(matrix: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        size = where.apply(geon.iota(columns) >= k, abs(_at(matrix, k, a.rows)), -1)
+        size = where.apply(geon.iota(columns) >= k, abs(geon.gather(matrix, k, a.rows)), -1)
         place = geon.argmax(size, a.columns)
-        here, there = _at(matrix, k, a.columns), _element(matrix, place, columns)
+        here, there = geon.gather(matrix, k, a.columns), _element(matrix, place, columns)
         exchanged = where.apply(_is(place, columns), here, matrix)
         exchanged = where.apply(geon.equal(geon.iota(columns), k), there, exchanged)
-        pivot = _at(there, k, a.rows)
+        pivot = geon.gather(there, k, a.rows)
         divisor = where.apply(geon.equal(pivot, 0), 1, pivot)
-        upper = where.apply(geon.iota(columns) > k, _at(exchanged, k, a.rows) / divisor, 0)
+        upper = where.apply(geon.iota(columns) > k, geon.gather(exchanged, k, a.rows) / divisor, 0)
         lower = where.apply(geon.iota(rows) > k, there, 0)
         is_scaled = logical_and.apply(geon.equal(geon.iota(rows), k), geon.iota(columns) > k)
         made = where.apply(is_scaled, upper, exchanged) - multiply.apply(lower, upper)
@@ -104,12 +99,12 @@ def triangular_solve(op: Op) -> Op | None:
     columns = t.axes[a.columns]
 
     def step(x: Tensor, k: Tensor) -> tuple[Tensor, None]:
-        row = _at(t, k, a.rows)
+        row = geon.gather(t, k, a.rows)
         number = geon.iota(columns)
         before = where.apply(number < k if a.lower else number > k, row, 0)
-        found = _at(b, k, a.rows) - geon.dot(x, before, over=columns)
+        found = geon.gather(b, k, a.rows) - geon.dot(x, before, over=columns)
         if not a.unit:
-            found = found / _at(row, k, a.columns)
+            found = found / geon.gather(row, k, a.columns)
         return broadcast(where.apply(geon.equal(number, k), found, x), x.axes), None
 
     begin = broadcast(number(0.0, op.dtype), op.axes)
@@ -145,7 +140,7 @@ def _exchanged(x: Tensor, pivots: Tensor, name: str, reverse: bool) -> Tensor:
 
     def step(x: Tensor, exchange: tuple[Tensor, Tensor]) -> tuple[Tensor, None]:
         k, place = exchange
-        here, there = _at(x, k, name), _element(x, geon.cast(place, "int64"), axis)
+        here, there = geon.gather(x, k, name), _element(x, geon.cast(place, "int64"), axis)
         made = where.apply(_is(geon.cast(place, "int64"), axis), here, x)
         made = where.apply(geon.equal(geon.iota(axis), k), there, made)
         return broadcast(made, x.axes), None
@@ -172,8 +167,8 @@ def qr(op: Op) -> Op | None:
         return matrix - broadcast(change, matrix.axes)
 
     def step(matrix: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        column = where.apply(geon.iota(rows) >= k, _at(matrix, k, a.columns), 0)
-        head = _at(column, k, a.rows)
+        column = where.apply(geon.iota(rows) >= k, geon.gather(matrix, k, a.columns), 0)
+        head = geon.gather(column, k, a.rows)
         rest = geon.sum(geon.square(where.apply(geon.iota(rows) > k, column, 0)), a.rows)
         norm = geon.sqrt(geon.square(head) + rest)
         first = where.apply(head < 0, head - norm, head + norm)

@@ -115,7 +115,8 @@ WITHOUT_ROW: dict[str, str] = {
         "eigh eigvalsh svd".split(),
         "eigenvalues or singular values, found by iteration: ONNX has no operator for it",
     ),
-    "bitcast": "bits of elements: ONNX has an operator for them from version 26 on alone",
+    "bitcast": "bits of elements other than words as float32: ONNX has an operator for them from"
+    " version 26 on alone",
     "fourier_parts": "a Fourier transform of an open length; known lengths are products",
     "print": "an effect: ONNX has no operator that prints",
     **dict.fromkeys(

@@ -5,6 +5,10 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
+import geon
+
 from ....op_graph.building.constants import number
 from ....op_graph.op_graph import Op, Tensor
 from ....op_graph.regions.scan import scan
@@ -73,6 +77,28 @@ def gcd(op: Op) -> Op:
     found, _ = while_loop(lambda state: any_of(not_equal.apply(state[1], 0)), step, (x, y))
     made: Tensor = absolute.apply(found)
     return made
+
+
+MANTISSA, BIAS = 23, 127  # bits and offset of float32
+
+
+@lower.on("bitcast")
+def bitcast(op: Op) -> Op | None:
+    """Rewrite float32 of words by their exponents and fractions; NaN has one form."""
+    words: Any = op.args[0]
+    if op.dtype != FLOAT32 or words.dtype.kind not in "iu":
+        return None
+    word = cast(words, "uint32")
+    exponents = np.arange(2**8) - BIAS - MANTISSA
+    scales = np.ldexp(1.0, np.maximum(exponents, 1 - BIAS - MANTISSA)).astype(np.float32)
+    table = geon.constant(scales, [geon.Axis("exponent", 2**8)])
+    exponent = geon.bitwise_and(geon.right_shift(word, MANTISSA), 2**8 - 1)
+    fraction = geon.bitwise_and(word, 2**MANTISSA - 1)
+    digits = where.apply(exponent > 0, fraction + 2**MANTISSA, fraction)
+    value = cast(digits, "float32") * geon.gather(table, exponent, "exponent")
+    special = where.apply(fraction > 0, float("nan"), float("inf"))
+    value = where.apply(equal.apply(exponent, 2**8 - 1), special, value)
+    return where.apply(geon.right_shift(word, 31) > 0, -value, value)
 
 
 def _rules() -> RuleSet:

@@ -7,13 +7,14 @@ from typing import Any
 import geon
 
 from ....errors import AxisError
+from ..functions import scaled
 from ..movement import Part, concat, slices
-from ..products import matmul
+from ..products import matmul, turned
 from ..reductions import along
 from ..reshaping import reshape, unsqueeze
 from ..reshaping import transpose as reordered
 from ..values import Value, positions
-from .common import constant, ew, optional, scaled, turned
+from .common import constant, ew, optional
 
 
 def add(a: Value, b: Value | None = None, *, p: float = 1.0, q: float = 1.0) -> Value:

@@ -8,11 +8,11 @@ import geon
 
 from ....errors import AxisError
 from ..picking import numbers
-from ..products import matmul
+from ..products import matmul, turned
 from ..reductions import reduce
 from ..reshaping import reshape, transpose
 from ..values import Value
-from .common import constant, ew, optional, turned
+from .common import constant, ew, optional
 
 
 def attention(

@@ -17,17 +17,6 @@ ew = elementwise
 INDEX = "int32"  # the dtype of positions in results
 
 
-def scaled(x: Value, factor: float) -> Value:
-    """Return ``factor * x`` in the dtype of ``x``."""
-    return x if factor == 1 else ew(lambda t: geon.cast(t * factor, t.dtype), x)
-
-
-def turned(x: Value) -> Value:
-    """Return ``x`` with its last two dimensions exchanged."""
-    rank = len(x.shape)
-    return transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else x
-
-
 def rows_sum(x: Value, how: str = "sum") -> Value:
     """Return the sum, or the mean, over all dimensions but the first."""
     kinds: dict[str, Callable[..., Any]] = {"sum": geon.sum, "mean": geon.mean}

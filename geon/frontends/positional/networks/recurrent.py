@@ -12,11 +12,11 @@ from ..control import scan_rows
 from ..indexing import select
 from ..movement import concat, split
 from ..picking import numbers
-from ..products import matmul
+from ..products import matmul, turned
 from ..reductions import reduce
 from ..reshaping import reshape, transpose, unsqueeze
 from ..values import Value, as_array
-from .common import constant, ew, optional, turned
+from .common import constant, ew, optional
 from .filling import dropout as dropped
 
 

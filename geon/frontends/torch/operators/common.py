@@ -9,8 +9,8 @@ import numpy as np
 
 from ...positional import values
 from ...positional.elementwise import expand
-from ...positional.programs import cast
-from ...positional.values import Size, Value, host
+from ...positional.programs import cast, value_of
+from ...positional.values import Value
 
 Builder = Callable[..., Any]
 Rows = dict[str, Builder]
@@ -43,14 +43,9 @@ def promoted(operands: Sequence[Any]) -> np.dtype[Any]:
     return found
 
 
-def value_of(operand: Any, dtype: Any) -> Value:
-    """Return a tensor, a number or a length as a value of a dtype."""
-    return cast(operand if isinstance(operand, Value) else host(operand), dtype)
-
-
 def filled(number: Any, shape: Sequence[Any], dtype: Any) -> Value:
     """Return a number in a shape."""
-    return expand(value_of(number, dtype), sizes(shape))
+    return expand(value_of(number, dtype), shape)
 
 
 def positions(dims: Any, rank: int) -> list[int]:
@@ -70,8 +65,3 @@ def pairs(value: Any, count: int) -> list[int]:
     """Return one number for each of ``count`` dimensions; a single number stands for all."""
     listed = list(value) if isinstance(value, (list, tuple)) else [value]
     return [int(n) for n in (listed * count if len(listed) == 1 else listed)]
-
-
-def sizes(shape: Sequence[Any]) -> list[Size]:
-    """Return lengths as integers or length expressions."""
-    return [int(n) if isinstance(n, (int, np.integer)) else n for n in shape]

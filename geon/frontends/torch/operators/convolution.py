@@ -13,7 +13,7 @@ from ...positional.elementwise import elementwise
 from ...positional.movement import Part, concat, slices
 from ...positional.programs import backward
 from ...positional.reductions import reduce
-from ...positional.reshaping import reshape, unsqueeze
+from ...positional.reshaping import by_channel, reshape, unsqueeze
 from ...positional.sliding import (
     Slide,
     convolve,
@@ -56,7 +56,7 @@ def convolution(
     found = convolve(x, w, slides, groups, lengths)
     if bias is None:
         return found
-    return elementwise(geon.add, found, unsqueeze(bias, range(1, rank + 1)))
+    return elementwise(geon.add, found, by_channel(bias, rank + 2))
 
 
 def convolution_backward(

@@ -18,10 +18,10 @@ from ...positional.elementwise import (
     expand,
     functions_of,
 )
-from ...positional.functions import remainder, truncated_divide
-from ...positional.programs import cast
+from ...positional.functions import clip, remainder, truncated_divide
+from ...positional.programs import cast, value_of
 from ...positional.values import Value
-from .common import Builder, Rows, category, filled, promoted, value_of
+from .common import Builder, Rows, category, filled, promoted
 
 
 def unary(f: Callable[..., Any]) -> Builder:
@@ -82,10 +82,7 @@ def where(condition: Value, x: Any, y: Any, *, result: Any) -> Value:
 
 def clamp(x: Value, low: Any = None, high: Any = None, *, result: Any) -> Value:
     """Return elements from ``low`` to ``high``, which wins if it is smaller."""
-    x = cast(x, result.dtype)
-    for f, bound in ((geon.maximum, low), (geon.minimum, high)):
-        x = x if bound is None else elementwise(f, x, value_of(bound, result.dtype))
-    return x
+    return clip(cast(x, result.dtype), low, high)
 
 
 def rounded(x: Value, *, decimals: int = 0) -> Value:

@@ -15,10 +15,10 @@ from ...positional.functions import bounds_of, order_along, running, take_along
 from ...positional.indexing import gather_elements, scatter_elements
 from ...positional.movement import Part, flip, slices
 from ...positional.picking import gather_at, scatter_at
-from ...positional.programs import cast
+from ...positional.programs import cast, value_of
 from ...positional.reshaping import reshape, transpose, unsqueeze
 from ...positional.values import Value, host, position
-from .common import Builder, Rows, filled, value_of
+from .common import Builder, Rows, filled
 from .reductions import argument_along, extreme_over
 
 Indices = Sequence[Value | None]

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import geon
 
-from ....op_graph.axes.lengths import Length, product
+from ....op_graph.axes.lengths import product
 from ...positional import functions
-from ...positional.elementwise import elementwise, expand
 from ...positional.functions import drawn
-from ...positional.picking import numbers
-from ...positional.programs import cast
-from ...positional.values import Size, Value, array, as_array, new_axis
-from .common import Builder, Rows, filled, promoted, sizes, value_of
+from ...positional.programs import value_of
+from ...positional.values import Value, array, as_array, new_axis
+from .common import Builder, Rows, filled, promoted
 
 STREAM_SEED = 0  # of draws that a program makes; PyTorch's own bits are not reproduced
 
 
 def arange(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, result: Any) -> Value:
     """Return the numbers from ``start`` on in steps of ``step`` up to, without, ``end``."""
-    if any(isinstance(bound, Length) for bound in (start, end, step)):
-        length: Size = -((start - end) // step)
-    else:
-        length = max(int(np.ceil((end - start) / step)), 0)
-    kind = promoted([start, end, step])
-    found = elementwise(geon.multiply, cast(numbers(length), kind), value_of(step, kind))
-    return expand(elementwise(geon.add, found, value_of(start, kind)), [length])
+    return functions.arange(start, end, step, promoted([start, end, step]))
 
 
 def random(method: str) -> Builder:
@@ -36,7 +26,7 @@ def random(method: str) -> Builder:
 
     def build(shape: Any, *, dtype: Any = None, result: Any) -> Value:
         draw = getattr(geon.Random(STREAM_SEED), method)
-        lengths = sizes(shape.shape if hasattr(shape, "shape") else shape)
+        lengths = shape.shape if isinstance(shape, Value) else shape
         return drawn(lengths, result.dtype, lambda axes, kind: draw(axes, dtype=kind))
 
     return build

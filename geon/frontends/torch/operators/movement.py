@@ -16,12 +16,12 @@ from ...positional.elementwise import elementwise, expand
 from ...positional.indexing import select
 from ...positional.movement import Part, concat, flip, slices, tile
 from ...positional.picking import gather_at, numbers, scatter_at
-from ...positional.programs import cast
+from ...positional.programs import cast, value_of
 from ...positional.reductions import along_axis
 from ...positional.reshaping import reshape, squeeze, transpose, unsqueeze
-from ...positional.sampling import COORDINATES, grid_sample, interpolated_along
+from ...positional.sampling import COORDINATES, grid_sample, interpolated_along, scaled_length
 from ...positional.values import Size, Value, host, position
-from .common import Builder, Rows, positions, sizes, value_of
+from .common import Builder, Rows, positions
 
 SAMPLES = ("linear", "nearest", "cubic")
 PADDINGS = ("zeros", "border", "reflection")
@@ -32,7 +32,7 @@ def expand_to(x: Value, shape: Sequence[Any], implicit: bool = False) -> Value:
     """Return ``x`` broadcast to a shape, in which -1 stands for its own length."""
     own = [1] * (len(shape) - len(x.shape)) + list(x.shape)
     kept = [n if isinstance(m, int) and m == -1 else m for m, n in zip(shape, own, strict=True)]
-    return expand(x, sizes(kept))
+    return expand(x, kept)
 
 
 def squeeze_dims(x: Value, dims: Any) -> Value:
@@ -106,7 +106,7 @@ def diagonal(x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
 
 def strided(x: Value, shape: Sequence[Any], strides: Sequence[Any], offset: Any = None) -> Value:
     """Return the elements at these strides of the memory of ``x``, taken as contiguous."""
-    lengths = sizes(shape)
+    lengths = list(shape)
     contiguous = [product(lengths[k + 1 :]) for k in range(len(lengths))]
     if list(strides) == contiguous and not offset and product(lengths) == product(x.shape):
         return reshape(x, lengths)
@@ -136,8 +136,8 @@ def resized(mode: str) -> Builder:
 
     def build(x: Value, size: Any, *options: Any) -> Value:
         align = "starts" if mode == "nearest" else "corners" if options[0] else "centers"
-        wanted = sizes(size) if size is not None else [
-            _scaled(n, f) for n, f in zip(x.shape[2:], options[-1], strict=True)
+        wanted = size if size is not None else [
+            scaled_length(n, f) for n, f in zip(x.shape[2:], options[-1], strict=True)
         ]  # fmt: skip
         for k, length in enumerate(wanted, 2):
             x = along_axis(lambda t, a, to=length: geon.resize(t, {a: to}, mode, align), x, k)
@@ -149,7 +149,7 @@ def resized(mode: str) -> Builder:
 def resized_cubic(x: Value, size: Any, align_corners: bool, factors: Any = None) -> Value:
     """Return images with other lengths after the second dimension, by cubic convolution."""
     for k, n in enumerate(x.shape[2:], 2):
-        length = _scaled(n, factors[k - 2]) if size is None else sizes(size)[k - 2]
+        length = scaled_length(n, factors[k - 2]) if size is None else size[k - 2]
         if not isinstance(n, int) or not isinstance(length, int):
             raise ArgumentError(f"{x} is resized to {length} by cubic convolution; give lengths")
         name = "align_corners" if align_corners else "half_pixel"
@@ -158,17 +158,9 @@ def resized_cubic(x: Value, size: Any, align_corners: bool, factors: Any = None)
     return x
 
 
-def _scaled(length: Size, factor: float) -> Size:
-    if factor == int(factor):
-        return length * int(factor)
-    if isinstance(length, Length):
-        raise ArgumentError(f"an open length {length} is scaled by {factor}; give the size")
-    return int(length * factor)
-
-
 ROWS: Rows = {
-    **dict.fromkeys(("view", "_unsafe_view", "reshape"), lambda x, n: reshape(x, sizes(n))),
-    "permute": lambda x, dims: transpose(x, dims),
+    **dict.fromkeys(("view", "_unsafe_view", "reshape"), reshape),
+    "permute": transpose,
     "expand": expand_to,
     "squeeze.dim": squeeze_dims,
     "squeeze.dims": squeeze_dims,
@@ -176,13 +168,11 @@ ROWS: Rows = {
     "cat": cat,
     "slice.Tensor": part,
     "select.int": picked,
-    "split_with_sizes": lambda x, lengths, dim=0: tuple(movement.split(x, dim, sizes(lengths))),
+    "split_with_sizes": lambda x, lengths, dim=0: tuple(movement.split(x, dim, lengths)),
     "slice_scatter": put_part,
     "select_scatter": put_one,
-    "repeat": lambda x, counts: tile(
-        unsqueeze(x, range(len(counts) - len(x.shape))), sizes(counts)
-    ),
-    "flip": lambda x, dims: flip(x, dims),
+    "repeat": lambda x, counts: tile(unsqueeze(x, range(len(counts) - len(x.shape))), counts),
+    "flip": flip,
     "constant_pad_nd": padded("constant"),
     **{f"reflection_pad{n}d": padded("reflect") for n in (1, 2, 3)},
     **{f"replication_pad{n}d": padded("edge") for n in (1, 2, 3)},

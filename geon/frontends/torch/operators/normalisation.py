@@ -10,9 +10,9 @@ import geon
 from ....op_graph.axes.lengths import product
 from ...positional.elementwise import elementwise
 from ...positional.functions import normalized
-from ...positional.programs import cast
-from ...positional.reshaping import reshape, unsqueeze
-from ...positional.values import Value, as_array, host
+from ...positional.programs import cast, number_of
+from ...positional.reshaping import by_channel, reshape
+from ...positional.values import Value, host
 from .common import Rows, wide
 
 Triple = tuple[Value, ...]
@@ -24,10 +24,6 @@ def _affine(x: Value, weight: Value | None, bias: Value | None, dtype: Any) -> V
     if bias is not None:
         x = elementwise(geon.add, x, cast(bias, x.dtype))
     return cast(x, dtype)
-
-
-def _by_channel(value: Value | None, rank: int) -> Value | None:
-    return value if value is None or rank < 3 else unsqueeze(value, range(1, rank - 1))
 
 
 def layer_norm(
@@ -55,20 +51,19 @@ def batch_norm(
     """
     rank = len(x.shape)
     rest = [0, *range(2, rank)]
+    weight, bias = [None if v is None else by_channel(v, rank) for v in (weight, bias)]
     if not training:
         assert mean is not None and variance is not None
         scale = elementwise(lambda v: geon.rsqrt(v + eps), wide(variance))
-        centred = elementwise(geon.subtract, wide(x), _by_channel(mean, rank))  # type: ignore[arg-type]  # not None
-        normal = elementwise(geon.multiply, centred, _by_channel(scale, rank))  # type: ignore[arg-type]  # not None
-        result = _affine(normal, _by_channel(weight, rank), _by_channel(bias, rank), x.dtype)
-        return result, mean, scale, mean, variance
+        centred = elementwise(geon.subtract, wide(x), by_channel(mean, rank))
+        normal = elementwise(geon.multiply, centred, by_channel(scale, rank))
+        return _affine(normal, weight, bias, x.dtype), mean, scale, mean, variance
     normal, own, scale, spread = normalized(x, rest, eps)
-    result = _affine(normal, _by_channel(weight, rank), _by_channel(bias, rank), x.dtype)
+    result = _affine(normal, weight, bias, x.dtype)
     flat = [reshape(each, [x.shape[1]]) for each in (own, scale, spread)]
     if mean is None or variance is None:
         return result, flat[0], flat[1]
-    count = product([x.shape[k] for k in rest])
-    total = geon.cast(as_array(host(count, "int64")).tensor, flat[2].dtype)
+    total = number_of(product([x.shape[k] for k in rest]), flat[2].dtype)
     unbiased = elementwise(lambda v: v * (total / (total - 1)), flat[2])
 
     def moved(old: Value, new: Value) -> Value:

@@ -7,24 +7,21 @@ from typing import Any
 import geon
 
 from ...positional.elementwise import elementwise, expand
+from ...positional.functions import scaled
 from ...positional.picking import numbers
 from ...positional.products import matmul, turned
-from ...positional.programs import cast
+from ...positional.programs import cast, number_of
 from ...positional.reductions import along, reduce
 from ...positional.reshaping import reshape, unsqueeze
-from ...positional.values import Value, as_array, host
-from .common import Rows, value_of
+from ...positional.values import Value
+from .common import Rows
 from .making import dropout
 
 
 def add_product(x: Value, a: Value, b: Value, *, beta: Any = 1, alpha: Any = 1) -> Value:
     """Return ``beta * x + alpha * (a @ b)``."""
-    found = _scaled(matmul(a, b), alpha)
-    return found if beta == 0 else elementwise(geon.add, _scaled(x, beta), found)
-
-
-def _scaled(x: Value, factor: Any) -> Value:
-    return x if factor == 1 else elementwise(geon.multiply, x, value_of(factor, x.dtype))
+    found = scaled(matmul(a, b), alpha)
+    return found if beta == 0 else elementwise(geon.add, scaled(x, beta), found)
 
 
 def linear(x: Value, weight: Value, bias: Value | None = None) -> Value:
@@ -47,8 +44,7 @@ def attention(
     """Return ``softmax(q k^T scale + mask) v``; a bool mask is true where keys take part."""
     if enable_gqa and q.shape[-3] != k.shape[-3]:
         k, v = (_repeated(each, q.shape[-3] // each.shape[-3]) for each in (k, v))
-    depth = as_array(host(q.shape[-1], "int64")).tensor
-    factor = geon.rsqrt(geon.cast(depth, q.dtype)) if scale is None else scale
+    factor = geon.rsqrt(number_of(q.shape[-1], q.dtype)) if scale is None else scale
     scores = elementwise(lambda t: t * factor, matmul(q, turned(k)))
     if is_causal:
         rows, columns = numbers(q.shape[-2], 2, 0), numbers(k.shape[-2], 2, 1)
@@ -87,7 +83,7 @@ def distances(x: Value, y: Value, p: float, mode: int | None = None) -> Value:
 
 
 ROWS: Rows = {
-    **dict.fromkeys(("mm", "bmm", "matmul"), lambda x, y: matmul(x, y)),
+    **dict.fromkeys(("mm", "bmm", "matmul"), matmul),
     "addmm": add_product,
     "baddbmm": add_product,
     "linear": linear,

@@ -10,10 +10,10 @@ import geon
 from ....op_graph.axes.lengths import product
 from ...positional.elementwise import elementwise
 from ...positional.functions import argument, extreme
-from ...positional.programs import cast
+from ...positional.programs import cast, number_of
 from ...positional.reductions import along, reduce
 from ...positional.reshaping import reshape
-from ...positional.values import Value, as_array, host
+from ...positional.values import Value
 from .common import Builder, Rows, positions, wide
 
 Dims = Sequence[int] | int | None
@@ -52,9 +52,7 @@ def variance(x: Value, dims: Dims = None, correction: Any = None, keepdim: bool 
     """Return the variance, with ``correction`` (1 by default) taken from the count."""
     at = positions(dims, len(x.shape))
     found = reduce(geon.variance, wide(x), at, keepdim)
-    count = geon.cast(
-        as_array(host(product([x.shape[k] for k in at]), "int64")).tensor, found.dtype
-    )
+    count = number_of(product([x.shape[k] for k in at]), found.dtype)
     rest = geon.maximum(count - (1 if correction is None else correction), 0)
     return elementwise(lambda t: t * (count / rest), found)
 

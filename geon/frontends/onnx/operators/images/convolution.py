@@ -1,30 +1,33 @@
-"""Convolution, its transpose, and pooling."""
+"""Convolution, pooling and columns of images, and the transposes of these."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 import geon
 
 from .....errors import ArgumentError, AxisError
-from ....positional.elementwise import elementwise
+from .....op_graph.axes.lengths import product
+from ....positional.elementwise import elementwise, expand
+from ....positional.indexing import scatter_tuples
 from ....positional.movement import pad
 from ....positional.picking import numbers
 from ....positional.reductions import reduce
-from ....positional.reshaping import reshape
-from ....positional.sliding import Slide, convolve, first_largest, pooled
-from ....positional.values import PositionalArray, Value, as_array, host
-from ...node import NodeInfo
-from ...table import row
-from ..common import channels
+from ....positional.reshaping import by_channel, reshape, unsqueeze
+from ....positional.sliding import Slide, convolve, first_largest, pooled, summed_columns
+from ....positional.values import PositionalArray, Size, Value, as_array, host
+from ...table import NodeInfo, row
 
 FILTERS = "K"
 KERNEL = "RSTUV"  # names of the positions inside of a filter, in order
 
 
 def slides_of(
-    x: Value,
+    lengths: Sequence[Size],
     /,
     kernel_shape: Sequence[int],
     *,
@@ -34,8 +37,8 @@ def slides_of(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> dict[int, Slide]:
-    """Return the windows along the spatial positions of ``x``, by position."""
-    rank = len(x.shape) - 2
+    """Return the windows along the spatial positions of images, by position: 2 and further ones."""
+    rank = len(lengths)
     kernel = [int(n) for n in kernel_shape]
     stride, dilation = list(strides or [1] * rank), list(dilations or [1] * rank)
     edge = list(pads or [0] * (2 * rank))
@@ -45,7 +48,7 @@ def slides_of(
             f"dilations {dilation} and pads {edge} do not fit"
         )
     found = {}
-    for k, length in enumerate(x.shape[2:]):
+    for k, length in enumerate(lengths):
         both: Any = (0, 0) if auto_pad == "VALID" else (edge[k], edge[k + rank])
         if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
             both = _same(length, kernel[k], stride[k], dilation[k], auto_pad == "SAME_LOWER")
@@ -106,9 +109,9 @@ def convolution(
         )
     images = as_array(x)
     filters = named_filters(w, FILTERS, images.dims[1])
-    slides = slides_of(x, kernel, **attributes)
+    slides = slides_of(x.shape[2:], kernel, **attributes)
     result = convolve(images, filters, list(slides.values()), group)
-    return result if bias is None else elementwise(geon.add, result, channels(bias, rank))
+    return result if bias is None else elementwise(geon.add, result, by_channel(bias, rank))
 
 
 def transposed_convolution(
@@ -129,7 +132,8 @@ def transposed_convolution(
     if rank < 1 or len(w.shape) != rank + 2 or w.shape[0] != x.shape[1]:
         raise AxisError(f"a transposed convolution of {x} with filters {w}: they do not fit")
     slides, borders, lengths = [], [(0, 0), (0, 0)], []
-    for k, s in slides_of(x, fitting_kernel(w, kernel_shape), **attributes).items():
+    kernel = fitting_kernel(w, kernel_shape)
+    for k, s in slides_of(x.shape[2:], kernel, **attributes).items():
         length, extra = x.shape[k], output_padding[k - 2] if output_padding else 0
         reach = s.dilation * (s.length - 1) + 1
         before, after = s.pad
@@ -149,7 +153,7 @@ def transposed_convolution(
     images = as_array(x)
     filters = named_filters(w, images.dims[1], FILTERS)
     result = pad(convolve(images, filters, slides, group, lengths), borders, "constant", 0)
-    return result if bias is None else elementwise(geon.add, result, channels(bias, rank + 2))
+    return result if bias is None else elementwise(geon.add, result, by_channel(bias, rank + 2))
 
 
 def max_pool(
@@ -159,7 +163,7 @@ def max_pool(
 
     Numbers are row-major, or with a ``storage_order`` column-major among spatial positions.
     """
-    slides = slides_of(x, **attributes)
+    slides = slides_of(x.shape[2:], **attributes)
     result = pooled(geon.max_pool, x, slides)
     if not node.wants(1):
         return (result,)
@@ -173,15 +177,13 @@ def max_pool(
 
 def average_pool(x: Value, /, *, count_include_pad: int = 0, **attributes: Any) -> Value:
     """Return the mean of each window."""
-    count_pad = bool(count_include_pad)
-    return pooled(
-        lambda t, at: geon.average_pool(t, at, count_pad=count_pad), x, slides_of(x, **attributes)
-    )
+    f = partial(geon.average_pool, count_pad=bool(count_include_pad))
+    return pooled(f, x, slides_of(x.shape[2:], **attributes))
 
 
 def lp_pool(x: Value, /, *, p: float = 2, **attributes: Any) -> Value:
     """Return the p-norm of each window."""
-    return pooled(lambda t, at: geon.lp_pool(t, at, p=p), x, slides_of(x, **attributes))
+    return pooled(partial(geon.lp_pool, p=p), x, slides_of(x.shape[2:], **attributes))
 
 
 def global_lp_pool(x: Value, /, *, p: float = 2) -> Value:
@@ -198,6 +200,42 @@ def global_pool(f: Any) -> Any:
     return lambda x, /: reduce(f, x, range(2, len(x.shape)))
 
 
+def columns_to_images(
+    x: Value,
+    image_shape: Sequence[int],
+    block_shape: Sequence[int],
+    /,
+    **attributes: Any,
+) -> Value:
+    """Return images that are sums of blocks, the columns of ``x``."""
+    slides = slides_of(image_shape, block_shape, **attributes)
+    return summed_columns(x, image_shape, list(slides.values()))
+
+
+def max_unpool(
+    x: Value,
+    index: Value,
+    output_shape: Sequence[Size] | None = None,
+    /,
+    **attributes: Any,
+) -> Value:
+    """Return zeros with the elements of ``x`` at the indices that a max pool returned."""
+    shape: list[Size] = list(x.shape[:2])
+    for k, s in slides_of(x.shape[2:], **attributes).items():
+        shape.append((x.shape[k] - 1) * s.stride - sum(s.pad) + s.length)
+    zeros = expand(host(np.zeros((), x.dtype)), [product(shape)])
+    flat = unsqueeze(reshape(index, [-1]), [1])
+    result = reshape(scatter_tuples(zeros, flat, reshape(x, [-1])), shape)
+    if output_shape is None:
+        return result
+    if len(output_shape) != len(shape):
+        raise ArgumentError(
+            f"output_shape has {len(output_shape)} lengths for {len(shape)} dimensions"
+        )
+    widths = [(0, a - b) for a, b in zip(output_shape, shape, strict=True)]
+    return pad(result, widths, "constant", 0)
+
+
 ROWS = [
     row("Conv", convolution),
     row("ConvTranspose", transposed_convolution),
@@ -207,4 +245,6 @@ ROWS = [
     row("GlobalLpPool", global_lp_pool),
     row("GlobalAveragePool", global_pool(geon.mean)),
     row("GlobalMaxPool", global_pool(geon.max)),
+    row("Col2Im", columns_to_images),
+    row("MaxUnpool", max_unpool),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,15 +9,18 @@ import numpy as np
 import geon
 
 from .....errors import ArgumentError
-from .....op_graph.axes.lengths import Length
 from ....positional.elementwise import elementwise
 from ....positional.programs import cast
 from ....positional.reductions import along_axis
 from ....positional.reshaping import unsqueeze
-from ....positional.sampling import COORDINATES, interpolated_along, nearest_along
-from ....positional.values import Size, Value, host, known_list
+from ....positional.sampling import (
+    COORDINATES,
+    interpolated_along,
+    nearest_along,
+    scaled_length,
+)
+from ....positional.values import Size, Value, host, positions
 from ...table import row
-from ..common import positions
 
 # The mode and alignment of geon.resize, which takes open lengths.
 OPEN = {
@@ -34,9 +36,9 @@ HALF_PIXEL = ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric")
 
 def resize(
     x: Value,
-    roi: Value | None = None,
-    scales: Value | None = None,
-    sizes: Value | None = None,
+    roi: Sequence[float] = (),
+    scales: Sequence[float] = (),
+    sizes: Sequence[Size] = (),
     /,
     *,
     antialias: int = 0,
@@ -50,10 +52,9 @@ def resize(
     nearest_mode: str = "round_prefer_floor",
 ) -> Value:
     """Return ``x`` resampled to lengths, or by scales; axes whose length stays are left alone."""
-    at = list(range(len(x.shape))) if axes is None else positions(axes, len(x.shape))
+    at = positions(axes, len(x.shape))
     old = [x.shape[k] for k in at]
     new, factors = _targets(old, scales, sizes, keep_aspect_ratio_policy)
-    corners = [] if roi is None else known_list(roi, "roi")
     cropped = coordinate_transformation_mode == "tf_crop_and_resize"
     result = x if x.dtype.kind == "f" or mode == "nearest" else cast(x, "float32")
     for number, k in enumerate(at):
@@ -70,7 +71,7 @@ def resize(
             raise ArgumentError(f"a resize of {n} elements to {length:,}; at most {MAX_LENGTH:,}")
         i, wide = np.arange(length, dtype=np.float64), float(scale * n)
         if cropped:
-            start, end = corners[number], corners[number + len(at)]
+            start, end = roi[number], roi[number + len(at)]
             step = i / (wide - 1) if wide != 1 else 0 * i + 0.5
             place = (start + step * (end - start)) * (n - 1)
         else:
@@ -92,31 +93,21 @@ def resize(
 
 
 def _targets(
-    old: Sequence[Size], scales: Value | None, sizes: Value | None, policy: str
+    old: Sequence[Size], scales: Sequence[float], sizes: Sequence[Size], policy: str
 ) -> tuple[list[Size], list[float]]:
     """Return new lengths and the scales to them; a scale of an open length is not read."""
-    if scales is not None and scales.shape != (0,):
-        factors = [float(s) for s in known_list(scales, "scales")]
-        return [_scaled(n, s) for n, s in zip(old, factors, strict=True)], factors
-    if sizes is None:
+    if scales:
+        return [scaled_length(n, s) for n, s in zip(old, scales, strict=True)], list(scales)
+    if not sizes:
         raise ArgumentError("a resize needs scales or sizes")
-    new: list[Size] = [n if isinstance(n, Length) else int(n) for n in known_list(sizes, "sizes")]
-    pairs = list(zip(new, old, strict=True))
+    pairs = zip(sizes, old, strict=True)
     factors = [a / b if isinstance(a, int) and isinstance(b, int) else 0.0 for a, b in pairs]
     if policy != "stretch":
         if not all(factors):
             raise ArgumentError("a resize that keeps the aspect ratio needs known lengths")
         factor = min(factors) if policy == "not_larger" else max(factors)
         return [int(factor * n + 0.5) for n in old if isinstance(n, int)], [factor] * len(old)
-    return new, factors
-
-
-def _scaled(length: Size, scale: float) -> Size:
-    if isinstance(length, int):
-        return math.floor(length * scale)
-    if scale != int(scale):
-        raise ArgumentError(f"the open length {length} is scaled by {scale}, which is no integer")
-    return length * int(scale)
+    return list(sizes), factors
 
 
 def _open_mode(
@@ -138,11 +129,11 @@ def _open_mode(
     return found
 
 
-def resize_by_scales(x: Value, scales: Value, /, *, mode: str = "nearest") -> Value:
+def resize_by_scales(x: Value, scales: Sequence[float], /, *, mode: str = "nearest") -> Value:
     """Return ``x`` resampled by scales, at the starts of elements."""
     return resize(
         x,
-        None,
+        (),
         scales,
         mode="linear" if mode in ("linear", "bilinear") else mode,
         coordinate_transformation_mode="asymmetric",
@@ -154,7 +145,7 @@ def upsample_planes(
     x: Value, /, *, height_scale: float, width_scale: float, mode: str = "nearest"
 ) -> Value:
     """Return images resampled by two scales."""
-    return resize_by_scales(x, host(np.array([1, 1, height_scale, width_scale])), mode=mode)
+    return resize_by_scales(x, [1, 1, height_scale, width_scale], mode=mode)
 
 
 ROWS = [

@@ -16,37 +16,11 @@ from ....positional.indexing import gather, select
 from ....positional.products import matmul
 from ....positional.programs import cast
 from ....positional.reductions import reduce
-from ....positional.reshaping import reshape, squeeze, transpose, unsqueeze
+from ....positional.reshaping import by_channel, reshape, squeeze, transpose, unsqueeze
 from ....positional.sampling import Tap, grid_sample, linear, sampled, taps_of
 from ....positional.values import Size, Value, host, known
 from ...table import row
-from ..common import channels
-
-
-def sample_grid(
-    x: Value,
-    grid: Value,
-    /,
-    *,
-    align_corners: int = 0,
-    mode: str = "linear",
-    padding_mode: str = "zeros",
-) -> Value:
-    """Return samples of images at coordinates from -1 to 1, those of the last axis first."""
-    return grid_sample(x, grid, mode, padding_mode, bool(align_corners))
-
-
-def affine_grid(theta: Value, size: Value, /, *, align_corners: int = 0) -> Value:
-    """Return the coordinates of an affine map of the centres of elements, for ``grid_sample``."""
-    lengths = [int(n) for n in known(size, "size").reshape(-1)]
-    lines = []
-    for n in lengths[2:]:
-        step = np.arange(n) * 2.0
-        lines.append(step / max(n - 1, 1) - 1 if align_corners else (step + 1) / n - 1)
-    grids = np.meshgrid(*lines, indexing="ij")[::-1]
-    points = np.stack([*grids, np.ones(lengths[2:])]).reshape(len(lines) + 1, -1)
-    found = transpose(matmul(theta, host(points, theta.dtype)), [0, 2, 1])
-    return reshape(found, [lengths[0], *lengths[2:], len(lines)])
+from .convolution import fitting_kernel, slides_of
 
 
 def deformable_convolution(
@@ -57,29 +31,25 @@ def deformable_convolution(
     mask: Value | None = None,
     /,
     *,
-    dilations: Sequence[int] | None = None,
     group: int = 1,
     kernel_shape: Sequence[int] | None = None,
     offset_group: int = 1,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    **attributes: Any,
 ) -> Value:
     """Return a convolution whose filters read at places that are moved by offsets."""
-    del kernel_shape  # the filters have it
     n, c, *lengths = x.shape
     m, inner, *kernel = w.shape
     out = list(offset.shape[2:])
     rank = len(lengths)
-    stride, dilation = list(strides or [1] * rank), list(dilations or [1] * rank)
-    edge = list(pads or [0] * (2 * rank))
+    slides = slides_of(lengths, fitting_kernel(w, kernel_shape), **attributes)
     images = reshape(x, [n * offset_group, c // offset_group, *lengths])
     moves = reshape(offset, [n * offset_group, *kernel, rank, *out])
     taps = []
-    for k in range(rank):
-        size, count = kernel[k], out[k]
-        if not isinstance(size, int) or not isinstance(count, int):
+    for k, (s, count) in enumerate(zip(slides.values(), out, strict=True)):
+        if not isinstance(count, int):
             raise ArgumentError(f"a deformable convolution of {x}: its lengths must be known")
-        base = stride[k] * np.arange(count) + dilation[k] * np.arange(size)[:, None] - edge[k]
+        steps = s.dilation * np.arange(s.length)[:, None]
+        base = s.stride * np.arange(count) + steps - s.pad[0]
         shape = [1] * (2 * rank)
         shape[k], shape[rank + k] = base.shape
         place = elementwise(
@@ -94,7 +64,7 @@ def deformable_convolution(
     filters = reshape(w, [group, m // group, depth])
     result = matmul(filters, reshape(columns, [n, group, depth, product(out)]))
     spread = reshape(result, [n, m, *out])
-    return spread if bias is None else elementwise(geon.add, spread, channels(bias, rank + 2))
+    return spread if bias is None else elementwise(geon.add, spread, by_channel(bias, rank + 2))
 
 
 def _region_taps(place: Value, length: Size) -> list[Tap]:
@@ -220,8 +190,7 @@ def max_roi_pool(
 
 
 ROWS = [
-    row("GridSample", sample_grid),
-    row("AffineGrid", affine_grid),
+    row("GridSample", grid_sample),
     row("DeformConv", deformable_convolution),
     row("RoiAlign", roi_align),
     row("MaxRoiPool", max_roi_pool),

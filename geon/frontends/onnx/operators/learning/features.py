@@ -46,11 +46,9 @@ def linear_classifier(
     classlabels_strings: Sequence[str] = (),
     coefficients: Sequence[float],
     intercepts: Sequence[float] = (),
-    multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> tuple[Value, Value]:
     """Return the classes of rows with the largest linear function, and these scores."""
-    del multi_class
     labels: list[Any] = [*classlabels_strings] or [*classlabels_ints]
     scores = _linear(x, coefficients, intercepts)
     return classified(scores, labels, post_transform, positive=False)
@@ -63,10 +61,8 @@ def linear_regressor(
     coefficients: Sequence[float],
     intercepts: Sequence[float] = (),
     post_transform: str = "NONE",
-    targets: int = 1,
 ) -> Value:
     """Return linear functions of rows."""
-    del targets
     return transformed(_linear(x, coefficients, intercepts), post_transform)
 
 
@@ -77,16 +73,23 @@ KERNELS: dict[str, Callable[..., geon.Tensor]] = {
 }
 
 
-def kernel(x: Value, vectors: Any, kind: str, parameters: Sequence[float]) -> Value:
-    """Return the kernel of rows and support vectors; parameters are gamma, start and degree."""
-    gamma, start, degree = [*parameters] or [0.0, 0.0, 0.0]
+def kernel(
+    x: Value,
+    count: int,
+    kernel_params: Sequence[float] = (),
+    kernel_type: str = "LINEAR",
+    support_vectors: Sequence[float] = (),
+) -> Value:
+    """Return the kernel of rows and ``count`` vectors; parameters are gamma, start and degree."""
+    gamma, start, degree = [*kernel_params] or [0.0, 0.0, 0.0]
+    vectors = np.reshape(support_vectors, (count, -1))
     known_vectors = host(vectors, x.dtype)
-    if kind == "RBF":
+    if kernel_type == "RBF":
         squares = elementwise(lambda a, b: geon.square(a - b), unsqueeze(x, [1]), known_vectors)
         distances = reduce(geon.sum, squares, [2], keep=False)
         return elementwise(lambda d: geon.exp(-gamma * d), distances)
-    products = matmul(x, host(np.asarray(vectors).T, x.dtype))
-    return elementwise(lambda d: KERNELS[kind](d, gamma, start, degree), products)
+    products = matmul(x, host(vectors.T, x.dtype))
+    return elementwise(lambda d: KERNELS[kernel_type](d, gamma, start, degree), products)
 
 
 def svm_regressor(
@@ -94,19 +97,16 @@ def svm_regressor(
     /,
     *,
     coefficients: Sequence[float] = (),
-    kernel_params: Sequence[float] = (),
-    kernel_type: str = "LINEAR",
     n_supports: int = 0,
     one_class: int = 0,
     post_transform: str = "NONE",
     rho: Sequence[float] = (),
-    support_vectors: Sequence[float] = (),
+    **vectors: Any,
 ) -> Value:
     """Return the regression by support vectors, or by a linear function without them."""
     given = features(x)
     if n_supports:
-        vectors = np.reshape(support_vectors, (n_supports, -1))
-        given = kernel(given, vectors, kernel_type, kernel_params)
+        given = kernel(given, n_supports, **vectors)
     result = _linear(given, coefficients, rho[:1])
     if one_class:
         result = elementwise(lambda s: geon.cast(geon.where(s > 0, 1, -1), s.dtype), result)
@@ -120,14 +120,12 @@ def svm_classifier(
     classlabels_ints: Sequence[int] = (),
     classlabels_strings: Sequence[str] = (),
     coefficients: Sequence[float] = (),
-    kernel_params: Sequence[float] = (),
-    kernel_type: str = "LINEAR",
     post_transform: str = "NONE",
     prob_a: Sequence[float] = (),
     prob_b: Sequence[float] = (),
     rho: Sequence[float] = (),
-    support_vectors: Sequence[float] = (),
     vectors_per_class: Sequence[int] = (),
+    **vectors: Any,
 ) -> tuple[Value, Value]:
     """Return the classes of rows with the most votes of pairs of classes, and the scores.
 
@@ -139,7 +137,6 @@ def svm_classifier(
         scores = _linear(given, coefficients, rho[:1])
         return classified(scores, labels, post_transform, min(coefficients) >= 0)
     count, total = len(vectors_per_class), sum(vectors_per_class)
-    vectors = np.reshape(support_vectors, (total, -1))
     weights = np.reshape(coefficients, (count - 1, total))
     owner = np.repeat(np.arange(count), vectors_per_class)
     pairs = list(combinations(range(count), 2))
@@ -147,7 +144,7 @@ def svm_classifier(
         np.where(owner == i, weights[j - 1], 0) + np.where(owner == j, weights[i], 0)
         for i, j in pairs
     ]
-    values = kernel(given, vectors, kernel_type, kernel_params)
+    values = kernel(given, total, **vectors)
     scores = elementwise(
         geon.add, matmul(values, host(np.transpose(columns), given.dtype)), host(rho, given.dtype)
     )
@@ -242,10 +239,8 @@ def one_hot_encoder(
     *,
     cats_int64s: Sequence[int] = (),
     cats_strings: Sequence[str] = (),
-    zeros: int = 1,
 ) -> Value:
     """Return 1 for the category of each element along a new position, else 0; texts are known."""
-    del zeros  # values of no category give zeros
     if cats_strings:
         kinds = np.array(cats_strings, object)
         return host(known(x, "a text")[..., None] == kinds, "float32")
@@ -334,11 +329,8 @@ def vectorize(
     return host(np.array([[x.get(word, 0) for word in words]], np.float32))
 
 
-def zip_map(
-    x: Value, /, *, classlabels_int64s: Sequence[int] = (), classlabels_strings: Sequence[str] = ()
-) -> Value:
+def zip_map(x: Value, /) -> Value:
     """Return scores (N, class) as they are; the file's maps would have the labels as keys."""
-    del classlabels_int64s, classlabels_strings
     return x
 
 

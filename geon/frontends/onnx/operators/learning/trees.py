@@ -316,38 +316,30 @@ def tree_ensemble(
     /,
     *,
     aggregate_function: int = 1,
-    leaf_targetids: Sequence[int],
-    leaf_weights: HostArray,
     membership_values: HostArray | None = None,
     n_targets: int = 1,
-    nodes_falseleafs: Sequence[int],
-    nodes_falsenodeids: Sequence[int],
-    nodes_featureids: Sequence[int],
-    nodes_missing_value_tracks_true: Sequence[int] = (),
-    nodes_modes: HostArray,
-    nodes_splits: HostArray,
-    nodes_trueleafs: Sequence[int],
-    nodes_truenodeids: Sequence[int],
     post_transform: int = 0,
     tree_roots: Sequence[int],
+    **attributes: Any,
 ) -> Value:
     """Return the aggregated weights of the leaves that rows reach."""
-    count, leaves = len(nodes_featureids), len(leaf_targetids)
-    weights = np.zeros((leaves, n_targets), leaf_weights.dtype)
-    weights[np.arange(leaves), leaf_targetids] = leaf_weights.array
-    modes = nodes_modes.array.astype(np.int64)
+    lists, targets = _split_lists(attributes, "nodes_"), _split_lists(attributes, "leaf_")
+    count, leaves = len(lists["featureids"]), len(targets["targetids"])
+    weights = np.zeros((leaves, n_targets), targets["weights"].dtype)
+    weights[np.arange(leaves), targets["targetids"]] = targets["weights"]
+    modes, splits = lists["modes"].astype(np.int64), lists["splits"]
     padding = np.zeros(leaves, np.int64)
 
     def children(ids: Sequence[int], is_leaf: Sequence[int]) -> Array:
         return np.concatenate([np.where(is_leaf, count + np.asarray(ids), ids), padding])
 
-    missing = np.asarray(nodes_missing_value_tracks_true or [0] * count, bool)
+    missing = np.asarray(lists.get("missing_value_tracks_true") or [0] * count, bool)
     nodes = TreeNodes(
         np.concatenate([modes, padding + MODES.index("LEAF")]),
-        np.concatenate([nodes_featureids, np.arange(leaves)]),
-        np.concatenate([nodes_splits.array, padding]).astype(nodes_splits.dtype),
-        children(nodes_truenodeids, nodes_trueleafs),
-        children(nodes_falsenodeids, nodes_falseleafs),
+        np.concatenate([lists["featureids"], np.arange(leaves)]),
+        np.concatenate([splits, padding]).astype(splits.dtype),
+        children(lists["truenodeids"], lists["trueleafs"]),
+        children(lists["falsenodeids"], lists["falseleafs"]),
         np.concatenate([missing, padding.astype(bool)]),
     )
     members: dict[int, Array] = {}

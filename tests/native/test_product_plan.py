@@ -36,7 +36,7 @@ int chosen(int64_t rows, int64_t columns, int64_t depth, int left, int right, in
     geon_set(&product.left, left);
     geon_set(&product.right, right);
     const geon_product turned = geon_turn(&product);
-    return geon_way(&turned) * 2 + turned.turned;
+    return geon_choose_way(&turned) * 2 + turned.turned;
 }
 """
 

@@ -299,7 +299,7 @@ static QUICK geon_product geon_turn(const geon_product *product)
 }
 
 /* How a product is computed, but for one that keeps a packed operand. */
-static QUICK enum geon_way geon_way(const geon_product *product)
+static QUICK enum geon_way geon_choose_way(const geon_product *product)
 {
     const int64_t rows = product->whole[1], columns = product->whole[2];
     if (product->way)
@@ -321,7 +321,7 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
         return;
     struct geon_product_run run;
     run.product = product;
-    const enum geon_way way = geon_way(product);
+    const enum geon_way way = geon_choose_way(product);
     const int keeps = product->kept && product->kept->copy;
     run.thin = way == GEON_THIN;
     run.direct = run.thin ? 2 : keeps ? 0 : way == GEON_STREAM ? 1 : way == GEON_DOTS ? 2 : 0;

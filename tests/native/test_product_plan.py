@@ -8,13 +8,12 @@ import pytest
 import geon
 from geon.transformers.native.products.product_text import product_units
 from geon.transformers.native.sizes.blocking import MAX_DIRECT_ROWS, ROWS_PER_GROUP, shape
-from geon.transformers.native.sizes.product_plan import ProductWay, plan_product
+from geon.transformers.native.sizes.product_plan import WAYS, plan_product
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 from .test_product import Case, compile_module, module_units
 
 needs_compiler = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
-WAYS = [None, *ProductWay]  # by number in C
 CHOSEN = """
 static void geon_no_pack(const void *a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f,
                          TYPE *g, int64_t h, TYPE *i)
@@ -66,7 +65,12 @@ def test_the_driver_chooses_the_same(type, vector_bytes, tmp_path):
         plan = plan_product(rows, columns, depth, of, left, right, plain)
         numbers = [-1 if side is None else int(side) for side in (left, right)]
         way, turned = divmod(library.chosen(rows, columns, depth, *numbers, plain), 2)
-        assert (WAYS[way], turned) == (plan.way, plan.exchanged), (rows, columns, depth, numbers)
+        assert (WAYS[way - 1], turned) == (plan.way, plan.exchanged), (
+            rows,
+            columns,
+            depth,
+            numbers,
+        )
         seen.add(plan)
     assert len(seen) == 6  # each way, and those of few rows exchanged too
 

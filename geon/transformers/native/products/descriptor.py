@@ -138,7 +138,7 @@ class ProductText:
         if product.batch:
             lines.append(f".place = {self.place()},")
         if self.plan is not None:
-            lines.append(f".way = {self.plan.way.value},")
+            lines.append(f".way = {self.plan.way},")
             lines += [".exchanged = 1,"] * self.plan.exchanged
         if product.scratch:
             lines.append(".scratch = scratch,")

@@ -12,8 +12,8 @@ from ...kernels.ir.scalar_code import Scalar
 from ...kernels.products.contraction import Contraction, padded_access, result_access, unit_of
 from ...printing.nests.contractions import PrintedElement
 from ...printing.scalars.c_expressions import C_TYPES
-from ..sizes.blocking import MIN_PACK_CACHE_ROWS, shape
-from ..sizes.product_plan import ProductPlan, ProductWay
+from ..sizes.blocking import MIN_PACK_CACHE_COLUMNS, MIN_PACK_CACHE_ROWS, shape
+from ..sizes.product_plan import TILES, ProductPlan
 from ..sizes.products import Sides
 from .descriptor import ProductText
 from .implicit_im2col import vector_elements
@@ -69,9 +69,9 @@ def _plans(text: ProductText) -> frozenset[ProductPlan]:
     plan = text.plan
     if plan is None:
         return frozenset()
-    rows = size(text.product.rows)
-    keeps = not plan.exchanged and isinstance(rows, int) and rows >= MIN_PACK_CACHE_ROWS
-    return frozenset([plan, *[ProductPlan(ProductWay.TILES)] * keeps])
+    rows, columns = map(int, map(size, (text.product.rows, text.product.columns)))
+    keeps = not plan.exchanged and rows >= MIN_PACK_CACHE_ROWS and columns >= MIN_PACK_CACHE_COLUMNS
+    return frozenset([plan, *[ProductPlan(TILES)] * keeps])
 
 
 def _places(text: ProductText) -> tuple[int, int] | None:

@@ -7,29 +7,26 @@ For open lengths ``c/product/driver.c`` decides in the same way in each call.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 from .blocking import MAX_DIRECT_ROWS, MIN_STREAM_VECTORS, Shape
 
-
-class ProductWay(Enum):
-    """Algorithms of the driver: values of ``enum geon_way`` in ``c/product/product.h``."""
-
-    TILES = "GEON_TILES"  # register tiles over packed operands, or over those that lie near
-    STREAM = "GEON_STREAM"  # few rows, added along contiguous columns of an operand in memory
-    DOTS = "GEON_DOTS"  # dot products of few rows with columns in memory
-    THIN = "GEON_THIN"  # dot products along lines of both operands, of few rows and columns
+# Algorithms of the driver: names of ``enum geon_way`` in ``c/product/product.h``.
+TILES = "GEON_TILES"  # register tiles over packed operands, or over those that lie near
+STREAM = "GEON_STREAM"  # few rows, added along contiguous columns of an operand in memory
+DOTS = "GEON_DOTS"  # dot products of few rows with columns in memory
+THIN = "GEON_THIN"  # dot products along lines of both operands, of few rows and columns
+WAYS = (TILES, STREAM, DOTS, THIN)
 
 
 @dataclass(frozen=True, slots=True)
 class ProductPlan:
-    """The algorithm of a product; ``exchanged`` if it is that of the transposed product.
+    """The algorithm of a product, one of ``WAYS``; ``exchanged`` if it computes the transpose.
 
     A kept packed copy of the right operand is multiplied by tiles instead of ``STREAM`` or
     ``DOTS``.
     """
 
-    way: ProductWay
+    way: str
     exchanged: bool = False
 
 
@@ -58,20 +55,20 @@ def plan_product(
         and rows >= MIN_STREAM_VECTORS * of.vector
         and columns <= min(of.vector, MAX_DIRECT_ROWS["stream" if left else "dots"])
         and (left or depth >= of.dots_from(columns))
-        and _way(rows, columns, depth, of, right) is not ProductWay.THIN
+        and _way(rows, columns, depth, of, right) != THIN
     )
     if turns:
         return ProductPlan(_way(columns, rows, depth, of, left), True)
     return ProductPlan(_way(rows, columns, depth, of, right))
 
 
-def _way(rows: int, columns: int, depth: int, of: Shape, right: bool | None) -> ProductWay:
+def _way(rows: int, columns: int, depth: int, of: Shape, right: bool | None) -> str:
     """Return the algorithm of a product as it is; a stream of long enough rows is left one."""
     streams = bool(right) and columns >= MIN_STREAM_VECTORS * of.vector
     if of.thin(rows, columns, depth) and not streams:
-        return ProductWay.THIN
+        return THIN
     if streams and rows <= MAX_DIRECT_ROWS["stream"]:
-        return ProductWay.STREAM
+        return STREAM
     if right is False and rows <= MAX_DIRECT_ROWS["dots"] and depth >= of.dots_from(rows):
-        return ProductWay.DOTS
-    return ProductWay.TILES
+        return DOTS
+    return TILES

@@ -24,7 +24,7 @@ from ..sizes.blocking import (
     ROWS_PER_GROUP,
     Shape,
 )
-from ..sizes.product_plan import ProductPlan, ProductWay
+from ..sizes.product_plan import STREAM, THIN, TILES, ProductPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +127,9 @@ class ProductScratch:
         sizes: list[int] = []
         for plan in side.plans or self._possible(side, rows, columns):
             r, c = (columns, rows) if plan.exchanged else (rows, columns)
-            if plan.way is ProductWay.TILES:
+            if plan.way == TILES:
                 sizes += self._tiles(side, r, c, batches, depth, threads, all_threads, open)
-            elif plan.way is ProductWay.THIN:
+            elif plan.way == THIN:
                 sizes.append(self._thin(r, c, depth) * threads)
             else:
                 sizes.append(self._direct(side, r, c, depth) * threads)
@@ -138,13 +138,13 @@ class ProductScratch:
     def _possible(self, side: Sides, rows: int, columns: int) -> Iterator[ProductPlan]:
         """Yield the plans of which calls choose one."""
         most = max(MAX_DIRECT_ROWS.values())
-        yield ProductPlan(ProductWay.TILES)
+        yield ProductPlan(TILES)
         if rows <= most:
-            yield ProductPlan(ProductWay.STREAM)
+            yield ProductPlan(STREAM)
         if side.again and columns <= most:
-            yield ProductPlan(ProductWay.STREAM, exchanged=True)
+            yield ProductPlan(STREAM, exchanged=True)
         if max(rows, columns) <= ROWS_PER_GROUP and rows * columns <= MAX_THIN_RESULTS:
-            yield ProductPlan(ProductWay.THIN)
+            yield ProductPlan(THIN)
 
     def _tiles(
         self,

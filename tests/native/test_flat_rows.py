@@ -11,7 +11,6 @@ from geon.transformers.kernels.nests.collapsed_rows import (
     MAX_REPEATED_ROW_ELEMENTS,
     MAX_ROW_ELEMENTS,
     MAX_SCATTERED_ROW_ELEMENTS,
-    MAX_TRANSPOSED_ROW_ELEMENTS,
     MIN_COLLAPSED_ROWS,
     MIN_GROUPED_ROWS,
     VECTOR_BYTES,
@@ -131,7 +130,7 @@ def test_what_is_done_decides_how_long_rows_are_walked_as_one():
     assert asked([x + 1], x) is None  # one loop as it is
     assert asked([geon.flip(x, M) + 1], x) is None  # as much is moved as is done
     columns = geon.placeholder([M, N])
-    assert MAX_TRANSPOSED_ROW_ELEMENTS[4] - M.expression in asked(
+    assert MAX_LIGHT_ROW_ELEMENTS[4] - M.expression in asked(
         [geon.reorder(columns, [N, M]) + 1], columns
     )
     assert asked([geon.reorder(columns, [N, M]) + row], columns, row) is None

@@ -138,17 +138,14 @@ def private(tree: Tree, name: str) -> list[int]:
     nothing outside of the loop accesses.
     """
     loop, _ = find(tree, name)
-    inside = list(accesses(loop.body))
-    uses = [each.memory for each in accesses(tree.body)]
     first: dict[Memory, str] = {}
-    for each in inside:
+    for each in accesses(loop.body):
         first.setdefault(each.memory, each.way)
-    own = [each.memory for each in inside]
-    return [
-        memory[1]
-        for memory, way in first.items()
-        if memory[0] == "buffer" and way == WRITE and own.count(memory) == uses.count(memory)
-    ]
+    begun = [memory for memory, way in first.items() if memory[0] == "buffer" and way == WRITE]
+    if not begun:
+        return []
+    inside, uses = (Counter([x.memory for x in accesses(body)]) for body in (loop.body, tree.body))
+    return [memory[1] for memory in begun if inside[memory] == uses[memory]]
 
 
 def ranges(loops: Sequence[LoopNode]) -> dict[str, Size]:
@@ -207,16 +204,18 @@ def own_part(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Has
     return (stride, offset.constant // stride, *outside.items()) if near < stride else None
 
 
-def require_independent(tree: Tree, name: str, *, folds: bool = False) -> None:
+def require_independent(
+    tree: Tree, name: str, *, folds: bool = False, own: Sequence[int] | None = None
+) -> None:
     """Raise ``IllegalScheduleError`` if iterations of a loop depend on each other.
 
     With ``folds``, states that iterations share may be folded, unless their reducer needs elements
-    in order. Results of a kernel
-    store each element once, and may share memory with operands that are read at the same element.
+    in order. ``own`` are the ``private`` buffers, if known. Results of a kernel store each element
+    once, and may share memory with operands that are read at the same element.
     """
     loop, _ = find(tree, name)
-    own = {("buffer", number) for number in private(tree, name)}
-    found = [each for each in accesses(loop.body) if each.memory not in own]
+    private_memory = {("buffer", k) for k in (private(tree, name) if own is None else own)}
+    found = [each for each in accesses(loop.body) if each.memory not in private_memory]
     written = {each.memory for each in found if each.way != READ}
     inner = ranges([loop, *loops_of(loop.body)])
     extents: dict[Hashable, AffineIndex]

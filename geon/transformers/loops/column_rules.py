@@ -15,6 +15,7 @@ from ...op_graph.values.dtypes import FLOAT64
 from ..kernels.ir.scalar_code import Load
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from ..sizes.blocks import MIN_BLOCKS
 from . import transformations as shape
 from .partial_states import fuse, rfactor, widened
 from .reduction_rules import is_float
@@ -29,7 +30,6 @@ MAX_PART_STATES = 1 << 15  # maximum states of all parts: they fill 256 KB in fl
 MIN_STATE_WORK = 256  # minimum operations of a part per state, much more than combining it costs
 MIN_BLOCK_BYTES = 512  # bytes of columns in a task: fewer would be short reads
 MAX_BLOCK_BYTES = 2048  # more would leave the first cache with their states
-MIN_BLOCKS = 16  # tasks of columns that occupy all threads
 
 
 def adjacent(tree: Tree) -> Iterator[str]:

@@ -28,6 +28,7 @@ from .tree import (
     Substitution,
     Tree,
     Write,
+    changed,
     constant,
     find,
     fresh,
@@ -100,9 +101,9 @@ def rfactor(tree: Tree, around: str, over: str | None = None, dtype: DType | Non
         found: list[Statement] = []
         for each in body:
             if isinstance(each, LoopNode):
-                each = replace(each, body=swapped(each.body))
+                each = changed(each, body=swapped(each.body))
             elif isinstance(each, Choose):
-                each = Choose(each.guards, swapped(each.then), swapped(each.otherwise))
+                each = changed(each, then=swapped(each.then), otherwise=swapped(each.otherwise))
             found.append(new.get(id(each), each))
         return tuple(found)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
-from ..kernels.ir.nest import Keep
+from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import Kept, ScalarNode
 from .access import is_straight, most, private, require_independent, used_buffers
 from .simplify import simplified
@@ -30,7 +30,6 @@ from .tree import (
     Statement,
     Substitution,
     Tree,
-    Write,
     constant,
     divided,
     find,
@@ -157,9 +156,9 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
         require(is_straight(loop.body), f"{name} has loops inside")
     own = private(tree, name)
     if role in (Role.TASK, Role.VECTOR):
-        require_independent(tree, name)
+        require_independent(tree, name, own=own)
     elif role is Role.UNROLLED and len(loop.body) > 1:
-        require_independent(tree, name, folds=True)
+        require_independent(tree, name, folds=True, own=own)
     if role in (Role.VECTOR, Role.UNROLLED):
         tree = expand(tree, name, own, adjacent=role is Role.VECTOR) if own else tree
     if role is Role.TASK:
@@ -231,27 +230,13 @@ def expand(
     def widened(number: int, offset: AffineIndex) -> AffineIndex:
         return offset * size + at if adjacent else offset + at * tree.buffers[number].size
 
-    def changed(statement: Statement) -> Statement:
-        if isinstance(statement, Write):
-            stores = [
-                replace(store, offset=widened(store.number, store.offset))
-                if isinstance(store, Keep) and store.number in numbers
-                else store
-                for store in statement.stores
-            ]
-            return replace(statement, stores=tuple(stores))
-        if isinstance(statement, (Fold, Combine)) and set(statement.into) & set(numbers):
-            return replace(statement, offset=widened(statement.into[0], statement.offset))
-        return statement
-
     combined = [
         each
         for each, _ in walk(loop.body)
         if isinstance(each, Combine) and set(each.of) & set(numbers)
     ]
     require(not combined, "states in lanes are adjacent")
-    loads = _KeptOffsets(tree, frozenset(numbers), widened)
-    body = _mapped(loads.body(loop.body), changed)
+    body = _BufferOffsets(tree, frozenset(numbers), widened).body(loop.body)
     buffers = [
         replace(buffer, size=buffer.size * size, space=space or buffer.space)
         if number in numbers
@@ -262,14 +247,14 @@ def expand(
     return replace(tree, buffers=tuple(buffers))
 
 
-class _KeptOffsets(Substitution):
-    """Changes the offsets of loads from some buffers."""
+class _BufferOffsets(Substitution):
+    """Changes the offsets of accesses to some buffers."""
 
     def __init__(
         self, tree: Tree, numbers: frozenset[int], change: Callable[[int, AffineIndex], AffineIndex]
     ) -> None:
         super().__init__(tree.code, {})
-        self.changed, self.change = numbers, change
+        self.numbered, self.change = numbers, change
 
     def index(self, index: AffineIndex) -> AffineIndex:
         """Return an index; only computed positions in it can change."""
@@ -279,25 +264,25 @@ class _KeptOffsets(Substitution):
 
     def node(self, node: ScalarNode) -> ScalarNode:
         """Return a node; loads from the buffers have changed offsets."""
-        if isinstance(node, Kept) and node.number in self.changed:
+        if isinstance(node, Kept) and node.number in self.numbered:
             offset = self.change(node.number, self.index(node.offset))
             return self.code(Kept, node.number, offset, node.dtype)
         found: ScalarNode = super().node(node)
         return found
 
+    def store(self, store: Store | Keep) -> Store | Keep:
+        """Return a store; one to the buffers has a changed offset."""
+        made = super().store(store)
+        if isinstance(made, Keep) and made.number in self.numbered:
+            return replace(made, offset=self.change(made.number, made.offset))
+        return made
 
-def _mapped(body: Body, change: Callable[[Statement], Statement]) -> Body:
-    """Return statements with each one that is no loop and no choice changed."""
-    found: list[Statement] = []
-    for each in body:
-        if isinstance(each, LoopNode):
-            found.append(replace(each, body=_mapped(each.body, change)))
-        elif isinstance(each, Choose):
-            sides = _mapped(each.then, change), _mapped(each.otherwise, change)
-            found.append(Choose(each.guards, *sides))
-        else:
-            found.append(change(each))
-    return tuple(found)
+    def statement(self, each: Statement) -> Statement:
+        """Return a statement; states in the buffers have changed offsets."""
+        made: Statement = super().statement(each)
+        if isinstance(made, (Fold, Combine)) and self.numbered.intersection(made.into):
+            return replace(made, offset=self.change(made.into[0], made.offset))
+        return made
 
 
 def distribute(tree: Tree, name: str) -> tuple[Tree, list[str]]:
@@ -353,8 +338,8 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
         not any(isinstance(each, (Choose, Combine)) for each, _ in walk(loop.body)),
         f"{name} has choices or combined lanes inside",
     )
-    require_independent(tree, name)
     own = private(tree, name)
+    require_independent(tree, name, own=own)
     tree = expand(tree, name, own, Space.STACK) if own else tree
     loop, _ = find(tree, name)
     names: list[str] = []

@@ -265,7 +265,7 @@ def replaced(
         for k, each in enumerate(statements):
             new: Body = (each,)
             if isinstance(each, Choose):
-                new = (Choose(each.guards, body(each.then), body(each.otherwise)),)
+                new = (changed(each, then=body(each.then), otherwise=body(each.otherwise)),)
             elif isinstance(each, LoopNode) and each.variable == name:
                 new = change(each)
             elif isinstance(each, LoopNode) and (inner := body(each.body)) is not each.body:
@@ -346,7 +346,9 @@ class Substitution:
         if isinstance(atom, str):
             return self.env.get(atom, variable(atom))
         if isinstance(atom, Least):
-            return least([self.index(each) for each in atom.of])
+            options = [self.index(each) for each in atom.of]
+            same = all(map(is_same, options, atom.of))
+            return variable(atom) if same else least(options)
         if isinstance(atom, (Quotient, Remainder)):
             return divided(self.index(atom.of), atom.by)[isinstance(atom, Remainder)]
         if isinstance(atom, Clamped):
@@ -415,8 +417,8 @@ class Substitution:
             return changed(each, into=into, of=of, offset=offset, start=start)
         if isinstance(each, CachePrefetch):
             return changed(each, offset=self.index(each.offset))
-        sides = self.body(each.then), self.body(each.otherwise)
-        return Choose(self.guards(each.guards), *sides)
+        then, otherwise = self.body(each.then), self.body(each.otherwise)
+        return changed(each, guards=self.guards(each.guards), then=then, otherwise=otherwise)
 
     def store(self, store: Store | Keep) -> Store | Keep:
         """Return a store with variables and buffers replaced."""
@@ -435,8 +437,8 @@ def changed(node: Any, **fields: Any) -> Any:
     """Return a statement or store with other fields, itself if all of them are the same."""
     for name, new in fields.items():
         old = getattr(node, name)
-        parts = zip(old, new, strict=True) if isinstance(old, tuple) else ((old, new),)
-        if any(one is not other for one, other in parts):
+        parts, others = (old, new) if isinstance(old, tuple) else ((old,), (new,))
+        if len(parts) != len(others) or not all(map(is_same, parts, others)):
             return replace(node, **fields)
     return node
 

@@ -16,13 +16,13 @@ from ..kernels.ir.scalar_code import (
     indices,
 )
 from ..kernels.ir.scalar_code import walk as walk_scalars
+from ..sizes.blocks import MIN_BLOCKS
 from .access import most
 from .tree import Body, Fold, Write, values_of, variables, walk
 
 MIN_WORK = 1 << 17  # operations below which one task is faster than waking a thread
 MIN_TASK_WORK = 1 << 15  # minimum operations of a task, much more than its start costs
 MAX_TASK_WORK = 1 << 19  # maximum operations of a task, for load balance
-MIN_PARTS = 16  # tasks of a loop if their work is between these, for load balance
 MAX_PARTS = 256  # maximum parts of a reduction, each with a partial state
 
 
@@ -69,5 +69,5 @@ def part_size(size: int, each: int) -> int:
     if size * each < MIN_WORK:
         return size
     least, largest = 1 + MIN_TASK_WORK // each, 1 + MAX_TASK_WORK // each
-    count = max(min(max(-(-size // MIN_PARTS), least), largest), -(-size // MAX_PARTS))
+    count = max(min(max(-(-size // MIN_BLOCKS), least), largest), -(-size // MAX_PARTS))
     return -(-size // -(-size // count))  # parts of equal size

@@ -41,13 +41,7 @@ MAX_LIGHT_ROW_ELEMENTS = {
     2: 32,
     4: 16,
     8: 8,
-}  # the same, if there is little arithmetic besides
-MAX_TRANSPOSED_ROW_ELEMENTS = {
-    1: 64,
-    2: 32,
-    4: 16,
-    8: 8,
-}  # the same, for transposes with little arithmetic
+}  # the same, if there is little arithmetic besides, also for transposes
 MAX_SCATTERED_ROW_ELEMENTS = {
     1: 16,
     2: 8,
@@ -102,7 +96,7 @@ class FlatParts:
         if self.is_light and (self.turned or self.others):
             if self.others or self.repeated or self.strays:
                 return 0
-            return (MAX_SCATTERED_ROW_ELEMENTS if self.scattered else MAX_TRANSPOSED_ROW_ELEMENTS)[
+            return (MAX_SCATTERED_ROW_ELEMENTS if self.scattered else MAX_LIGHT_ROW_ELEMENTS)[
                 self.itemsize
             ]
         if self.operations >= ELEMENTARY_COST_OPS * self.brought + 1:

@@ -34,9 +34,9 @@ from .iteration_space import Groups, IterationSpace, goes_up
 from .nest_outputs import Item, Levels, reducer_of, states_of
 from .unrolled_reductions import unroll_reduction
 
-MAX_BUFFERED_ROW_ELEMENTS = (
-    1 << 16
-)  # maximum elements of a row array that keeps an expensive value between passes
+# Maximum elements of a row that passes share, or of a row array that keeps an expensive value
+# between passes: they stay in a core's cache.
+MAX_BUFFERED_ROW_ELEMENTS = 1 << 16
 
 
 class NestBuilder:

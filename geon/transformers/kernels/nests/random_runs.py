@@ -14,7 +14,7 @@ from ..analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
 from ..ir.nest import Nest, Pass
 from ..ir.scalar_code import RandomBits, Scalar, walk
 
-MAX_SIDE_BY_SIDE_ROWS = 64  # maximum number of rows that are always in vector lanes together
+MAX_SIDE_BY_SIDE_ROWS = 64  # maximum rows that one core always computes together in vector lanes
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.slicing import is_updated_part
+from ...kernels.nests.nest_builder import MAX_BUFFERED_ROW_ELEMENTS
+from ...kernels.nests.random_runs import MAX_SIDE_BY_SIDE_ROWS
 from .fusion_state import FusionGroup, FusionState, Use
 from .layout import LaidOut
 from .op_facts import loop_axes, statements
@@ -15,11 +17,7 @@ MAX_NEST_STATEMENTS = (
     512  # maximum statements of a nest: a longer body is no faster and compiles longer
 )
 MAX_EPILOGUE_STATEMENTS = 512  # maximum statements of the epilogue of a product
-MAX_SHARED_ROW_ELEMENTS = (
-    1 << 16
-)  # maximum elements of a row that several passes share: it stays in a core's cache
 MIN_PARALLEL_ROWS = 8  # minimum rows of more than 1024 elements
-SIDE_BY_SIDE_ROWS = 64  # rows across memory that one core computes in vector lanes
 NOMINAL_LENGTH = 1024  # value of open lengths where only the choice of kernels depends on it
 
 
@@ -70,8 +68,8 @@ def small_rows(op: Op, laid_out: LaidOut) -> bool:
     orders = [laid_out.layouts[arg].order for arg in op.args if arg in laid_out.layouts]
     if isinstance(rows, int) and any(order and order[-1] in kept for order in orders):
         few = (
-            rows < SIDE_BY_SIDE_ROWS
-            and SIDE_BY_SIDE_ROWS * evaluate(row, Nominal()) > MAX_SHARED_ROW_ELEMENTS
+            rows < MAX_SIDE_BY_SIDE_ROWS
+            and MAX_SIDE_BY_SIDE_ROWS * evaluate(row, Nominal()) > MAX_BUFFERED_ROW_ELEMENTS
         )
     else:
         few = (
@@ -80,7 +78,7 @@ def small_rows(op: Op, laid_out: LaidOut) -> bool:
             and isinstance(row, int)
             and row > 1024
         )
-    long = isinstance(row, int) and row > MAX_SHARED_ROW_ELEMENTS
+    long = isinstance(row, int) and row > MAX_BUFFERED_ROW_ELEMENTS
     return not long and not few
 
 

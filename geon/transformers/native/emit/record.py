@@ -36,6 +36,7 @@ PARTS = {
     "SortScratch": f"{OWN}.kernel_scratch",
     "OneOf": f"{OWN}.products",
     "PackedCopy": f"{OWN}.products",
+    "ProductPlan": f"{OWN}.product_plan",
     "ProductScratch": f"{OWN}.products",
     "Sides": f"{OWN}.products",
     "Shape": "geon.transformers.native.sizes.blocking",

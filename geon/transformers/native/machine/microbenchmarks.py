@@ -15,6 +15,7 @@ from ...kernels.costs.machine import Speeds
 from ..names.c_texts import c_text
 from ..toolchain.compilers import Toolchain
 from ..toolchain.shared_objects import shared_object
+from .roofline_peaks import SLACK_BYTES
 from .threads import load_pool
 
 WORKING_SET_BYTES = tuple((16 << 10) << 2 * k for k in range(7))  # 16 KiB to 64 MiB
@@ -24,7 +25,6 @@ MEASUREMENT_ROUNDS = (
 WAKE_TASK_ADDITIONS = 20_000  # additions of a task that wakes another thread: about 20 microseconds
 RATES = ("tile", "stream")  # fields in operations per second; all others are seconds
 TABLES = ("sizes", "far", "latency")
-SLACK_BYTES = 1 << 13  # bytes behind the largest array that the C may access
 
 _known: dict[str, Speeds] = {}
 _lock = disk.fork_safe_lock()

@@ -30,7 +30,7 @@ MEASUREMENT_ROUNDS = (
     3  # repetitions of all measurements; the best counts, as a disturbance hits only some
 )
 MIN_MEASUREMENT_SECONDS = 0.0025  # minimum duration of one measurement
-SLACK_BYTES = 1 << 12  # bytes behind the largest array that the C may access
+SLACK_BYTES = 1 << 13  # bytes behind the largest array that the C may access
 
 _known: dict[str, Ceilings] = {}
 _lock = disk.fork_safe_lock()

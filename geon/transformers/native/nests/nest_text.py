@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...kernels.ir.nest import Nest
-from ...loops.work import MAX_TASK_WORK, MIN_PARTS, MIN_TASK_WORK, MIN_WORK
+from ...loops.work import MAX_TASK_WORK, MIN_TASK_WORK, MIN_WORK
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest
+from ...sizes.blocks import MIN_BLOCKS
 from ..library.library_kernels import fill_function
 from ..names.dialect import array_strips
 from ..names.loop_lines import indent
@@ -24,7 +25,7 @@ from .task_text import printed_passes
 GRAIN = f"""\
 GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
 {{
-    const int64_t each = work > 0 ? work : 1, share = (size + {MIN_PARTS - 1}) / {MIN_PARTS};
+    const int64_t each = work > 0 ? work : 1, share = (size + {MIN_BLOCKS - 1}) / {MIN_BLOCKS};
     const int64_t least = 1 + {MIN_TASK_WORK} / each, most = 1 + {MAX_TASK_WORK} / each;
     const int64_t grain = share < least ? least : share < most ? share : most;
     return size * each < {MIN_WORK} && size > 0 ? size : grain;

@@ -10,10 +10,12 @@ from ...kernels.ir.nest import Loop
 from ..sizes.blocking import (
     MAX_DIRECT_ROWS,
     MAX_WINDOW_RUNS,
+    MIN_STREAM_VECTORS,
     PACKING_CYCLES_PER_ELEMENT,
     ROWS_PER_GROUP,
     Shape,
 )
+from ..sizes.product_plan import ProductPlan, plan_product
 from .epilogue import Storing
 from .im2col_text import BandText, PlacesText, array
 from .implicit_im2col import are_known, find_band, has_long_runs, overlap, vector_elements
@@ -58,9 +60,23 @@ class ProductText:
         if found is None:
             return 0
         columns, stream = size(self.product.columns), found.line_step == 1
-        if stream and isinstance(columns, int) and columns < 3 * self.of.vector:
+        if stream and isinstance(columns, int) and columns < MIN_STREAM_VECTORS * self.of.vector:
             return 0
         return MAX_DIRECT_ROWS["stream" if stream else "dots"]
+
+    @cached_property
+    def plan(self) -> ProductPlan | None:
+        """Return the plan, None if lengths are open or if the product is a block of another."""
+        product = self.product
+        sizes = [size(loops) for loops in (product.rows, product.columns, product.summed)]
+        plain = [found for found in (self.left.plain, self.right.plain) if found is not None]
+        steps = [step for found in plain for step in (found.line_step, found.summed_step)]
+        if product.whole or not all(isinstance(each, int) for each in (*sizes, *steps)):
+            return None
+        rows, columns, depth = map(int, sizes)
+        sides = (self.left.plain, self.right.plain)
+        left, right = (None if found is None else found.line_step == 1 for found in sides)
+        return plan_product(rows, columns, depth, self.of, left, right, self.result is not None)
 
     def make(self) -> list[str]:
         """Return the lines of the product's C text."""
@@ -121,6 +137,9 @@ class ProductText:
             lines.append(f".whole = {{{whole}}},")
         if product.batch:
             lines.append(f".place = {self.place()},")
+        if self.plan is not None:
+            lines.append(f".way = {self.plan.way},")
+            lines += [".exchanged = 1,"] * self.plan.exchanged
         if product.scratch:
             lines.append(".scratch = scratch,")
         if product.kept:

@@ -15,6 +15,7 @@ from itertools import product as combinations
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.index_map import InRange
 from ...kernels.ir.nest import Loop
+from ...kernels.products.windows import overlapping_windows, window_loops
 from ..sizes.blocking import (
     MAX_BAND_BYTES,
     MAX_BAND_ROWS,
@@ -165,17 +166,16 @@ def vector_elements(run: int, of: Shape) -> int:
 
 
 def overlap(strides: Mapping[str, Size], rows: Sequence[Loop], summed: Sequence[Loop]) -> bool:
-    """Return True if windows without padding share elements: a row loop steps within a tap loop's
-    span.
-    """
-    for row in rows:
-        for tap in summed:
-            far, near = strides.get(row.name, 0), strides.get(tap.name, 0)
-            if not (isinstance(far, int) and isinstance(near, int) and far > 0 and near > 1):
-                continue
-            if far < near * known_extent(tap) and (far % near == 0 or near % far == 0):
-                return True
-    return False
+    """Return True if windows without padding share elements of known, larger strides than one."""
+    far, near = (
+        [(loop, step) for loop in loops if isinstance(step := strides.get(loop.name, 0), int)]
+        for loops in (rows, summed)
+    )
+    return any(
+        far_step > 0 and near_step > 1 and overlapping_windows(row, tap, strides) is not None
+        for row, far_step in far
+        for tap, near_step in near
+    )
 
 
 def find_band(
@@ -234,24 +234,12 @@ def _along(
     far = strides.get(rows.name, 0)
     if not own:
         return WindowAxis(rows, 1, None, 1, far, None)
-    terms = own[0].index.terms
-    taps = [loop for loop in summed if loop.name in terms]
-    step = terms[rows.name]
-    if len(own) > 1 or len(terms) != 1 + len(taps) or not isinstance(step, int) or step < 1:
+    loops = window_loops(own[0].index, [rows], summed)
+    if len(own) > 1 or loops is None or loops.stride < 1:
         return None
-    if not taps:
+    if loops.summed is None:
         return WindowAxis(rows, 1, None, 1, far, own[0])
-    apart, between = terms[taps[0].name], strides.get(taps[0].name, 0)
-    if len(taps) > 1 or not isinstance(apart, int) or apart < 1:
+    position = loops.position_stride(strides)
+    if loops.dilation < 1 or position is None:
         return None
-    if apart == 1:
-        position = between
-    elif step == 1:
-        position = far
-    elif isinstance(far, int) and far % step == 0:
-        position = far // step
-    else:
-        return None
-    if position * step != far or position * apart != between:
-        return None
-    return WindowAxis(rows, step, taps[0], apart, position, own[0])
+    return WindowAxis(rows, loops.stride, loops.summed, loops.dilation, position, own[0])

@@ -12,10 +12,12 @@ from ...kernels.ir.scalar_code import Scalar
 from ...kernels.products.contraction import Contraction, padded_access, result_access, unit_of
 from ...printing.nests.contractions import PrintedElement
 from ...printing.scalars.c_expressions import C_TYPES
-from ..sizes.blocking import shape
+from ..sizes.blocking import MIN_PACK_CACHE_COLUMNS, MIN_PACK_CACHE_ROWS, shape
+from ..sizes.product_plan import TILES, ProductPlan
 from ..sizes.products import Sides
 from .descriptor import ProductText
 from .implicit_im2col import vector_elements
+from .multi_index import size
 from .operand_views import Operand
 from .padded_packing import Border
 from .product_ir import MatrixProduct
@@ -37,8 +39,9 @@ def sides(product: MatrixProduct) -> tuple[Sides, ...]:
         if turned not in found:
             found[turned] = _sides(text, turned)
         else:
-            most = _most(found[turned].places, _places(text))
-            found[turned] = replace(found[turned], places=most)
+            known = found[turned]
+            most = _most(known.places, _places(text))
+            found[turned] = replace(known, places=most, plans=known.plans | _plans(text))
     return tuple(found.values())
 
 
@@ -57,7 +60,18 @@ def _sides(text: ProductText, turned: bool) -> Sides:
         step,
         _places(text),
         True,
+        _plans(text),
     )
+
+
+def _plans(text: ProductText) -> frozenset[ProductPlan]:
+    """Return the plans that a call may run, none if lengths are open."""
+    plan = text.plan
+    if plan is None:
+        return frozenset()
+    rows, columns = map(int, map(size, (text.product.rows, text.product.columns)))
+    keeps = not plan.exchanged and rows >= MIN_PACK_CACHE_ROWS and columns >= MIN_PACK_CACHE_COLUMNS
+    return frozenset([plan, *[ProductPlan(TILES)] * keeps])
 
 
 def _places(text: ProductText) -> tuple[int, int] | None:

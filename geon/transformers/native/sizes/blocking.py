@@ -37,6 +37,9 @@ MIN_WINDOW_RUN_ELEMENTS = 5
 MAX_DIRECT_ROWS = {"stream": 32, "dots": 12}
 """Up to so many rows, a right operand in memory is read in place."""
 
+MIN_STREAM_VECTORS = 3
+"""The fewest vectors of columns that are read as a stream."""
+
 MIN_DOT_VECTORS = 4
 """The fewest vectors of summed indices of a row's dot products with columns where they lie,"""
 
@@ -249,6 +252,7 @@ class Shape:
             "PLACED": self.placed,
             "FEW_STREAM": MAX_DIRECT_ROWS["stream"],
             "FEW_DOTS": MAX_DIRECT_ROWS["dots"],
+            "STREAM_VECTORS": MIN_STREAM_VECTORS,
             "DOT_VECTORS": MIN_DOT_VECTORS,
             "DOT_ROWS": MAX_DOT_ROWS,
             "THIN": MAX_THIN_RESULTS,

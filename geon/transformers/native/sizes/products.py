@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....op_graph.axes.lengths import Length, evaluate
@@ -24,6 +24,7 @@ from ..sizes.blocking import (
     ROWS_PER_GROUP,
     Shape,
 )
+from ..sizes.product_plan import STREAM, THIN, TILES, ProductPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Sides:
     summed index. ``packs`` is False if neither operand has a pack function of its own. ``step`` is
     the stride of the right operand's summed indices if its columns may be contiguous, else 0.
     ``places`` are the elements of a band of column windows and the columns of its sums, or None.
-    ``known`` is False if the other fields are upper bounds.
+    ``known`` is False if the other fields are upper bounds. ``plans`` are those of known lengths,
+    for vectors of all widths; empty if calls choose.
     """
 
     turned: bool
@@ -47,6 +49,7 @@ class Sides:
     step: int = 1
     places: tuple[int, int] | None = None
     known: bool = False
+    plans: frozenset[ProductPlan] = frozenset()
 
 
 def unknown(band: int | None = None) -> tuple[Sides, ...]:
@@ -121,26 +124,49 @@ class ProductScratch:
         """
         if side.turned:
             rows, columns = columns, rows
+        sizes: list[int] = []
+        for plan in side.plans or self._possible(side, rows, columns):
+            r, c = (columns, rows) if plan.exchanged else (rows, columns)
+            if plan.way == TILES:
+                sizes += self._tiles(side, r, c, batches, depth, threads, all_threads, open)
+            elif plan.way == THIN:
+                sizes.append(self._thin(r, c, depth) * threads)
+            else:
+                sizes.append(self._direct(side, r, c, depth) * threads)
+        return max(sizes) * self.of.bytes
+
+    def _possible(self, side: Sides, rows: int, columns: int) -> Iterator[ProductPlan]:
+        """Yield the plans of which calls choose one."""
+        most = max(MAX_DIRECT_ROWS.values())
+        yield ProductPlan(TILES)
+        if rows <= most:
+            yield ProductPlan(STREAM)
+        if side.again and columns <= most:
+            yield ProductPlan(STREAM, exchanged=True)
+        if max(rows, columns) <= ROWS_PER_GROUP and rows * columns <= MAX_THIN_RESULTS:
+            yield ProductPlan(THIN)
+
+    def _tiles(
+        self,
+        side: Sides,
+        rows: int,
+        columns: int,
+        batches: int,
+        depth: int,
+        threads: int,
+        all_threads: int,
+        open: bool,
+    ) -> Iterator[int]:
+        """Yield the elements for register tiles: operands packed by each thread, or once."""
         first = self._packs_first(side, rows, columns, depth, open)
-        ways = []
         later = side.places is not None or self._packs_later(side, depth)
         if open or not first or later:
-            ways += [self._packed(side, rows, columns, depth, n) * n for n in range(1, threads + 1)]
-        if rows <= max(MAX_DIRECT_ROWS.values()):
-            ways.append(self._direct(side, rows, columns, depth) * threads)
-        if side.again and columns <= max(MAX_DIRECT_ROWS.values()):
-            ways.append(self._direct(side, columns, rows, depth) * threads)
-        if (
-            rows <= ROWS_PER_GROUP
-            and columns <= ROWS_PER_GROUP
-            and rows * columns <= MAX_THIN_RESULTS
-        ):
-            ways.append(self._thin(rows, columns, depth) * threads)
+            for n in range(1, threads + 1):
+                yield self._packed(side, rows, columns, depth, n) * n
         if first:
             each = self._group(side, columns, depth)
             room = self.of.packed if open else self._room(side, rows, depth, all_threads)
-            ways.append(self._first(batches, columns, depth, room) + each * threads)
-        return max(ways) * self.of.bytes
+            yield self._first(batches, columns, depth, room) + each * threads
 
     def _packs_first(self, side: Sides, rows: int, columns: int, depth: int, open: bool) -> bool:
         """Return True if the right operand may be packed once for all rows."""

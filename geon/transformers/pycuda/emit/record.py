@@ -12,6 +12,7 @@ from typing import Any
 
 from ....op_graph.axes.affine import Size
 from ...cache import disk, serialization
+from ...kernels.products.convolutions import Spatial
 from ...lowering.facts.value_sizes import bytes_of
 from ...lowering.planning.iteration_spaces import Loops, loops_of, spaces_of
 from ...lowering.planning.plan import Plan, kernels_of
@@ -99,7 +100,7 @@ PARTS = {
         launch_ir.Timed, launch_ir.Branches,
         library_requests.Ask, library_requests.ProductCall, library_requests.Strides,
         library_requests.MatrixCall, library_requests.FourierCall,
-        library_requests.ConvolutionCall, library_requests.Spatial,
+        library_requests.ConvolutionCall, Spatial,
         sorting.SortMemory,
     )
 }  # fmt: skip

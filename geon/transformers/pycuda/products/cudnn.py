@@ -12,8 +12,8 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from ....errors import DeviceError
+from ...kernels.products.convolutions import PARTS
 from ..launches.device import Convolving
-from ..launches.library_requests import PARTS
 
 PACKAGE = "pip install 'geon[cudnn]'"
 MAX_CACHED_GRAPHS = 256  # max. cached graphs

@@ -29,8 +29,7 @@ from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.library_requests import ContractionWork
 from ..launches.memory import aligned
 from ..launches.naming import Asked, CudaFunction, CudaKernelNames, Either, Part
-from .convolution_matching import convolution_of
-from .gemm_matching import product_of
+from .library_matching import convolution_call, product_of
 from .scratch import scratch_of
 
 MIN_LIBRARY_MULADDS = 1 << 24  # min. multiplications for a library call
@@ -61,7 +60,7 @@ def library_work(
     if "products" in libraries:
         found = product_of(work, bool(kernel.writes))
     if found is None and "convolutions" in libraries:
-        found = convolution_of(work, bool(kernel.writes))
+        found = convolution_call(work, bool(kernel.writes))
     if found is None or any(isinstance(size, int) and size < 0 for size in holds(found)):
         return None
     return found

@@ -252,8 +252,8 @@ static QUICK int64_t geon_columns(const geon_product *product, int placed)
 static QUICK int geon_is_thin(const geon_product *product)
 {
     const int64_t rows = product->whole[1], columns = product->whole[2];
-    const int streams =
-        product->right.line == 1 && geon_is_plain(&product->right) && columns >= 3 * VECTOR;
+    const int streams = product->right.line == 1 && geon_is_plain(&product->right)
+        && columns >= STREAM_VECTORS * VECTOR;
     return rows <= GROUP && columns <= GROUP && rows * columns <= THIN
         && product->depth >= 8 * VECTOR && !streams
         && (geon_is_plain(&product->right) || product->right.pack_lines);
@@ -282,8 +282,9 @@ static QUICK geon_product geon_turn(const geon_product *product)
         && !geon_is_thin(&turned);
     const int64_t most = product->left.line == 1 ? LEAST(FEW_STREAM, VECTOR)
         : LEAST(FEW_DOTS, VECTOR);
-    if (can && columns <= most && rows >= 3 * VECTOR
-            && (product->left.line == 1 || geon_dots_pay(columns, product->depth))) {
+    const int pays = can && columns <= most && rows >= STREAM_VECTORS * VECTOR
+        && (product->left.line == 1 || geon_dots_pay(columns, product->depth));
+    if (product->way ? product->exchanged : pays) {
         turned.left = product->right;
         turned.right = product->left;
         turned.rows = product->columns;
@@ -297,28 +298,33 @@ static QUICK geon_product geon_turn(const geon_product *product)
     return turned;
 }
 
+/* How a product is computed, but for one that keeps a packed operand. */
+static QUICK enum geon_way geon_choose_way(const geon_product *product)
+{
+    const int64_t rows = product->whole[1], columns = product->whole[2];
+    if (product->way)
+        return product->way;
+    if (geon_is_thin(product))
+        return GEON_THIN;
+    if (!geon_is_plain(&product->right))
+        return GEON_TILES;
+    if (product->right.line == 1)
+        return rows <= FEW_STREAM && columns >= STREAM_VECTORS * VECTOR ? GEON_STREAM : GEON_TILES;
+    return rows <= FEW_DOTS && geon_dots_pay(rows, product->depth) ? GEON_DOTS : GEON_TILES;
+}
+
 QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
 {
     const geon_product turned = geon_turn(told), *product = &turned;
     const int64_t batches = product->batches, rows = product->rows;
-    const int in_place = geon_is_plain(&product->right);
     if (batches <= 0 || rows <= 0 || product->columns <= 0)
         return;
     struct geon_product_run run;
     run.product = product;
-    run.thin = geon_is_thin(product);
-    run.direct = 0;
+    const enum geon_way way = geon_choose_way(product);
     const int keeps = product->kept && product->kept->copy;
-    if (run.thin)
-        run.direct = 2;
-    else if (keeps)
-        run.direct = 0;
-    else if (in_place && product->right.line == 1 && product->whole[1] <= FEW_STREAM
-            && product->whole[2] >= 3 * VECTOR)
-        run.direct = 1;
-    else if (in_place && product->right.line != 1 && product->whole[1] <= FEW_DOTS
-             && geon_dots_pay(product->whole[1], product->depth))
-        run.direct = 2;
+    run.thin = way == GEON_THIN;
+    run.direct = run.thin ? 2 : keeps ? 0 : way == GEON_STREAM ? 1 : way == GEON_DOTS ? 2 : 0;
     run.placed = product->right.view && !run.direct && !keeps && !told->whole[1];
     const int64_t columns = run.columns = geon_columns(product, run.placed);
     run.cut = geon_cut(batches, rows, columns, product->depth, product->whole, run.direct,

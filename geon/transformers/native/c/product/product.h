@@ -3,6 +3,10 @@
 
 #ifndef GEON_BAND
 #define GEON_BAND
+/* How a product is computed: by register tiles; few rows along columns that are side by side; few
+   rows by dot products with columns in memory; few rows and columns by dot products along lines of
+   both. An open way is chosen in each call. */
+enum geon_way { GEON_OPEN_WAY, GEON_TILES, GEON_STREAM, GEON_DOTS, GEON_THIN };
 /* Which positions along an axis are inside, as the first row sees them, from `low` to before `high`;
    each row goes on by `step` of them, and where rows are positions these may be some `apart`. */
 struct geon_inside {
@@ -61,7 +65,8 @@ struct TAG(geon_operand) {
    columns `result_line` apart, and rows adjoin; a `store` is then given columns for rows. `scratch`
    is memory to work in, a part for each thread (`scratch.ProductScratch`). What is a block of a
    larger product has that one's batches, rows and columns in `whole`, so that its sums are taken in
-   the same order. */
+   the same order. Where lengths are known, `way` says how the product is computed, and `exchanged`
+   that it is the transposed one (`sizes/product_plan.py`). */
 struct TAG(geon_product) {
     int64_t batches, rows, columns, depth;
     struct TAG(geon_operand) left, right;
@@ -73,7 +78,8 @@ struct TAG(geon_product) {
     const void *arguments;
     char *scratch;
     struct geon_kept *kept;
-    int turned, across;
+    int turned, across, exchanged;
+    enum geon_way way;
     int64_t whole[3];
 };
 

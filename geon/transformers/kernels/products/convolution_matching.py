@@ -9,17 +9,15 @@ computed. Windows that neither overlap nor have borders are not matched.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import product
-from ....op_graph.values.dtypes import HALVES, name_of
-from ...kernels.ir.nest import Loop
-from ...kernels.ir.scalar_code import Apply, Contracted
-from ...kernels.products.contraction import Contraction, is_negative
-from ..launches.library_requests import PARTS, ConvolutionCall, Spatial
-from .gemm_matching import Factor, Steps, Walk, factor_of, merge_strides
+from ..ir.nest import Loop
+from .contraction import Contraction
+from .convolutions import PARTS, ConvolutionShape, Spatial
+from .factors import Factor, GuardedAxis, Steps, factor_access, merge_strides
+from .windows import WindowLoops, overlapping_windows, window_loops
 
 Value = TypeVar("Value")
 MAX_SPATIAL_AXES = 3  # max. spatial axes
@@ -40,60 +38,34 @@ INNER = {"image": "channels", "filter": "channels", "response": "filters"}
 
 
 @dataclass(frozen=True, slots=True)
-class WindowLoops:
-    """A spatial axis, with its loops over ``kept`` and ``summed`` indices; None for extent 1.
+class SpatialWindows:
+    """The windows along a spatial axis of ``length`` elements with stride ``step``.
 
-    The index is (``each_kept`` * kept + ``each_summed`` * summed + ``constant``) / ``by``, into
-    ``length`` elements with stride ``step``.
+    Their index is divided by ``by``.
     """
 
-    kept: Loop | None
-    summed: Loop | None
-    each_kept: int
-    each_summed: int
-    constant: Size
+    loops: WindowLoops
     by: int
     length: Size
     step: Size
 
 
-def convolution_of(work: Contraction, writes: bool) -> ConvolutionCall | None:
-    """Return the convolution that a contraction is, or None; ``writes`` if it writes a variable."""
-    store = work.stores[0]
-    value = store.value
-    if isinstance(value, Apply) and value.row.name == "cast" and name_of(store.dtype) in HALVES:
-        (value,) = value.args
-    ends = len(work.stores) == 1 and isinstance(value, Contracted)
-    apart = not ends and (writes or store.dtype != work.dtype)
-    out = _stored(work, apart)
+def convolution_of(work: Contraction, result: Steps) -> ConvolutionShape | None:
+    """Return the convolution that a contraction is, or None.
+
+    ``result`` has the strides of its sums by loop.
+    """
     loops = (*work.batch, *work.rows, *work.columns, *work.summed)
-    factors = [factor_of(value, loops) for value in (work.left, work.right)]
+    factors = [factor_access(value, loops) for value in (work.left, work.right)]
     for windowed, other in (factors, factors[::-1]):
-        if out is None or windowed is None or other is None or other.walks:
+        if windowed is None or other is None or other.axes or windowed.turned:
             continue
         if windowed.dtype != other.dtype or windowed.start != 0 or other.start != 0:
             continue
-        if windowed.turned:
-            continue
-        made = _WindowedContraction(work, windowed, other, out).convolution()
-        if made is not None:
-            result = name_of(work.dtype if apart else store.dtype)
-            return replace(made, result=result, ends=ends, apart=apart)
+        found = _WindowedContraction(work, windowed, other, result).convolution()
+        if found is not None:
+            return found
     return None
-
-
-def _stored(work: Contraction, apart: bool) -> Steps | None:
-    """Return the result's strides by loop; for sums in scratch memory, contiguous ones."""
-    if apart:
-        kept = (*work.batch, *work.rows, *work.columns)
-        return {
-            loop.name: product(inner.extent for inner in kept[k + 1 :])
-            for k, loop in enumerate(kept)
-        }
-    offset = work.stores[0].offset
-    steps = {str(atom): step for atom, step in offset.terms.items()}
-    simple = all(isinstance(atom, str) for atom in offset.terms) and offset.constant == 0
-    return steps if simple and not any(map(is_negative, steps.values())) else None
 
 
 class _WindowedContraction:
@@ -101,16 +73,15 @@ class _WindowedContraction:
 
     def __init__(self, work: Contraction, windowed: Factor, other: Factor, out: Steps) -> None:
         self.windowed, self.other = windowed, other
-        self.loops = {
-            loop.name: loop for loop in (*work.batch, *work.rows, *work.columns, *work.summed)
-        }
-        self.summed = {loop.name for loop in work.summed}
+        self.kept = (*work.batch, *work.rows, *work.columns)
+        self.loops = {loop.name: loop for loop in (*self.kept, *work.summed)}
+        self.summed = work.summed
         self.plain = dict(windowed.steps)  # strides of loops that do not share an axis
         self.found = (self.plain, dict(other.steps), dict(out))
         self.operands = windowed.operand, other.operand, work.stores[0].operand
         self.dtype = windowed.dtype
 
-    def convolution(self) -> ConvolutionCall | None:
+    def convolution(self) -> ConvolutionShape | None:
         """Return the convolution, or None if the contraction is none."""
         windows = self.windows()
         if not windows:
@@ -121,63 +92,39 @@ class _WindowedContraction:
         (made, *others) = kinds
         return None if others or made is None else self.said(made, windows)
 
-    def windows(self) -> list[WindowLoops]:
+    def windows(self) -> list[SpatialWindows]:
         """Return the spatial axes; empty if one does not match."""
-        found = []
-        for walk in self.windowed.walks:
-            names = {str(name) for name in walk.of.terms}
-            kept, summed = sorted(names - self.summed), sorted(names & self.summed)
-            if len(kept) > 1 or len(summed) > 1 or names & set(self.plain):
-                return []
-            found.append(self.window(walk, kept, summed))
-        return found + self.inside()
+        found = [self.window(axis) for axis in self.windowed.axes]
+        known = [each for each in found if each is not None]
+        return known + self.inside() if len(known) == len(found) else []
 
-    def window(self, walk: Walk, kept: Sequence[str], summed: Sequence[str]) -> WindowLoops:
+    def window(self, axis: GuardedAxis) -> SpatialWindows | None:
         """Return a spatial axis with borders; its summed loop is reversed if the filter's is."""
-        each = {name: step for name, step in walk.of.terms.items() if isinstance(step, int)}
-        constant, step = walk.of.constant, sum(each[name] for name in summed)
-        if self.other.turned.issuperset(summed) and summed:
-            constant, step = constant + step * (self.loops[summed[0]].extent - 1), -step
-        loops = [self.loops[names[0]] if names else None for names in (kept, summed)]
-        own = sum(each[name] for name in kept)
-        return WindowLoops(loops[0], loops[1], own, step, constant, walk.by, walk.length, walk.step)
+        loops = window_loops(axis.of, self.kept, self.summed)
+        if loops is None or set(axis.of.terms) & set(self.plain):
+            return None
+        if loops.summed is not None and loops.summed.name in self.other.turned:
+            loops = loops.reversed()
+        return SpatialWindows(loops, axis.by, axis.length, axis.step)
 
-    def inside(self) -> list[WindowLoops]:
+    def inside(self) -> list[SpatialWindows]:
         """Return the spatial axes without borders and remove their loops from ``plain``."""
         found = []
-        alone = [name for name in self.plain if name not in self.other.turned]
-        kept = [n for n in alone if n not in self.summed and n not in self.other.steps]
-        for name in kept:
-            for inner in [n for n in alone if n in self.summed and n in self.plain]:
-                window = self.overlapping(self.loops[name], self.loops[inner])
-                if window is not None:
-                    found.append(window)
-                    del self.plain[name], self.plain[inner]
+        names = [name for name in self.plain if name not in self.other.turned]
+        inner = [loop for name in names for loop in self.summed if loop.name == name]
+        for kept in [loop for name in names for loop in self.kept if loop.name == name]:
+            for summed in inner if kept.name not in self.other.steps else ():
+                both = overlapping_windows(kept, summed, self.plain)
+                if both is not None:
+                    loops, step = both
+                    reach = loops.stride * (kept.extent - 1), loops.dilation * (summed.extent - 1)
+                    found.append(SpatialWindows(loops, 1, reach[0] + reach[1] + 1, step))
+                    inner.remove(summed)
+                    del self.plain[kept.name], self.plain[summed.name]
                     break
         return found
 
-    def overlapping(self, kept: Loop, summed: Loop) -> WindowLoops | None:
-        """Return two loops as one spatial axis if their index ranges overlap, else None."""
-        steps = self.plain[kept.name], self.plain[summed.name]
-        if steps[0] == steps[1]:
-            least, own, inner = steps[0], 1, 1
-        elif isinstance(steps[0], int) and isinstance(steps[1], int):
-            least = min(steps)
-            own, inner = steps[0] // min(steps), steps[1] // min(steps)
-            if (own * least, inner * least) != steps:
-                return None
-        else:
-            return None
-        reach = own * (kept.extent - 1), inner * (summed.extent - 1)
-        far = [
-            across >= step for across, step in zip(reach, (inner, own), strict=True)
-            if isinstance(across, int)
-        ]  # fmt: skip
-        if not far or not all(far):
-            return None
-        return WindowLoops(kept, summed, own, inner, 0, 1, reach[0] + reach[1] + 1, least)
-
-    def said(self, made: str, windows: Sequence[WindowLoops]) -> ConvolutionCall | None:
+    def said(self, made: str, windows: Sequence[SpatialWindows]) -> ConvolutionShape | None:
         """Return the convolution that computes ``made``, without operations on its sums."""
         steps = dict(zip(WAYS[made], self.found, strict=True))
         spatial = [_spatial(made, window, steps) for window in windows]
@@ -202,12 +149,12 @@ class _WindowedContraction:
         if any(step == 0 and length != 1 for length, step in walked):
             return None  # a broadcast operand
         operands = dict(zip(WAYS[made], self.operands, strict=True))
-        return ConvolutionCall(
+        return ConvolutionShape(
             made, in_order(operands),
             sizes["images"], sizes["groups"], sizes["channels"], sizes["filters"], tuple(spatial),
             in_order({part: strides[OUTER[part]][part] for part in PARTS}),
             in_order({part: strides[INNER[part]][part] for part in PARTS}),
-            self.dtype, self.dtype, ends=True, apart=False,
+            self.dtype,
         )  # fmt: skip
 
     def together(
@@ -228,29 +175,32 @@ def in_order(values: Mapping[str, Value]) -> tuple[Value, Value, Value]:
     return values["image"], values["filter"], values["response"]
 
 
-def _kind(window: WindowLoops) -> str | None:
+def _kind(window: SpatialWindows) -> str | None:
     """Return what is computed along an axis: "image", or "response", which may be a filter."""
-    if window.by > 1 or window.each_summed < 0:
-        return "image" if window.each_kept in (0, 1) and window.each_summed <= 0 else None
-    return "response" if window.each_kept >= 0 else None
+    stride, dilation = window.loops.stride, window.loops.dilation
+    if window.by > 1 or dilation < 0:
+        return "image" if stride in (0, 1) and dilation <= 0 else None
+    return "response" if stride >= 0 else None
 
 
-def _makes_filter(window: WindowLoops) -> bool:
+def _makes_filter(window: SpatialWindows) -> bool:
     """Return True if the kept extent is shorter than the summed one."""
-    kept, summed = (1 if each is None else each.extent for each in (window.kept, window.summed))
+    loops = window.loops.kept, window.loops.summed
+    kept, summed = (1 if each is None else each.extent for each in loops)
     return isinstance(kept, int) and not (isinstance(summed, int) and summed <= kept)
 
 
-def _spatial(made: str, window: WindowLoops, steps: Mapping[str, Steps]) -> Spatial:
+def _spatial(made: str, window: SpatialWindows, steps: Mapping[str, Steps]) -> Spatial:
     """Return a spatial axis and remove its loops from ``steps``."""
-    kept, summed = window.each_kept or 1, abs(window.each_summed) or 1
+    loops = window.loops
+    kept, summed = loops.stride or 1, abs(loops.dilation) or 1
     along: dict[str, tuple[Size, Size]] = {WAYS[made][0]: (window.length, window.step)}
-    for loop, part in ((window.summed, WAYS[made][1]), (window.kept, made)):
+    for loop, part in ((loops.summed, WAYS[made][1]), (loops.kept, made)):
         along[part] = (1, 0) if loop is None else (loop.extent, steps[part].pop(loop.name, 0))
     stride, dilation = {
         "response": (kept, summed), "filter": (summed, kept), "image": (window.by, summed)
     }[made]  # fmt: skip
-    before = window.constant if made == "image" else -window.constant
+    before = loops.constant if made == "image" else -loops.constant
     lengths = in_order({part: length for part, (length, _) in along.items()})
     steps_along = in_order({part: step for part, (_, step) in along.items()})
     return Spatial(lengths, steps_along, stride, dilation, before)

@@ -1,0 +1,84 @@
+"""Plans of products of known lengths: they are those that the driver chooses for open ones."""
+
+import ctypes
+import random
+
+import pytest
+
+import geon
+from geon.transformers.native.products.product_text import product_units
+from geon.transformers.native.sizes.blocking import MAX_DIRECT_ROWS, ROWS_PER_GROUP, shape
+from geon.transformers.native.sizes.product_plan import WAYS, plan_product
+from geon.transformers.native.toolchain.compilers import find_toolchain
+
+from .test_product import Case, compile_module, module_units
+
+needs_compiler = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+CHOSEN = """
+static void geon_no_pack(const void *a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f,
+                         TYPE *g, int64_t h, TYPE *i)
+{
+    (void)a; (void)b; (void)c; (void)d; (void)e; (void)f; (void)g; (void)h; (void)i;
+}
+static void geon_set(geon_operand *operand, int adjacent)
+{
+    operand->line = adjacent == 1 ? 1 : 1000;
+    operand->summed = adjacent == 1 ? 1000 : 1;
+    operand->pack = operand->pack_lines = adjacent < 0 ? geon_no_pack : NULL;
+}
+int chosen(int64_t, int64_t, int64_t, int, int, int);
+int chosen(int64_t rows, int64_t columns, int64_t depth, int left, int right, int plain)
+{
+    TYPE result;
+    geon_product product = {.batches = 1, .rows = rows, .columns = columns, .depth = depth};
+    product.result = plain ? &result : NULL;
+    geon_set(&product.left, left);
+    geon_set(&product.right, right);
+    const geon_product turned = geon_turn(&product);
+    return geon_choose_way(&turned) * 2 + turned.turned;
+}
+"""
+
+
+def sized(draw, vector):
+    """A length around one at which the driver chooses another way."""
+    around = (1, vector, 3 * vector, 8 * vector, 16 * vector, 25, ROWS_PER_GROUP, 400)
+    return max(1, draw.choice((*around, *MAX_DIRECT_ROWS.values())) + draw.randrange(-2, 3))
+
+
+@needs_compiler
+@pytest.mark.parametrize("type", ["float", "double"])
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+def test_the_driver_chooses_the_same(type, vector_bytes, tmp_path):
+    of = shape(type, vector_bytes)
+    any_product = Case("mk,kn->mn", {"m": 9, "k": 9, "n": 99}, type=type).product("product")
+    own, driver, *others = module_units([any_product], vector_bytes)
+    assert driver == product_units(of)[0]
+    library = compile_module([own, driver + CHOSEN, *others], tmp_path)
+    arguments = [ctypes.c_int64] * 3 + [ctypes.c_int] * 3
+    library.chosen.argtypes = arguments
+    draw, seen = random.Random(7), set()
+    for _ in range(4000):
+        rows, columns, depth = (sized(draw, of.vector) for _ in range(3))
+        left, right = (draw.choice((True, False, None)) for _ in range(2))
+        plain = draw.random() < 0.7
+        plan = plan_product(rows, columns, depth, of, left, right, plain)
+        numbers = [-1 if side is None else int(side) for side in (left, right)]
+        way, turned = divmod(library.chosen(rows, columns, depth, *numbers, plain), 2)
+        assert (WAYS[way - 1], turned) == (plan.way, plan.exchanged), (
+            rows,
+            columns,
+            depth,
+            numbers,
+        )
+        seen.add(plan)
+    assert len(seen) == 6  # each way, and those of few rows exchanged too
+
+
+@needs_compiler
+def test_few_rows_need_no_packed_blocks():
+    for rows in (1, 8):
+        n, k, m = geon.Axis("N", rows), geon.Axis("K", 1024), geon.Axis("M", 1024)
+        x, w = geon.placeholder([n, k]), geon.placeholder([k, m])
+        f = geon.NativeTransformer(threads=1).computation(geon.dot(x, w), x, w)
+        assert f.peak_bytes() < 1 << 18

@@ -82,7 +82,7 @@ FILES = {
     "transformers/loops/cpu_rules.py": RULES,
     "transformers/loops/reduction_rules.py": SUMS,
     "transformers/loops/show.py": TEXT,
-    "transformers/native/trees/tree_statements.py": "a depth below all loops",
+    "transformers/printing/trees/tree_statements.py": "a depth below all loops",
     "transformers/lowering/planning/derivable_values.py": CHOOSES,
     "op_graph/special/gamma_formulas.py": FORMULA,
     "op_graph/functions/quantiles.py": FORMULA,

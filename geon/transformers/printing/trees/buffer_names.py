@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from ....op_graph.values.dtypes import name_of
 from ...loops.access import accesses, used_buffers
 from ...loops.tree import Body, LoopNode, Role, Tree, loops_of, variables
-from ...printing.nests.parameters import Parameter
-from ...printing.scalars.c_types import C_TYPES
+from ..nests.parameters import Parameter
+from ..scalars.c_types import C_TYPES
 
 
 def buffer_name(number: int) -> str:
@@ -18,14 +18,17 @@ def buffer_name(number: int) -> str:
 
 
 class BufferNames:
-    """The private buffers of a C function; ``told`` are those that are its parameters.
+    """The private buffers of a function; ``told`` are those that are its parameters.
 
     A buffer in ``registers`` is a scalar or vector variable, declared by its first store. Others
-    are arrays, declared in the innermost body that has all their accesses.
+    are arrays, declared in the innermost body that has all their accesses, with ``attribute``.
     """
 
-    def __init__(self, tree: Tree, told: Mapping[int, Parameter]) -> None:
-        self.tree = tree
+    def __init__(
+        self, tree: Tree, told: Mapping[int, Parameter] | None = None, attribute: str = ""
+    ) -> None:
+        self.tree, self.attribute = tree, attribute
+        told = told or {}
         self.declared = {*told}
         self.registers = set(range(len(tree.buffers))) - arrays_of(tree)
         self.registers |= {number for number, each in told.items() if not each.pointer}
@@ -47,8 +50,8 @@ class BufferNames:
         here = used_buffers(tuple([each for each in body if not is_serial(each)]))
         begin = [n for n, count in sorted(uses.items()) if count > 1 or n in here]
         return [
-            f"{self.ctype(number)} {buffer_name(number)}[{self.tree.buffers[number].size}] "
-            "GEON_IN_LINES;"
+            f"{self.ctype(number)} {buffer_name(number)}[{self.tree.buffers[number].size}]"
+            f"{self.attribute};"
             for number in begin
             if number not in self.registers and self.declare(number)
         ]

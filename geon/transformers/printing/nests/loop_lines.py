@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-SIMD = "#pragma omp simd"
-
 
 def indent(lines: list[str], by: int = 1) -> list[str]:
     """Return the lines of a block, indented except for preprocessor lines."""

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers.loops.gpu_rules import ELEMENTS_PER_VECTOR
 from geon.transformers.pycuda.kernels import cooperative_threads, split_reductions
-from geon.transformers.pycuda.kernels.float4 import ELEMENTS_PER_THREAD
 from geon.transformers.pycuda.launches import launch_ir
 from geon.transformers.pycuda.runtime import host
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 CHAIN = cooperative_threads.MAX_SERIAL_TERMS
 WARP, BLOCK = (
-    ELEMENTS_PER_THREAD * cooperative_threads.WARP_SIZE,
-    ELEMENTS_PER_THREAD * launch_ir.THREADS_PER_BLOCK,
+    ELEMENTS_PER_VECTOR * cooperative_threads.WARP_SIZE,
+    ELEMENTS_PER_VECTOR * launch_ir.THREADS_PER_BLOCK,
 )
 LENGTHS = sorted({
     length

@@ -10,9 +10,9 @@ import pytest
 import geon
 from geon.transformers.pycuda.kernels import (
     cooperative_threads,
-    nest_text,
     sorting,
     split_reductions,
+    tree_choice,
 )
 from geon.transformers.pycuda.launches import launch_ir
 from geon.transformers.pycuda.products import contractions, product_tiles
@@ -21,7 +21,7 @@ from geon.transformers.pycuda.runtime.host import find_compiler
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
 
 NUMBERS = sorted({
-    1, nest_text.MAX_THREAD_ROW_ELEMENTS, 2 * nest_text.MAX_THREAD_ROW_ELEMENTS,
+    1, tree_choice.MAX_THREAD_ROW_ELEMENTS, tree_choice.MAX_THREAD_COLUMN_ELEMENTS,
     product_tiles.DEFAULT_TILE_DEPTH, product_tiles.NARROW_TILE_SIDE,
     product_tiles.TALL_TILE_ROWS, cooperative_threads.MAX_SERIAL_TERMS,
     cooperative_threads.WARP_SIZE,

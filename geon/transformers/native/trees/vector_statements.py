@@ -44,11 +44,8 @@ from ..vectors.vector_scalar_code import VectorScalars
 class VectorTreeScalars(VectorScalars, TreeScalars):
     """Emits scalar code in a tree; loop variables of vectors count as 0."""
 
-    def __init__(
-        self, names: KernelNames, depths: Any, vectors: Vectors, buffers: BufferNames
-    ) -> None:
+    def __init__(self, names: KernelNames, depths: Any, vectors: Vectors) -> None:
         super().__init__(names, depths, vectors)
-        self.buffers = buffers
         self.registers: set[Scalar] = set()  # values that compilers would load or compute again
         self.scales: dict[Hashable, int] = {}  # steps of the C loops over variables, where not 1
 
@@ -106,10 +103,8 @@ class VectorStatements(TreeStatements):
         tasks: Callable[[LoopNode], list[str]] | None = None,
         told: Mapping[int, Parameter] | None = None,
     ) -> None:
-        depths = TreeDepths()
-        buffers = BufferNames(tree, told, " GEON_IN_LINES")
-        scalars = VectorTreeScalars(names, depths, vectors, buffers)
-        super().__init__(tree, names, depths, scalars)
+        scalars = VectorTreeScalars(names, TreeDepths(), vectors)
+        super().__init__(tree, names, scalars, BufferNames(tree, told, " GEON_IN_LINES"))
         self.vectors, self.tasks = vectors, tasks
 
     def task(self, loop: LoopNode, block: StatementBlock) -> None:

@@ -7,6 +7,7 @@ tasks, vectors and combined lanes, is left to its subclass.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 from ....op_graph.axes.affine import AffineIndex
 from ...kernels.ir.nest import Keep, Store
@@ -76,9 +77,12 @@ class TreeDepths:
 
 
 class TreeScalars(ScalarPrinter):
-    """Emits scalar code in a tree with private ``buffers``."""
+    """Emits scalar code in a tree, whose private ``buffers`` its statements set."""
 
     buffers: BufferNames
+
+    def __init__(self, names: MemoryNames, depths: Any) -> None:
+        super().__init__(names, depths)
 
     def atom(self, block: StatementBlock, atom: Hashable) -> str:
         """Return the text of an atom of an index."""
@@ -102,10 +106,11 @@ class TreeStatements:
     """Emits the loops and statements of a tree for one function."""
 
     def __init__(
-        self, tree: Tree, names: MemoryNames, depths: TreeDepths, scalars: TreeScalars
+        self, tree: Tree, names: MemoryNames, scalars: TreeScalars, buffers: BufferNames
     ) -> None:
-        self.tree, self.names, self.depths, self.scalars = tree, names, depths, scalars
-        self.buffers = scalars.buffers
+        self.tree, self.names, self.scalars, self.buffers = tree, names, scalars, buffers
+        self.depths: Any = scalars.depths
+        scalars.buffers = buffers
 
     def body(self, body: Body, block: StatementBlock) -> None:
         """Emit statements into a block."""

@@ -34,7 +34,7 @@ class Team:
     """A team of ``size`` threads that share a row, in a block of ``threads``.
 
     If ``beside`` is not 0, a block has ``beside`` adjacent rows, and neighbouring threads belong to
-    neighbouring rows. Otherwise a team is one thread, a warp or the block.
+    neighbouring rows. Otherwise a team is a warp or the block.
     """
 
     size: int
@@ -46,11 +46,6 @@ class Team:
         """Return the number of rows per block."""
         return self.threads // self.size
 
-    @property
-    def meets(self) -> bool:
-        """Return True if the team's threads synchronise."""
-        return self.size > 1
-
     def shared(self, scalars: int) -> int:
         """Return a block's bytes of shared memory for combining this many scalars per team."""
         members = self.size * self.beside if self.beside else self.size // WARP_SIZE
@@ -58,8 +53,6 @@ class Team:
 
     def start(self) -> Lines:
         """Return the statement that defines ``rank``, the thread's index in its team."""
-        if self.size == 1:
-            return ["const int rank = 0;"]
         if self.beside:
             return [f"const int rank = threadIdx.x / {self.beside};"]
         if self.size == self.threads:
@@ -67,15 +60,13 @@ class Team:
         return [f"const int rank = threadIdx.x % {self.size};"]
 
     def meet(self) -> Lines:
-        """Return the statement of the team's barrier; none for one thread."""
-        if self.size == 1:
-            return []
+        """Return the statement of the team's barrier."""
         alone = self.size == WARP_SIZE and not self.beside
         return ["__syncwarp(0xffffffffu);" if alone else "__syncthreads();"]
 
     def joined(self, values: Sequence[Value]) -> Lines:
         """Return the statements that combine a team's values and give all threads the result."""
-        if self.size == 1 or not values:
+        if not values:
             return []
         if self.beside:
             place = f"[threadIdx.x % {self.beside}]"

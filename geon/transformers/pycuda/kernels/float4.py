@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 
 from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.lengths import product
-from ....op_graph.values.dtypes import DType, name_of
-from ...kernels.ir.nest import Loop, Nest, Pass, Store
-from ...kernels.ir.scalar_code import Load, RandomBits, Scalar, walk
+from ....op_graph.values.dtypes import name_of
+from ...kernels.ir.nest import Nest, Pass, Store
+from ...kernels.ir.scalar_code import Load, Scalar, walk
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
-from ...printing.nests.nest_statements import print_nest
-from ...printing.nests.pass_text import PrintedNest, PrintedPass
-from ...printing.scalars.c_expressions import C_TYPES
-from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, indent
+from ...loops.gpu_rules import ELEMENTS_PER_VECTOR, is_aligned
+from ...printing.nests.pass_text import PrintedPass
+from ..launches.naming import CudaKernelNames, indent
 from .cooperative_threads import (
     MAX_REGISTER_ELEMENTS,
     Lines,
@@ -30,96 +28,7 @@ from .cooperative_threads import (
     is_float_sum,
     values_in,
 )
-
-ELEMENTS_PER_THREAD = 4  # elements per thread
-MAX_FLOAT4_STATEMENTS = 96  # max. statements per element; above it, a thread takes one element
-
-
-def vector_function(nest: Nest, names: CudaKernelNames) -> CudaFunction | None:
-    """Return the vectorised function of a nest with one contiguous pass; None for other nests."""
-    if nest.rows or nest.across is not None or len(nest.steps) != 1:
-        return None
-    if any(map(names.is_apart, range(len(names.operands)))):
-        return None
-    (step,) = nest.steps
-    if not isinstance(step, Pass) or len(step.loops) != 1 or step.reductions or step.keeps:
-        return None
-    loop = step.loops[0]
-    values = [*walk(*[store.value for store in step.stores])]
-    loads = [v for v in values if isinstance(v, Load) and is_in_order(v.offset, loop)]
-    if not loads or any(isinstance(v, RandomBits) for v in values):
-        return None
-    if not all(is_in_order(store.offset, loop) for store in step.stores):
-        return None
-    return _made(nest, step, loads, names)
-
-
-def is_in_order(offset: AffineIndex, loop: Loop) -> bool:
-    """Return True if a loop accesses adjacent elements, the first at an aligned offset."""
-    constant = offset.constant
-    aligned = isinstance(constant, int) and constant % ELEMENTS_PER_THREAD == 0
-    return aligned and dict(offset.terms) == {loop.name: 1}
-
-
-def _made(nest: Nest, step: Pass, loads: list[Load], names: CudaKernelNames) -> CudaFunction | None:
-    loop = step.loops[0]
-    plain = print_nest(nest, names)
-    (alone,) = (line for line in plain.row.lines if isinstance(line, PrintedPass))
-    if alone.weight > MAX_FLOAT4_STATEMENTS:
-        return None
-    before: Lines = []
-    truths: Lines = []
-    texts: dict[Load, str] = {}
-    for number, load in enumerate(loads):
-        dtype = name_of(load.dtype)
-        ctype = "uint8_t" if dtype == "bool" else C_TYPES[dtype]
-        pointer = f"{names.operand(load.operand)} + first + {load.offset.constant}"
-        before.append(
-            f"const geon_four<{ctype}> in{number} = *(const geon_four<{ctype}> *)({pointer});"
-        )
-        texts[load] = f"in{number}.at[k]"
-        if dtype == "bool":
-            truths.append(f"const _Bool is{number} = in{number}.at[k] != 0;")
-            texts[load] = f"is{number}"
-    printed = print_nest(nest, names, loaded=texts)
-    (made,) = (line for line in printed.row.lines if isinstance(line, PrintedPass))
-    puts, after = [], []
-    for number, (store, shown) in enumerate(zip(step.stores, made.stores, strict=True)):
-        dtype = name_of(store.dtype)
-        ctype = "uint8_t" if dtype == "bool" else C_TYPES[dtype]
-        before.append(f"geon_four<{ctype}> out{number};")
-        puts.append(f"out{number}.at[k] = {shown.value};")
-        pointer = f"{names.operand(store.operand)} + first + {store.offset.constant}"
-        after.append(f"*(geon_four<{ctype}> *)({pointer}) = out{number};")
-    size = names.length(loop.extent)
-    inner = [f"const int64_t {loop.name} = first + k;", *truths, *map(str, made.body.lines), *puts]
-    each = [
-        "#pragma unroll",
-        f"for (int k = 0; k < {ELEMENTS_PER_THREAD}; k++) {{",
-        *indent(inner),
-        "}",
-    ]
-    rest = [*map(str, alone.body.lines), *map(str, alone.stores)]
-    body = [
-        f"const int64_t first = ((int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x) "
-        f"* {ELEMENTS_PER_THREAD};",
-        f"if (first + {ELEMENTS_PER_THREAD} <= {size}) {{",
-        *indent([*invariant_statements(printed), *before, *each, *after, "return;"]),
-        "}",
-        *invariant_statements(plain),
-        f"for (int64_t {loop.name} = first; {loop.name} < {size}; {loop.name}++) {{",
-        *indent(rest),
-        "}",
-    ]
-    return names.function(
-        body, Grid(loop.extent, ELEMENTS_PER_THREAD * THREADS_PER_BLOCK), THREADS_PER_BLOCK, False
-    )
-
-
-def invariant_statements(nest: PrintedNest) -> Lines:
-    """Return the statements that do not depend on the element."""
-    rows = [line for line in nest.row.lines if not isinstance(line, PrintedPass)]
-    return [*map(str, nest.top.lines), *map(str, rows)]
+from .thread_statements import element_type
 
 
 @dataclass(slots=True)
@@ -144,14 +53,14 @@ def fits(count: Size, step: int) -> bool:
     """Return True if ``count`` is a known multiple of four, with a group for every thread."""
     return (
         isinstance(count, int)
-        and count % ELEMENTS_PER_THREAD == 0
-        and count >= ELEMENTS_PER_THREAD * step
+        and count % ELEMENTS_PER_VECTOR == 0
+        and count >= ELEMENTS_PER_VECTOR * step
     )
 
 
 def elements_of(count: int, step: int) -> int:
     """Return the number of elements per thread, rounded up to whole groups."""
-    return -(-count // (ELEMENTS_PER_THREAD * step)) * ELEMENTS_PER_THREAD
+    return -(-count // (ELEMENTS_PER_VECTOR * step)) * ELEMENTS_PER_VECTOR
 
 
 def fours_of(
@@ -174,7 +83,7 @@ def fours_of(
     work = _Loads(found, nest, names, held)
     for number, each in found.passes.items():
         loop = each.loops[0].name
-        near = [load for load in loads_in(values_in(each)) if adjoins(load, loop, nest, names)]
+        near = [load for load in loads_in(values_in(each)) if adjoins(load, loop, names)]
         work.take(number, loop, [load for load in near if load not in scalar])
     stored = [s for each in found.passes.values() for s in each.stores]
     work.print()
@@ -213,7 +122,7 @@ class _Loads:
                 extent = int(extents[0])
                 count = elements_of(extent, self.found.step)
                 self.left -= count
-                turns = count // ELEMENTS_PER_THREAD
+                turns = count // ELEMENTS_PER_VECTOR
                 self.found.row.append(f"{ctype} {name}[{turns}];")
                 fill = [f"{name}[group] = {self.pointed(load, uses, ctype)};"]
                 self.found.row += over_known(extent, self.found.step, fill)
@@ -244,23 +153,9 @@ def loads_in(values: Sequence[Scalar]) -> list[Load]:
     return [value for value in walk(*values) if isinstance(value, Load)]
 
 
-def adjoins(access: Load | Store, loop: str, nest: Nest, names: CudaKernelNames) -> bool:
+def adjoins(access: Load | Store, loop: str, names: CudaKernelNames) -> bool:
     """Return True if four iterations of a loop access four adjacent, aligned elements."""
-    if names.is_apart(access.operand):
-        return False
-    rows, offset = {each.name for each in nest.rows}, access.offset
-    for atom, step in offset.terms.items():
-        if atom == loop:
-            if step != 1:
-                return False
-        elif not (str(atom) in rows and isinstance(atom, str) and is_fourfold(step)):
-            return False
-    return loop in offset.terms and is_fourfold(offset.constant)
-
-
-def is_fourfold(size: Size) -> bool:
-    """Return True if a size is known to be a multiple of four."""
-    return isinstance(size, int) and size % ELEMENTS_PER_THREAD == 0
+    return not names.is_apart(access.operand) and is_aligned(access.offset, loop)
 
 
 def place_text(operand: str, offset: AffineIndex, loop: str) -> str:
@@ -270,19 +165,13 @@ def place_text(operand: str, offset: AffineIndex, loop: str) -> str:
     return " + ".join([operand, *rows, *constant, "four"])
 
 
-def element_type(dtype: DType) -> str:
-    """Return the C type of elements in memory."""
-    name = name_of(dtype)
-    return "uint8_t" if name == "bool" else C_TYPES[name]
-
-
 def over_known(count: int, step: int, body: Lines) -> Lines:
     """Return an unrolled loop over a thread's groups of four of ``count`` elements."""
-    begun = [f"const int64_t four = ((int64_t)group * {step} + rank) * {ELEMENTS_PER_THREAD};"]
-    if count % (ELEMENTS_PER_THREAD * step):
+    begun = [f"const int64_t four = ((int64_t)group * {step} + rank) * {ELEMENTS_PER_VECTOR};"]
+    if count % (ELEMENTS_PER_VECTOR * step):
         begun.append(f"if (four >= {count}) break;")
     head = (
-        f"for (int group = 0; group < {elements_of(count, step) // ELEMENTS_PER_THREAD}; "
+        f"for (int group = 0; group < {elements_of(count, step) // ELEMENTS_PER_VECTOR}; "
         f"group++) {{"
     )
     return ["#pragma unroll", head, *indent([*begun, *body]), "}"]
@@ -306,13 +195,13 @@ def turns_by_fours(
         assert isinstance(count, int)
         return chains(made, over_known(count, step, body))
     start = (
-        f"{low} + rank * {ELEMENTS_PER_THREAD}" if low != "0" else f"rank * {ELEMENTS_PER_THREAD}"
+        f"{low} + rank * {ELEMENTS_PER_VECTOR}" if low != "0" else f"rank * {ELEMENTS_PER_VECTOR}"
     )
-    next_one = f"four += {ELEMENTS_PER_THREAD * step}"
+    next_one = f"four += {ELEMENTS_PER_VECTOR * step}"
     if not any(map(is_float_sum, made.sums)):
         head = f"for (int64_t four = {start}; four < {high}; {next_one}) {{"
         return [head, *indent(body), "}"]
-    few = f"group < {MAX_SERIAL_TERMS // ELEMENTS_PER_THREAD} && four < {high}"
+    few = f"group < {MAX_SERIAL_TERMS // ELEMENTS_PER_VECTOR} && four < {high}"
     head = f"for (int group = 0; {few}; group++, {next_one}) {{"
     inner = chains(made, [head, *indent(body), "}"])
     return [f"for (int64_t four = {start}; four < {high};) {{", *indent(inner), "}"]
@@ -328,7 +217,7 @@ def group_body(
     puts: Lines = []
     after: Lines = []
     for each, (store, shown) in enumerate(zip(stores, made.stores, strict=True)):
-        if fours.partial or not adjoins(store, loop.name, nest, names):
+        if fours.partial or not adjoins(store, loop.name, names):
             puts.append(str(shown))
             continue
         ctype = f"geon_four<{element_type(store.dtype)}>"
@@ -339,13 +228,13 @@ def group_body(
     turn = (
         []
         if fours.partial or not nest.arrays
-        else [f"const int turn = group * {ELEMENTS_PER_THREAD} + k;"]
+        else [f"const int turn = group * {ELEMENTS_PER_VECTOR} + k;"]
     )
     inner = [*turn, f"const int64_t {loop.name} = four + k;", *element(made, puts)]
     inside = (
-        f"k < {ELEMENTS_PER_THREAD} && k < inside"
+        f"k < {ELEMENTS_PER_VECTOR} && k < inside"
         if fours.partial
-        else f"k < {ELEMENTS_PER_THREAD}"
+        else f"k < {ELEMENTS_PER_VECTOR}"
     )
     first = ["const int64_t inside = end - four;"] if fours.partial else []
     return [

@@ -15,6 +15,7 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop, Nest, Pass
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...kernels.scans.sequential_scan import OrderedLoop
+from ...loops.gpu_rules import ELEMENTS_PER_VECTOR
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest, PrintedPass, RowStore
 from ...printing.nests.scan_statements import print_ordered
@@ -27,7 +28,6 @@ from ..launches.naming import (
     MemoryCopy,
     Part,
     indent,
-    is_by_elements,
 )
 from .cooperative_threads import (
     MAX_WARP_ROW_ELEMENTS,
@@ -44,15 +44,14 @@ from .cooperative_threads import (
     values_of,
 )
 from .float4 import (
-    ELEMENTS_PER_THREAD,
     Fours,
     elements_of,
     fits,
     fours_of,
     turns_by_fours,
-    vector_function,
 )
 from .split_reductions import (
+    COLUMN_TEAM,
     ELEMENTS_PER_BLOCK,
     MAX_PART_BLOCKS,
     all_functions,
@@ -64,9 +63,10 @@ from .split_reductions import (
     states,
 )
 from .split_reductions import holds as cut_holds
+from .thread_text import thread_function
 from .transpose_tiles import tiled_function
+from .tree_choice import is_by_threads, transposed_passes, tree_of
 
-MAX_THREAD_ROW_ELEMENTS = 4  # max. elements of a row that one thread handles alone
 MAX_SCRATCH_BLOCKS = 512  # max. blocks, each with its own slot of scratch memory
 
 
@@ -86,10 +86,17 @@ def nest_parts(work: Nest, names: CudaKernelNames) -> list[Part]:
         whole_op = work.operands[work.fill.operand]
         if target != source:
             found.append(MemoryCopy(target, source, whole_op.axes.size * whole_op.dtype.itemsize))
-    together = vector_function(work, names)
-    if together is not None:
-        return [*found, together]
+    if is_by_threads(work):
+        return [*found, *thread_parts(work, names)]
     return [*found, *_NestWriter(work, names).parts()]
+
+
+def thread_parts(nest: Nest, names: CudaKernelNames) -> list[Part]:
+    """Return the functions of a nest of independent threads; transposed passes have their own."""
+    turned = transposed_passes(nest)
+    found: list[Part] = [tiled_function(replace(nest, steps=(step,)), names) for step in turned]
+    tree = tree_of(nest, {k for k in range(len(nest.operands)) if names.is_apart(k)})
+    return found if tree is None else [*found, thread_function(tree, names)]
 
 
 def parts_bytes(nest: Nest) -> Size:
@@ -131,8 +138,6 @@ class _NestWriter:
 
     def parts(self) -> list[Part]:
         """Return the functions."""
-        if is_by_elements(self.nest):
-            return self.by_elements()
         if is_divided(self.nest):
             return self.in_parts()
         return self.by_rows()
@@ -146,12 +151,12 @@ class _NestWriter:
     def by_fours(self) -> Fours | None:
         """Return the vectorised form of the passes, or None."""
         nest = self.nest
-        if is_by_elements(nest) or nest.across is not None:
+        if nest.across is not None:
             return None
         if is_divided(nest) or (self.cut_rows is not None and is_known(self.cut_rows)):
             return fours_of(nest, self.names, THREADS_PER_BLOCK, partial=True)
         team = self.held or self.known_team()
-        if team is None or team.size == 1:
+        if team is None:
             return None
         held = sum(self.held_elements(a.size, team) for a in nest.arrays) if self.held else 0
         return fours_of(nest, self.names, team.size, held=held)
@@ -175,75 +180,14 @@ class _NestWriter:
         if len(known) < len(counts):
             return None
         threads = THREADS_PER_BLOCK if self.nest.rows else 0
-        return (
-            Team(1, threads or 1)
-            if most <= MAX_THREAD_ROW_ELEMENTS
-            else Team(WARP_SIZE, threads or WARP_SIZE)
-        )
-
-    # Elements -----------------------------------------------------------------------------------
-
-    def by_elements(self) -> list[Part]:
-        """Return functions with one thread per element of each pass; transposed passes use tiles.
-
-        Stores per row get threads of their own: they may overwrite memory that other threads read,
-        and threads of one launch have no order.
-        """
-        before: list[str] = [*self.printed.top.lines]
-        known, of_rows = list[str](), list[str]()
-        cases: list[tuple[list[Loop], Lines]] = []
-        found: list[Part] = []
-        for line in self.printed.row.lines:
-            if isinstance(line, RowStore):
-                known, of_rows = [*before], [*of_rows, line]
-            elif not isinstance(line, PrintedPass):
-                before.append(line)
-            elif line.turned:
-                found.append(tiled_function(self.nest, line, [*before], self.names))
-            else:
-                inner = [*map(str, line.body.lines), *map(str, line.stores)]
-                cases.append(([*self.loops, *line.loops], [*before, *inner]))
-        if of_rows:
-            cases.append((self.loops, [*known, *of_rows]))
-        return [*found, self.elements(cases)] if cases else found
-
-    def elements(self, cases: Sequence[tuple[list[Loop], Lines]]) -> CudaFunction:
-        """Return a function with one thread per element of each case (loops, statements)."""
-        body: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;"]
-        units: Size = 0
-        for loops, statements in cases:
-            count = product(loop.extent for loop in loops)
-            units = units + count
-            size = self.extent(count)
-            inner = [*self.indices(loops, "at"), *self.first(statements), *statements, "return;"]
-            body += [f"if (at < {size}) {{", *indent(inner), "}", f"at -= {size};"]
-        return self.names.function(
-            body[:-1], Grid(units, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False
-        )
-
-    def first(self, statements: Lines) -> Lines:
-        """Return the definition of ``first``, which guards stores per row, if there are any."""
-        stored = any(isinstance(statement, RowStore) for statement in statements)
-        return ["const bool first = true;"] if stored else []
-
-    def indices(self, loops: Sequence[Loop], at: str) -> Lines:
-        """Return the declarations of the loop variables of element number ``at``."""
-        found = places(loops, at, self.extent)
-        if self.nest.across is not None:
-            found.append("const int64_t first_lane = 0;")
-        return found
+        return Team(WARP_SIZE, threads or WARP_SIZE)
 
     # Rows ---------------------------------------------------------------------------------------
 
     def by_rows(self) -> list[Part]:
         """Return functions with a team per row; open lengths choose among variants at run time."""
-        counts = self.counts()
-        open_counts = [n for n in counts if not isinstance(n, int)]
-        known = max((n for n in counts if isinstance(n, int)), default=1)
         if self.nest.across is not None:
-            many = bool(open_counts) or known > 2 * MAX_THREAD_ROW_ELEMENTS
-            size = THREADS_PER_BLOCK // WARP_SIZE if many else 1
-            whole = self.side_by_side(Team(size, THREADS_PER_BLOCK, THREADS_PER_BLOCK // size))
+            whole = self.side_by_side(COLUMN_TEAM)
             parts = choose_parts(self.nest)
             if parts is None:
                 return [whole]
@@ -306,7 +250,7 @@ class _NestWriter:
                 body.append(f"if (row >= {self.extent(rows)}) return;")
         body += [*top, *inner]
         grid, shared = Grid(rows, team.rows), self.shared_bytes(team)
-        return self.names.function(body, grid, team.threads, team.meets, shared=shared)
+        return self.names.function(body, grid, team.threads, True, shared=shared)
 
     def side_by_side(self, team: Team) -> CudaFunction:
         """Return the function in which a block handles some adjacent rows."""
@@ -322,8 +266,8 @@ class _NestWriter:
             f"int64_t lane = threadIdx.x % {team.beside};",
             f"const bool inside = first_lane + lane < {size};",
             "const bool first = inside && rank == 0;",
-            # Threads without a row read the first row on the way to the barriers, or return.
-            "if (!inside) lane = 0;" if team.meets else "if (!inside) return;",
+            # Threads without a row read the first row on the way to the barriers.
+            "if (!inside) lane = 0;",
         ]
         if nest.rows:
             body.append(f"const int64_t row = (int64_t)blockIdx.x / ({count});")
@@ -331,7 +275,7 @@ class _NestWriter:
         body += [*map(str, self.printed.top.lines)]
         body += self.statements(team, self.printed.row.lines, inside=True)
         grid, shared = Grid(rows * blocks), self.shared_bytes(team)
-        return self.names.function(body, grid, team.threads, team.meets, shared=shared)
+        return self.names.function(body, grid, team.threads, True, shared=shared)
 
     def shared_bytes(self, team: Team) -> int:
         """Return a block's bytes of shared memory: values that teams exchange, row arrays."""
@@ -421,8 +365,8 @@ class _NestWriter:
             each
             if self.fours is None
             else (
-                f"({each} + {ELEMENTS_PER_THREAD - 1}) / {ELEMENTS_PER_THREAD} * "
-                f"{ELEMENTS_PER_THREAD}"
+                f"({each} + {ELEMENTS_PER_VECTOR - 1}) / {ELEMENTS_PER_VECTOR} * "
+                f"{ELEMENTS_PER_VECTOR}"
             )
         )
 

@@ -25,6 +25,7 @@ SEGMENTS = "steps of a loop, no length of data: tests/transformers/test_segments
 FILLS = "bytes that are copied: tests/native/test_fill.py goes around it"
 WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
 RULES = "rows and vectors: tests/native/test_jam.py and tests/loops/test_native_trees.py go around"
+THREADS = "elements of a thread: tests/loops/test_gpu_trees.py goes around them"
 COLUMNS = "terms, columns and rows: tests/loops/test_native_columns.py goes around them"
 SUMS = "terms and work of sums: tests/loops/test_native_reductions.py goes around them"
 ALIKE = "rows that load much alike: tests/native/test_jam.py goes around it"
@@ -80,7 +81,9 @@ FILES = {
     "transformers/native/standalone/arena_layout.py": CHOOSES,
     "transformers/loops/column_rules.py": COLUMNS,
     "transformers/loops/cpu_rules.py": RULES,
-    "transformers/loops/gpu_rules.py": "elements of a thread: tests/loops/test_gpu_trees.py",
+    "transformers/loops/gpu_rules.py": THREADS,
+    "transformers/loops/gpu_threads.py": THREADS,
+    "transformers/loops/team_rules.py": "rows in registers: tests/cuda/test_lengths.py goes around",
     "transformers/loops/reduction_rules.py": SUMS,
     "transformers/loops/show.py": TEXT,
     "transformers/printing/trees/tree_statements.py": "a depth below all loops",
@@ -186,11 +189,11 @@ FILES = {
     "transformers/pycuda/products/contractions.py": ON_DEVICES,
     "transformers/pycuda/launches/dialect.py": BITS,
     "transformers/pycuda/products/tile_loads.py": ON_DEVICES,
-    "transformers/pycuda/kernels/float4.py": ON_DEVICES,
     "transformers/pycuda/kernels/cooperative_threads.py": ON_DEVICES,
     "transformers/pycuda/products/large_products.py": ON_DEVICES,
     "transformers/pycuda/kernels/library_kernels.py": ON_DEVICES,
-    "transformers/pycuda/kernels/nest_text.py": ON_DEVICES,
+    "transformers/pycuda/kernels/team_text.py": ON_DEVICES,
+    "transformers/pycuda/kernels/thread_statements.py": BITS,
     "transformers/pycuda/products/product_tiles.py": ON_DEVICES,
     "transformers/pycuda/kernels/scattering.py": ON_DEVICES,
     "transformers/pycuda/kernels/sorting.py": ON_DEVICES,

@@ -6,12 +6,8 @@ import pytest
 import geon
 from geon import Axis
 from geon.testing.cases import for_each
-from geon.transformers.loops.gpu_rules import (
-    ELEMENTS_PER_VECTOR,
-    MAX_VECTOR_WORK,
-    OperandAlignment,
-    schedule,
-)
+from geon.transformers.loops.gpu_rules import MAX_VECTOR_WORK, schedule
+from geon.transformers.loops.gpu_threads import ELEMENTS_PER_VECTOR, Threads
 from geon.transformers.loops.show import show
 from geon.transformers.loops.tree import Kind, Role, loops_of
 from geon.transformers.pycuda.kernels.tree_choice import is_by_threads, transposed_passes
@@ -31,7 +27,7 @@ def computation(results, *leaves):
 def trees(results, *leaves):
     """The trees of a program's kernels."""
     kernels = computation(results, *leaves).plan.schedule.kernels
-    return [schedule(kernel.work, OperandAlignment()) for kernel in kernels]
+    return [schedule(kernel.work, Threads()) for kernel in kernels]
 
 
 def roles(tree):
@@ -46,9 +42,21 @@ def test_trees_of_threads_compute_what_nests_do(seed):
         for nest in nests_of(transformer.computation(program.results, *program.leaves)):
             if is_by_threads(nest):
                 memory = memory_of(nest, program.lengths, random)
-                tree = schedule(nest, OperandAlignment())
-                threads = tree.body[0].role is Role.TASK
-                assert threads or not nest.rows or 0 in program.lengths.values()
+                tree = schedule(nest, Threads())
+                assert not [x for x in tree.refusals if not x.startswith("vectors")]
+                agree(nest, tree, memory, program.lengths, random)
+
+
+@for_each("seed", range(60))
+@for_each("team", [2, 4])
+def test_trees_of_teams_compute_what_nests_do(seed, team):
+    program, random = Program(seed, LENGTHS), np.random.default_rng(seed)
+    with KernelsTransformer() as transformer:
+        for nest in nests_of(transformer.computation(program.results, *program.leaves)):
+            if nest.across is None and any(step.reductions for step in nest.passes):
+                memory = memory_of(nest, program.lengths, random)
+                tree = schedule(nest, Threads(team))
+                assert not [x for x in tree.refusals if x.startswith("team")]
                 agree(nest, tree, memory, program.lengths, random)
 
 
@@ -92,7 +100,7 @@ def test_the_reason_of_a_refusal_is_shown():
     (nest,) = (kernel.work for kernel in computation(x * x, x).plan.schedule.kernels)
     own = next(k for k, op in enumerate(nest.operands) if op is x)
     assert "not vectors: memory may begin between vectors" in show(
-        schedule(nest, OperandAlignment(frozenset([own])))
+        schedule(nest, Threads(unaligned=frozenset([own])))
     )
     (turned,) = trees(geon.flip(x, "C") * 2, x)
     assert "not vectors: no load is of adjacent elements" in show(turned)
@@ -119,7 +127,8 @@ def test_explain_shows_the_trees_of_threads():
     x, y = geon.placeholder([n, c]), geon.placeholder([c, d])
     shown = computation([x + 1, geon.sum(y, d)], x, y).explain("schedule")
     assert "task j_0 < 65536 (vectors):  -- a thread for each iteration" in shown
-    assert shown.count("task ") == 1, "sums have a form of their own"
+    assert "task i_0 < 512:  -- a team of 256 threads for each iteration" in shown
+    assert "with add of the 256 lanes of b" in shown
 
 
 def test_transposed_passes_have_a_form_of_their_own():

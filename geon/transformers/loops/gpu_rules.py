@@ -1,22 +1,24 @@
 """Rules that schedule trees for GPUs, in the order in which they are applied.
 
-A task is the work of one thread: iterations of tasks around each other are numbered row by row, and
-neighbouring threads have neighbouring numbers. Outermost loops are launched together.
+A task is the work of one thread, or of a team of them. Iterations of tasks around each other are
+numbered row by row, and neighbouring threads have neighbouring numbers. Outermost loops are
+launched together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from ...op_graph.axes.affine import AffineIndex, Size
-from ...op_graph.axes.lengths import is_multiple
 from ..kernels.ir.nest import Nest, Store
 from ..kernels.ir.scalar_code import Load, RandomBits
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from . import transformations as shape
 from .from_nest import from_nest
+from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned
+from .reduction_rules import hoisted
 from .schedule_rule import ScheduleRule, applied
+from .simplify import simplified
+from .team_rules import first_pass, in_team, passes
 from .tree import (
     Body,
     Fold,
@@ -33,22 +35,16 @@ from .tree import (
 )
 from .work import cost, varying
 
-ELEMENTS_PER_VECTOR = 4  # elements that a thread loads and stores at once: 16 bytes of float32
 MAX_VECTOR_WORK = 96  # operations per element; with more, a thread of four needs too many registers
 
 
-@dataclass(frozen=True, slots=True)
-class OperandAlignment:
-    """Alignment of a kernel's memory; operands ``unaligned`` may begin between vectors."""
-
-    unaligned: frozenset[int] = frozenset()
-
-
-def schedule(nest: Nest, alignment: OperandAlignment) -> Tree:
+def schedule(nest: Nest, threads: Threads) -> Tree:
     """Return the tree of a nest, scheduled for a GPU."""
     tree = from_nest(nest)
+    if any(loop.size == 0 for loop in loops_of(tree.body)):
+        tree = simplified(tree)  # no thread is launched for nothing
     for rule in RULES:
-        tree = applied(rule, tree, alignment)
+        tree = applied(rule, tree, threads)
     return tree
 
 
@@ -63,9 +59,9 @@ def with_several(tree: Tree) -> Iterator[str]:
             yield loop.variable
 
 
-def distributed(tree: Tree, name: str, alignment: OperandAlignment) -> Tree:
+def distributed(tree: Tree, name: str, threads: Threads) -> Tree:
     """Give each statement loops of its own, so that each of its elements has a thread."""
-    return shape.distribute(tree, name)[0]
+    return shape.distribute(tree, name)[0] if threads.team == 1 else tree
 
 
 def flat(tree: Tree) -> Iterator[str]:
@@ -75,8 +71,10 @@ def flat(tree: Tree) -> Iterator[str]:
             yield loop.variable
 
 
-def vectorised(tree: Tree, name: str, alignment: OperandAlignment) -> Tree:
+def vectorised(tree: Tree, name: str, threads: Threads) -> Tree:
     """Load and store adjacent elements together; what fills no vector has threads of its own."""
+    if threads.team > 1:
+        return tree
     for write in find(tree, name)[0].body:
         assert isinstance(write, Write)
         nodes = list(walk_scalars(*values_of(write)))
@@ -86,7 +84,7 @@ def vectorised(tree: Tree, name: str, alignment: OperandAlignment) -> Tree:
         aligned = all(is_aligned(store.offset, name) for store in stores)
         require(aligned, "a store is not of adjacent elements")
         operands = {x.operand for x in near} | {store.operand for store in stores}
-        require(not operands & alignment.unaligned, "memory may begin between vectors")
+        require(not operands & threads.unaligned, "memory may begin between vectors")
         drawn = any(isinstance(x, RandomBits) for x in nodes)
         require(not drawn, "random bits are drawn for each element")
         ops = len(stores) + sum(map(cost, varying(write, {name})))
@@ -95,18 +93,6 @@ def vectorised(tree: Tree, name: str, alignment: OperandAlignment) -> Tree:
     tree = shape.set_kind(made.tree, name, Kind.VECTORS)
     reason = f"a thread loads and stores {ELEMENTS_PER_VECTOR} elements at once"
     return shape.set_role(tree, made.inner, Role.VECTOR, reason)
-
-
-def is_aligned(offset: AffineIndex, lane: str) -> bool:
-    """Return True if a loop accesses adjacent elements, the first of them at a vector's begin."""
-    others = [(atom, step) for atom, step in offset.terms.items() if atom != lane]
-    whole = all(isinstance(atom, str) and is_whole(step) for atom, step in others)
-    return whole and offset.step(lane) == 1 and is_whole(offset.constant)
-
-
-def is_whole(size: Size) -> bool:
-    """Return True if a number of elements is known to fill vectors."""
-    return is_multiple(size, ELEMENTS_PER_VECTOR)
 
 
 # Threads ------------------------------------------------------------------------------------------
@@ -122,16 +108,19 @@ def outer(tree: Tree) -> Iterator[str]:
             body = loop.body
 
 
-def as_threads(tree: Tree, name: str, alignment: OperandAlignment) -> Tree:
-    """Give each iteration a thread."""
+def as_threads(tree: Tree, name: str, threads: Threads) -> Tree:
+    """Give each iteration a thread or a team."""
     _, above = find(tree, name)
     serial = [each.variable for each in above if each.role is not Role.TASK]
     require(not serial, f"iterations of {', '.join(serial)} run one after another")
-    return shape.set_role(tree, name, Role.TASK, "a thread for each iteration")
+    who = "a thread" if threads.team == 1 else f"a team of {threads.team} threads"
+    return shape.set_role(tree, name, Role.TASK, f"{who} for each iteration")
 
 
-RULES = (
+RULES: tuple[ScheduleRule[Threads], ...] = (
     ScheduleRule("distribute", with_several, distributed),
     ScheduleRule("vectors", flat, vectorised),
+    ScheduleRule("values of rows", passes, hoisted),
+    ScheduleRule("team", first_pass, in_team),
     ScheduleRule("threads", outer, as_threads),
 )

@@ -155,14 +155,19 @@ class TreeStatements:
         inner = StatementBlock(block)
         self.depths.variables[loop.variable] = inner.depth
         self.body(loop.body, inner)
-        block.lines += for_loop(loop.variable, low, high, list(map(str, inner.lines)))
+        block.lines += self.repeated(loop, low, high, list(map(str, inner.lines)))
+
+    def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
+        """Return a C loop between bounds over the lines of its body."""
+        return for_loop(loop.variable, low, high, lines)
 
     def choose(self, choose: Choose, block: StatementBlock) -> None:
         """Emit a choice between statements."""
         conditions = [text for guard in choose.guards for text in self.scalars.guard(block, guard)]
         lines = []
-        for head, body in ((f"if ({' && '.join(conditions)}) {{", choose.then),
-                           ("} else {", choose.otherwise)):  # fmt: skip
+        sides = [(f"if ({' && '.join(conditions)}) {{", choose.then)]
+        sides += [("} else {", choose.otherwise)] if choose.otherwise else []
+        for head, body in sides:
             inner = StatementBlock(block)
             inner.depth = block.depth  # values of the loop around belong to this block
             self.body(body, inner)

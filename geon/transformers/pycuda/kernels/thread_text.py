@@ -16,10 +16,7 @@ from .thread_statements import ThreadStatements
 
 def thread_function(tree: Tree, names: CudaKernelNames) -> CudaFunction:
     """Return the function of a tree; threads are numbered through its outermost statements."""
-    for number in operands_in(tree):
-        names.operand(number)
-    for size in sizes_in(tree):
-        names.length(size)
+    declare(tree, names)
     lines: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;"]
     counts: list[Size] = []
     for loops, body in launched(tree):
@@ -32,6 +29,14 @@ def thread_function(tree: Tree, names: CudaKernelNames) -> CudaFunction:
         lines += indent([*places(loops, "at", names.length), *map(str, block.lines)])
     grid = Grid(sum(counts, start=0), THREADS_PER_BLOCK)
     return names.function([*lines, "}"], grid, THREADS_PER_BLOCK, False)
+
+
+def declare(tree: Tree, names: CudaKernelNames) -> None:
+    """Declare the operands and lengths of a tree as parameters."""
+    for number in operands_in(tree):
+        names.operand(number)
+    for size in sizes_in(tree):
+        names.length(size)
 
 
 def launched(tree: Tree) -> list[tuple[list[Loop], Body]]:

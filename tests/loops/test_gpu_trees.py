@@ -131,6 +131,13 @@ def test_explain_shows_the_trees_of_threads():
     assert "with add of the 256 lanes of b" in shown
 
 
+def test_rows_of_open_length_have_a_form_for_warps_and_one_for_blocks():
+    x = geon.placeholder([Axis("N", 300), Axis("C")])
+    shown = computation(geon.sum(x, "C"), x).explain("schedule")
+    warps, blocks = shown[shown.index("form 0:") :].split("form 1:")
+    assert "a team of 32 threads" in warps and "a team of 256 threads" in blocks
+
+
 def test_transposed_passes_have_a_form_of_their_own():
     n, c = Axis("N", 64), Axis("C", 64)
     x = geon.placeholder([n, c])

@@ -153,8 +153,14 @@ class CudaTransformer(Transformer):
         return None if found is None else CudaProgram(found, self.device)
 
     def loop_trees(self, plan: Plan, kernel: Kernel) -> list[str]:
-        """Return the lines of the loop trees that a kernel runs from."""
-        return shown_pieces(trees_of(kernel.work)) if isinstance(kernel.work, Nest) else []
+        """Return the lines of the loop trees that a kernel runs from.
+
+        A kernel has a form for each piece of its nest, and one for warps and one for blocks where
+        the lengths of rows are open.
+        """
+        if not isinstance(kernel.work, Nest):
+            return []
+        return shown_pieces(trees_of(kernel.work), "form")
 
     def keep(self, key: str, program: CudaProgram) -> None:
         """Write the compiled program to the disk cache."""

@@ -87,7 +87,6 @@ class ScalarPrinter:
         self.reduced: dict[tuple[int, int], str] = {}
         self.running: dict[tuple[int, bool], str] = {}
         self.kept: dict[int, str] = {}
-        self.kept_at = ""  # index into row arrays where it is not that of the element
         self.contracted = ""
         self.spelled: Mapping[str, str] = {}
         self.words: dict[RandomBits, str] = {}
@@ -367,7 +366,7 @@ class ScalarPrinter:
 
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element at ``offset`` of a row array."""
-        return f"{self.kept[number]}[{self.kept_at or self.index(block, offset)}]"
+        return f"{self.kept[number]}[{self.index(block, offset)}]"
 
     def _load(self, block: StatementBlock, value: Load) -> str:
         offset = self.load_index(block, value.offset)

@@ -16,8 +16,8 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop, Pass
 from ...kernels.ir.scalar_code import Scalar
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.pass_text import Accumulator, PrintedPass
-from ..launches.naming import indent
 
 WARP_SIZE = 32
 SCALAR_BYTES = 8  # max. bytes of a scalar

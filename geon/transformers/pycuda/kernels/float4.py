@@ -1,8 +1,7 @@
-"""Vectorised kernels: each thread loads and stores four adjacent elements at once.
+"""Vector loads of reductions that several blocks share: four adjacent elements at once.
 
 Every value begins at a multiple of 256 bytes, except slices of stacks in a loop. So groups of four
-elements are aligned in elementwise kernels, and in rows whose length is a multiple of four. Values
-of rows that several passes read are loaded once, into registers.
+elements are aligned in a contiguous pass, and in rows whose length is a multiple of four.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import Load, Scalar, walk
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...loops.gpu_threads import ELEMENTS_PER_VECTOR, is_aligned, is_whole
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.pass_text import PrintedPass
 from ..launches.launch_ir import THREADS_PER_BLOCK
-from ..launches.naming import CudaKernelNames, indent
+from ..launches.naming import CudaKernelNames
 from .cooperative_threads import (
     Lines,
     chains,

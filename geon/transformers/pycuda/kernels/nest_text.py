@@ -1,8 +1,8 @@
-"""CUDA text of a loop nest: one thread per element, or a team of threads per row.
+"""CUDA functions of a loop nest, from loop trees where threads or single teams do its rows.
 
-A large reduction over all elements takes two stages: many blocks reduce parts, then one block
-combines these in order. The division of work depends on lengths alone. In a sequential loop, one
-thread per row runs all iterations in one launch.
+Columns, and reductions that several blocks share, have forms of their own: many blocks reduce
+parts, which are then combined in order. The division of work depends on lengths alone. In a
+sequential loop, one thread per row runs all iterations in one launch.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ...kernels.ir.nest import Nest, Pass
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...loops.gpu_threads import ELEMENTS_PER_VECTOR, is_whole
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest, PrintedPass, RowStore
 from ...printing.nests.scan_statements import print_ordered
@@ -26,7 +27,6 @@ from ..launches.naming import (
     Either,
     MemoryCopy,
     Part,
-    indent,
 )
 from .cooperative_threads import (
     MAX_WARP_ROW_ELEMENTS,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...loops.tree import Space, Tree
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.statement_blocks import StatementBlock
 from ...sizes.scratch import lines as up_to_lines
 from ..launches.launch_ir import Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, indent
+from ..launches.naming import CudaFunction, CudaKernelNames
 from .cooperative_threads import Lines, Team, places
 from .team_statements import TeamStatements
 from .thread_text import declare, launched

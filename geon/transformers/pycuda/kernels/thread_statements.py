@@ -13,12 +13,12 @@ from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import largest, ranges
 from ...loops.gpu_threads import is_aligned
 from ...loops.tree import Body, Fold, Kind, LoopNode, Role, Space, Tree, Write, loops_of, values_of
-from ...printing.nests.loop_lines import for_loop
+from ...printing.nests.loop_lines import for_loop, indent
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_types import C_TYPES
 from ...printing.trees.buffer_names import BufferNames
 from ...printing.trees.tree_statements import TreeDepths, TreeScalars, TreeStatements
-from ..launches.naming import CudaKernelNames, indent
+from ..launches.naming import CudaKernelNames
 
 
 class ThreadScalars(TreeScalars):

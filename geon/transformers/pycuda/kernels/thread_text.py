@@ -7,9 +7,10 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
 from ...loops.access import operands_in, sizes_in
 from ...loops.tree import Body, LoopNode, Role, Tree
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.statement_blocks import StatementBlock
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, indent
+from ..launches.naming import CudaFunction, CudaKernelNames
 from .cooperative_threads import Lines, places
 from .thread_statements import ThreadStatements
 

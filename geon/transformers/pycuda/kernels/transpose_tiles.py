@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.nest_statements import print_nest
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, indent
+from ..launches.naming import CudaFunction, CudaKernelNames
 from .cooperative_threads import Lines, places
 
 TILE_SIDE = 32  # elements per side of a tile

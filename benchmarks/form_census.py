@@ -129,9 +129,9 @@ FORMS = (
     Form("product: residues", "kernels.products.residue_classes:classes_of", lambda *_: []),
     Form("product: vector stores", "native.products.epilogue:Storing.by_vectors"),
     # CUDA.
-    Form("cuda: maps by four", "pycuda.kernels.float4:vector_function"),
-    Form("cuda: rows by four", "pycuda.kernels.float4:fours_of"),
-    Form("cuda: held rows", "pycuda.kernels.cooperative_threads:holding_team"),
+    Form("cuda: threads", "pycuda.kernels.thread_text:thread_function", always=True),
+    Form("cuda: teams", "pycuda.kernels.team_text:team_function", always=True),
+    Form("cuda: parts by four", "pycuda.kernels.float4:fours_of"),
     Form("cuda: cut rows", "pycuda.kernels.split_reductions:cut_rows"),
     Form("cuda: cut columns", "pycuda.kernels.split_reductions:choose_parts"),
     Form("cuda: in parts", "pycuda.kernels.nest_text:_NestWriter.in_parts", always=True),

@@ -30,7 +30,7 @@ ORDER = {
         kernels.ir kernels.analysis kernels.nests kernels.products kernels.scans kernels.costs
         kernels loops
         lowering.facts lowering.rules lowering.fusion lowering.planning
-        printing.scalars printing.elementary printing.nests
+        printing.scalars printing.elementary printing.nests printing.trees
         loading cache binding . labelled reports numpy
         native.names native.toolchain native.library native.machine native.runtime native.vectors
         native.products native.trees native.nests native.emit native.standalone native.reports
@@ -176,7 +176,11 @@ ALLOWED["geon.transformers.lowering"] = [
     "geon.transformers.kernels*",
     "geon.transformers.runtime*",
 ]
-ALLOWED["geon.transformers.printing"] = [*BELOW, "geon.transformers.kernels*"]
+ALLOWED["geon.transformers.printing"] = [
+    *BELOW,
+    "geon.transformers.kernels*",
+    "geon.transformers.loops*",
+]
 for target in TARGETS:
     ALLOWED[f"geon.transformers.{target}"] = [
         *SHARED,

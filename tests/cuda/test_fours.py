@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers.loops.gpu_threads import ELEMENTS_PER_VECTOR
 from geon.transformers.pycuda.kernels import cooperative_threads, split_reductions
-from geon.transformers.pycuda.kernels.float4 import ELEMENTS_PER_THREAD
 from geon.transformers.pycuda.launches import launch_ir
 from geon.transformers.pycuda.runtime import host
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 CHAIN = cooperative_threads.MAX_SERIAL_TERMS
 WARP, BLOCK = (
-    ELEMENTS_PER_THREAD * cooperative_threads.WARP_SIZE,
-    ELEMENTS_PER_THREAD * launch_ir.THREADS_PER_BLOCK,
+    ELEMENTS_PER_VECTOR * cooperative_threads.WARP_SIZE,
+    ELEMENTS_PER_VECTOR * launch_ir.THREADS_PER_BLOCK,
 )
 LENGTHS = sorted({
     length
@@ -56,7 +56,7 @@ def test_rows_of_known_length(length):
     rows[3, length // 2] = np.nan
     with np.errstate(invalid="ignore"):
         source = compared(graphs(x, c), [rows], [x], rtol=2e-5, atol=2e-6)
-    assert ("geon_four<float> in0" in source) == (length % 4 == 0 and length >= WARP)
+    assert ("geon_four<float> in" in source) == (length % 4 == 0 and length >= WARP)
 
 
 def test_a_row_is_read_once():
@@ -74,6 +74,16 @@ def test_a_row_is_read_once():
             own = f.source[f.source.index("extern") :]
             assert own.count("(const geon_four<float> *)(x0") == loads, own
             f(np.ones((2, length)))
+
+
+@pytest.mark.parametrize("count", [8196, 9001])
+def test_elements_of_long_rows_are_kept_in_memory(count):
+    c = geon.Axis("C", count)
+    x = geon.placeholder([N, c], name="x")
+    given = np.random.default_rng(count).normal(size=(3, count)).astype(np.float32)
+    source = compared([geon.softmax(x, normalization_axes=c)], [given], [x], rtol=2e-5, atol=2e-6)
+    assert "gridDim.x) {" in source, "blocks have slots of scratch memory"
+    assert ("*)(y0 + " in source) == (count % 4 == 0)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "int8", "int64", "bool"])

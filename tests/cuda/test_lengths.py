@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers.loops.team_rules import MAX_REGISTER_ELEMENTS
 from geon.transformers.pycuda.kernels import (
     cooperative_threads,
-    nest_text,
     sorting,
     split_reductions,
+    tree_choice,
 )
 from geon.transformers.pycuda.launches import launch_ir
 from geon.transformers.pycuda.products import contractions, product_tiles
@@ -21,7 +22,7 @@ from geon.transformers.pycuda.runtime.host import find_compiler
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
 
 NUMBERS = sorted({
-    1, nest_text.MAX_THREAD_ROW_ELEMENTS, 2 * nest_text.MAX_THREAD_ROW_ELEMENTS,
+    1, tree_choice.MAX_THREAD_ROW_ELEMENTS, tree_choice.MAX_THREAD_COLUMN_ELEMENTS,
     product_tiles.DEFAULT_TILE_DEPTH, product_tiles.NARROW_TILE_SIDE,
     product_tiles.TALL_TILE_ROWS, cooperative_threads.MAX_SERIAL_TERMS,
     cooperative_threads.WARP_SIZE,
@@ -148,7 +149,7 @@ def test_known_lengths(name, both):
         for n in (
             cooperative_threads.WARP_SIZE,
             cooperative_threads.MAX_WARP_ROW_ELEMENTS,
-            cooperative_threads.MAX_REGISTER_ELEMENTS * launch_ir.THREADS_PER_BLOCK,
+            MAX_REGISTER_ELEMENTS * launch_ir.THREADS_PER_BLOCK,
         )
         for more in (-1, 0, 1)
     ],
@@ -156,10 +157,8 @@ def test_known_lengths(name, both):
 def test_rows_that_threads_hold(length, both):
     for name in ("softmax", "derivative_of_softmax"):
         f, g = (each.computation(GRAPHS[name], x, specialize={C: length}) for each in both)
-        assert (
-            ("[turn] = " in f.source)
-            == (length <= cooperative_threads.MAX_REGISTER_ELEMENTS * launch_ir.THREADS_PER_BLOCK)
-        ) or name != "softmax"
+        fits = length <= MAX_REGISTER_ELEMENTS * launch_ir.THREADS_PER_BLOCK
+        assert ("(slot + " not in f.source) == fits or name != "softmax"
         for n in (1, 9):
             given = data(n, length)[:1]
             compare(f(*given), g(*given), (name, n, length))

@@ -103,7 +103,9 @@ def golden_texts() -> dict[str, str]:
             texts[f"{name}.c.txt"] = "\n".join(chunk for chunk in chunks if is_own(chunk))
             shared.update(dict.fromkeys(chunk for chunk in chunks if not is_own(chunk)))
     for name in WITH_TEXT:
-        texts[f"{name}.cu.txt"] = without_lines(cuda(name).source)
+        on_gpu = cuda(name)
+        texts[f"{name}.cu.txt"] = without_lines(on_gpu.source)
+        texts[f"{name}.cu.kernels.txt"] = without_lines(on_gpu.explain("schedule"))
     texts["shared.c.txt"] = "\n".join(shared)
     for name in WITH_NUMPY_TEXT:
         texts[f"{name}.py.txt"] = numpy_source(name)

@@ -25,6 +25,7 @@ SEGMENTS = "steps of a loop, no length of data: tests/transformers/test_segments
 FILLS = "bytes that are copied: tests/native/test_fill.py goes around it"
 WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
 RULES = "rows and vectors: tests/native/test_jam.py and tests/loops/test_native_trees.py go around"
+THREADS = "elements of a thread: tests/loops/test_gpu_trees.py goes around them"
 COLUMNS = "terms, columns and rows: tests/loops/test_native_columns.py goes around them"
 SUMS = "terms and work of sums: tests/loops/test_native_reductions.py goes around them"
 ALIKE = "rows that load much alike: tests/native/test_jam.py goes around it"
@@ -80,9 +81,12 @@ FILES = {
     "transformers/native/standalone/arena_layout.py": CHOOSES,
     "transformers/loops/column_rules.py": COLUMNS,
     "transformers/loops/cpu_rules.py": RULES,
+    "transformers/loops/gpu_rules.py": THREADS,
+    "transformers/loops/gpu_threads.py": THREADS,
+    "transformers/loops/team_rules.py": "rows in registers: tests/cuda/test_lengths.py goes around",
     "transformers/loops/reduction_rules.py": SUMS,
     "transformers/loops/show.py": TEXT,
-    "transformers/native/trees/tree_statements.py": "a depth below all loops",
+    "transformers/printing/trees/tree_statements.py": "a depth below all loops",
     "transformers/lowering/planning/derivable_values.py": CHOOSES,
     "op_graph/special/gamma_formulas.py": FORMULA,
     "op_graph/functions/quantiles.py": FORMULA,
@@ -185,15 +189,16 @@ FILES = {
     "transformers/pycuda/products/contractions.py": ON_DEVICES,
     "transformers/pycuda/launches/dialect.py": BITS,
     "transformers/pycuda/products/tile_loads.py": ON_DEVICES,
-    "transformers/pycuda/kernels/float4.py": ON_DEVICES,
     "transformers/pycuda/kernels/cooperative_threads.py": ON_DEVICES,
     "transformers/pycuda/products/large_products.py": ON_DEVICES,
     "transformers/pycuda/kernels/library_kernels.py": ON_DEVICES,
-    "transformers/pycuda/kernels/nest_text.py": ON_DEVICES,
+    "transformers/pycuda/kernels/team_text.py": ON_DEVICES,
+    "transformers/pycuda/kernels/thread_statements.py": BITS,
     "transformers/pycuda/products/product_tiles.py": ON_DEVICES,
     "transformers/pycuda/kernels/scattering.py": ON_DEVICES,
     "transformers/pycuda/kernels/sorting.py": ON_DEVICES,
     "transformers/pycuda/kernels/transpose_tiles.py": ON_DEVICES,
+    "transformers/pycuda/kernels/tree_choice.py": ON_DEVICES,
     "transformers/pycuda/emit/persistent_loop.py": ON_DEVICES,
     "transformers/pycuda/launches/launch_ir.py": ON_DEVICES,
     "transformers/pycuda/runtime/bound_launches.py": ON_DEVICES,

@@ -27,10 +27,11 @@ def move(tree, random):
     inner = next((each.variable for each in loop.body if isinstance(each, LoopNode)), name)
     other = loops[int(random.integers(len(loops)))].variable
     points = [int(each) for each in random.integers(0, 9, 2)]
-    role = random.choice([Role.TASK, Role.VECTOR, Role.UNROLLED])
+    role = random.choice([Role.TASK, Role.THREAD, Role.VECTOR, Role.UNROLLED])
     moves = {
         "split": lambda tree: t.split(tree, name, by).tree,
         "split short": lambda tree: t.split(tree, name, by, short=True).tree,
+        "split guarded": lambda tree: t.split(tree, name, by, guarded=True).tree,
         "lanes": lambda tree: _lanes(tree, name, by),
         "split parts": lambda tree: t.split_parts(tree, name, by, 1 + len(loops) % 3).tree,
         "collapse": lambda tree: t.collapse(tree, name, inner),

@@ -177,6 +177,22 @@ def most(extent: AffineIndex) -> Size | None:
     return None
 
 
+def largest(index: AffineIndex, extents: Mapping[Hashable, Size]) -> int | None:
+    """Return an upper bound of an index over loops of known ``extents``, None if there is none."""
+    bound = index.constant
+    for atom, step in index.terms.items():
+        high: Size | None = extents.get(atom, 0) - 1
+        if isinstance(atom, Quotient):
+            whole = largest(atom.of, extents)
+            high = whole // atom.by if whole is not None and isinstance(atom.by, int) else None
+        elif isinstance(atom, Remainder):
+            high = atom.by - 1
+        if not isinstance(high, int) or high < 0 or not isinstance(step, int) or step < 0:
+            return None
+        bound = bound + step * high
+    return bound if isinstance(bound, int) else None
+
+
 def own_part(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Hashable | None:
     """Return a key of the parts of memory that iterations of a loop have for themselves.
 
@@ -205,13 +221,19 @@ def own_part(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Has
 
 
 def require_independent(
-    tree: Tree, name: str, *, folds: bool = False, own: Sequence[int] | None = None
+    tree: Tree,
+    name: str,
+    *,
+    folds: bool = False,
+    ordered: bool = False,
+    own: Sequence[int] | None = None,
 ) -> None:
     """Raise ``IllegalScheduleError`` if iterations of a loop depend on each other.
 
     With ``folds``, states that iterations share may be folded, unless their reducer needs elements
-    in order. ``own`` are the ``private`` buffers, if known. Results of a kernel store each element
-    once, and may share memory with operands that are read at the same element.
+    in order and these are not ``ordered``. ``own`` are the ``private`` buffers, if known. Results
+    of a kernel store each element once, and may share memory with operands that are read at the
+    same element.
     """
     loop, _ = find(tree, name)
     private_memory = {("buffer", k) for k in (private(tree, name) if own is None else own)}
@@ -232,8 +254,8 @@ def require_independent(
             require(reads <= stored, f"iterations of {name} read what others store in {what}")
             continue
         if folds and all(each.way == FOLD for each in here):
-            ordered = needs_order(loop.body, memory[1])
-            require(not ordered, f"{what} takes its elements in order")
+            need = not ordered and needs_order(loop.body, memory[1])
+            require(not need, f"{what} takes its elements in order")
             continue
         single = all(each.count == 1 for each in here)
         keys = {own_part(each.offset, name, inner) for each in here} if single else {None}

@@ -206,7 +206,7 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     return shape.set_role(tree, name, Role.TASK, "iterations store elements of their own")
 
 
-RULES = (
+RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
     ScheduleRule("columns", adjacent, columns),
     ScheduleRule("partial sums", folding, summed),

@@ -42,12 +42,18 @@ from .tree import (
 )
 
 
-def rfactor(tree: Tree, around: str, over: str | None = None, dtype: DType | None = None) -> Tree:
+def rfactor(
+    tree: Tree,
+    around: str,
+    over: str | None = None,
+    dtype: DType | None = None,
+    only: Container[int] | None = None,
+) -> Tree:
     """Fold in partial states, one for each iteration of loop ``over`` inside of loop ``around``.
 
     They begin before ``around`` and are combined after it: by halves if they are lanes, else in
     order. Without ``over``, ``around`` has one partial state. ``dtype`` is that of partial sums
-    where it is not that of the total.
+    where it is not that of the total. ``only`` are the buffers whose states get partial ones.
     """
     outer, above = find(tree, around)
     inner = None if over is None else find(tree, over)[0]
@@ -62,7 +68,11 @@ def rfactor(tree: Tree, around: str, over: str | None = None, dtype: DType | Non
     body = outer.body if inner is None else inner.body
     folds = [each for each, _ in walk(body) if isinstance(each, (Fold, Combine))]
     taken = [
-        each for each in folds if is_plain(outer, each) and not variables(each.offset) & inside
+        each
+        for each in folds
+        if only_folds(outer, each)
+        and not variables(each.offset) & inside
+        and (only is None or each.into[0] in only)
     ]
     require(bool(taken), f"nothing is folded in {over} that begins before {around}")
     buffers, begin, end = list(tree.buffers), [], list[Statement]()
@@ -124,11 +134,16 @@ def require_serial_around(above: Sequence[LoopNode]) -> None:
     require(not together, f"iterations of {', '.join(together)} would share a buffer")
 
 
+def only_folds(loop: LoopNode, fold: Fold | Combine) -> bool:
+    """Return True if a loop only folds into the buffers of a fold."""
+    uses = [each for each in accesses((loop,)) if each.memory in {("buffer", k) for k in fold.into}]
+    return all(each.way == FOLD for each in uses)
+
+
 def is_plain(loop: LoopNode, fold: Fold | Combine) -> bool:
     """Return True if a loop only folds into the buffers of a fold, in any order."""
-    uses = [each for each in accesses((loop,)) if each.memory in {("buffer", k) for k in fold.into}]
     ordered = any(needs_order((loop,), number) for number in fold.into)
-    return all(each.way == FOLD for each in uses) and not ordered
+    return only_folds(loop, fold) and not ordered
 
 
 def widened(tree: Tree, numbers: Container[int], dtype: DType) -> Tree:
@@ -188,7 +203,7 @@ def hoist(tree: Tree, name: str, values: Sequence[Scalar]) -> Tree:
     puts = [Keep(len(tree.buffers) + k, AffineIndex(), each) for k, each in enumerate(values)]
     kept = {id(x.value): tree.code(Kept, x.number, x.offset, x.value.dtype) for x in puts}
     buffers = [PrivateBuffer(each.dtype, 1) for each in values]
-    begin, body = Write(tuple(puts)), _Replaced(tree, kept).body(loop.body)
+    begin, body = Write(tuple(puts)), ValueReplacement(tree, kept).body(loop.body)
     return replaced(tree, name, lambda loop: (begin, replace(loop, body=body)), buffers)
 
 
@@ -230,7 +245,7 @@ def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
     number = len(tree.buffers)
     kept = tree.code(Kept, number, variable(later), value.dtype)
     put = Write((Keep(number, variable(first), value),))
-    change = _Replaced(tree, {id(again): kept})
+    change = ValueReplacement(tree, {id(again): kept})
     buffer = PrivateBuffer(value.dtype, size, Space.STACK)
     tree = replaced(tree, first, lambda loop: (replace(loop, body=(put, *loop.body)),), [buffer])
     return replaced(tree, later, lambda loop: (replace(loop, body=change.body(loop.body)),))
@@ -261,14 +276,14 @@ def stage(tree: Tree, at: str, load: Load, over: Sequence[str]) -> Tree:
     for name, each in reversed(list(zip(names, box, strict=True))):
         body = (LoopNode(name, each.extent, body),)
         size = size * each.extent.constant
-    change = _Replaced(tree, {id(load): tree.code(Kept, number, to, load.dtype)})
+    change = ValueReplacement(tree, {id(load): tree.code(Kept, number, to, load.dtype)})
     buffer = PrivateBuffer(load.dtype, size.constant, Space.STACK)
     return replaced(
         tree, at, lambda loop: (replace(loop, body=(*body, *change.body(loop.body))),), [buffer]
     )
 
 
-class _Replaced(Substitution):
+class ValueReplacement(Substitution):
     """Replaces values, given by their ids, by others."""
 
     def __init__(self, tree: Tree, new: Mapping[int, Scalar]) -> None:

@@ -48,7 +48,7 @@ def behind_reductions(tree: Tree) -> Iterator[str]:
             yield loop.variable
 
 
-def hoisted(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+def hoisted(tree: Tree, name: str, target: object) -> Tree:
     """Compute values of a row that a pass uses before the pass."""
     loop, _ = find(tree, name)
     inside = {each.variable for each in loops_of((loop,))}

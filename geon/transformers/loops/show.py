@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...op_graph.axes.affine import AffineIndex
 from ...op_graph.axes.index_map import InRange
@@ -37,6 +37,19 @@ def show(tree: Tree) -> str:
     lines += _lines(tree.body)
     lines += [f"not {refusal}" for refusal in tree.refusals]
     return "\n".join(lines)
+
+
+def shown_pieces(trees: Sequence[Tree | None], noun: str = "piece") -> list[str]:
+    """Return the lines of the trees of a nest's pieces; none for pieces of other forms.
+
+    Each of several trees has a line with ``noun`` and its number.
+    """
+    lines: list[str] = []
+    for number, tree in enumerate(trees):
+        if tree is not None:
+            lines += [f"{noun} {number}:"] if len(trees) > 1 else []
+            lines += show(tree).split("\n")
+    return lines
 
 
 def _lines(body: Body) -> Iterator[str]:

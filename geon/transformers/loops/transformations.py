@@ -22,6 +22,7 @@ from .tree import (
     Choose,
     Combine,
     Fold,
+    IllegalScheduleError,
     Kind,
     Least,
     LoopNode,
@@ -52,11 +53,18 @@ class Split(NamedTuple):
 
 
 def split(
-    tree: Tree, name: str, by: Size, kind: Kind = Kind.BLOCK, *, short: bool = False
+    tree: Tree,
+    name: str,
+    by: Size,
+    kind: Kind = Kind.BLOCK,
+    *,
+    short: bool = False,
+    guarded: bool = False,
 ) -> Split:
     """Split a loop into blocks of ``by`` iterations; it then counts the blocks.
 
-    What fills no block is a loop of kind REST behind it, or, if ``short``, a shorter last block.
+    What fills no block is a loop of kind REST behind it, or, if ``short``, a shorter last block,
+    or, if ``guarded``, a last block of which only the first iterations do something.
     """
     loop, _ = find(tree, name)
     require_serial(loop)
@@ -64,16 +72,20 @@ def split(
     body = Substitution(tree.code, {name: outer * by + variable(inner)}).body(loop.body)
     block = LoopNode(inner, constant(by), body, kind=kind)
     blocks, left = blocks_of(loop.extent, by)
-    if short and left != AffineIndex():
+    if (short or guarded) and left != AffineIndex():
         size = loop.size
         require(size is not None, f"the length of {name} changes with other loops")
         assert size is not None
         blocks = constant((size + (by - 1)) // by)
-        behind_outer = constant(size) - outer * by
-        block = replace(block, extent=least([constant(by), behind_outer]))
+        if short:
+            behind_outer = constant(size) - outer * by
+            block = replace(block, extent=least([constant(by), behind_outer]))
+        else:
+            inside = InRange(outer * by + variable(inner), 0, size)
+            block = replace(block, body=(Choose((inside,), body, ()),))
     require(blocks != AffineIndex(), f"{name} has fewer than {by} iterations")
     main = replace(loop, extent=blocks, body=(block,))
-    if short or left == AffineIndex():
+    if short or guarded or left == AffineIndex():
         return Split(replaced(tree, name, lambda _: (main,)), inner, None)
     rest = fresh(tree, name, [inner])
     env = {name: variable(rest) + blocks * by}
@@ -145,9 +157,9 @@ def copied(
 def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     """Set the role of a loop, with the ``reason``.
 
-    Iterations of tasks and vectors must be independent; what tasks share with other statements
-    becomes scratch memory. A vector holds straight code. It and an
-    unrolled loop have a known length; what is private to them gets an element per iteration.
+    Iterations of tasks, threads and vectors must be independent; what tasks share with other
+    statements becomes scratch memory. A vector holds straight code. It and an unrolled loop have a
+    known length; what is private to them gets an element per iteration.
     """
     loop, above = find(tree, name)
     if role in (Role.VECTOR, Role.UNROLLED):
@@ -155,10 +167,10 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     if role is Role.VECTOR:
         require(is_straight(loop.body), f"{name} has loops inside")
     own = private(tree, name)
-    if role in (Role.TASK, Role.VECTOR):
+    if role in (Role.TASK, Role.THREAD, Role.VECTOR):
         require_independent(tree, name, own=own)
     elif role is Role.UNROLLED and len(loop.body) > 1:
-        require_independent(tree, name, folds=True, own=own)
+        require_independent(tree, name, folds=True, ordered=True, own=own)
     if role in (Role.VECTOR, Role.UNROLLED):
         tree = expand(tree, name, own, adjacent=role is Role.VECTOR) if own else tree
     if role is Role.TASK:
@@ -201,10 +213,14 @@ def reorder(tree: Tree, outer: str, inner: str) -> Tree:
     require_serial(loop, nested)
     require(loop.body == (nested,), f"{inner} is not all that is in {outer}")
     require(outer not in variables(nested.extent), f"the length of {inner} changes with {outer}")
-    require_independent(tree, outer, folds=True)
-    require_independent(tree, inner, folds=True)
     swapped = replace(nested, body=(replace(loop, body=nested.body),))
-    return replaced(tree, outer, lambda _: (swapped,))
+    made = replaced(tree, outer, lambda _: (swapped,))
+    try:
+        require_independent(tree, outer, folds=True)
+        require_independent(tree, inner, folds=True)
+    except IllegalScheduleError:
+        require_independent(made, inner)  # each iteration then takes its elements in order
+    return made
 
 
 def expand(
@@ -236,7 +252,7 @@ def expand(
         if isinstance(each, Combine) and set(each.of) & set(numbers)
     ]
     require(not combined, "states in lanes are adjacent")
-    body = _BufferOffsets(tree, frozenset(numbers), widened).body(loop.body)
+    body = reindexed(tree, loop.body, frozenset(numbers), widened)
     buffers = [
         replace(buffer, size=buffer.size * size, space=space or buffer.space)
         if number in numbers
@@ -245,6 +261,19 @@ def expand(
     ]
     tree = replaced(tree, name, lambda loop: (replace(loop, body=body),))
     return replace(tree, buffers=tuple(buffers))
+
+
+def reindexed(
+    tree: Tree,
+    body: Body,
+    numbers: frozenset[int],
+    change: Callable[[int, AffineIndex], AffineIndex],
+) -> Body:
+    """Return statements with the offsets into private buffers ``numbers`` changed.
+
+    ``change`` returns the offset that replaces one into the buffer of a number.
+    """
+    return _BufferOffsets(tree, numbers, change).body(body)
 
 
 class _BufferOffsets(Substitution):

@@ -48,7 +48,8 @@ class Role(Enum):
     """The ways in which the iterations of a loop run."""
 
     SERIAL = "serial"  # one after another
-    TASK = "task"  # in any order, on any thread
+    TASK = "task"  # in any order, on any thread; on a GPU, on a thread or team of threads each
+    THREAD = "thread"  # in any order, on the threads of a team, each of which keeps its registers
     VECTOR = "vector"  # each statement for all iterations at once, as one vector
     UNROLLED = "unrolled"  # each statement for all iterations before the next statement
 
@@ -70,6 +71,7 @@ class Space(Enum):
 
     REGISTER = "register"
     STACK = "stack"
+    SHARED = "shared"  # shared by the threads of a team
     SCRATCH = "scratch"  # shared by all tasks
 
 

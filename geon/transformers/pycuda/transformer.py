@@ -13,9 +13,12 @@ from ...op_graph.op_graph import Op
 from ..base import Transformer
 from ..compile import CompileStages
 from ..computation import Computation
+from ..kernels.ir.nest import Nest
 from ..kernels.scans.scalarised_scans import TurnBounds
 from ..linking import Linking
+from ..loops.show import shown_pieces
 from ..lowering.facts.target import Arrangement, Layout
+from ..lowering.fusion.kernel import Kernel
 from ..lowering.planning.plan import Plan
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.matrix_rules import EACH_SMALL
@@ -23,6 +26,7 @@ from .emit.cuda_module import make_module
 from .emit.kernel_parts import lacks
 from .emit.record import load, record_of, save
 from .kernels.sorting import SORTS
+from .kernels.tree_choice import trees_of
 from .launches.device import Device
 from .launches.dialect import CudaTarget
 from .launches.memory import ALIGNMENT_BYTES, DeviceMemory
@@ -148,6 +152,16 @@ class CudaTransformer(Transformer):
         """Return the program from the disk cache, or None."""
         found = load(key)
         return None if found is None else CudaProgram(found, self.device)
+
+    def loop_trees(self, plan: Plan, kernel: Kernel) -> list[str]:
+        """Return the lines of the loop trees that a kernel runs from.
+
+        A kernel has a form for each piece of its nest, and one for warps and one for blocks where
+        the lengths of rows are open.
+        """
+        if not isinstance(kernel.work, Nest):
+            return []
+        return shown_pieces(trees_of(kernel.work), "form")
 
     def keep(self, key: str, program: CudaProgram) -> None:
         """Write the compiled program to the disk cache."""

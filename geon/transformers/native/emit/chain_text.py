@@ -21,6 +21,7 @@ from ...kernels.products.row_blocking import (
 )
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.plan import Plan
+from ...printing.nests.loop_lines import indent
 from ...sizes.blocks import (
     BLOCK_BYTES,
     CACHE_LINE_BYTES,
@@ -30,7 +31,6 @@ from ...sizes.blocks import (
     MIN_BLOCKS,
 )
 from ..library.library_kernels import library_text
-from ..names.loop_lines import indent
 from ..names.naming import NAME, KernelNames, NativeFunction, Parameter, Place
 from ..nests.nest_text import nest_function
 from ..products.contractions import contraction_function

@@ -6,10 +6,11 @@ compilers take longer to read it than to compile a kernel.
 
 from __future__ import annotations
 
+from ...printing.nests.loop_lines import for_loop
 from ...printing.nests.scalar_statements import MAX_LANES
 from ...printing.nests.vector_function_passes import STRIP_ELEMENTS
-from .loop_lines import SIMD, for_loop
 
+SIMD = "#pragma omp simd"
 # Functions by number of arguments.
 FUNCTIONS = {
     1: """acos asin atan cos sin tan acosh asinh atanh cosh sinh tanh exp exp2 expm1 log log10 log1p

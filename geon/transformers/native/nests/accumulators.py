@@ -15,10 +15,10 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import is_multiple, product
 from ...kernels.ir.nest import Loop
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.pass_text import Accumulator
 from ...printing.scalars import c_expressions
 from ..names.dialect import ArrayLanes
-from ..names.loop_lines import indent
 
 # Booleans between two tests for an early exit, for one row and for each of several rows in lanes.
 TRUTHS_PER_CHECK = 4096

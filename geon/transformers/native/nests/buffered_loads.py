@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from ....op_graph.axes.affine import Size
 from ...printing.nests.buffered_loads import PrintedStage
-from ..names.loop_lines import SIMD, for_loop, indent
+from ...printing.nests.loop_lines import for_loop, indent
+from ..names.dialect import SIMD
 
 MAX_BUFFERED_TURNS = (
     512  # maximum iterations that are buffered, so that the arrays stay in the L1 cache

@@ -6,9 +6,9 @@ import math
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import least_unless_zero
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.scalar_statements import MAX_LANES
 from ..names.dialect import ArrayLanes
-from ..names.loop_lines import indent
 from ..vectors.transpose_tiles import TILE_LANES
 
 

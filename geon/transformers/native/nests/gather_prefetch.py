@@ -10,9 +10,9 @@ from ...printing.nests.gather_prefetch import (
     PREFETCH_DISTANCE_ROWS,
     PrintedLookup,
 )
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.pass_text import PrintedPass
 from ...sizes.blocks import CACHE_LINE_BYTES
-from ..names.loop_lines import indent
 
 
 def asked_ahead(

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from ...kernels.ir.nest import Nest
 from ...loops.work import MAX_TASK_WORK, MIN_TASK_WORK, MIN_WORK
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest
 from ...sizes.blocks import MIN_BLOCKS
 from ..library.library_kernels import fill_function
 from ..names.dialect import array_strips
-from ..names.loop_lines import indent
 from ..names.naming import NAME, KernelNames, NativeFunction
 from ..trees.tree_choice import piece_options, tree_of
 from ..trees.tree_text import declare, tree_text

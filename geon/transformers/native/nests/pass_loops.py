@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import is_multiple, product
 from ...kernels.ir.nest import Loop
+from ...printing.nests.loop_lines import for_loop, indent
 from ...printing.nests.pass_text import (
     NarrowPosition,
     PositionOfRun,
@@ -19,8 +20,7 @@ from ...printing.nests.pass_text import (
 )
 from ...printing.nests.scalar_statements import MAX_LANES
 from ...printing.nests.vector_function_passes import STRIP_ELEMENTS
-from ..names.dialect import ArrayLanes, strip_start
-from ..names.loop_lines import SIMD, for_loop, indent
+from ..names.dialect import SIMD, ArrayLanes, strip_start
 from ..names.naming import KernelNames
 from ..vectors.interleave import INTERLEAVED_VECTORS, MIN_VECTOR_BYTES, choose_interleaving
 from ..vectors.nontemporal_stores import Past

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from ....op_graph.axes.affine import Size
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.pass_text import PrintedWindow
 from ..names.c_files import FileFunction, file_function
-from ..names.loop_lines import indent
 
 MAX_BUFFERED_WORDS = (
     1024  # maximum words of a buffer: four cache lines of overlap are one sixteenth of it

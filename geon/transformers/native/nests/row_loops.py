@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import PrintedPass
 from ...printing.nests.scalar_statements import MAX_LANES
-from ..names.loop_lines import indent
 from ..vectors.nontemporal_stores import Past
 from ..vectors.transpose_tiles import (
     COLLAPSED_TILE_ELEMENTS,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ....op_graph.axes.lengths import is_multiple, product
+from ...printing.nests.loop_lines import for_loop, indent
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import Accumulator, PrintedPass, RowStore
 from ...printing.nests.scalar_statements import MAX_LANES
-from ..names.loop_lines import for_loop, indent
 from ..vectors.nontemporal_stores import Past
 from ..vectors.transpose_tiles import TILE_LANES
 from ..vectors.unroll_jam_columns import JAM_FACTOR, joins_turns

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...printing.nests.loop_lines import for_loop, indent
 from ...printing.nests.pass_text import Accumulator, PrintedPass
 from ...printing.nests.statement_blocks import StripCall
 from ...printing.nests.vector_function_passes import MIN_STRIP_ROW_ELEMENTS, STRIP_ELEMENTS
 from ...printing.scalars.c_types import SUFFIXES
 from ...sizes.blocks import CACHE_LINE_BYTES
-from ..names.dialect import strip_start, strip_sums
-from ..names.loop_lines import SIMD, for_loop, indent
+from ..names.dialect import SIMD, strip_start, strip_sums
 from ..vectors.nontemporal_stores import Past
 
 

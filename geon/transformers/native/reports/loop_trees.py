@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...kernels.ir.nest import Nest
-from ...loops.show import show
+from ...loops.show import shown_pieces
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.plan import Plan
 from ..names.naming import KernelNames
@@ -16,10 +16,4 @@ def tree_lines(plan: Plan, kernel: Kernel, vector_bytes: int) -> list[str]:
     if not isinstance(kernel.work, Nest):
         return []
     past = passing(kernel.work, KernelNames(plan, kernel, {}))
-    trees = trees_of(kernel.work, vector_bytes, past)
-    lines: list[str] = []
-    for number, tree in enumerate(trees):
-        if tree is not None:
-            lines += [f"piece {number}:"] if len(trees) > 1 else []
-            lines += show(tree).split("\n")
-    return lines
+    return shown_pieces(trees_of(kernel.work, vector_bytes, past))

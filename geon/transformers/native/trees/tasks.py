@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter
-from ..names.loop_lines import indent
 from ..names.naming import KernelNames
 
 

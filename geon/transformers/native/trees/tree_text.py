@@ -10,16 +10,16 @@ from ...loops.access import READ, accesses, operands_in, private, sizes_in
 from ...loops.cpu_rules import puts
 from ...loops.tree import Fold, LoopNode, Role, Tree, Write, find, loops_of, values_of, walk
 from ...loops.work import work
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import NamedQuotients, Parameter
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_types import C_TYPES
-from ..names.loop_lines import indent
+from ...printing.trees.buffer_names import buffer_name
 from ..names.naming import KernelNames
 from ..vectors.lanes import Vectors
 from ..vectors.nontemporal_stores import Passing
-from .buffer_names import buffer_name
 from .tasks import Tasks
-from .tree_statements import TreeStatements
+from .vector_statements import VectorStatements
 
 
 def tree_text(tree: Tree, names: KernelNames, name: str, passing: Passing | None = None) -> str:
@@ -63,7 +63,7 @@ class _TreeFunctions(Tasks):
     def text(self) -> str:
         """Return all functions."""
         block = StatementBlock()
-        statements = TreeStatements(self.tree, self.names, self.vectors, self.task)
+        statements = VectorStatements(self.tree, self.names, self.vectors, self.task)
         with self.quotients() as quotients:
             statements.body(self.tree.body, block)
         main = [*quotients, *map(str, block.lines)]
@@ -82,7 +82,7 @@ class _TreeFunctions(Tasks):
         """Return the statements that run a loop's iterations as tasks; add the task's function."""
         name, shared = f"{self.name}_rows{len(self.functions) // 2 or ''}", self.shared(loop)
         block = StatementBlock()
-        statements = TreeStatements(self.tree, self.names, self.vectors, told=shared)
+        statements = VectorStatements(self.tree, self.names, self.vectors, told=shared)
 
         def size() -> str:
             return statements.scalars.index(block, loop.extent)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import is_multiple
+from ...printing.nests.loop_lines import for_loop, indent
 from ...printing.nests.pass_text import PrintedPass
-from ..names.loop_lines import for_loop, indent
 
 # Minimum bytes of vectors that are interleaved, and that hold conversions to 64-bit integers: AVX2.
 MIN_VECTOR_BYTES = 32

@@ -15,10 +15,10 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
 from ...kernels.ir.scalar_code import Load, Scalar, walk
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.pass_text import PrintedPass, PrintedStore, first_turn
 from ...sizes.blocks import CACHE_LINE_BYTES
 from ..machine.caches import MIN_CACHE_BYTES
-from ..names.loop_lines import indent
 from ..names.naming import KernelNames
 from .transpose_tiles import TILE_ROW_BYTES, width
 

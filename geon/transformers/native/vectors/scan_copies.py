@@ -17,11 +17,11 @@ from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load, Select, walk
 from ...kernels.scans.sequential_scan import TURN, OrderedLoop
+from ...printing.nests.loop_lines import for_loop
 from ...printing.nests.scan_statements import OrderedPrinter, row_of
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.nests.transposed_passes import is_direct
 from ...printing.scalars.c_expressions import C_TYPES
-from ..names.loop_lines import for_loop
 from ..names.naming import KernelNames
 
 GAP = 4  # the most steps between two elements that one run has

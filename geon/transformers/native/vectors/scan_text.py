@@ -8,9 +8,10 @@ from ...kernels.analysis.op_counts import ELEMENTARY_COST_OPS
 from ...kernels.ir.scalar_code import Apply, walk
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...kernels.scans.slp_cost import choose_packing
+from ...printing.nests.loop_lines import for_loop, indent, stepped_loop
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.scan_statements import PrintedOrdered, print_ordered
-from ..names.loop_lines import SIMD, for_loop, indent, stepped_loop
+from ..names.dialect import SIMD
 from ..names.naming import NAME, KernelNames, NativeFunction, head
 from ..names.out_of_line import out_of_line
 from .scan_copies import copied, copies, filled

@@ -6,8 +6,8 @@ Tiles fit the L1 and L2 caches. Their rows are padded, so that they do not map t
 from __future__ import annotations
 
 from ....op_graph.axes.affine import Size
+from ...printing.nests.loop_lines import for_loop, indent
 from ...printing.nests.pass_text import PrintedPass, PrintedTiles, TurnedLoad, first_turn
-from ..names.loop_lines import for_loop, indent
 from ..names.naming import KernelNames
 
 TILE_LANES = 64  # lanes of a transpose tile

@@ -6,10 +6,10 @@ at once. Terms are combined in the same order as without unrolling.
 
 from __future__ import annotations
 
+from ...printing.nests.loop_lines import for_loop, indent
 from ...printing.nests.pass_text import PrintedPass
 from ...printing.nests.statement_blocks import Known
 from ..names.dialect import ArrayLanes
-from ..names.loop_lines import for_loop, indent
 
 JAM_FACTOR = 4  # unroll factor (``GEON_FOUR_TURNS``)
 MIN_JAM_GROUPS = 4  # minimum number of unrolled groups in a loop of known extent

@@ -70,16 +70,12 @@ def print_nest(
     names: MemoryNames,
     strips: Strips | None = None,
     loaded: Mapping[Load, str] | None = None,
-    kept_at: str = "",
 ) -> PrintedNest:
     """Return the statements of a nest; ``strips`` is given if the machine has vector functions.
 
-    ``loaded`` has the texts of elements that were loaded before. ``kept_at`` is the index into row
-    arrays where it is not the element's own.
+    ``loaded`` has the texts of elements that were loaded before.
     """
-    printer = _NestPrinter(nest, names, strips, loaded or {})
-    printer.scalars.kept_at = kept_at
-    return printer.printed()
+    return _NestPrinter(nest, names, strips, loaded or {}).printed()
 
 
 class _NestPrinter:

@@ -87,7 +87,6 @@ class ScalarPrinter:
         self.reduced: dict[tuple[int, int], str] = {}
         self.running: dict[tuple[int, bool], str] = {}
         self.kept: dict[int, str] = {}
-        self.kept_at = ""  # index into row arrays where it is not that of the element
         self.contracted = ""
         self.spelled: Mapping[str, str] = {}
         self.words: dict[RandomBits, str] = {}
@@ -191,7 +190,7 @@ class ScalarPrinter:
             return self.let(block, atom, "int64_t", f"{flag} ? {self.index(block, atom.of)} : 0")
         assert isinstance(atom, (Quotient, Remainder))
         text = self.index(block, atom.of)
-        text = f"(int32_t)({text})" if is_narrow(atom.of) else f"({text})"
+        text = f"{self.dividend_type(atom.of)}({text})"
         size = self.names.length(atom.by) if atom.by != 0 else "1"  # compiled, but not executed
         stem, sign = ("q", "/") if isinstance(atom, Quotient) else ("m", "%")
         text = f"{text} {sign} ({size})"
@@ -200,6 +199,10 @@ class ScalarPrinter:
         name = block.names[atom] = self.fresh(stem)
         block.lines.append(f"const int64_t {name} = {text};")
         return name
+
+    def dividend_type(self, index: AffineIndex) -> str:
+        """Return the cast of an index that is divided: narrow divisions are faster."""
+        return "(int32_t)" if is_narrow(index) else ""
 
     def scalar_block(self, block: StatementBlock, depth: int) -> StatementBlock:
         """Return the block for an index of depth ``depth``, without an array over lanes."""
@@ -363,7 +366,7 @@ class ScalarPrinter:
 
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element at ``offset`` of a row array."""
-        return f"{self.kept[number]}[{self.kept_at or self.index(block, offset)}]"
+        return f"{self.kept[number]}[{self.index(block, offset)}]"
 
     def _load(self, block: StatementBlock, value: Load) -> str:
         offset = self.load_index(block, value.offset)

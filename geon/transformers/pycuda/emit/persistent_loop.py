@@ -13,6 +13,7 @@ from functools import partial
 
 from ....op_graph.axes.affine import Size
 from ...kernels.ir.nest import UNLIMITED_TURNS
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter, Parameters
 from ..kernels.cooperative_threads import WARP_SIZE, Lines
 from ..launches.launch_ir import (
@@ -41,7 +42,7 @@ from ..launches.launch_ir import (
     Turn,
     kernels_in,
 )
-from ..launches.naming import CudaFunction, declaration, indent
+from ..launches.naming import CudaFunction, declaration
 
 MAX_SERIAL_BLOCKS = 4  # max. blocks of a body's kernel that the block runs one after another
 MAX_SHARED_BYTES = 48 << 10  # max. bytes of shared memory of all functions of a kernel

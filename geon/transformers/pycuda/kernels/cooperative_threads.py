@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
-from ...kernels.ir.nest import Loop, Nest, Pass, RowArray, Store
-from ...kernels.ir.scalar_code import Kept, Scalar, walk
+from ...kernels.ir.nest import Loop, Pass
+from ...kernels.ir.scalar_code import Scalar
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.pass_text import Accumulator, PrintedPass
-from ...sizes.scratch import lines as up_to_lines
-from ..launches.launch_ir import THREADS_PER_BLOCK
-from ..launches.naming import indent
 
 WARP_SIZE = 32
 SCALAR_BYTES = 8  # max. bytes of a scalar
@@ -34,7 +32,7 @@ class Team:
     """A team of ``size`` threads that share a row, in a block of ``threads``.
 
     If ``beside`` is not 0, a block has ``beside`` adjacent rows, and neighbouring threads belong to
-    neighbouring rows. Otherwise a team is one thread, a warp or the block.
+    neighbouring rows. Otherwise a team is a warp or the block.
     """
 
     size: int
@@ -46,11 +44,6 @@ class Team:
         """Return the number of rows per block."""
         return self.threads // self.size
 
-    @property
-    def meets(self) -> bool:
-        """Return True if the team's threads synchronise."""
-        return self.size > 1
-
     def shared(self, scalars: int) -> int:
         """Return a block's bytes of shared memory for combining this many scalars per team."""
         members = self.size * self.beside if self.beside else self.size // WARP_SIZE
@@ -58,8 +51,6 @@ class Team:
 
     def start(self) -> Lines:
         """Return the statement that defines ``rank``, the thread's index in its team."""
-        if self.size == 1:
-            return ["const int rank = 0;"]
         if self.beside:
             return [f"const int rank = threadIdx.x / {self.beside};"]
         if self.size == self.threads:
@@ -67,15 +58,13 @@ class Team:
         return [f"const int rank = threadIdx.x % {self.size};"]
 
     def meet(self) -> Lines:
-        """Return the statement of the team's barrier; none for one thread."""
-        if self.size == 1:
-            return []
+        """Return the statement of the team's barrier."""
         alone = self.size == WARP_SIZE and not self.beside
         return ["__syncwarp(0xffffffffu);" if alone else "__syncthreads();"]
 
     def joined(self, values: Sequence[Value]) -> Lines:
         """Return the statements that combine a team's values and give all threads the result."""
-        if self.size == 1 or not values:
+        if not values:
             return []
         if self.beside:
             place = f"[threadIdx.x % {self.beside}]"
@@ -186,39 +175,20 @@ def turns(
     bounds: tuple[str, str],
     step: int,
     few: bool,
-    unrolled: bool = False,
 ) -> Lines:
     """Return a loop over every ``step``-th element of a pass between two bounds.
 
     Its variables are declared before. ``few`` is True if a thread has at most ``MAX_SERIAL_TERMS``
     iterations.
-    With ``unrolled``, a loop of known length is unrolled, so that arrays stay in registers.
     """
     low, high = bounds
     body = [*places(made.loops, "at", extent), *element(made, list(map(str, made.stores)))]
-    count = product(loop.extent for loop in made.loops)
-    if unrolled and few and isinstance(count, int):
-        body = [f"const int64_t at = {low} + turn * {step};", *body]
-        if count % step:
-            body.insert(1, f"if (at >= {high}) break;")
-        head = f"for (int turn = 0; turn < {-(-count // step)}; turn++) {{"
-        loop = ["#pragma unroll", head, *indent(body), "}"]
-    else:
-        loop = [
-            f"for (int64_t at = {low}; at < {high}; at += {step}) {{", *indent(body), "}"
-        ]  # fmt: skip
     if few or not any(map(is_float_sum, made.sums)):
-        return chains(made, loop)
+        head = f"for (int64_t at = {low}; at < {high}; at += {step}) {{"
+        return chains(made, [head, *indent(body), "}"])
     head = f"for (int turn = 0; turn < {MAX_SERIAL_TERMS} && at < {high}; turn++, at += {step}) {{"
     inner = chains(made, [head, *indent(body), "}"])
     return [f"for (int64_t at = {low}; at < {high};) {{", *indent(inner), "}"]
-
-
-def is_few(count: Size, step: int) -> bool:
-    """Return True if each of ``step`` threads has at most ``MAX_SERIAL_TERMS`` of ``count``
-    elements.
-    """
-    return isinstance(count, int) and count <= MAX_SERIAL_TERMS * step
 
 
 def element(made: PrintedPass, stores: Lines) -> Lines:
@@ -254,88 +224,6 @@ def places(loops: Sequence[Loop], at: str, extent: Callable[[Size], str]) -> Lin
         lines.append(f"const int64_t {loop.name} = {rest} % {type}({length});")
         rest = f"({rest} / {type}({length}))"
     return [*lines, *(f"const int64_t {loop.name} = {rest};" for loop in loops[:1])]
-
-
-MAX_REGISTER_ELEMENTS = (
-    MAX_SERIAL_TERMS  # max. elements of a row array that a thread holds in registers
-)
-MAX_SHARED_BYTES = 32 << 10  # max. bytes of shared memory for row arrays, or of joined functions
-
-
-def slot_bytes(arrays: Sequence[RowArray]) -> Size:
-    """Return the bytes of scratch memory per row for its arrays; 0 if they lie in shared memory."""
-    if arrays_shared(arrays):
-        return 0
-    total: Size = 0
-    for array in arrays:
-        total = total + up_to_lines(array.size * array.dtype.itemsize)
-    return total
-
-
-def arrays_shared(arrays: Sequence[RowArray]) -> bool:
-    """Return True if the row arrays lie in shared memory."""
-    total: Size = 0
-    for array in arrays:
-        total = total + array.size * array.dtype.itemsize
-    return isinstance(total, int) and total <= MAX_SHARED_BYTES
-
-
-def holding_team(nest: Nest) -> Team | None:
-    """Return the team whose threads hold row arrays in registers; None if they lie elsewhere.
-
-    A warp handles passes of up to ``MAX_WARP_ROW_ELEMENTS`` elements, a block longer ones.
-    """
-    if not nest.arrays or nest.across is not None or nest.pieces:
-        return None
-    counts = [product(loop.extent for loop in step.loops) for step in nest.passes]
-    known = [n for n in counts if isinstance(n, int)]
-    if len(known) < len(counts) or not arrays_shared(nest.arrays):
-        return None
-    warp, block = (
-        Team(WARP_SIZE, THREADS_PER_BLOCK if nest.rows else WARP_SIZE),
-        Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK),
-    )
-    team = warp if max(known) <= MAX_WARP_ROW_ELEMENTS else block
-    return team if holds_arrays(nest, team) else None
-
-
-def turns_of(size: int, team: Team) -> int:
-    """Return the maximum number of elements per thread."""
-    return -(-size // team.size)
-
-
-def holds_arrays(nest: Nest, team: Team) -> bool:
-    """Return True if row arrays fit registers and threads read only elements that they wrote.
-
-    For that, all accesses are at the index of the single loop of their pass.
-    """
-    count = 0
-    for array in nest.arrays:
-        assert isinstance(array.size, int)
-        count += turns_of(array.size, team)
-        if array.size > MAX_REGISTER_ELEMENTS * team.size:
-            return False
-    if count > 2 * MAX_REGISTER_ELEMENTS or any(array.dtype.itemsize > 4 for array in nest.arrays):
-        return False
-    sizes = {array.number: array.size for array in nest.arrays}
-    for step in nest.steps:
-        if isinstance(step, Pass):
-            values = values_in(step)
-        else:
-            values = [step.value]
-        kept = [v for v in walk(*values) if isinstance(v, Kept)]
-        places = [(each.number, each.offset) for each in kept]
-        if isinstance(step, Pass):
-            places += [(keep.number, keep.offset) for keep in step.keeps]
-        for number, offset in places:
-            if isinstance(step, Store) or len(step.loops) != 1:
-                return False
-            (loop,) = step.loops
-            if dict(offset.terms) != {loop.name: 1} or offset.constant != 0:
-                return False
-            if loop.extent != sizes[number]:
-                return False
-    return True
 
 
 def values_in(step: Pass) -> list[Scalar]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+from ...loops.team_rules import MAX_SHARED_BYTES
 from ...lowering.fusion.kernel import Kernel
+from ...printing.nests.loop_lines import indent
 from ..launches.launch_ir import Grid
-from ..launches.naming import NAME, CudaFunction, Either, Joined, Part, indent, kernel_head
-from .cooperative_threads import MAX_SHARED_BYTES
+from ..launches.naming import NAME, CudaFunction, Either, Joined, Part, kernel_head
 
 MAX_JOINED_BLOCKS = 1024  # max. blocks, if known, of a kernel that is joined with others
 MAX_LAUNCH_PARAMETERS = 448  # max. 8-byte parameters of a launch; CUDA allows 512

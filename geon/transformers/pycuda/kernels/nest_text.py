@@ -1,8 +1,8 @@
-"""CUDA text of a loop nest: one thread per element, or a team of threads per row.
+"""CUDA functions of a loop nest, from loop trees where threads or single teams do its rows.
 
-A large reduction over all elements takes two stages: many blocks reduce parts, then one block
-combines these in order. The division of work depends on lengths alone. In a sequential loop, one
-thread per row runs all iterations in one launch.
+Columns, and reductions that several blocks share, have forms of their own: many blocks reduce
+parts, which are then combined in order. The division of work depends on lengths alone. In a
+sequential loop, one thread per row runs all iterations in one launch.
 """
 
 from __future__ import annotations
@@ -12,48 +12,39 @@ from dataclasses import replace
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
-from ...kernels.ir.nest import Loop, Nest, Pass
+from ...kernels.ir.nest import Nest, Pass
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...kernels.scans.sequential_scan import OrderedLoop
+from ...loops.gpu_threads import ELEMENTS_PER_VECTOR, is_whole
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest, PrintedPass, RowStore
 from ...printing.nests.scan_statements import print_ordered
-from ...sizes.scratch import lines as up_to_lines
-from ..launches.launch_ir import MIN_PART_TURNS, THREADS_PER_BLOCK, Grid
+from ..launches.launch_ir import MIN_PART_TURNS, THREADS_PER_BLOCK, Grid, Parts
 from ..launches.naming import (
     CudaFunction,
     CudaKernelNames,
     Either,
     MemoryCopy,
     Part,
-    indent,
-    is_by_elements,
 )
 from .cooperative_threads import (
     MAX_WARP_ROW_ELEMENTS,
+    SCALAR_BYTES,
     WARP_SIZE,
     Lines,
     Team,
-    arrays_shared,
     finish_sums,
-    holding_team,
     places,
-    slot_bytes,
     turns,
-    turns_of,
     values_of,
 )
 from .float4 import (
-    ELEMENTS_PER_THREAD,
-    Fours,
-    elements_of,
-    fits,
     fours_of,
     turns_by_fours,
-    vector_function,
 )
 from .split_reductions import (
-    ELEMENTS_PER_BLOCK,
+    COLUMN_TEAM,
     MAX_PART_BLOCKS,
     all_functions,
     choose_parts,
@@ -64,10 +55,10 @@ from .split_reductions import (
     states,
 )
 from .split_reductions import holds as cut_holds
+from .team_text import team_function
+from .thread_text import thread_function
 from .transpose_tiles import tiled_function
-
-MAX_THREAD_ROW_ELEMENTS = 4  # max. elements of a row that one thread handles alone
-MAX_SCRATCH_BLOCKS = 512  # max. blocks, each with its own slot of scratch memory
+from .tree_choice import is_by_threads, is_divided, team_trees, transposed_passes, tree_of
 
 
 def nest_parts(work: Nest, names: CudaKernelNames) -> list[Part]:
@@ -86,164 +77,74 @@ def nest_parts(work: Nest, names: CudaKernelNames) -> list[Part]:
         whole_op = work.operands[work.fill.operand]
         if target != source:
             found.append(MemoryCopy(target, source, whole_op.axes.size * whole_op.dtype.itemsize))
-    together = vector_function(work, names)
-    if together is not None:
-        return [*found, together]
-    return [*found, *_NestWriter(work, names).parts()]
+    if is_by_threads(work):
+        return [*found, *thread_parts(work, names)]
+    cut = cut_rows(work)
+    if work.across is not None or is_divided(work):
+        return [*found, *_NestWriter(work, names, cut).parts()]
+    if cut is None:
+        return [*found, *team_parts(work, names)]
+    several = _NestWriter(work, names, cut).parts()
+    if is_known(cut):
+        return [*found, *several]
+    return [*found, Either(cut_holds(cut), tuple(several), tuple(team_parts(work, names)))]
+
+
+def thread_parts(nest: Nest, names: CudaKernelNames) -> list[Part]:
+    """Return the functions of a nest of independent threads; transposed passes have their own."""
+    turned = transposed_passes(nest)
+    found: list[Part] = [tiled_function(replace(nest, steps=(step,)), names) for step in turned]
+    tree = tree_of(nest, unaligned(nest, names))
+    return found if tree is None else [*found, thread_function(tree, names)]
+
+
+def team_parts(nest: Nest, names: CudaKernelNames) -> list[Part]:
+    """Return functions with a team per row; open lengths choose among them at run time."""
+    found = [
+        team_function(tree, team, names, states(nest))
+        for team, tree in team_trees(nest, unaligned(nest, names))
+    ]
+    if len(found) == 1:
+        return [*found]
+    counts = [product(loop.extent for loop in step.loops) for step in nest.passes]
+    holds = tuple([MAX_WARP_ROW_ELEMENTS - n for n in counts if not isinstance(n, int)])
+    return [Either(holds, (found[0],), (found[1],))]
+
+
+def unaligned(nest: Nest, names: CudaKernelNames) -> set[int]:
+    """Return the operands of a nest that may begin between vectors."""
+    return {number for number in range(len(nest.operands)) if names.is_apart(number)}
 
 
 def parts_bytes(nest: Nest) -> Size:
     """Return the bytes of partial values of a split full reduction; 0 for other nests."""
-    if nest.rows or nest.across is not None or not is_divided(nest):
+    if not is_divided(nest):
         return 0
     found = [r for step in nest.steps if isinstance(step, Pass) for r in step.reductions]
-    return sum(len(reduction.states) for reduction in found) * MAX_PART_BLOCKS * 8
-
-
-def is_divided(nest: Nest) -> bool:
-    """Return True if a nest without rows reduces so much that several blocks share it."""
-    if nest.rows or nest.across is not None:
-        return False
-    passes = [step for step in nest.steps if isinstance(step, Pass)]
-    if not any(step.reductions for step in passes):
-        return False
-    return any(
-        not isinstance(n, int) or n > ELEMENTS_PER_BLOCK
-        for n in (product(loop.extent for loop in step.loops) for step in passes)
-    )
+    return sum(len(reduction.states) for reduction in found) * MAX_PART_BLOCKS * SCALAR_BYTES
 
 
 class _NestWriter:
-    def __init__(self, nest: Nest, names: CudaKernelNames) -> None:
-        self.nest, self.names = nest, names
-        self.held, self.cut_rows = holding_team(nest), cut_rows(nest)
-        at = "turn" if self.held is not None else ""
-        self.fours = self.by_fours()
+    """Writes reductions of adjacent columns, and those that several blocks share."""
+
+    def __init__(self, nest: Nest, names: CudaKernelNames, cut: Parts | None) -> None:
+        self.nest, self.names, self.cut = nest, names, cut
+        across = nest.across
+        fits = cut is None or is_known(cut) or is_whole(cut.count)
+        self.fours = fours_of(nest, names) if across is None and fits else None
         loaded = None if self.fours is None else self.fours.texts
-        self.printed: PrintedNest = print_nest(nest, names, loaded=loaded, kept_at=at)
+        self.printed: PrintedNest = print_nest(nest, names, loaded=loaded)
         self.numbers = {id(each): n for n, each in enumerate(self.printed.passes)}
         self.extent = names.length
         loops = [*nest.rows, *(loop for step in nest.passes for loop in step.loops)]
-        for loop in [*loops, nest.across] if nest.across is not None else loops:
-            self.extent(
-                loop.extent
-            )  # Declares all lengths as parameters before the first function is written.
+        for loop in loops if across is None else [*loops, across]:
+            # Declares all lengths as parameters before the first function is written.
+            self.extent(loop.extent)
 
     def parts(self) -> list[Part]:
-        """Return the functions."""
-        if is_by_elements(self.nest):
-            return self.by_elements()
-        if is_divided(self.nest):
-            return self.in_parts()
-        return self.by_rows()
-
-    @property
-    def loops(self) -> list[Loop]:
-        """Return the loops over rows, including the one over adjacent rows."""
-        across = [] if self.nest.across is None else [self.nest.across]
-        return [*self.nest.rows, *across]
-
-    def by_fours(self) -> Fours | None:
-        """Return the vectorised form of the passes, or None."""
-        nest = self.nest
-        if is_by_elements(nest) or nest.across is not None:
-            return None
-        if is_divided(nest) or (self.cut_rows is not None and is_known(self.cut_rows)):
-            return fours_of(nest, self.names, THREADS_PER_BLOCK, partial=True)
-        team = self.held or self.known_team()
-        if team is None or team.size == 1:
-            return None
-        held = sum(self.held_elements(a.size, team) for a in nest.arrays) if self.held else 0
-        return fours_of(nest, self.names, team.size, held=held)
-
-    def held_elements(self, size: Size, team: Team) -> int:
-        """Return the number of elements of a row array that one thread holds."""
-        assert isinstance(size, int)
-        return elements_of(size, team.size) if fits(size, team.size) else turns_of(size, team)
-
-    def counts(self) -> list[Size]:
-        """Return the number of elements of each pass of a row."""
-        return [product(loop.extent for loop in step.loops) for step in self.nest.passes]
-
-    def known_team(self) -> Team | None:
-        """Return the team of a row if known lengths determine it; else None."""
-        counts = self.counts()
-        known = [n for n in counts if isinstance(n, int)]
-        most = max(known, default=1)
-        if self.nest.arrays or most > MAX_WARP_ROW_ELEMENTS:
-            return Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)
-        if len(known) < len(counts):
-            return None
-        threads = THREADS_PER_BLOCK if self.nest.rows else 0
-        return (
-            Team(1, threads or 1)
-            if most <= MAX_THREAD_ROW_ELEMENTS
-            else Team(WARP_SIZE, threads or WARP_SIZE)
-        )
-
-    # Elements -----------------------------------------------------------------------------------
-
-    def by_elements(self) -> list[Part]:
-        """Return functions with one thread per element of each pass; transposed passes use tiles.
-
-        Stores per row get threads of their own: they may overwrite memory that other threads read,
-        and threads of one launch have no order.
-        """
-        before: list[str] = [*self.printed.top.lines]
-        known, of_rows = list[str](), list[str]()
-        cases: list[tuple[list[Loop], Lines]] = []
-        found: list[Part] = []
-        for line in self.printed.row.lines:
-            if isinstance(line, RowStore):
-                known, of_rows = [*before], [*of_rows, line]
-            elif not isinstance(line, PrintedPass):
-                before.append(line)
-            elif line.turned:
-                found.append(tiled_function(self.nest, line, [*before], self.names))
-            else:
-                inner = [*map(str, line.body.lines), *map(str, line.stores)]
-                cases.append(([*self.loops, *line.loops], [*before, *inner]))
-        if of_rows:
-            cases.append((self.loops, [*known, *of_rows]))
-        return [*found, self.elements(cases)] if cases else found
-
-    def elements(self, cases: Sequence[tuple[list[Loop], Lines]]) -> CudaFunction:
-        """Return a function with one thread per element of each case (loops, statements)."""
-        body: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;"]
-        units: Size = 0
-        for loops, statements in cases:
-            count = product(loop.extent for loop in loops)
-            units = units + count
-            size = self.extent(count)
-            inner = [*self.indices(loops, "at"), *self.first(statements), *statements, "return;"]
-            body += [f"if (at < {size}) {{", *indent(inner), "}", f"at -= {size};"]
-        return self.names.function(
-            body[:-1], Grid(units, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False
-        )
-
-    def first(self, statements: Lines) -> Lines:
-        """Return the definition of ``first``, which guards stores per row, if there are any."""
-        stored = any(isinstance(statement, RowStore) for statement in statements)
-        return ["const bool first = true;"] if stored else []
-
-    def indices(self, loops: Sequence[Loop], at: str) -> Lines:
-        """Return the declarations of the loop variables of element number ``at``."""
-        found = places(loops, at, self.extent)
+        """Return the functions; open lengths choose among variants at run time."""
         if self.nest.across is not None:
-            found.append("const int64_t first_lane = 0;")
-        return found
-
-    # Rows ---------------------------------------------------------------------------------------
-
-    def by_rows(self) -> list[Part]:
-        """Return functions with a team per row; open lengths choose among variants at run time."""
-        counts = self.counts()
-        open_counts = [n for n in counts if not isinstance(n, int)]
-        known = max((n for n in counts if isinstance(n, int)), default=1)
-        if self.nest.across is not None:
-            many = bool(open_counts) or known > 2 * MAX_THREAD_ROW_ELEMENTS
-            size = THREADS_PER_BLOCK // WARP_SIZE if many else 1
-            whole = self.side_by_side(Team(size, THREADS_PER_BLOCK, THREADS_PER_BLOCK // size))
+            whole = self.side_by_side(COLUMN_TEAM)
             parts = choose_parts(self.nest)
             if parts is None:
                 return [whole]
@@ -251,62 +152,13 @@ class _NestWriter:
             if isinstance(parts.count, int):
                 return [*apart]
             return [Either((MIN_PART_TURNS - parts.count,), (whole,), apart)]
-        if self.cut_rows is None:
-            return self.whole_rows()
-        count = self.extent(self.cut_rows.count)
+        if self.cut is None:
+            return self.in_parts()
+        share = self.share(self.extent(self.cut.count), "parts")
         several = row_functions(
-            self.nest, self.printed, self.cut_rows, self.names,
-            self.share(count, "parts"), self.turns_of_part,
-        )  # fmt: skip
-        if is_known(self.cut_rows):
-            return [*several]
-        return [Either(cut_holds(self.cut_rows), several, tuple(self.whole_rows()))]
-
-    def whole_rows(self) -> list[Part]:
-        """Return functions in which one team does all of a row."""
-        open_counts = [n for n in self.counts() if not isinstance(n, int)]
-        threads = THREADS_PER_BLOCK if self.nest.rows else 0
-        block, warp = (
-            Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK),
-            Team(WARP_SIZE, threads or WARP_SIZE),
+            self.nest, self.printed, self.cut, self.names, share, self.turns_of_part
         )
-        team = self.held or self.known_team()
-        if team is not None:
-            return [self.each_row(team)]
-        holds = tuple([MAX_WARP_ROW_ELEMENTS - n for n in open_counts])
-        return [Either(holds, (self.each_row(warp),), (self.each_row(block),))]
-
-    def each_row(self, team: Team) -> CudaFunction:
-        """Return the function with one team per row."""
-        nest = self.nest
-        rows = product(loop.extent for loop in nest.rows)
-        arrays, slots = self.arrays(team)
-        row = "blockIdx.x"
-        if team.rows > 1:
-            row = f"blockIdx.x * {team.rows} + threadIdx.x / {team.size}"
-        first = "const bool first = rank == 0;"
-        lines = [*self.printed.row.lines, *self.printed.ending.lines]
-        inner = places(nest.rows, "row", self.extent)
-        inner += [] if self.fours is None else self.fours.row
-        inner += self.statements(team, lines, again=slots)
-        top = [*map(str, self.printed.top.lines)]
-        start = [*team.start(), first]
-        if slots:
-            size = self.extent(rows)
-            loop = f"for (int64_t row = blockIdx.x; row < {size}; row += gridDim.x) {{"
-            body = [*start, *arrays, *top, loop, *indent(inner), "}"]
-            grid = Grid(rows, 1, MAX_SCRATCH_BLOCKS)
-            return self.names.function(
-                body, grid, THREADS_PER_BLOCK, True, shared=self.shared_bytes(team)
-            )
-        body = [*start, *arrays]
-        if nest.rows:
-            body.append(f"const int64_t row = (int64_t){row};")
-            if team.rows > 1:
-                body.append(f"if (row >= {self.extent(rows)}) return;")
-        body += [*top, *inner]
-        grid, shared = Grid(rows, team.rows), self.shared_bytes(team)
-        return self.names.function(body, grid, team.threads, team.meets, shared=shared)
+        return [*several]
 
     def side_by_side(self, team: Team) -> CudaFunction:
         """Return the function in which a block handles some adjacent rows."""
@@ -322,57 +174,26 @@ class _NestWriter:
             f"int64_t lane = threadIdx.x % {team.beside};",
             f"const bool inside = first_lane + lane < {size};",
             "const bool first = inside && rank == 0;",
-            # Threads without a row read the first row on the way to the barriers, or return.
-            "if (!inside) lane = 0;" if team.meets else "if (!inside) return;",
+            # Threads without a row read the first row on the way to the barriers.
+            "if (!inside) lane = 0;",
         ]
         if nest.rows:
             body.append(f"const int64_t row = (int64_t)blockIdx.x / ({count});")
             body += places(nest.rows, "row", self.extent)
         body += [*map(str, self.printed.top.lines)]
         body += self.statements(team, self.printed.row.lines, inside=True)
-        grid, shared = Grid(rows * blocks), self.shared_bytes(team)
-        return self.names.function(body, grid, team.threads, team.meets, shared=shared)
+        grid, shared = Grid(rows * blocks), team.shared(states(nest))
+        return self.names.function(body, grid, team.threads, True, shared=shared)
 
-    def shared_bytes(self, team: Team) -> int:
-        """Return a block's bytes of shared memory: values that teams exchange, row arrays."""
-        arrays = self.nest.arrays
-        held = 0
-        if self.held is None and arrays and arrays_shared(arrays):
-            held = sum(max(int(str(a.size)), 1) * a.itemsize for a in self.printed.arrays)
-        return held + team.shared(states(self.nest))
-
-    def arrays(self, team: Team) -> tuple[Lines, bool]:
-        """Return the declarations of row arrays, and True if these lie in scratch memory."""
-        if not self.nest.arrays:
-            return [], False
-        made = self.printed.arrays
-        if self.held is not None:
-            counts = [self.held_elements(a.size, team) for a in made]
-            return [f"{a.ctype} {a.name}[{n}];" for a, n in zip(made, counts, strict=True)], False
-        if arrays_shared(self.nest.arrays):
-            return [
-                f"__shared__ {a.ctype} {a.name}[{max(int(str(a.size)), 1)}];" for a in made
-            ], False
-        each = self.extent(slot_bytes(self.nest.arrays))
-        lines = [f"char *const slot = {self.names.scratch()} + (int64_t)blockIdx.x * ({each});"]
-        offset: Size = 0
-        for a in made:
-            at = self.extent(offset)
-            lines.append(f"{a.ctype} *const {a.name} = ({a.ctype} *)(slot + {at});")
-            offset = offset + up_to_lines(a.size * a.itemsize)
-        return lines, True
-
-    def statements(
-        self, team: Team, lines: Sequence[object], inside: bool = False, again: bool = False
-    ) -> Lines:
-        """Return the statements of a row; ``again`` is True if the block has further rows.
+    def statements(self, team: Team, lines: Sequence[object], inside: bool = False) -> Lines:
+        """Return the statements of a row.
 
         A barrier stands before and after stores that other threads of the team may read.
         """
         found: Lines = []
         met, stored = True, False
         for number, line in enumerate(lines):
-            last = number == len(lines) - 1 and not again
+            last = number == len(lines) - 1
             if isinstance(line, PrintedPass):
                 found += team.meet() if stored else []
                 found += self.shared(team, line, inside, last)
@@ -383,7 +204,7 @@ class _NestWriter:
                 stored = True
             met = isinstance(line, RowStore)
             found.append(str(line))
-        return found + (team.meet() if again and stored else [])
+        return found
 
     def shared(self, team: Team, made: PrintedPass, inside: bool, last: bool) -> Lines:
         """Return a pass shared by a team, with a barrier at its end unless it is the last one."""
@@ -393,12 +214,7 @@ class _NestWriter:
         values = values_of(made)
         begun = [line for value in values for line in value.begun()]
         few = isinstance(count, int) and count <= MAX_SERIAL_TERMS * team.size
-        if self.fours is not None and self.numbers.get(id(made)) in self.fours.passes:
-            number = self.numbers[id(made)]
-            loop = turns_by_fours(made, number, self.fours, self.nest, self.names, self.extent)
-        else:
-            held = self.held is not None
-            loop = turns(made, self.extent, ("rank", high), team.size, few, held)
+        loop = turns(made, self.extent, ("rank", high), team.size, few)
         joined = team.joined(values)
         meets = [] if last or joined[-1:] == team.meet() else team.meet()
         return [*begun, *loop, *joined, *finish_sums(made), *meets]
@@ -409,7 +225,7 @@ class _NestWriter:
         """Return functions that reduce parts of each pass by many blocks, then combine them."""
         team = Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)
         ending = self.statements(team, self.printed.ending.lines)
-        shared = self.shared_bytes(team)
+        shared = team.shared(states(self.nest))
         return all_functions(
             self.printed, self.names, self.share, self.turns_of_part, ending, shared
         )
@@ -421,8 +237,8 @@ class _NestWriter:
             each
             if self.fours is None
             else (
-                f"({each} + {ELEMENTS_PER_THREAD - 1}) / {ELEMENTS_PER_THREAD} * "
-                f"{ELEMENTS_PER_THREAD}"
+                f"({each} + {ELEMENTS_PER_VECTOR - 1}) / {ELEMENTS_PER_VECTOR} * "
+                f"{ELEMENTS_PER_VECTOR}"
             )
         )
 
@@ -431,8 +247,7 @@ class _NestWriter:
         fours, number = self.fours, self.numbers[id(made)]
         if fours is None or number not in fours.passes:
             return turns(made, self.extent, ("begin + rank", "end"), THREADS_PER_BLOCK, False)
-        bounds = ("begin", "end")
-        return turns_by_fours(made, number, fours, self.nest, self.names, self.extent, bounds)
+        return turns_by_fours(made, number, fours, self.names)
 
 
 def ordered_function(work: OrderedLoop, names: CudaKernelNames) -> CudaFunction:

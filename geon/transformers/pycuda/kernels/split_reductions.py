@@ -13,10 +13,11 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest, Pass, Store
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import PrintedNest, PrintedPass
 from ..launches.launch_ir import FULL_DEVICE_BLOCKS, MIN_PART_TURNS, THREADS_PER_BLOCK, Grid, Parts
-from ..launches.naming import CudaFunction, CudaKernelNames, Part, indent
+from ..launches.naming import CudaFunction, CudaKernelNames, Part
 from .cooperative_threads import (
     SCALAR_BYTES,
     WARP_SIZE,

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest
-from ...printing.nests.pass_text import PrintedPass
+from ...printing.nests.loop_lines import indent
+from ...printing.nests.nest_statements import print_nest
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, indent
+from ..launches.naming import CudaFunction, CudaKernelNames
 from .cooperative_threads import Lines, places
 
 TILE_SIDE = 32  # elements per side of a tile
@@ -21,10 +22,11 @@ TILE_PADDING_ELEMENTS = (
 )
 
 
-def tiled_function(
-    nest: Nest, made: PrintedPass, before: Lines, names: CudaKernelNames
-) -> CudaFunction:
-    """Return the function of a transposing pass; ``before`` has the statements of a row."""
+def tiled_function(nest: Nest, names: CudaKernelNames) -> CudaFunction:
+    """Return the function of a nest of one transposing pass."""
+    printed = print_nest(nest, names)
+    (made,) = printed.passes
+    before = [*printed.top.lines, *(line for line in printed.row.lines if line is not made)]
     lanes = nest.across
     assert lanes is not None
     last = made.loops[-1]
@@ -53,7 +55,7 @@ def tiled_function(
     body.append("__syncthreads();")
     inside = [
         f"const int64_t lane = lane_tile + k, {last.name} = tile + near;",
-        *before,
+        *map(str, before),
         *map(str, made.body.lines),
         *map(str, made.stores),
     ]

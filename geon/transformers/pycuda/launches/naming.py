@@ -13,6 +13,7 @@ from ...kernels.kernel_lowering import Work
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.plan import Plan
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter, Parameters, Place
 from ...printing.scalars.dialect import Lanes
 from .device import PipelineStages
@@ -259,11 +260,6 @@ def declaration(parameter: Parameter, alone: bool) -> str:
     if not parameter.pointer:
         return f"{parameter.ctype} {parameter.name}"
     return f"{parameter.ctype} *{'__restrict__ ' if alone else ''}{parameter.name}"
-
-
-def indent(lines: Sequence[str]) -> list[str]:
-    """Indent lines, except preprocessor directives."""
-    return ["    " + line if line[:1] != "#" else line for line in lines]
 
 
 def copy_function(moved: MemoryCopy, chosen: Sequence[Chosen]) -> CudaFunction:

@@ -24,11 +24,12 @@ from ...lowering.fusion import loop_groups
 from ...lowering.fusion.chain_fusion import Worth, by_blocks
 from ...lowering.fusion.fusion_groups import Group
 from ...lowering.fusion.layout import LaidOut
+from ...printing.nests.loop_lines import indent
 from ...printing.scalars import c_expressions
 from ..kernels.cooperative_threads import WARP_SIZE, Lines
 from ..launches.device import PipelineStages
 from ..launches.launch_ir import THREADS_PER_BLOCK
-from ..launches.naming import CudaFunction, CudaKernelNames, indent
+from ..launches.naming import CudaFunction, CudaKernelNames
 from .attention_text import MAX_PART_RESULTS, TILE_KEYS, AttentionWriter, size_of, up
 from .large_products import LOADER_THREADS, bringing, step
 from .product_tiles import DEFAULT_TILE_DEPTH, NARROW_TILE_SIDE, TALL_TILE_ROWS, Tiles

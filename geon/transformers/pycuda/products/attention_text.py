@@ -14,13 +14,14 @@ from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Contracted
 from ...kernels.products.attention import ONE, Attention, strip_casts, strip_rounding
 from ...printing.nests.contractions import ContractionPrinter
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.scalar_statements import ScalarPrinter
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.dialect import Lanes
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.device import PipelineStages
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, indent
+from ..launches.naming import CudaFunction, CudaKernelNames
 from .product_tiles import NARROW_TILE_SIDE, Tiles
 from .tile_loads import TileLoad, narrow
 

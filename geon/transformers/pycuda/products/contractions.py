@@ -16,12 +16,13 @@ from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
 from ...printing.nests.contractions import ContractionPrinter
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_expressions import C_TYPES
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.dialect import takes_tf32
 from ..launches.launch_ir import MIN_PART_TURNS, THREADS_PER_BLOCK, Grid, Parts
-from ..launches.naming import CudaFunction, CudaKernelNames, Either, Part, indent
+from ..launches.naming import CudaFunction, CudaKernelNames, Either, Part
 from .large_products import MIN_LARGE_TILES, large_function, large_holds
 from .product_tiles import Tiles, large_tiles, tiles_for
 from .tile_loads import TileLoad, factors_of

@@ -15,10 +15,11 @@ from ....op_graph.values.dtypes import HALVES
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
 from ...printing.nests.contractions import ContractionPrinter
+from ...printing.nests.loop_lines import indent
 from ..kernels.cooperative_threads import WARP_SIZE, Lines, places
 from ..launches.device import PipelineStages
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, indent
+from ..launches.naming import CudaFunction, CudaKernelNames
 from .product_tiles import Tiles
 from .tile_loads import TileLoad, factors_of
 

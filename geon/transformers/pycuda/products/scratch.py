@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
-from ...kernels.ir.nest import Call, Nest
+from ...kernels.ir.nest import Call, Nest, RowArray
 from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
+from ...loops.team_rules import MAX_SHARED_BYTES
 from ...lowering.planning.schedule import Schedule
 from ...sizes.scratch import Scratch
+from ...sizes.scratch import lines as up_to_lines
 from ..kernels import factorisations, fourier
-from ..kernels.cooperative_threads import SCALAR_BYTES, slot_bytes
-from ..kernels.nest_text import MAX_SCRATCH_BLOCKS, parts_bytes
+from ..kernels.cooperative_threads import SCALAR_BYTES
+from ..kernels.nest_text import parts_bytes
 from ..kernels.scattering import position_memory
 from ..kernels.sorting import SORTS, memory_of
 from ..kernels.split_reductions import (
@@ -26,6 +28,7 @@ from ..kernels.split_reductions import (
     most_bytes,
     states,
 )
+from ..kernels.team_text import MAX_SCRATCH_BLOCKS
 from ..launches.dialect import takes_tf32
 from ..launches.launch_ir import MIN_PART_TURNS, Parts
 from .contractions import cut_deep, results, tiles_of
@@ -211,3 +214,12 @@ def _of_nest(nest: Nest) -> Scratch | None:
     if not (isinstance(parts, int) and parts == 0):
         return Bytes(parts)
     return None
+
+
+def slot_bytes(arrays: Sequence[RowArray]) -> Size:
+    """Return the bytes of scratch memory of a row for its arrays; 0 if they need none."""
+    sizes = [array.size * array.dtype.itemsize for array in arrays]
+    total: Size = sum(sizes, start=0)
+    if isinstance(total, int) and total <= MAX_SHARED_BYTES:
+        return 0
+    return sum(map(up_to_lines, sizes), start=0)

@@ -17,10 +17,10 @@ from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Apply, Scalar
 from ...kernels.products.contraction import Contraction, access, merge_loops, unit_of
 from ...printing.nests.contractions import ContractionPrinter
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.scalar_statements import MemoryNames
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.launch_ir import THREADS_PER_BLOCK
-from ..launches.naming import indent
 from .product_tiles import Tiles
 
 PANEL_LINE_HALVES = 64  # half-precision elements per line of a panel

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from ....op_graph.axes.affine import Size
 from ....op_graph.values.dtypes import name_of
 from ...loops.access import accesses, used_buffers
 from ...loops.tree import Body, LoopNode, Role, Tree, loops_of, variables
-from ...printing.nests.parameters import Parameter
-from ...printing.scalars.c_types import C_TYPES
+from ..nests.parameters import Parameter
+from ..scalars.c_types import C_TYPES
 
 
 def buffer_name(number: int) -> str:
@@ -18,21 +19,33 @@ def buffer_name(number: int) -> str:
 
 
 class BufferNames:
-    """The private buffers of a C function; ``told`` are those that are its parameters.
+    """The private buffers of a function; ``told`` are those that are its parameters.
 
     A buffer in ``registers`` is a scalar or vector variable, declared by its first store. Others
-    are arrays, declared in the innermost body that has all their accesses.
+    are arrays, declared in the innermost body that has all their accesses, with ``attribute``.
+    Elements of iterations of loops with role ``together`` are one variable.
     """
 
-    def __init__(self, tree: Tree, told: Mapping[int, Parameter]) -> None:
-        self.tree = tree
+    def __init__(
+        self,
+        tree: Tree,
+        told: Mapping[int, Parameter] | None = None,
+        attribute: str = "",
+        together: Role = Role.VECTOR,
+    ) -> None:
+        self.tree, self.attribute = tree, attribute
+        told = told or {}
         self.declared = {*told}
-        self.registers = set(range(len(tree.buffers))) - arrays_of(tree)
+        self.registers = set(range(len(tree.buffers))) - arrays_of(tree, together)
         self.registers |= {number for number, each in told.items() if not each.pointer}
 
     def ctype(self, number: int) -> str:
         """Return the C type of an element."""
         return C_TYPES[name_of(self.tree.buffers[number].dtype)]
+
+    def size(self, number: int) -> Size:
+        """Return the number of elements of an array."""
+        return self.tree.buffers[number].size
 
     def declare(self, number: int) -> bool:
         """Return True for a buffer that is not declared yet, and take it as declared."""
@@ -47,8 +60,7 @@ class BufferNames:
         here = used_buffers(tuple([each for each in body if not is_serial(each)]))
         begin = [n for n, count in sorted(uses.items()) if count > 1 or n in here]
         return [
-            f"{self.ctype(number)} {buffer_name(number)}[{self.tree.buffers[number].size}] "
-            "GEON_IN_LINES;"
+            f"{self.ctype(number)} {buffer_name(number)}[{self.size(number)}]{self.attribute};"
             for number in begin
             if number not in self.registers and self.declare(number)
         ]
@@ -59,9 +71,9 @@ def is_serial(statement: object) -> bool:
     return isinstance(statement, LoopNode) and statement.role in (Role.SERIAL, Role.TASK)
 
 
-def arrays_of(tree: Tree) -> set[int]:
-    """Return the buffers that have more elements than one vector."""
-    lanes = {loop.variable for loop in loops_of(tree.body) if loop.role is Role.VECTOR}
+def arrays_of(tree: Tree, together: Role) -> set[int]:
+    """Return the buffers with more elements than one for each iteration of a loop ``together``."""
+    lanes = {loop.variable for loop in loops_of(tree.body) if loop.role is together}
     return {
         number
         for (memory, number), offset in ((each.memory, each.offset) for each in accesses(tree.body))

@@ -1,7 +1,6 @@
 """Emit the statements of a loop tree as C: vectors where a loop is one, scalars elsewhere.
 
-A value is computed in the innermost loop that it changes with. Statements of unrolled copies are
-interleaved, and a value that copies share is computed once.
+Statements of unrolled copies are interleaved, and a value that copies share is computed once.
 """
 
 from __future__ import annotations
@@ -13,31 +12,15 @@ from typing import Any
 from ....op_graph.axes.affine import AffineIndex, variable
 from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Keep, Store
-from ...kernels.ir.scalar_code import (
-    NODES,
-    Apply,
-    Contracted,
-    Kept,
-    Load,
-    Reduced,
-    Running,
-    Scalar,
-    indices,
-    inner_indices,
-    operands_of,
-)
+from ...kernels.ir.scalar_code import Apply, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import is_straight
 from ...loops.tree import (
     Body,
-    Choose,
     Combine,
     Fold,
-    Least,
     LoopNode,
     Role,
     Statement,
-    Substitution,
     Tree,
     Write,
     constant,
@@ -46,60 +29,24 @@ from ...loops.tree import (
     variables,
     walk,
 )
+from ...printing.nests.loop_lines import stepped_loop
 from ...printing.nests.parameters import Parameter
-from ...printing.nests.scalar_statements import DIRECT
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_types import C_TYPES
-from ..names.loop_lines import for_loop, indent, stepped_loop
+from ...printing.trees.buffer_names import BufferNames, buffer_name
+from ...printing.trees.tree_statements import TreeDepths, TreeScalars, TreeStatements
 from ..names.naming import KernelNames
 from ..vectors.lanes import Vectors
 from ..vectors.vector_ops import vector_type
 from ..vectors.vector_scalar_code import VectorScalars
-from .buffer_names import BufferNames, buffer_name
-
-HERE = 1 << 30  # depth of values that are computed where they are used
 
 
-class TreeDepths:
-    """Depths of values: the number of printed loops around the innermost one they change with."""
-
-    def __init__(self) -> None:
-        self.variables: dict[str, int] = {}
-        self.known: dict[int, int] = {}
-
-    def value(self, value: Scalar) -> int:
-        """Return the depth at which a value is computed."""
-        for node in walk_scalars(value, known=self.known):
-            below = [self.known[id(part)] for part in operands_of(node)]
-            below += [self.index(index) for index in indices(node)]
-            if isinstance(node, (Kept, Reduced, Running, Contracted)):
-                below.append(HERE)
-            self.known[id(node)] = max(below, default=0)
-        return self.known[id(value)]
-
-    def index(self, index: AffineIndex) -> int:
-        """Return the depth at which an index is computed."""
-        return max([self.atom(atom) for atom in index.terms], default=0)
-
-    def atom(self, atom: Hashable) -> int:
-        """Return the depth at which an atom of an index is computed."""
-        if isinstance(atom, NODES):
-            return self.value(atom)
-        if isinstance(atom, str):
-            return self.variables.get(atom, 0)
-        inner = atom.of if isinstance(atom, Least) else inner_indices(atom)
-        return max([self.index(each) for each in inner], default=0)
-
-
-class TreeScalars(VectorScalars):
+class VectorTreeScalars(VectorScalars, TreeScalars):
     """Emits scalar code in a tree; loop variables of vectors count as 0."""
 
-    def __init__(
-        self, names: KernelNames, depths: Any, vectors: Vectors, buffers: BufferNames
-    ) -> None:
+    def __init__(self, names: KernelNames, depths: Any, vectors: Vectors) -> None:
         super().__init__(names, depths, vectors)
-        self.buffers = buffers
-        self.registers: set[Hashable] = set()  # values that compilers would load or compute again
+        self.registers: set[Scalar] = set()  # values that compilers would load or compute again
         self.scales: dict[Hashable, int] = {}  # steps of the C loops over variables, where not 1
 
     def index(self, block: StatementBlock, index: AffineIndex) -> str:
@@ -113,13 +60,6 @@ class TreeScalars(VectorScalars):
             ]
             index = AffineIndex(terms, index.constant)
         return super().index(block, index)
-
-    def atom(self, block: StatementBlock, atom: Hashable) -> str:
-        """Return the text of an atom of an index."""
-        if not isinstance(atom, Least):
-            return super().atom(block, atom)
-        first, second = (self.index(block, each) for each in atom.of)
-        return f"({first} < {second} ? {first} : {second})"
 
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element of a private buffer at ``offset``, or the vector that begins there."""
@@ -141,13 +81,19 @@ class TreeScalars(VectorScalars):
             block.lines.append(f"GEON_KEPT({name})")
         return name
 
+    def share(self, copies: Sequence[Write]) -> None:
+        """Keep in registers what copies of a statement load or compute again."""
+        self.registers.update(kept_values(copies))
 
-class TreeStatements:
+
+class VectorStatements(TreeStatements):
     """Emits the loops and statements of a tree for one C function.
 
     ``told`` are the parameters of the function that are private buffers, by number. ``tasks``
     returns the statements that run a loop as tasks.
     """
+
+    scalars: VectorTreeScalars
 
     def __init__(
         self,
@@ -157,47 +103,28 @@ class TreeStatements:
         tasks: Callable[[LoopNode], list[str]] | None = None,
         told: Mapping[int, Parameter] | None = None,
     ) -> None:
-        self.tree, self.names, self.vectors, self.tasks = tree, names, vectors, tasks
-        self.depths = TreeDepths()
-        self.buffers = BufferNames(tree, told or {})
-        self.scalars = TreeScalars(names, self.depths, vectors, self.buffers)
+        scalars = VectorTreeScalars(names, TreeDepths(), vectors)
+        super().__init__(tree, names, scalars, BufferNames(tree, told, " GEON_IN_LINES"))
+        self.vectors, self.tasks = vectors, tasks
 
-    def body(self, body: Body, block: StatementBlock) -> None:
-        """Emit statements into a block."""
-        block.lines += self.buffers.arrays(body)
-        for each in body:
-            if isinstance(each, LoopNode):
-                self.loop(each, block)
-            elif isinstance(each, Choose):
-                self.choose(each, block)
-            elif isinstance(each, Combine):
-                self.combine(each, block)
-            else:
-                self.straight((each,), [{}], block)
+    def task(self, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit the statements that run a loop as tasks."""
+        assert self.tasks is not None, "tasks have no tasks"
+        block.lines += self.tasks(loop)
 
-    def loop(self, loop: LoopNode, block: StatementBlock) -> None:
-        """Emit a loop: as statements if it is a vector or unrolled."""
-        if loop.role is Role.TASK:
-            assert self.tasks is not None, "tasks have no tasks"
-            block.lines += self.tasks(loop)
-            return
-        if loop.role is Role.VECTOR or (loop.role is Role.UNROLLED and is_unrolled(loop)):
-            for statement, copies, lanes in straight_copies(loop, [{}]):
-                self.scalars.vectors = self.vectors.of(lanes)
-                self.straight((statement,), copies, block)
-            return
+    def together(self, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit a vector, or copies of statements, each of all copies before the next one."""
+        for statement, copies, lanes in straight_copies(loop, [{}]):
+            self.scalars.vectors = self.vectors.of(lanes)
+            self.straight((statement,), copies, block)
+
+    def counted(self, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit a loop over all iterations; one over vectors may count elements."""
         by = next((x.size for x in loops_of(loop.body) if x.role is Role.VECTOR), None)
         if isinstance(by, int) and counts_elements(loop, by):
             self.blocks(loop, by, block)
         else:
-            self.serial(loop, block, "0", self.scalars.index(block, loop.extent))
-
-    def serial(self, loop: LoopNode, block: StatementBlock, low: str, high: str) -> None:
-        """Emit a C loop between bounds."""
-        inner = StatementBlock(block)
-        self.depths.variables[loop.variable] = inner.depth
-        self.body(loop.body, inner)
-        block.lines += for_loop(loop.variable, low, high, list(map(str, inner.lines)))
+            super().counted(loop, block)
 
     def blocks(self, loop: LoopNode, by: int, block: StatementBlock) -> None:
         """Emit a C loop over vectors of ``by`` elements, which counts elements."""
@@ -208,70 +135,6 @@ class TreeStatements:
         end = self.scalars.index(block, loop.extent * by)
         lines = list(map(str, inner.lines))
         block.lines += stepped_loop(loop.variable, by, lines, "0", end)
-
-    def choose(self, choose: Choose, block: StatementBlock) -> None:
-        """Emit a choice between statements."""
-        conditions = [text for guard in choose.guards for text in self.scalars.guard(block, guard)]
-        lines = []
-        for head, body in ((f"if ({' && '.join(conditions)}) {{", choose.then),
-                           ("} else {", choose.otherwise)):  # fmt: skip
-            inner = StatementBlock(block)
-            inner.depth = block.depth  # values of the loop around belong to this block
-            self.body(body, inner)
-            lines += [head, *indent(list(map(str, inner.lines)))]
-        block.lines += [*lines, "}"]
-
-    def straight(
-        self, statements: Body, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
-    ) -> None:
-        """Emit statements without loops, each value of all copies before the next value."""
-        for each in statements:
-            if isinstance(each, Fold):
-                self.fold(each, copies, block)
-                continue
-            assert isinstance(each, Write)
-            made = [Substitution(self.tree.code, env) for env in copies if env]
-            writes = [change.statement(each) for change in made] or [each]
-            if len(copies) > 1:
-                self.scalars.registers.update(kept_values(writes))
-            for node in walk_scalars(*values_of(each)) if made else ():
-                if not isinstance(node, DIRECT):
-                    for change in made:
-                        self.scalars.value(block, change.known[id(node)])
-            for write in writes:
-                for value in values_of(write):
-                    self.scalars.value(block, value)  # before the first store
-            for write in writes:
-                block.lines += [self.store(store, write, block) for store in write.stores]
-
-    def fold(
-        self, fold: Fold, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
-    ) -> None:
-        """Emit a fold; copies with the same state load and store it once."""
-        code, states = self.tree.code, dict[AffineIndex, tuple[Scalar, ...]]()
-        for env in copies:
-            each = Substitution(code, env).statement(fold)
-            state = states.get(each.offset)
-            if state is None:
-                types = [self.tree.buffers[number].dtype for number in each.into]
-                pairs = zip(each.into, types, strict=True)
-                state = tuple([code(Kept, number, each.offset, dtype) for number, dtype in pairs])
-            if each.merges:
-                states[each.offset] = each.reducer.combine(code, state, each.elements)
-            else:
-                step = each.reducer.step(code, state, each.elements[0], each.position)
-                states[each.offset] = step
-        puts = [
-            Keep(number, offset, value)
-            for offset, state in states.items()
-            for number, value in zip(fold.into, state, strict=True)
-        ]
-        for put in puts:
-            self.scalars.value(block, put.value)
-        write = Write(tuple(puts))
-        block.lines += [self.store(put, write, block) for put in puts]
-        for put in puts:
-            block.names.pop(put.value, None)  # the next value of this state is another one
 
     def combine(self, combine: Combine, block: StatementBlock) -> None:
         """Emit the reduction of the lanes of a vector to its state."""
@@ -334,16 +197,6 @@ def indices_in(body: Body) -> Iterator[AffineIndex]:
             yield each.offset
         for node in walk_scalars(*values_of(each)):
             yield from indices(node)
-
-
-def is_unrolled(loop: LoopNode) -> bool:
-    """Return True if an unrolled loop holds straight code, vectors or other such loops."""
-    return all(
-        is_straight((each,))
-        or (isinstance(each, LoopNode) and each.role in (Role.VECTOR, Role.UNROLLED)
-            and is_unrolled(each))
-        for each in loop.body
-    )  # fmt: skip
 
 
 Copies = list[dict[str, AffineIndex]]  # indices of unrolled loops in each copy of a statement

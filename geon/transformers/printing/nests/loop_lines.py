@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-SIMD = "#pragma omp simd"
+from collections.abc import Sequence
 
 
-def indent(lines: list[str], by: int = 1) -> list[str]:
+def indent(lines: Sequence[str], by: int = 1) -> list[str]:
     """Return the lines of a block, indented except for preprocessor lines."""
     return ["    " * by + line if line[:1] != "#" else line for line in lines]
 

@@ -1,0 +1,1 @@
+"""Emit loop trees in languages of the C family: statements, scalar code and private buffers."""

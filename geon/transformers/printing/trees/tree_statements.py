@@ -1,0 +1,256 @@
+"""Emit the loops and statements of a tree as text of the C family.
+
+A value is computed in the innermost loop that it changes with. What a target has its own text for,
+tasks, vectors and combined lanes, is left to its subclass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from ....op_graph.axes.affine import AffineIndex
+from ...kernels.ir.nest import Keep, Store
+from ...kernels.ir.scalar_code import (
+    NODES,
+    Contracted,
+    Kept,
+    Reduced,
+    Running,
+    Scalar,
+    indices,
+    inner_indices,
+    operands_of,
+)
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...loops.access import is_straight
+from ...loops.tree import (
+    Body,
+    Choose,
+    Combine,
+    Fold,
+    Least,
+    LoopNode,
+    Role,
+    Substitution,
+    Tree,
+    Write,
+    values_of,
+)
+from ..nests.loop_lines import for_loop, indent
+from ..nests.scalar_statements import DIRECT, MemoryNames, ScalarPrinter
+from ..nests.statement_blocks import StatementBlock
+from .buffer_names import BufferNames, buffer_name
+
+HERE = 1 << 30  # depth of values that are computed where they are used
+
+
+class TreeDepths:
+    """Depths of values: the number of printed loops around the innermost one they change with."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, int] = {}
+        self.known: dict[int, int] = {}
+
+    def value(self, value: Scalar) -> int:
+        """Return the depth at which a value is computed."""
+        for node in walk_scalars(value, known=self.known):
+            below = [self.known[id(part)] for part in operands_of(node)]
+            below += [self.index(index) for index in indices(node)]
+            if isinstance(node, (Kept, Reduced, Running, Contracted)):
+                below.append(HERE)
+            self.known[id(node)] = max(below, default=0)
+        return self.known[id(value)]
+
+    def index(self, index: AffineIndex) -> int:
+        """Return the depth at which an index is computed."""
+        return max([self.atom(atom) for atom in index.terms], default=0)
+
+    def atom(self, atom: Hashable) -> int:
+        """Return the depth at which an atom of an index is computed."""
+        if isinstance(atom, NODES):
+            return self.value(atom)
+        if isinstance(atom, str):
+            return self.variables.get(atom, 0)
+        inner = atom.of if isinstance(atom, Least) else inner_indices(atom)
+        return max([self.index(each) for each in inner], default=0)
+
+
+class TreeScalars(ScalarPrinter):
+    """Emits scalar code in a tree, whose private ``buffers`` its statements set."""
+
+    buffers: BufferNames
+
+    def __init__(self, names: MemoryNames, depths: Any) -> None:
+        super().__init__(names, depths)
+
+    def atom(self, block: StatementBlock, atom: Hashable) -> str:
+        """Return the text of an atom of an index."""
+        if not isinstance(atom, Least):
+            return super().atom(block, atom)
+        first, second = (self.index(block, each) for each in atom.of)
+        return f"({first} < {second} ? {first} : {second})"
+
+    def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
+        """Return the element of a private buffer at ``offset``."""
+        name = buffer_name(number)
+        if number in self.buffers.registers:
+            return name
+        return f"{name}[{self.index(block, offset)}]"
+
+    def share(self, copies: Sequence[Write]) -> None:
+        """Prepare statements that are copies of each other; a hook for subclasses."""
+
+
+class TreeStatements:
+    """Emits the loops and statements of a tree for one function."""
+
+    def __init__(
+        self, tree: Tree, names: MemoryNames, scalars: TreeScalars, buffers: BufferNames
+    ) -> None:
+        self.tree, self.names, self.scalars, self.buffers = tree, names, scalars, buffers
+        self.depths: Any = scalars.depths
+        scalars.buffers = buffers
+
+    def body(self, body: Body, block: StatementBlock) -> None:
+        """Emit statements into a block."""
+        block.lines += self.buffers.arrays(body)
+        for each in body:
+            if isinstance(each, LoopNode):
+                self.loop(each, block)
+            elif isinstance(each, Choose):
+                self.choose(each, block)
+            elif isinstance(each, Combine):
+                self.combine(each, block)
+            else:
+                self.straight((each,), [{}], block)
+
+    def loop(self, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit a loop: as statements if it is a vector or unrolled."""
+        if loop.role is Role.TASK:
+            self.task(loop, block)
+        elif loop.role is Role.VECTOR or (loop.role is Role.UNROLLED and is_unrolled(loop)):
+            self.together(loop, block)
+        else:
+            self.counted(loop, block)
+
+    def task(self, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit the statements that run a loop as tasks."""
+        raise NotImplementedError
+
+    def together(self, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit a loop whose iterations run together: a vector, or copies."""
+        raise NotImplementedError
+
+    def combine(self, combine: Combine, block: StatementBlock) -> None:
+        """Emit the reduction of lanes to one state."""
+        raise NotImplementedError
+
+    def counted(self, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit a loop over all iterations."""
+        self.serial(loop, block, "0", self.scalars.index(block, loop.extent))
+
+    def serial(self, loop: LoopNode, block: StatementBlock, low: str, high: str) -> None:
+        """Emit a C loop between bounds."""
+        inner = StatementBlock(block)
+        self.depths.variables[loop.variable] = inner.depth
+        self.body(loop.body, inner)
+        block.lines += self.repeated(loop, low, high, list(map(str, inner.lines)))
+
+    def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
+        """Return a C loop between bounds over the lines of its body."""
+        return for_loop(loop.variable, low, high, lines)
+
+    def choose(self, choose: Choose, block: StatementBlock) -> None:
+        """Emit a choice between statements."""
+        conditions = [text for guard in choose.guards for text in self.scalars.guard(block, guard)]
+        lines = []
+        sides = [(f"if ({' && '.join(conditions)}) {{", choose.then)]
+        sides += [("} else {", choose.otherwise)] if choose.otherwise else []
+        for head, body in sides:
+            inner = StatementBlock(block)
+            inner.depth = block.depth  # values of the loop around belong to this block
+            self.body(body, inner)
+            lines += [head, *indent(list(map(str, inner.lines)))]
+        block.lines += [*lines, "}"]
+
+    def straight(
+        self, statements: Body, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
+    ) -> None:
+        """Emit statements without loops, each value of all copies before the next value."""
+        for each in statements:
+            if isinstance(each, Fold):
+                self.fold(each, copies, block)
+                continue
+            assert isinstance(each, Write)
+            made = [Substitution(self.tree.code, env) for env in copies if env]
+            writes = [change.statement(each) for change in made] or [each]
+            if len(copies) > 1:
+                self.scalars.share(writes)
+            for node in walk_scalars(*values_of(each)) if made else ():
+                if not isinstance(node, DIRECT):
+                    for change in made:
+                        self.scalars.value(block, change.known[id(node)])
+            for write in writes:
+                for value in values_of(write):
+                    self.scalars.value(block, value)  # before the first store
+            for write in writes:
+                block.lines += [self.store(store, write, block) for store in write.stores]
+
+    def fold(
+        self, fold: Fold, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
+    ) -> None:
+        """Emit a fold; copies with the same state load and store it once."""
+        code, states = self.tree.code, dict[AffineIndex, tuple[Scalar, ...]]()
+        for env in copies:
+            each = Substitution(code, env).statement(fold)
+            state = states.get(each.offset)
+            if state is None:
+                types = [self.tree.buffers[number].dtype for number in each.into]
+                pairs = zip(each.into, types, strict=True)
+                state = tuple([code(Kept, number, each.offset, dtype) for number, dtype in pairs])
+            if each.merges:
+                states[each.offset] = each.reducer.combine(code, state, each.elements)
+            else:
+                step = each.reducer.step(code, state, each.elements[0], each.position)
+                states[each.offset] = step
+        puts = [
+            Keep(number, offset, value)
+            for offset, state in states.items()
+            for number, value in zip(fold.into, state, strict=True)
+        ]
+        for put in puts:
+            self.scalars.value(block, put.value)
+        write = Write(tuple(puts))
+        block.lines += [self.store(put, write, block) for put in puts]
+        for put in puts:
+            block.names.pop(put.value, None)  # the next value of this state is another one
+
+    def store(self, store: Store | Keep, write: Write, block: StatementBlock) -> str:
+        """Return the statement that stores a value."""
+        if isinstance(store, Keep):
+            return self.keep(store, block)
+        value = self.scalars.value(block, store.value)
+        place = f"{self.names.operand(store.operand)}[{self.scalars.index(block, store.offset)}]"
+        return f"{place} = {value};"
+
+    def keep(self, keep: Keep, block: StatementBlock) -> str:
+        """Return the statement that stores to a private buffer; the first one declares it."""
+        value = self.scalars.value(block, keep.value)
+        place = self.scalars.kept_place(block, keep.number, keep.offset)
+        declared = self.buffers.declare(keep.number)
+        return (
+            f"{self.buffers.ctype(keep.number)} {place} = {value};"
+            if declared
+            else f"{place} = {value};"
+        )
+
+
+def is_unrolled(loop: LoopNode) -> bool:
+    """Return True if an unrolled loop holds straight code, vectors or other such loops."""
+    return all(
+        is_straight((each,))
+        or (isinstance(each, LoopNode) and each.role in (Role.VECTOR, Role.UNROLLED)
+            and is_unrolled(each))
+        for each in loop.body
+    )  # fmt: skip

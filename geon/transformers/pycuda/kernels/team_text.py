@@ -1,0 +1,75 @@
+"""Emit a loop tree as a CUDA function in which teams of threads share tasks."""
+
+from __future__ import annotations
+
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import product
+from ...loops.tree import Space, Tree
+from ...printing.nests.loop_lines import indent
+from ...printing.nests.statement_blocks import StatementBlock
+from ...sizes.scratch import lines as up_to_lines
+from ..launches.launch_ir import Grid
+from ..launches.naming import CudaFunction, CudaKernelNames
+from .cooperative_threads import Lines, Team, places
+from .team_statements import TeamStatements
+from .thread_text import declare, launched
+
+MAX_SCRATCH_BLOCKS = 512  # max. blocks, each with its own slot of scratch memory
+
+
+def team_function(tree: Tree, team: Team, names: CudaKernelNames, states: int) -> CudaFunction:
+    """Return the function of a tree; ``states`` scalars of a team are combined.
+
+    Without tasks, one team runs all. With row arrays in scratch memory, a team runs several tasks.
+    """
+    declare(tree, names)
+    ((loops, body),) = launched(tree)
+    statements, block = TeamStatements(tree, names, team), StatementBlock()
+    arrays, shared = memory(tree, statements, names)
+    statements.shared_task(body, block)
+    count, size = product(loop.extent for loop in loops), "1"
+    lines = [*places(loops, "row", names.length), *map(str, block.lines)]
+    slots = any("slot" in each for each in arrays)
+    if slots:
+        size = names.length(count)
+        head = f"for (int64_t row = blockIdx.x; row < {size}; row += gridDim.x) {{"
+        lines = [*arrays, head, *indent([*lines, *team.meet()]), "}"]
+        grid = Grid(count, 1, MAX_SCRATCH_BLOCKS)
+    else:
+        lines = [*arrays, *row_of(team, count, bool(loops), names), *lines]
+        grid = Grid(count, team.rows)
+    used = shared + team.shared(states)
+    return names.function([*team.start(), *lines], grid, team.threads, True, shared=used)
+
+
+def row_of(team: Team, count: Size, rows: bool, names: CudaKernelNames) -> Lines:
+    """Return the statements that find the task of a thread, and end those without one."""
+    if not rows:
+        return []
+    if team.rows == 1:
+        return ["const int64_t row = (int64_t)blockIdx.x;"]
+    row = f"(int64_t)blockIdx.x * {team.rows} + threadIdx.x / {team.size}"
+    return [f"const int64_t row = {row};", f"if (row >= {names.length(count)}) return;"]
+
+
+def memory(tree: Tree, statements: TeamStatements, names: CudaKernelNames) -> tuple[Lines, int]:
+    """Return the declarations of buffers that threads share, and their bytes of shared memory."""
+    lines, shared, offset = list[str](), 0, 0
+    buffers = statements.buffers
+    found = [(n, x) for n, x in enumerate(tree.buffers) if x.space is not Space.REGISTER]
+    for number, buffer in found:
+        ctype, name = buffers.ctype(number), f"b{number}"
+        buffers.registers.discard(number)
+        buffers.declare(number)
+        bytes_ = buffer.size * buffer.dtype.itemsize
+        if buffer.space is Space.SHARED:
+            assert isinstance(bytes_, int)
+            lines.append(f"__shared__ {ctype} {name}[{max(int(buffer.size), 1)}];")
+            shared += bytes_
+            continue
+        lines.append(f"{ctype} *const {name} = ({ctype} *)(slot + {names.length(offset)});")
+        offset = offset + up_to_lines(bytes_)
+    if offset != 0:
+        slot = f"{names.scratch()} + (int64_t)blockIdx.x * ({names.length(offset)})"
+        lines.insert(0, f"char *const slot = {slot};")
+    return lines, shared

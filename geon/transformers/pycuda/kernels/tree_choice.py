@@ -1,0 +1,110 @@
+"""Choose the nests that run as loop trees, and the threads that share a row."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import replace
+from typing import NamedTuple
+
+from ....op_graph.axes.lengths import product
+from ...kernels.ir.nest import Nest, Pass
+from ...loops.gpu_rules import schedule
+from ...loops.gpu_threads import Threads
+from ...loops.tree import Space, Tree
+from ...printing.nests.transposed_passes import across_loads, crosses
+from ..launches.launch_ir import THREADS_PER_BLOCK
+from ..launches.naming import is_by_elements
+from .cooperative_threads import MAX_WARP_ROW_ELEMENTS, WARP_SIZE, Team
+from .split_reductions import ELEMENTS_PER_BLOCK, cut_rows, is_known
+
+MAX_THREAD_ROW_ELEMENTS = 4  # max. elements of a row that one thread handles alone
+MAX_THREAD_COLUMN_ELEMENTS = 8  # the same of a column: neighbouring threads load neighbours
+
+
+def is_by_threads(nest: Nest) -> bool:
+    """Return True if threads are independent: a nest only stores, or its rows are short."""
+    if is_by_elements(nest):
+        return True
+    most = MAX_THREAD_ROW_ELEMENTS if nest.across is None else MAX_THREAD_COLUMN_ELEMENTS
+    counts = [product(loop.extent for loop in step.loops) for step in nest.passes]
+    return not nest.arrays and all(isinstance(n, int) and n <= most for n in counts)
+
+
+def is_by_teams(nest: Nest) -> bool:
+    """Return True if one team of threads may share each row, or the only one."""
+    if nest.across is not None or is_by_threads(nest) or is_divided(nest):
+        return False
+    cut = cut_rows(nest)
+    return cut is None or not is_known(cut)
+
+
+def is_divided(nest: Nest) -> bool:
+    """Return True if a nest without rows reduces so much that several blocks share it."""
+    if nest.rows or nest.across is not None:
+        return False
+    passes = [step for step in nest.steps if isinstance(step, Pass)]
+    counts = [product(loop.extent for loop in step.loops) for step in passes]
+    long = any(not isinstance(n, int) or n > ELEMENTS_PER_BLOCK for n in counts)
+    return long and any(step.reductions for step in passes)
+
+
+def transposed_passes(nest: Nest) -> list[Pass]:
+    """Return the passes that load along one axis and store along another, through tiles."""
+    across = nest.across
+    if across is None or not is_by_elements(nest):
+        return []
+    return [x for x in nest.passes if crosses(x, across.name) and across_loads(x, across.name)]
+
+
+def tree_of(nest: Nest, unaligned: Set[int] = frozenset()) -> Tree | None:
+    """Return the scheduled tree of a nest of independent threads, without transposed passes.
+
+    Operands ``unaligned`` may begin between vectors. Return None for other nests, and where no
+    element is stored.
+    """
+    if not is_by_threads(nest):
+        return None
+    turned = transposed_passes(nest)
+    steps = tuple([step for step in nest.steps if step not in turned])
+    if not steps:
+        return None
+    tree = schedule(replace(nest, steps=steps), Threads(unaligned=frozenset(unaligned)))
+    return tree if tree.body else None
+
+
+class TeamTree(NamedTuple):
+    """A tree whose tasks are shared by teams of threads."""
+
+    team: Team
+    tree: Tree
+
+
+def team_trees(nest: Nest, unaligned: Set[int] = frozenset()) -> list[TeamTree]:
+    """Return the trees of a nest whose rows are shared, for warps and for blocks or for one kind.
+
+    A warp shares rows of at most ``MAX_WARP_ROW_ELEMENTS``. Where lengths are open, and there are
+    both trees, the first is that for rows which are no longer than that.
+    """
+    counts = [product(loop.extent for loop in step.loops) for step in nest.passes]
+    known = [n for n in counts if isinstance(n, int)]
+    is_open = len(known) < len(counts)
+    block = Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)
+    warp = Team(WARP_SIZE, THREADS_PER_BLOCK if nest.rows else WARP_SIZE)
+    long = max(known, default=1) > MAX_WARP_ROW_ELEMENTS or (is_open and nest.arrays)
+    found = []
+    for team in [block] if long else [warp, block]:
+        tree = schedule(nest, Threads(team.size, frozenset(unaligned)))
+        held = all(buffer.space is Space.REGISTER for buffer in tree.buffers)
+        found.append(TeamTree(team, tree))
+        if held and not is_open:
+            break
+    return found if is_open else found[-1:]
+
+
+def trees_of(work: Nest) -> list[Tree | None]:
+    """Return the trees of each piece of a nest, None for pieces that have another form."""
+    found: list[Tree | None] = []
+    for piece in work.pieces or (work,):
+        shared = [each.tree for each in team_trees(piece)] if is_by_teams(piece) else []
+        found += shared or [tree_of(piece)]
+    return found

@@ -1,0 +1,147 @@
+"""Trees of GPU kernels: what threads do, which loads are vectors, and what the trees compute."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon import Axis
+from geon.testing.cases import for_each
+from geon.transformers.loops.gpu_rules import MAX_VECTOR_WORK, schedule
+from geon.transformers.loops.gpu_threads import ELEMENTS_PER_VECTOR, Threads
+from geon.transformers.loops.show import show
+from geon.transformers.loops.tree import Kind, Role, loops_of
+from geon.transformers.pycuda.kernels.tree_choice import is_by_threads, transposed_passes
+from tests.golden.emitting import Cuda
+from tests.kernels.transformer import KernelsTransformer
+
+from .programs import Program
+from .trees import agree, memory_of, nests_of
+
+LENGTHS = {"N": (1, 2, 5), "M": (1, 3, 4, 5, 8), "C": (1, 3, 4, 5, 7, 8, 9, 12, 16, 18)}
+
+
+def computation(results, *leaves):
+    return Cuda().computation(results, *leaves)
+
+
+def trees(results, *leaves):
+    """The trees of a program's kernels."""
+    kernels = computation(results, *leaves).plan.schedule.kernels
+    return [schedule(kernel.work, Threads()) for kernel in kernels]
+
+
+def roles(tree):
+    """The role and kind of each loop, and the number of its iterations."""
+    return [(loop.role, loop.kind, loop.size) for loop in loops_of(tree.body)]
+
+
+@for_each("seed", range(60))
+def test_trees_of_threads_compute_what_nests_do(seed):
+    program, random = Program(seed, LENGTHS), np.random.default_rng(seed)
+    with KernelsTransformer() as transformer:
+        for nest in nests_of(transformer.computation(program.results, *program.leaves)):
+            if is_by_threads(nest):
+                memory = memory_of(nest, program.lengths, random)
+                tree = schedule(nest, Threads())
+                assert not [x for x in tree.refusals if not x.startswith("vectors")]
+                agree(nest, tree, memory, program.lengths, random)
+
+
+@for_each("seed", range(60))
+@for_each("team", [2, 4])
+def test_trees_of_teams_compute_what_nests_do(seed, team):
+    program, random = Program(seed, LENGTHS), np.random.default_rng(seed)
+    with KernelsTransformer() as transformer:
+        for nest in nests_of(transformer.computation(program.results, *program.leaves)):
+            if nest.across is None and any(step.reductions for step in nest.passes):
+                memory = memory_of(nest, program.lengths, random)
+                tree = schedule(nest, Threads(team))
+                assert not [x for x in tree.refusals if x.startswith("team")]
+                agree(nest, tree, memory, program.lengths, random)
+
+
+def test_a_thread_takes_four_adjacent_elements():
+    x = geon.placeholder([Axis("N", 40), Axis("C", 6)])
+    (tree,) = trees(x * x + 1, x)
+    assert roles(tree) == [
+        (Role.TASK, Kind.VECTORS, 240 // ELEMENTS_PER_VECTOR),
+        (Role.VECTOR, Kind.LANES, ELEMENTS_PER_VECTOR),
+    ]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_elements_that_fill_no_vector_have_threads_of_their_own(known):
+    x = geon.placeholder([Axis("C", 11 if known else None)])
+    (tree,) = trees(x * x, x)
+    (main, rest), length = tree.body, 11 if known else x.axes[0].expression
+    assert (main.role, main.size) == (Role.TASK, length // 4)
+    assert (rest.role, rest.kind, rest.size) == (Role.TASK, Kind.REST, length - length // 4 * 4)
+
+
+def long_chain(x, count):
+    """An element with this many operations, a load and a store."""
+    for _ in range(count - 2):
+        x = x * 1.5
+    return x
+
+
+@pytest.mark.parametrize("count", [MAX_VECTOR_WORK, MAX_VECTOR_WORK + 1])
+def test_long_elements_are_not_vectors(count):
+    x = geon.placeholder([Axis("C", 64)])
+    (tree,) = trees(long_chain(x, count), x)
+    vectors = [loop for loop in loops_of(tree.body) if loop.role is Role.VECTOR]
+    assert len(vectors) == (count == MAX_VECTOR_WORK)
+    refused = f"not vectors: an element has {count} operations"
+    assert (refused in show(tree)) == (count > MAX_VECTOR_WORK)
+
+
+def test_the_reason_of_a_refusal_is_shown():
+    x = geon.placeholder([Axis("C", 64)])
+    (nest,) = (kernel.work for kernel in computation(x * x, x).plan.schedule.kernels)
+    own = next(k for k, op in enumerate(nest.operands) if op is x)
+    assert "not vectors: memory may begin between vectors" in show(
+        schedule(nest, Threads(unaligned=frozenset([own])))
+    )
+    (turned,) = trees(geon.flip(x, "C") * 2, x)
+    assert "not vectors: no load is of adjacent elements" in show(turned)
+    (small,) = trees(x[:3] * 2, x)
+    assert "not vectors: i_0 has fewer than 4 iterations" in show(small)
+
+
+def test_what_is_stored_for_rows_has_threads_of_its_own():
+    n, c = Axis("N", 40), Axis("C", 6)
+    x, v = geon.placeholder([n, c]), geon.placeholder([n])
+    (tree,) = trees([x * geon.exp(v), geon.exp(v)], x, v)
+    assert sorted(size for role, _, size in roles(tree) if role is Role.TASK) == [6, 10, 40]
+
+
+def test_short_rows_are_folded_by_one_thread():
+    n, c = Axis("N", 40), Axis("C", 4)
+    x = geon.placeholder([n, c])
+    (tree,) = trees(geon.sum(x * x, c), x)
+    assert roles(tree) == [(Role.TASK, Kind.MAIN, 40), (Role.SERIAL, Kind.MAIN, 4)]
+
+
+def test_explain_shows_the_trees_of_threads():
+    n, c, d = Axis("N", 512), Axis("C", 512), Axis("D", 4000)
+    x, y = geon.placeholder([n, c]), geon.placeholder([c, d])
+    shown = computation([x + 1, geon.sum(y, d)], x, y).explain("schedule")
+    assert "task j_0 < 65536 (vectors):  -- a thread for each iteration" in shown
+    assert "task i_0 < 512:  -- a team of 256 threads for each iteration" in shown
+    assert "with add of the 256 lanes of b" in shown
+
+
+def test_rows_of_open_length_have_a_form_for_warps_and_one_for_blocks():
+    x = geon.placeholder([Axis("N", 300), Axis("C")])
+    shown = computation(geon.sum(x, "C"), x).explain("schedule")
+    warps, blocks = shown[shown.index("form 0:") :].split("form 1:")
+    assert "a team of 32 threads" in warps and "a team of 256 threads" in blocks
+
+
+def test_transposed_passes_have_a_form_of_their_own():
+    n, c = Axis("N", 64), Axis("C", 64)
+    x = geon.placeholder([n, c])
+    turned = geon.reorder(x, [c, n]) * 2
+    (kernel,) = computation(turned, x).plan.schedule.kernels
+    assert len(transposed_passes(kernel.work)) == 1
+    assert "task" not in computation(turned, x).explain("schedule")

@@ -233,6 +233,7 @@ FILES = {
         "an architecture, how often it is asked for an event, and texts that are compiled "
         "at one time"
     ),
+    "transformers/pycuda/runtime/primary_context.py": "architectures",
     "transformers/pycuda/launches/memory.py": ALIGNED,
     "transformers/reports/call_errors.py": TEXT,
     "transformers/pycuda/transformer.py": ALIGNED,

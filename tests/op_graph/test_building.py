@@ -55,6 +55,7 @@ CONTEXTS = {
     "eager/nodes.py",
     "op_graph/core/source_info.py",
     "transformers/runtime/calls.py",
+    "frontends/nnc/streams.py",  # the stream whose thread it is
     # Guards of programs: the current program, scope and evaluation of a thread.
     "frontends/program/evaluation.py",
     "frontends/program/program.py",

@@ -15,8 +15,7 @@ from geon.transformers.loops.column_rules import (
 )
 from geon.transformers.loops.cpu_rules import schedule
 from geon.transformers.loops.from_nest import from_nest
-from geon.transformers.loops.schedule_rule import VectorWidth
-from geon.transformers.loops.tree import Fold, Kind, Role, find, loops_of
+from geon.transformers.loops.tree import Fold, Kind, Role, VectorWidth, find, loops_of
 from geon.transformers.loops.work import MIN_WORK
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.trees.tree_choice import is_vectorised, tree_of

@@ -50,11 +50,15 @@ class BufferNames:
         here = used_buffers(tuple([each for each in body if not is_serial(each)]))
         begin = [n for n, count in sorted(uses.items()) if count > 1 or n in here]
         return [
-            f"{self.ctype(number)} {buffer_name(number)}[{self.tree.buffers[number].size}]"
-            f"{self.attribute};"
+            self.array(number)
             for number in begin
             if number not in self.registers and self.declare(number)
         ]
+
+    def array(self, number: int) -> str:
+        """Return the declaration of an array."""
+        size = self.tree.buffers[number].size
+        return f"{self.ctype(number)} {buffer_name(number)}[{size}]{self.attribute};"
 
 
 def is_serial(statement: object) -> bool:

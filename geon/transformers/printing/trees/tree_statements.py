@@ -6,7 +6,7 @@ tasks, vectors and combined lanes, is left to its subclass.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from ....op_graph.axes.affine import AffineIndex
 from ...kernels.ir.nest import Keep, Store
@@ -25,6 +25,7 @@ from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_straight
 from ...loops.tree import (
     Body,
+    CachePrefetch,
     Choose,
     Combine,
     Fold,
@@ -141,6 +142,11 @@ class TreeStatements:
         """Emit the reduction of lanes to one state."""
         raise NotImplementedError
 
+    def prefetch(
+        self, each: CachePrefetch, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
+    ) -> None:
+        """Emit a prefetch; a hook for targets that have them."""
+
     def counted(self, loop: LoopNode, block: StatementBlock) -> None:
         """Emit a loop over all iterations."""
         self.serial(loop, block, "0", self.scalars.index(block, loop.extent))
@@ -150,7 +156,11 @@ class TreeStatements:
         inner = StatementBlock(block)
         self.depths.variables[loop.variable] = inner.depth
         self.body(loop.body, inner)
-        block.lines += for_loop(loop.variable, low, high, list(map(str, inner.lines)))
+        block.lines += for_loop(loop.variable, low, high, self.text(inner))
+
+    def text(self, block: StatementBlock) -> list[str]:
+        """Return the statements of a block."""
+        return list(map(str, block.lines))
 
     def choose(self, choose: Choose, block: StatementBlock) -> None:
         """Emit a choice between statements."""
@@ -161,7 +171,7 @@ class TreeStatements:
             inner = StatementBlock(block)
             inner.depth = block.depth  # values of the loop around belong to this block
             self.body(body, inner)
-            lines += [head, *indent(list(map(str, inner.lines)))]
+            lines += [head, *indent(self.text(inner))]
         block.lines += [*lines, "}"]
 
     def straight(
@@ -171,6 +181,9 @@ class TreeStatements:
         for each in statements:
             if isinstance(each, Fold):
                 self.fold(each, copies, block)
+                continue
+            if isinstance(each, CachePrefetch):
+                self.prefetch(each, copies, block)
                 continue
             assert isinstance(each, Write)
             made = [Substitution(self.tree.code, env) for env in copies if env]
@@ -204,10 +217,19 @@ class TreeStatements:
             else:
                 step = each.reducer.step(code, state, each.elements[0], each.position)
                 states[each.offset] = step
+        self.keep_states(fold.into, states, block)
+
+    def keep_states(
+        self,
+        into: Sequence[int],
+        states: Mapping[AffineIndex, tuple[Scalar, ...]],
+        block: StatementBlock,
+    ) -> None:
+        """Emit the stores of states, by their offsets in the buffers ``into``."""
         puts = [
             Keep(number, offset, value)
             for offset, state in states.items()
-            for number, value in zip(fold.into, state, strict=True)
+            for number, value in zip(into, state, strict=True)
         ]
         for put in puts:
             self.scalars.value(block, put.value)

@@ -94,7 +94,7 @@ CONSTANTS = (
     ),
     _native("nests/row_loops", "MIN_SPLIT_ROW_ELEMENTS", "row", "size"),
     _native("nests/row_loops", "MIN_PARALLEL_ROWS", "lane", "few_rows", many=2),
-    _native("nests/task_text", "MAX_STACK_ELEMENTS", "row"),
+    _native("trees/row_arrays", "MAX_STACK_ELEMENTS", "row"),
     _native("nests/buffered_loads", "MAX_BUFFERED_TURNS", "backwards", "size", many=10),
     _native("machine/caches", "MIN_CACHE_BYTES", "size", "row", each=(4, 8), many=0),
     _native(
@@ -149,11 +149,8 @@ CONSTANTS = (
     _native("nests/accumulators", "MAX_NARROW_BLOCK_TERMS", "size", "row"),
     _native("nests/accumulators", "MIN_NARROW_BLOCK_TERMS", "row", "short_row", many=20),
     _shared("printing/nests/scalar_statements", "MAX_LANES", "lane", "across"),
-    _shared("printing/nests/vector_function_passes", "STRIP_ELEMENTS", "size", "row", many=10),
-    _shared(
-        "printing/nests/vector_function_passes", "MIN_STRIP_ROW_ELEMENTS", "size", "row", many=10
-    ),
-    _shared("printing/nests/vector_function_passes", "MAX_STRIP_NODES", "heavy", many=2),
+    _native("vectors/vector_functions", "MIN_STRIP_ROW_ELEMENTS", "size", "row", many=10),
+    _native("vectors/vector_functions", "MAX_STRIP_NODES", "heavy", many=2),
     _shared("kernels/nests/nest_lowering", "MAX_SHORT_ROW_ELEMENTS", "short_row"),
     _shared("kernels/nests/nest_lowering", "MIN_ADJACENT_ROWS", "short_rows", many=20),
     _shared("kernels/nests/short_row_variants", "MAX_COSTLY_ROW_ELEMENTS", "short_row", many=20),

@@ -8,6 +8,7 @@ import numpy as np
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.evaluation.eval_reducer import CODE
 from geon.transformers.kernels.ir.nest import Store
+from geon.transformers.kernels.ir.scalar_code import Kept
 from geon.transformers.loops.access import used_buffers
 from geon.transformers.loops.tree import (
     CachePrefetch,
@@ -36,6 +37,18 @@ class _TreeGrid(_Grid):
         if isinstance(atom, Least):
             return min(self.index(each) for each in atom.of)
         return super().atom(atom)
+
+    def computed(self, node):
+        if isinstance(node, Kept):
+            self.place_kept(node.offset)
+        return super().computed(node)
+
+    def place_kept(self, offset):
+        """Places in a private buffer: the elements of a vector are adjacent, or one element."""
+        places = self.index(offset)
+        steps = {*np.diff(places).flat} if places.ndim else set()
+        assert len(steps) < 2 and steps <= {0, 1}, f"elements of a vector are {steps} apart"
+        return places
 
 
 class _Interpreter:
@@ -92,7 +105,8 @@ class _Interpreter:
         for store, value in zip(write.stores, values, strict=True):
             operand = isinstance(store, Store)
             memory = self.memory[store.operand] if operand else self.private[store.number]
-            offset, value = np.broadcast_arrays(grid.place(store.offset), value)
+            place = grid.place if operand else grid.place_kept
+            offset, value = np.broadcast_arrays(place(store.offset), value)
             assert len({*offset.flat}) == offset.size, "lanes store the same element"
             memory[offset] = value
 
@@ -101,7 +115,11 @@ class _Interpreter:
         state = [self.private[number] for number in fold.into]
         elements = [grid.value(each) for each in fold.elements]
         position = None if fold.position is None else grid.value(fold.position)
-        arrays = [grid.place(fold.offset), *elements, *([] if position is None else [position])]
+        arrays = [
+            grid.place_kept(fold.offset),
+            *elements,
+            *([] if position is None else [position]),
+        ]
         offset, *arrays = (np.atleast_1d(each) for each in np.broadcast_arrays(*arrays))
         for k, at in enumerate(offset):
             given = [each[k] for each in arrays]

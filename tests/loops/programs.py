@@ -10,9 +10,12 @@ FEW = (1, 2, 3, 4, 5)
 
 
 class Program:
-    """Some results over a few axes, which may be open; ``lengths`` are possible ones of each."""
+    """Some results over a few axes, which may be open; ``lengths`` are possible ones of each.
 
-    def __init__(self, seed, lengths=None):
+    ``kind`` makes the results; it is random where not given.
+    """
+
+    def __init__(self, seed, lengths=None, kind=None):
         self.random = np.random.default_rng(seed)
         lengths = lengths or {"N": FEW, "M": LENGTHS, "C": LENGTHS}
         self.lengths = {name: self.one(choices) for name, choices in lengths.items()}
@@ -29,6 +32,7 @@ class Program:
             windows,
             rows,
             columns,
+            values_of_columns,
             normalised,
             centred,
             positions,
@@ -36,7 +40,7 @@ class Program:
             filled,
             transposed,
         )
-        self.kind = maps if 0 in self.lengths.values() else self.one(kinds)
+        self.kind = maps if 0 in self.lengths.values() else kind or self.one(kinds)
         self.results = self.kind(self)
 
     def one(self, choices):
@@ -73,6 +77,16 @@ def rows(p):
 def columns(p):
     x = p.leaf()
     return [geon.sum(x, ["N", "M"]), geon.sum(x * x, "M")]
+
+
+def values_of_columns(p):
+    """Rows that read values of columns, for all rows or for the rows of each index of N."""
+    p.dtype = p.one(("float32", "float64"))
+    x = p.leaf()
+    over = p.one((["N", "M"], ["M"]))
+    mean, power = geon.mean(x, over), geon.mean(x * x, over)
+    others = [p.leaf(names) for names in p.one((("C",), ("NC", "C", "C"), ("MC", "NC", "C")))]
+    return [(x - mean) * power + sum(others[1:], others[0])]
 
 
 def normalised(p):

@@ -6,7 +6,7 @@ import pytest
 import geon
 from geon import Axis
 from geon.testing.cases import for_each
-from geon.transformers.loops import column_rules
+from geon.transformers.loops import column_rules, cpu_rules
 from geon.transformers.loops.column_rules import (
     MAX_COLUMN_PARTS,
     MAX_PART_STATES,
@@ -15,15 +15,15 @@ from geon.transformers.loops.column_rules import (
 )
 from geon.transformers.loops.cpu_rules import schedule
 from geon.transformers.loops.from_nest import from_nest
-from geon.transformers.loops.schedule_rule import VectorWidth
-from geon.transformers.loops.tree import Fold, Kind, Role, find, loops_of
+from geon.transformers.loops.tree import Fold, Kind, Role, VectorWidth, find, loops_of
 from geon.transformers.loops.work import MIN_WORK
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.trees.tree_choice import is_vectorised, tree_of
 from tests.kernels.transformer import KernelsTransformer
-from tests.loops.programs import FEW, Program
+from tests.loops.programs import FEW, Program, values_of_columns
 from tests.loops.test_native_trees import WIDTH, nest_of
 from tests.loops.trees import agree, memory_of, nests_of
+from tests.native.together import Together
 from tests.tiers import scaled
 
 FEW_COLUMNS = MAX_PART_STATES // MIN_COLUMN_PARTS  # maximum columns whose terms are divided
@@ -123,24 +123,32 @@ def test_rows_that_are_further_apart_than_terms_are_around_them():
 
 
 def limits(monkeypatch, random):
-    """Small bounds, so that small programs have blocks, parts and tasks."""
-    for name, values in (
-        ("MAX_SERIAL_TERMS", (1, 2, 5, 8)),
-        ("MIN_COPIED_TERMS", (4, 16)),
-        ("MIN_WORK", (1, 40, 1 << 17)),
-        ("MIN_BLOCK_BYTES", (8, 32)),
-        ("MAX_PART_STATES", (16, 1 << 15)),
-        ("MIN_STATE_WORK", (1, 256)),
+    """Small bounds, so that small programs have blocks, parts, tasks and rows that are jammed."""
+    for module, name, values in (
+        (column_rules, "MAX_SERIAL_TERMS", (1, 2, 5, 8)),
+        (column_rules, "MIN_COPIED_TERMS", (4, 16)),
+        (column_rules, "MIN_WORK", (1, 40, 1 << 17)),
+        (column_rules, "MIN_BLOCK_BYTES", (8, 32)),
+        (column_rules, "MAX_PART_STATES", (16, 1 << 15)),
+        (column_rules, "MIN_STATE_WORK", (1, 256)),
+        (cpu_rules, "MIN_JAM_POSITIONS", (2, 2, 64)),
+        (cpu_rules, "MIN_LOADED_VECTORS", (1, 1, 6)),
     ):
-        monkeypatch.setattr(column_rules, name, int(random.choice(values)))
+        monkeypatch.setattr(module, name, int(random.choice(values)))
+
+
+def are_jammed(tree):
+    """Whether rows that read values of columns are computed together."""
+    return any("rows load" in loop.reason for loop in loops_of(tree.body))
 
 
 def test_scheduled_columns_compute_what_nests_do(monkeypatch):
     """On an interpreter, over random programs whose columns fill vectors."""
-    done, divided = 0, 0
+    done, divided, jammed = 0, 0, 0
     for seed in range(scaled(240)):
         random = np.random.default_rng(seed)
-        program = Program(seed, {"N": FEW, "M": (1, 3, 4, 9, 17, 40), "C": (4, 8, 12)})
+        lengths = {"N": FEW, "M": (1, 3, 4, 9, 17, 40), "C": (4, 8, 12)}
+        program = Program(seed, lengths, values_of_columns if seed % 2 else None)
         limits(monkeypatch, random)
         with KernelsTransformer() as transformer:
             for nest in nests_of(transformer.computation(program.results, *program.leaves)):
@@ -153,7 +161,9 @@ def test_scheduled_columns_compute_what_nests_do(monkeypatch):
                 agree(nest, tree, memory, program.lengths, random, [seed])
                 done += any(loop.kind is Kind.COLUMNS for loop in loops_of(from_nest(nest).body))
                 divided += bool(parts_of(tree))
-    assert done >= scaled(240) // 10 and divided >= scaled(240) // 40, (done, divided)
+                jammed += are_jammed(tree)
+    assert done >= scaled(240) // 10, done
+    assert min(divided, jammed) >= scaled(240) // 40, (divided, jammed)
 
 
 @native_only
@@ -203,3 +213,31 @@ def test_rows_of_columns_that_are_unrolled_keep_their_vectors_adjacent():
         assert "rows load" in text and "(columns" not in text and "columns of" in text
         right = wanted(*values)
         np.testing.assert_allclose(found(*values), right, atol=1e-5 * np.abs(right).max())
+
+
+@native_only
+def test_random_columns_have_the_values_of_numpy(monkeypatch):
+    """Rows that read values of columns, several together, of known and open lengths."""
+    monkeypatch.setattr(cpu_rules, "MIN_JAM_POSITIONS", 2)
+    monkeypatch.setattr(cpu_rules, "MIN_LOADED_VECTORS", 1)
+    together, cases, jammed = Together(divided=True), [], 0
+    for seed in range(scaled(180)):
+        lengths = {"N": FEW, "M": (1, 3, 4, 9, 17), "C": (64, 80)}
+        program = Program(seed, lengths, values_of_columns)
+        f = together.transformer(2).computation(program.results, *program.leaves)
+        together.add(f)
+        jammed += "rows load" in f.explain("schedule")
+        cases.append((seed, program, f))
+    together.compile()
+    assert jammed >= scaled(180) // 8, jammed
+    for seed, program, f in cases:
+        random, plain = np.random.default_rng(seed), geon.NumPyTransformer()
+        shapes = [[program.lengths[axis.name] for axis in leaf.axes] for leaf in program.leaves]
+        values = [random.normal(size=each) for each in shapes]
+        arrays = [x.astype(leaf.dtype) for x, leaf in zip(values, program.leaves, strict=True)]
+        for ours, right in zip(
+            f(*arrays), plain.computation(program.results, *program.leaves)(*arrays), strict=True
+        ):
+            most = np.abs(right).max(initial=1)
+            np.testing.assert_allclose(ours, right, atol=1e-5 * most, err_msg=str(seed))
+    assert not together.missed

@@ -184,3 +184,11 @@ def test_rows_that_read_what_they_stored_are_tasks(monkeypatch, past):
             f(*given), numpy.computation(results, x, y, g)(*given), strict=True
         ):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1 << 20, None])
+def test_extremes_of_whole_arrays_are_divided(size):
+    x = geon.placeholder([Axis("N", size)])
+    tree = schedule(nest_of(geon.max(x), x), WIDTH)
+    (task,) = [loop for loop in loops_of(tree.body) if loop.role is Role.TASK]
+    assert task.kind is Kind.BLOCK

@@ -11,9 +11,8 @@ from geon.transformers.loops.cpu_rules import (
     STRETCH_VECTORS,
     schedule,
 )
-from geon.transformers.loops.schedule_rule import VectorWidth
 from geon.transformers.loops.show import show
-from geon.transformers.loops.tree import Kind, Role, loops_of
+from geon.transformers.loops.tree import Kind, Role, VectorWidth, loops_of
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")

@@ -6,24 +6,24 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.names.dialect import array_strips
+from geon.transformers.loops.prefetch import MAX_PREFETCHED_BYTES
 from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.printing.nests.prefetch import MAX_PREFETCHED_BYTES
-from geon.transformers.printing.nests.vector_function_passes import (
+from geon.transformers.native.vectors.vector_functions import (
     MAX_STRIP_NODES,
     MIN_STRIP_ROW_ELEMENTS,
-    STRIP_ELEMENTS,
+    exists,
 )
 from geon.transformers.printing.scalars.c_expressions import STRIP_FUNCTIONS
 
 toolchain = find_toolchain()
-strips = array_strips(0 if toolchain is None else toolchain.vector_bytes)
-pytestmark = pytest.mark.skipif(strips is None, reason="strips need AVX2")
+vector_bytes = 0 if toolchain is None else toolchain.vector_bytes
+pytestmark = pytest.mark.skipif(vector_bytes < 32, reason="strips need AVX2")
+STRIP_ELEMENTS = vector_bytes // 4
 
 
 def present(name, dtype):
     """Skip a test of a function of strips that this machine has not."""
-    if not strips.has(STRIP_FUNCTIONS[name, dtype]):
+    if not exists(STRIP_FUNCTIONS[name, dtype], vector_bytes):
         pytest.skip("this function of strips needs AVX-512")
 
 
@@ -69,7 +69,7 @@ def test_later_passes_bring_near_what_the_next_row_reads():
             columns = geon.Axis("columns", length)
             x = geon.placeholder([rows, columns])
             source = transformer.computation(function(x, columns), x).source
-            assert source.count("if (!past) __builtin_prefetch(") == source.count(", 1);")
+            assert source.count("!passes) __builtin_prefetch(") == source.count(", 1);")
             return [len(re.findall(rf"__builtin_prefetch\(&.*, {k}\);", source)) for k in (0, 1)]
 
         softmax = lambda x, columns: geon.softmax(x, normalization_axes=columns)  # noqa: E731
@@ -384,8 +384,8 @@ def test_strips_take_truths_integers_positions_choices_and_what_a_row_has_looked
                 f(*given).astype("float64"), expected.astype("float64"), rtol=2e-5, err_msg=name
             )
             if name == "chosen":
-                assert "[lane] ? 1.5f : 0.0f" in f.source
-            if strips.has(STRIP_FUNCTIONS["mod", "float32"]):
+                assert "[each] ? 1.5f : 0.0f" in f.source
+            if exists(STRIP_FUNCTIONS["mod", "float32"], vector_bytes):
                 assert "_strip" in f.source.split("kernel_0", 1)[1], name
 
 

@@ -21,6 +21,7 @@ from ..kernels.ir.scalar_code import (
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from .tree import (
     Body,
+    CachePrefetch,
     Choose,
     Combine,
     Fold,
@@ -107,6 +108,8 @@ def sizes_in(tree: Tree) -> Iterator[Size]:
     for each, _ in walk(tree.body):
         if isinstance(each, LoopNode):
             yield from sizes_of(each.extent)
+        if isinstance(each, CachePrefetch):
+            yield from (each.room, *sizes_of(each.offset))
         for access in accesses((each,)) if not isinstance(each, (LoopNode, Choose)) else ():
             yield from sizes_of(access.offset)
         for guard in each.guards if isinstance(each, Choose) else ():
@@ -278,5 +281,5 @@ def needs_order(body: Body, number: int) -> bool:
 
 
 def is_straight(body: Body) -> bool:
-    """Return True if a body consists of writes and folds."""
-    return all(isinstance(each, (Write, Fold)) for each in body)
+    """Return True if a body consists of writes, folds and prefetches."""
+    return all(isinstance(each, (Write, Fold, CachePrefetch)) for each in body)

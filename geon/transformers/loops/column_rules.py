@@ -19,8 +19,19 @@ from ..sizes.blocks import MIN_BLOCKS
 from . import transformations as shape
 from .partial_states import fuse, rfactor, widened
 from .reduction_rules import is_float
-from .schedule_rule import VectorWidth
-from .tree import Fold, Kind, LoopNode, Role, Tree, find, loops_of, require, values_of, walk
+from .tree import (
+    Fold,
+    Kind,
+    LoopNode,
+    Role,
+    Tree,
+    VectorWidth,
+    find,
+    loops_of,
+    require,
+    values_of,
+    walk,
+)
 from .work import MIN_WORK, work
 
 COPIES = 4  # terms of a column that are folded together: its state is loaded and stored once

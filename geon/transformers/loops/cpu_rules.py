@@ -26,13 +26,14 @@ from .reduction_rules import (
     long_reductions,
     summed,
 )
-from .schedule_rule import ScheduleRule, VectorWidth, applied
+from .schedule_rule import ScheduleRule, applied
 from .tree import (
     Fold,
     Kind,
     LoopNode,
     Role,
     Tree,
+    VectorWidth,
     Write,
     find,
     loops_of,
@@ -54,9 +55,12 @@ MIN_SPLIT_VECTORS = 4096  # minimum vectors of a row for which it is divided amo
 STRETCH_VECTORS = 1024  # vectors of a part of a row: long enough for the hardware prefetcher
 
 
-def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True) -> Tree:
-    """Return the tree of a nest, scheduled for a CPU with such vectors."""
-    tree = from_nest(nest)
+def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True, fetches: bool = False) -> Tree:
+    """Return the tree of a nest, scheduled for a CPU with such vectors.
+
+    With ``fetches``, passes that compute elementary functions prefetch what is needed after them.
+    """
+    tree = replace(from_nest(nest, fetches=fetches), vectors=vectors)
     for rule in RULES:
         if rule.apply is not jammed or jams:
             tree = applied(rule, tree, vectors)
@@ -69,7 +73,8 @@ def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True) -> Tree:
 def innermost(tree: Tree) -> Iterator[str]:
     """Yield the loops that only store."""
     for loop in loops_of(tree.body):
-        if loop.kind is Kind.MAIN and all(isinstance(each, Write) for each in loop.body):
+        folds = any(isinstance(each, Fold) for each in loop.body)
+        if loop.kind is Kind.MAIN and is_straight(loop.body) and not folds:
             yield loop.variable
 
 

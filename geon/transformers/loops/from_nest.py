@@ -9,6 +9,7 @@ from ...op_graph.axes.affine import AffineIndex, variable
 from ...op_graph.rows.elementwise import multiply
 from ..kernels.ir.nest import Keep, Loop, Nest, Pass, Reduction, Store
 from ..kernels.ir.scalar_code import Kept, Reduced, Scalar, ScalarBuilder, Select
+from .prefetch import prefetches
 from .tree import (
     Body,
     Fold,
@@ -26,15 +27,20 @@ from .tree import (
 FIRST_LANE = "first_lane"  # start of a block of rows in lanes, which naive loops do not have
 
 
-def from_nest(nest: Nest) -> Tree:
-    """Return the naive loops of a nest without its pieces, short forms and fill."""
-    return _NestLowering(nest).tree()
+def from_nest(nest: Nest, *, fetches: bool = False) -> Tree:
+    """Return the naive loops of a nest without its pieces, short forms and fill.
+
+    With ``fetches``, passes that compute elementary functions prefetch what is needed after them.
+    """
+    return _NestLowering(nest, fetches).tree()
 
 
 class _NestLowering:
-    def __init__(self, nest: Nest) -> None:
-        self.nest, self.code = nest, ScalarBuilder()
-        self.buffers = [PrivateBuffer(each.dtype, each.size, Space.STACK) for each in nest.arrays]
+    def __init__(self, nest: Nest, fetches: bool) -> None:
+        self.nest, self.code, self.fetches = nest, ScalarBuilder(), fetches
+        self.buffers = [
+            PrivateBuffer(each.dtype, each.size, Space.STACK, True) for each in nest.arrays
+        ]
         self.taken: set[str] = set()
         self.reduced: dict[tuple[int, int], int] = {}  # buffers by reduction and part
 
@@ -90,6 +96,8 @@ class _NestLowering:
         puts: list[Store | Keep] = [*step.stores, *step.keeps]
         if puts:
             body.append(Write(tuple([change.store(put) for put in puts])))
+        if self.fetches:
+            body += [change.statement(each) for each in prefetches(self.nest, step)]
         loops = self.nested(step.loops, inner, tuple(body))
         return [*([Write(tuple(firsts))] if firsts else []), *loops]
 

@@ -8,13 +8,13 @@ from math import prod
 from ...op_graph.axes.affine import Size
 from ...op_graph.rows.elementwise import add
 from ...op_graph.values.dtypes import FLOAT64, kind
+from ..kernels.ir.nest import Store
 from ..kernels.ir.scalar_code import Apply, Kept, Scalar, children_of
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from . import transformations as shape
 from .access import is_straight
 from .partial_states import hoist, is_plain, rfactor, widened
-from .schedule_rule import VectorWidth
 from .tree import (
     Combine,
     Fold,
@@ -22,6 +22,8 @@ from .tree import (
     LoopNode,
     Role,
     Tree,
+    VectorWidth,
+    Write,
     find,
     loops_of,
     require,
@@ -31,8 +33,9 @@ from .tree import (
     walk,
 )
 from .vector_loops import in_vectors
-from .work import part_size, work
+from .work import MIN_WORK, part_size, work
 
+MAX_OPEN_PARTS = 16  # tasks of a reduction of open length, each with a partial state
 MAX_SPLIT_ROWS = 8  # maximum rows that are each divided among tasks
 
 
@@ -100,15 +103,18 @@ def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     known = [each for each in sizes if isinstance(each, int)]
     many = len(known) < len(sizes) or prod(known) > block
     sums = [each for each in folds if each.reducer.folds is add and is_float(tree, each)]
+    rows = [each.size for each in above if each not in outer]
+    few = prod([each for each in rows if isinstance(each, int)]) <= MAX_SPLIT_ROWS
+    parts = few and all(isinstance(each, int) for each in rows)  # of blocks, for tasks
 
     def in_lanes(tree: Tree, row: str, lane: str) -> Tree:
         """Fold in a state for each lane; ``row`` counts the vectors of the loop or of its rest."""
         around = row if len(outer) == 1 else outer[-1].variable
-        if sums and many:
-            around, lanes, rows = row, find(tree, lane)[0].size, find(tree, row)[0].size
+        if many and (sums or parts):
+            around, lanes, turns = row, find(tree, lane)[0].size, find(tree, row)[0].size
             assert isinstance(lanes, int)
             count = block_size(loop.size, block, lanes) // lanes
-            if not isinstance(rows, int) or count < rows:
+            if not isinstance(turns, int) or count < turns:
                 cut = shape.split(tree, row, count, Kind.VECTORS, short=True)
                 tree, around = shape.set_kind(cut.tree, row, Kind.BLOCK), cut.inner
         return rfactor(tree, around, lane)
@@ -139,14 +145,24 @@ def block_size(size: Size | None, block: int, lanes: int) -> int:
 
 
 def long_reductions(tree: Tree) -> Iterator[str]:
-    """Yield the outermost loops that reduce, of the whole nest or of a few rows."""
+    """Yield the outermost loops that reduce, of the whole nest or of a few rows.
+
+    Rows that also store elements are tasks themselves.
+    """
     for each in tree.body:
         if isinstance(each, LoopNode):
             inner = [x for x in each.body if isinstance(x, LoopNode)] if len(each.body) > 1 else []
             few = isinstance(each.size, int) and each.size <= MAX_SPLIT_ROWS
+            few = few and not any(map(stores_results, inner))
             for loop in [each, *(inner if few else [])]:
                 if any(shares_state(loop, x) for x, _ in walk(loop.body)):
                     yield loop.variable
+
+
+def stores_results(loop: LoopNode) -> bool:
+    """Return True if a loop stores results of the kernel."""
+    writes = [each for each, _ in walk(loop.body) if isinstance(each, Write)]
+    return any(isinstance(store, Store) for each in writes for store in each.stores)
 
 
 def shares_state(loop: LoopNode, statement: object) -> bool:
@@ -160,10 +176,14 @@ def divided(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Reduce parts of a loop, which can be tasks, and combine them in order."""
     loop, _ = find(tree, name)
     size, each = loop.size, work(loop.body)
-    require(isinstance(size, int) and isinstance(each, int), f"{name} has no known length")
-    assert isinstance(size, int) and isinstance(each, int)
-    count = part_size(size, each)
-    require(count < size, f"{size * each} operations of {name} are work for one task")
-    tree = shape.split(tree, name, count, loop.kind, short=True).tree
+    require(size is not None and isinstance(each, int), f"{name} has no known work")
+    assert isinstance(each, int)
+    require(loop.kind is not Kind.REST or isinstance(size, int), f"{name} is a rest")
+    if isinstance(size, int):
+        count = part_size(size, each)
+        require(count < size, f"{size * each} operations of {name} are work for one task")
+        tree = shape.split(tree, name, count, loop.kind, short=True).tree
+    else:
+        tree = shape.split_parts(tree, name, MAX_OPEN_PARTS, 1 + MIN_WORK // each).tree
     tree = rfactor(shape.set_kind(tree, name, Kind.BLOCK), name, name)
     return shape.set_role(tree, name, Role.TASK, "parts have partial states of their own")

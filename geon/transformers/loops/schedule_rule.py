@@ -1,26 +1,12 @@
-"""Rules that schedule trees, what they know of a CPU, and their application to a tree."""
+"""Rules that schedule trees, and their application to a tree."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
 from .tree import IllegalScheduleError, Tree
-
-
-@dataclass(frozen=True, slots=True)
-class VectorWidth:
-    """Vectors of a kernel: bytes of a register, and bytes of each element."""
-
-    vector_bytes: int
-    itemsize: int
-
-    @property
-    def count(self) -> int:
-        """Return the number of elements of a vector."""
-        return self.vector_bytes // self.itemsize
-
 
 Facts = TypeVar("Facts")  # what rules know of the target
 

@@ -15,7 +15,7 @@ from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import Kept, ScalarNode
-from .access import is_straight, most, private, require_independent, used_buffers
+from .access import accesses, is_straight, most, private, require_independent, used_buffers
 from .simplify import simplified
 from .tree import (
     Body,
@@ -173,6 +173,10 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
         require_independent(tree, name, folds=True, ordered=True, own=own)
     if role in (Role.VECTOR, Role.UNROLLED):
         tree = expand(tree, name, own, adjacent=role is Role.VECTOR) if own else tree
+    if role is Role.VECTOR:
+        inside = [each for each in accesses(find(tree, name)[0].body) if each.memory[0] == "buffer"]
+        apart = [each.memory[1] for each in inside if each.offset.step(name) not in (0, 1)]
+        require(not apart, f"elements of {name} are apart in buffers {apart}")
     if role is Role.TASK:
         buffers = list(tree.buffers)
         near = all(buffers[each].space is not Space.SCRATCH for each in own)

@@ -86,12 +86,30 @@ class Least:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorWidth:
+    """Vectors of a kernel: bytes of a register, and bytes of each element.
+
+    With ``halves``, vectors of half the length run loops that they fill and full ones do not.
+    """
+
+    vector_bytes: int
+    itemsize: int
+    halves: bool = True
+
+    @property
+    def count(self) -> int:
+        """Return the number of elements of a vector."""
+        return self.vector_bytes // self.itemsize
+
+
+@dataclass(frozen=True, slots=True)
 class PrivateBuffer:
-    """A private buffer of ``size`` elements."""
+    """A private buffer of ``size`` elements; ``of_rows`` if it is an array of the nest."""
 
     dtype: DType
     size: Size
     space: Space = Space.REGISTER
+    of_rows: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -161,11 +179,15 @@ class Combine:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CachePrefetch:
-    """Prefetch the cache line at ``offset`` of an operand; ``stores`` if it will be written."""
+    """Prefetch the cache line at ``offset`` of an operand; ``stores`` if it will be written.
+
+    Calls in which ``room`` is negative do not.
+    """
 
     operand: int
     offset: AffineIndex
     stores: bool = False
+    room: Size = 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -187,7 +209,8 @@ class Tree:
     """The statements of a kernel.
 
     ``buffers`` are its private buffers, by number. ``code`` interns its scalar code. ``refusals``
-    are the transformations that were tried in vain, each with the reason.
+    are the transformations that were tried in vain, each with the reason. ``vectors`` are those
+    that it was scheduled for.
     """
 
     body: Body
@@ -195,6 +218,7 @@ class Tree:
     buffers: tuple[PrivateBuffer, ...]
     code: ScalarBuilder
     refusals: tuple[str, ...] = ()
+    vectors: VectorWidth | None = None
 
 
 class IllegalScheduleError(Exception):

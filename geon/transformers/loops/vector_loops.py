@@ -7,18 +7,18 @@ from collections.abc import Callable
 from ...op_graph.axes.affine import Size
 from ...op_graph.axes.lengths import is_multiple
 from . import transformations as shape
-from .schedule_rule import VectorWidth
-from .tree import Kind, Role, Tree, find, require
+from .tree import Kind, Role, Tree, VectorWidth, find, require
 
 
-def lanes_of(size: Size | None, count: int) -> int:
+def lanes_of(size: Size | None, count: int, halves: bool = True) -> int:
     """Return the vector length for a loop, 0 if it fills not one vector of ``count`` elements.
 
-    A half-length vector that fills the loop is better than a full one with a remainder.
+    A half-length vector that fills the loop is better than a full one with a remainder, but for
+    functions of whole registers.
     """
     if size is None:
         return 0
-    fitting = [n for n in (count, count // 2) if n > 1 and is_multiple(size, n)]
+    fitting = [n for n in (count, count // 2)[: 1 + halves] if n > 1 and is_multiple(size, n)]
     if fitting:
         return fitting[0]
     return count if not isinstance(size, int) or size >= count else 0
@@ -32,7 +32,7 @@ def in_vectors(
     ``change`` transforms the tree at the loop over vectors and the loop over the lanes of one,
     before that is a vector.
     """
-    lanes = lanes_of(find(tree, name)[0].size, vectors.count)
+    lanes = lanes_of(find(tree, name)[0].size, vectors.count, vectors.halves)
     require(lanes > 0, f"{name} fills no vector of {vectors.count}")
     reason = f"{lanes} elements of {vectors.itemsize} bytes fill a register"
     while lanes > 1:

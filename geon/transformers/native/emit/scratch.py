@@ -21,13 +21,13 @@ from ..library.matrices import matrix_scratch
 from ..library.prefixes import prefix_scratch
 from ..library.scattering import scatter_scratch
 from ..library.sorting import SORTS
-from ..nests.task_text import scratch_each
 from ..products.implicit_im2col import find_band
 from ..products.multi_index import last
 from ..products.operand_plan import contraction_sides
 from ..sizes.blocking import Shape, shape
 from ..sizes.kernel_scratch import BlockedScratch, SortScratch
 from ..sizes.products import OneOf, ProductScratch, unknown
+from ..trees.row_arrays import scratch_each
 
 MAX_VECTOR_BYTES = (
     64  # bytes of the widest vectors, whose product blocks need the most scratch memory

@@ -1,4 +1,4 @@
-"""The gcc and clang dialect of emitted C: the prelude of units, and rows and strips as arrays.
+"""The gcc and clang dialect of emitted C: the prelude of units, and rows as arrays.
 
 Prototypes of ``math.h`` functions are declared here because reading the header is slow: most
 compilers take longer to read it than to compile a kernel.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ...printing.nests.loop_lines import for_loop
 from ...printing.nests.scalar_statements import MAX_LANES
-from ...printing.nests.vector_function_passes import STRIP_ELEMENTS
 
 SIMD = "#pragma omp simd"
 # Functions by number of arguments.
@@ -80,11 +79,13 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #if defined(__AVX2__) && !defined(__AVX512DQ__) /* it has no such conversions */
 #define GEON_WIDE_BY_HALVES
 #endif
-#define GEON_EACH_OF_STRIP(k) _Pragma("omp simd") for (int64_t k = 0; k < 16; k++)
-#ifdef __AVX512F__ /* sixteen lanes */
+#define GEON_EACH_F32(k) _Pragma("omp simd") for (int64_t k = 0; k < GEON_LANES_F32; k++)
+#define GEON_EACH_F64(k) _Pragma("omp simd") for (int64_t k = 0; k < GEON_LANES_F64; k++)
+#ifdef __AVX512F__
+#define GEON_LANES_F32 16
+#define GEON_LANES_F64 8
 typedef float GEON_STRIP_F32 __attribute__((vector_size(64)));
-typedef double GEON_HALF_STRIP_F64 __attribute__((vector_size(64)));
-typedef struct { GEON_HALF_STRIP_F64 low, high; } GEON_STRIP_F64;
+typedef double GEON_STRIP_F64 __attribute__((vector_size(64)));
 typedef uint16_t GEON_STRIP_U16 __attribute__((vector_size(32)));
 typedef int16_t GEON_STRIP_I16 __attribute__((vector_size(32)));
 typedef uint32_t GEON_STRIP_U32 __attribute__((vector_size(64)));
@@ -96,11 +97,11 @@ typedef uint32_t GEON_STRIP_U32 __attribute__((vector_size(64)));
 #define GEON_FROM_F32(k, least) \\
     __builtin_ia32_cmpps512_mask(k, least - (GEON_STRIP_F32){0}, 21, 0xffff, 4)
 #define GEON_FROM_F64(k, least) \\
-    __builtin_ia32_cmppd512_mask(k, least - (GEON_HALF_STRIP_F64){0}, 21, 0xff, 4)
+    __builtin_ia32_cmppd512_mask(k, least - (GEON_STRIP_F64){0}, 21, 0xff, 4)
 #define GEON_SCALED_F32(a, k) \\
     __builtin_ia32_scalefps512_mask(a, k, (GEON_STRIP_F32){0}, GEON_FROM_F32(k, -150.0f), 4)
 #define GEON_SCALED_F64(a, k) \\
-    __builtin_ia32_scalefpd512_mask(a, k, (GEON_HALF_STRIP_F64){0}, GEON_FROM_F64(k, -1075.0), 4)
+    __builtin_ia32_scalefpd512_mask(a, k, (GEON_STRIP_F64){0}, GEON_FROM_F64(k, -1075.0), 4)
 #ifdef __clang__ /* one instruction each; of two that have no order, the second */
 #define GEON_LARGER_F32(a, b) __builtin_ia32_maxps512(a, b, 4)
 #define GEON_SMALLER_F32(a, b) __builtin_ia32_minps512(a, b, 4)
@@ -112,14 +113,12 @@ typedef uint32_t GEON_STRIP_U32 __attribute__((vector_size(64)));
 #define GEON_LARGER_F64(a, b) __builtin_ia32_maxpd512_mask(a, b, a, 0xff, 4)
 #define GEON_SMALLER_F64(a, b) __builtin_ia32_minpd512_mask(a, b, a, 0xff, 4)
 #endif
-#else /* eight lanes, twice */
-typedef float GEON_EIGHT_F32 __attribute__((vector_size(32)));
-typedef struct { GEON_EIGHT_F32 low, high; } GEON_STRIP_F32;
-typedef double GEON_FOUR_F64 __attribute__((vector_size(32)));
-typedef struct { GEON_FOUR_F64 first, second, third, last; } GEON_STRIP_F64;
-typedef int32_t GEON_EIGHT_I32 __attribute__((vector_size(32)));
-#define GEON_EIGHT(x) ((x) - (GEON_EIGHT_F32){0})
-#define GEON_BOTH(i) for (int i = 0; i < 2; i++)
+#else
+#define GEON_LANES_F32 8
+#define GEON_LANES_F64 4
+typedef float GEON_STRIP_F32 __attribute__((vector_size(32)));
+typedef int32_t GEON_STRIP_I32 __attribute__((vector_size(32)));
+#define GEON_EIGHT(x) ((x) - (GEON_STRIP_F32){0})
 #if defined(__FMA__) && __has_builtin(__builtin_elementwise_fma)
 #define GEON_FMA_EIGHT(a, b, c) __builtin_elementwise_fma(a, b, c)
 #elif defined(__FMA__)
@@ -129,14 +128,14 @@ typedef int32_t GEON_EIGHT_I32 __attribute__((vector_size(32)));
 #endif
 #define GEON_CLAMP(a, x, y) \\
     __builtin_ia32_maxps256(GEON_EIGHT(x), __builtin_ia32_minps256(GEON_EIGHT(y), a))
-#define GEON_STEP(p, x, c) GEON_BOTH(i) p[i] = GEON_FMA_EIGHT(p[i], x[i], GEON_EIGHT(c));
+#define GEON_STEP(p, x, c) p = GEON_FMA_EIGHT(p, x, GEON_EIGHT(c));
 #ifdef __F16C__
 typedef int16_t GEON_EIGHT_I16 __attribute__((vector_size(16)));
 #define GEON_EIGHT_ROUNDED_HALVES(a) (GEON_EIGHT_I16)__builtin_ia32_vcvtps2ph256(a, 0)
-#define GEON_WIDE_I16(h) __builtin_convertvector(h, GEON_EIGHT_I32)
+#define GEON_WIDE_I16(h) __builtin_convertvector(h, GEON_STRIP_I32)
 #ifdef __clang__
 typedef _Float16 GEON_EIGHT_HALVES __attribute__((vector_size(16)));
-#define GEON_OF_EIGHT_HALVES(h) __builtin_convertvector((GEON_EIGHT_HALVES)(h), GEON_EIGHT_F32)
+#define GEON_OF_EIGHT_HALVES(h) __builtin_convertvector((GEON_EIGHT_HALVES)(h), GEON_STRIP_F32)
 typedef uint16_t GEON_EIGHT_U16 __attribute__((vector_size(16)));
 #define GEON_SMALLER_I16(a, b) __builtin_elementwise_min(a, b)
 #define GEON_SMALLER_U16(a, b) \\
@@ -213,67 +212,3 @@ class ArrayLanes:
     def loop(self, low: str, high: str, body: list[str], pragma: bool = True) -> list[str]:
         """Return a loop over lanes; ``pragma`` asks the compiler to vectorise it."""
         return [*([SIMD] if pragma else []), *for_loop("lane", low, high, body)]
-
-
-STRIP_BYTES = 64  # vector width for which all strip functions exist
-HALF_STRIP_BYTES = 32  # vector width for which those without scaling by powers of two exist
-SCALED = ("geon_exp_strip_f64", "geon_sigmoid_", "geon_softplus_")
-
-
-class ArrayStrips:
-    """Strips (vectors of consecutive elements) as C arrays, with ``lane`` as the current index.
-
-    The compiler keeps them in registers of ``vector_bytes``. The index of a strip's first element
-    is called ``<variable>_strip``.
-    """
-
-    def __init__(self, vector_bytes: int) -> None:
-        self.vector_bytes = vector_bytes
-
-    def has(self, function: str) -> bool:
-        """Return True if the strip function ``function`` exists for this vector width."""
-        return self.vector_bytes == STRIP_BYTES or not function.startswith(SCALED)
-
-    def held(self, name: str) -> str:
-        """Return the element of ``name`` in the current lane."""
-        return f"{name}[lane]"
-
-    def variable(self, name: str) -> str:
-        """Return the value of the loop variable ``name`` in the current lane."""
-        return f"({strip_start(name)} + lane)"
-
-    def start(self, name: str) -> str:
-        """Return the loop variable ``name`` at the first element of the strip."""
-        return strip_start(name)
-
-    @property
-    def put(self) -> str:
-        """Return the name of the function that stores a strip, or "" to store by a loop.
-
-        gcc 12 turns the loop over an array that is not one register into a copy by 16 bytes, which
-        then stalls on the wider stores before it.
-        """
-        return "" if self.vector_bytes == STRIP_BYTES else "geon_put_strip_f32"
-
-    def declare(self, ctype: str, name: str) -> str:
-        """Return the declaration of a strip ``name``."""
-        return f"{ctype} {name}[{STRIP_ELEMENTS}];"
-
-    def sums(self, name: str) -> str:
-        """Return the argument for a function that adds to the sum called ``name``."""
-        return f"&{strip_sums(name)}"
-
-
-def array_strips(vector_bytes: int) -> ArrayStrips | None:
-    """Return the strips of a vector width, or None if it has no strip functions."""
-    return ArrayStrips(vector_bytes) if vector_bytes >= HALF_STRIP_BYTES else None
-
-
-def strip_start(variable: str) -> str:
-    """Return the name of the index of a strip's first element."""
-    return f"{variable}_strip"
-
-
-def strip_sums(name: str) -> str:
-    """Return the name of the per-lane partial sums of ``name``."""
-    return f"{name}_lanes"

@@ -11,7 +11,6 @@ from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest
 from ...sizes.blocks import MIN_BLOCKS
 from ..library.library_kernels import fill_function
-from ..names.dialect import array_strips
 from ..names.naming import NAME, KernelNames, NativeFunction
 from ..trees.tree_choice import piece_options, tree_of
 from ..trees.tree_text import declare, tree_text
@@ -81,9 +80,9 @@ def form_text(
 
 
 def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
-    """Return the statements of a nest, with vector functions if the instruction set has them."""
+    """Return the statements of a nest, which the compiler vectorises."""
     names.plain = True
-    printed = print_nest(work, names, array_strips(vector_bytes))
+    printed = print_nest(work, names)
     if any(made.windows for made in printed_passes(printed)):
         names.needs(words_function())
     return printed

@@ -19,8 +19,7 @@ from ...printing.nests.pass_text import (
     turn_of,
 )
 from ...printing.nests.scalar_statements import MAX_LANES
-from ...printing.nests.vector_function_passes import STRIP_ELEMENTS
-from ..names.dialect import SIMD, ArrayLanes, strip_start
+from ..names.dialect import SIMD, ArrayLanes
 from ..names.naming import KernelNames
 from ..vectors.interleave import INTERLEAVED_VECTORS, MIN_VECTOR_BYTES, choose_interleaving
 from ..vectors.nontemporal_stores import Past
@@ -32,7 +31,6 @@ from .collapsed_lanes import turns_beside, turns_of_run
 from .gather_prefetch import asked_ahead
 from .multiple_hint import masked_count
 from .random_buffer import with_words
-from .vector_function_loop import fetches, strip_loop
 
 MIN_LANE_STATE_VECTORS = (
     8  # vectors in a row below which a state for each lane costs more than it saves
@@ -93,8 +91,6 @@ class Passes:
         elements = self.elements(made)
         body = [*elements, *work.steps()]
         pragma = f"#pragma omp simd{work.clause()}"
-        if flat and bounds is not None and made.strip is not None:
-            return self.by_strips(made, bounds, made.loops[0].extent, True, pragma, body)
         if flat and bounds is not None:
             return self.flat(made, bounds, body)
         outside = [] if made.around is None else made.around.lines
@@ -107,11 +103,7 @@ class Passes:
             low, high = around or ("0", self.extent(turns))
             cut = work.cuts and k == work.level
             ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)
-            if not lanes and k == len(made.loops) - 1 and made.strip is not None:
-                filled = work.fills(STRIP_ELEMENTS, cut, around)
-                most = work.turns() if cut else turns.extent
-                run = self.by_strips(made, ends, most, filled, pragma, body)
-            elif not lanes and k == len(made.loops) - 1:
+            if not lanes and k == len(made.loops) - 1:
                 most = work.turns() if cut else turns.extent
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
             elif lanes and k == len(made.loops) - 1 and joins_turns(made):
@@ -177,34 +169,6 @@ class Passes:
             made.stages, variable, bounds, extent, lambda low, high: words(bounds=(low, high))
         )
 
-    def by_strips(
-        self,
-        made: PrintedPass,
-        bounds: tuple[str, str],
-        extent: Size,
-        filled: bool,
-        pragma: str,
-        body: list[str],
-    ) -> list[str]:
-        """Return the innermost loop of a pass in strips, for vector functions.
-
-        It has at most ``extent`` iterations, a multiple of the strip length if ``filled``.
-        """
-        assert made.strip is not None
-        (*_, inner), chosen = made.loops, self.chosen(made)
-        lines = self.past.statements(chosen, made.strip.lines)
-        self.names.calls([] if filled else made.body.called or [])
-
-        def run(low: str, high: str) -> list[str]:
-            rest = [pragma, *for_loop(inner.name, strip_start(inner.name), high, body)]
-            return strip_loop(made, [*fetches(made, self.past), *lines], low, high, filled, rest)
-
-        def part(low: str, high: str) -> list[str]:
-            divided = bounds == DIVIDED
-            return self.past.loop(chosen, inner, (low, high), run, divided=divided, whole=filled)
-
-        return with_stages(made.stages, inner.name, bounds, extent, part)
-
     def flat(self, made: PrintedPass, bounds: tuple[str, str], body: list[str]) -> list[str]:
         """Return a part of a pass that is one loop and fills whole vectors."""
         (loop,) = made.loops
@@ -226,12 +190,10 @@ class Passes:
         return with_stages(made.stages, loop.name, bounds, loop.extent, part)
 
     def at_once(self, made: PrintedPass) -> int:
-        """Return the iterations of a flat pass that are computed at once: a vector, interleaved
-        vectors, or a strip.
+        """Return the iterations of a flat pass that are computed at once: a vector, or interleaved
+        vectors.
         """
         lanes = self.vector_bytes // 4
-        if made.strip is not None:
-            return max(lanes, STRIP_ELEMENTS)
         wide = choose_interleaving(made, self.vector_bytes)
         return lanes if wide is None else wide.block
 
@@ -333,7 +295,7 @@ class Passes:
         """Return the accumulation of a pass's reductions."""
         lanes = self.nest.lanes is not None
         converts = made.body.converts and self.vector_bytes < MIN_VECTOR_BYTES
-        serial = (made.body.serial or converts) and made.strip is None
+        serial = made.body.serial or converts
         width = 1 if serial else self.vector_bytes // 4
         beside = self.beside(made)
         held = "lanes" if beside == "1" else self.held(made)
@@ -347,8 +309,8 @@ class Passes:
             beside,
             held,
             truths,
-            narrows=made.strip is None and bool(made.loops),
-            times=1 if serial or made.strip is not None else self.at_once(made) // width,
+            narrows=bool(made.loops),
+            times=1 if serial else self.at_once(made) // width,
         )
 
     def is_run(self, made: PrintedPass) -> bool:

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from ....op_graph.axes.affine import Size
-from ...kernels.ir.nest import Nest, RowArray
-from ...printing.nests.pass_text import PrintedArray, PrintedNest, PrintedPass
+from ...printing.nests.pass_text import PrintedNest, PrintedPass
 from ...printing.nests.scalar_statements import HIDDEN
 from ...sizes.scratch import lines
 from ..names.naming import KernelNames
+from ..trees.row_arrays import on_stack
 from ..trees.tasks import Tasks
 from ..vectors.nontemporal_stores import Passing
 from .pass_loops import Passes
 from .random_buffer import declare_buffers
-
-MAX_STACK_ELEMENTS = 4096  # maximum elements of a row array on the task's stack
-
-
-def scratch_each(nest: Nest) -> Size:
-    """Return the bytes of scratch memory that each thread of a nest needs."""
-    each: Size = 0
-    for array in nest.arrays:
-        if not on_stack(array):
-            each = each + lines(array.size * array.dtype.itemsize)
-    return each
-
-
-def on_stack(array: RowArray | PrintedArray) -> bool:
-    """Return True if a row array is on the stack of the task."""
-    return isinstance(array.size, int) and array.size <= MAX_STACK_ELEMENTS
 
 
 def printed_passes(nest: PrintedNest) -> list[PrintedPass]:

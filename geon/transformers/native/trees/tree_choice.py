@@ -7,10 +7,10 @@ from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_straight
 from ...loops.cpu_rules import may_stream, puts, schedule, streamed
-from ...loops.schedule_rule import VectorWidth
-from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, loops_of
+from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
+from ..vectors.vector_functions import function_itemsize
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors
 
@@ -26,6 +26,12 @@ def tree_of(
     Every long pass stores or folds vectors along its last loop. Rows that are not jammed must fill
     whole vectors: compilers do the rests of others better.
     """
+    itemsize = function_itemsize(nest, vector_bytes)
+    if itemsize is not None:
+        vectors = VectorWidth(vector_bytes, itemsize, halves=False)
+        tree = schedule(nest, vectors, jams=jams, fetches=True)
+        found = None if passing is None else with_streams(tree, passing, vectors)
+        return tree if found is None else found
     if nest.flat or nest.arrays or not nest.passes:
         return None
     if nest.across is not None or any(step.reductions for step in nest.passes):
@@ -89,7 +95,11 @@ def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | N
     """
     if len(passing.operands) > MAX_STREAMED_STORES:
         return tree
-    found = streamed(tree, passing.operands, vectors)
+    numbers = {
+        k: all(is_number(store.dtype, vectors.itemsize) for store, _ in puts(tree, k))
+        for k in passing.operands
+    }
+    found = streamed(tree, frozenset([k for k in numbers if numbers[k]]), vectors)
     large = isinstance(passing.stored, int)
     stores = [put for k in passing.operands for put in puts(tree, k)]
     across = not all(may_stream(store, lane, vectors) for store, lane in stores)

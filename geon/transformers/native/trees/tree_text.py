@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ....op_graph.values.dtypes import name_of
 from ...loops.access import READ, accesses, operands_in, private, sizes_in
 from ...loops.cpu_rules import puts
-from ...loops.tree import Fold, LoopNode, Role, Tree, Write, find, loops_of, values_of, walk
+from ...loops.tree import LoopNode, Role, Tree, Write, find, loops_of, walk
 from ...loops.work import work
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import NamedQuotients, Parameter
@@ -18,6 +18,7 @@ from ...printing.trees.buffer_names import buffer_name
 from ..names.naming import KernelNames
 from ..vectors.lanes import Vectors
 from ..vectors.nontemporal_stores import Passing
+from .row_arrays import LaneBuffers
 from .tasks import Tasks
 from .vector_statements import VectorStatements
 
@@ -38,19 +39,14 @@ def declare(tree: Tree, names: KernelNames, passing: Passing | None) -> None:
     touched = () if passing is None else (passing.stored, passing.touched)
     for size in (*sizes_in(tree), *touched):
         names.length(size)
+    LaneBuffers(tree, {}, names).declare_scratch()
 
 
 def vectors_of(tree: Tree) -> Vectors:
     """Return the vector types of a tree's loops over lanes."""
-    lanes = [loop for loop in loops_of(tree.body) if loop.role is Role.VECTOR]
-    itemsize = min(
-        value.dtype.itemsize
-        for each, above in walk(tree.body)
-        if isinstance(each, (Write, Fold)) and above and above[-1].role is Role.VECTOR
-        for value in values_of(each)
-    )
-    widest = max(each.size for each in lanes if isinstance(each.size, int))
-    return Vectors(widest, itemsize, [each.variable for each in lanes])
+    lanes = [loop.variable for loop in loops_of(tree.body) if loop.role is Role.VECTOR]
+    assert tree.vectors is not None
+    return Vectors(tree.vectors.count, tree.vectors.itemsize, lanes)
 
 
 class _TreeFunctions(Tasks):
@@ -66,7 +62,7 @@ class _TreeFunctions(Tasks):
         statements = VectorStatements(self.tree, self.names, self.vectors, self.task)
         with self.quotients() as quotients:
             statements.body(self.tree.body, block)
-        main = [*quotients, *map(str, block.lines)]
+        main = [*quotients, *statements.text(block)]
         if not self.functions:
             main.append("(void)threads;")
         return self.whole([*self.functions, [self.head(), "{", *indent(main), "}"]])
@@ -83,6 +79,7 @@ class _TreeFunctions(Tasks):
         name, shared = f"{self.name}_rows{len(self.functions) // 2 or ''}", self.shared(loop)
         block = StatementBlock()
         statements = VectorStatements(self.tree, self.names, self.vectors, told=shared)
+        statements.streamed = self.passes(loop)
 
         def size() -> str:
             return statements.scalars.index(block, loop.extent)
@@ -93,7 +90,7 @@ class _TreeFunctions(Tasks):
                 "const int64_t begin = task * grain;",
                 f"const int64_t end = begin + grain < {size()} ? begin + grain : {size()};",
                 *self.past(loop),
-                *map(str, block.lines),
+                *statements.text(block),
             ]
             body = [*quotients, *body]
         if self.passes(loop):

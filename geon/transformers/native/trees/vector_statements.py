@@ -5,22 +5,22 @@ Statements of unrolled copies are interleaved, and a value that copies share is 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ....op_graph.axes.affine import AffineIndex, variable
 from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Keep, Store
-from ...kernels.ir.scalar_code import Apply, Load, Scalar, indices
+from ...kernels.ir.scalar_code import Kept, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.tree import (
     Body,
+    CachePrefetch,
     Combine,
     Fold,
     LoopNode,
     Role,
     Statement,
+    Substitution,
     Tree,
     Write,
     constant,
@@ -29,61 +29,19 @@ from ...loops.tree import (
     variables,
     walk,
 )
-from ...printing.nests.loop_lines import stepped_loop
+from ...printing.nests.loop_lines import for_loop, indent, stepped_loop
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_types import C_TYPES
-from ...printing.trees.buffer_names import BufferNames, buffer_name
-from ...printing.trees.tree_statements import TreeDepths, TreeScalars, TreeStatements
+from ...printing.trees.buffer_names import buffer_name
+from ...printing.trees.tree_statements import TreeDepths, TreeStatements
+from ...sizes.blocks import CACHE_LINE_BYTES
 from ..names.naming import KernelNames
 from ..vectors.lanes import Vectors
 from ..vectors.vector_ops import vector_type
-from ..vectors.vector_scalar_code import VectorScalars
-
-
-class VectorTreeScalars(VectorScalars, TreeScalars):
-    """Emits scalar code in a tree; loop variables of vectors count as 0."""
-
-    def __init__(self, names: KernelNames, depths: Any, vectors: Vectors) -> None:
-        super().__init__(names, depths, vectors)
-        self.registers: set[Scalar] = set()  # values that compilers would load or compute again
-        self.scales: dict[Hashable, int] = {}  # steps of the C loops over variables, where not 1
-
-    def index(self, block: StatementBlock, index: AffineIndex) -> str:
-        """Return an index as C, of the first element of a vector."""
-        lanes = self.vectors.variables
-        if any(atom in lanes or atom in self.scales for atom in index.terms):
-            terms = [
-                (atom, step // self.scales.get(atom, 1))
-                for atom, step in index.terms.items()
-                if atom not in lanes
-            ]
-            index = AffineIndex(terms, index.constant)
-        return super().index(block, index)
-
-    def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
-        """Return the element of a private buffer at ``offset``, or the vector that begins there."""
-        name, ctype = buffer_name(number), self.buffers.ctype(number)
-        steps = {offset.step(lane) for lane in self.vectors.variables}
-        assert steps <= {0, 1}, f"elements of a vector in {name} are {steps} apart"
-        lanes = 1 in steps
-        if number not in self.buffers.registers:
-            name = f"{name}[{self.index(block, offset)}]"
-            name = self.vectors.place(ctype, name) if lanes else name
-        return self.vector(name) if lanes else name
-
-    def let(self, block: StatementBlock, key: Hashable, ctype: str, text: str) -> str:
-        """Emit ``text`` once in ``block`` and return its name."""
-        is_vector = text in self.texts
-        name = super().let(block, key, ctype, text)
-        if is_vector and key in self.registers:
-            block.lines[-1] = block.lines[-1].removeprefix("const ")
-            block.lines.append(f"GEON_KEPT({name})")
-        return name
-
-    def share(self, copies: Sequence[Write]) -> None:
-        """Keep in registers what copies of a statement load or compute again."""
-        self.registers.update(kept_values(copies))
+from .lane_lines import LANE, lane_loops
+from .lane_scalars import LaneScalars
+from .row_arrays import LaneBuffers
 
 
 class VectorStatements(TreeStatements):
@@ -93,7 +51,7 @@ class VectorStatements(TreeStatements):
     returns the statements that run a loop as tasks.
     """
 
-    scalars: VectorTreeScalars
+    scalars: LaneScalars
 
     def __init__(
         self,
@@ -103,9 +61,12 @@ class VectorStatements(TreeStatements):
         tasks: Callable[[LoopNode], list[str]] | None = None,
         told: Mapping[int, Parameter] | None = None,
     ) -> None:
-        scalars = VectorTreeScalars(names, TreeDepths(), vectors)
-        super().__init__(tree, names, scalars, BufferNames(tree, told, " GEON_IN_LINES"))
+        buffers = LaneBuffers(tree, told, names)
+        assert tree.vectors is not None
+        scalars = LaneScalars(names, TreeDepths(), vectors, tree.vectors)
+        super().__init__(tree, names, scalars, buffers)
         self.vectors, self.tasks = vectors, tasks
+        self.streamed = frozenset[int]()  # operands whose stores read the flag ``passes``
 
     def task(self, loop: LoopNode, block: StatementBlock) -> None:
         """Emit the statements that run a loop as tasks."""
@@ -133,31 +94,87 @@ class VectorStatements(TreeStatements):
         self.scalars.scales[loop.variable] = by
         self.body(loop.body, inner)
         end = self.scalars.index(block, loop.extent * by)
-        lines = list(map(str, inner.lines))
-        block.lines += stepped_loop(loop.variable, by, lines, "0", end)
+        block.lines += stepped_loop(loop.variable, by, self.text(inner), "0", end)
+
+    def text(self, block: StatementBlock) -> list[str]:
+        """Return the statements of a block."""
+        return lane_loops(block.lines)
 
     def combine(self, combine: Combine, block: StatementBlock) -> None:
         """Emit the reduction of the lanes of a vector to its state."""
-        scalars, row = self.scalars, combine.reducer.folds.name
+        self.scalars.vectors = self.vectors.of(combine.count)
+        row = combine.reducer.folds
+        dtypes = [self.tree.buffers[number].dtype for number in combine.of]
+        if row is None or not self.scalars.has_fold(row.name, dtypes[0]):
+            self.combine_by_halves(combine, block)
+            return
+        scalars = self.scalars
         for into, of in zip(combine.into, combine.of, strict=True):
             source, target = (name_of(self.tree.buffers[number].dtype) for number in (of, into))
-            vector = vector_type(C_TYPES[source], combine.count)
-            folded = f"{vector}_fold_{row}({buffer_name(of)})"
+            vector, name = vector_type(C_TYPES[source], combine.count), buffer_name(of)
+            if of not in self.buffers.registers:
+                name = scalars.vectors.place(C_TYPES[source], f"{name}[0]")
+            folded = f"{vector}_fold_{row.name}({name})"
             part = scalars.let(block, (combine, of), C_TYPES[source], folded)
             part = scalars.cast(block, source, target, part)
             total = scalars.kept_place(block, into, combine.offset)
-            value = scalars.expression(block, row, [target] * 2, target, [total, part])
+            value = scalars.expression(block, row.name, [target] * 2, target, [total, part])
             block.lines.append(f"{total} = {value};")
+
+    def combine_by_halves(self, combine: Combine, block: StatementBlock) -> None:
+        """Emit loops that combine the states in two halves of the lanes, until one is left."""
+        code, inner = self.tree.code, StatementBlock(block)
+        half, lane = variable("half"), variable(LANE)
+
+        def state(numbers: Sequence[int], offset: AffineIndex) -> tuple[Scalar, ...]:
+            pairs = zip(numbers, (self.tree.buffers[n].dtype for n in numbers), strict=True)
+            return tuple([code(Kept, number, offset, dtype) for number, dtype in pairs])
+
+        one, other = (state(combine.of, combine.start + at) for at in (lane, lane + half))
+        joined = combine.reducer.combine(code, one, other)
+        self.keep_states(combine.of, {combine.start + lane: joined}, inner)
+        loop = for_loop(LANE, "0", "half", self.text(inner))
+        head = f"for (int64_t half = {combine.count // 2}; half > 0; half /= 2) {{"
+        block.lines += [head, *indent(loop), "}"]
+        held, found = state(combine.into, combine.offset), state(combine.of, combine.start)
+        pairs = zip(found, held, strict=True)
+        found = tuple([code.cast(part, total.dtype) for part, total in pairs])
+        total = combine.reducer.combine(code, held, found)
+        self.keep_states(combine.into, {combine.offset: total}, block)
+
+    def prefetch(
+        self, each: CachePrefetch, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
+    ) -> None:
+        """Emit the prefetches of the cache lines of a vector; single elements have none."""
+        if not self.scalars.lanes_in(each.offset):
+            return
+        operand, room = self.names.operand(each.operand), each.room
+        conditions = [] if isinstance(room, int) else [f"{self.names.length(room)} >= 0"]
+        if each.stores and each.operand in self.streamed:
+            conditions.append("!passes")
+        head = f"if ({' && '.join(conditions)}) " if conditions else ""
+        step = CACHE_LINE_BYTES // self.tree.operands[each.operand].dtype.itemsize
+        for env in copies:
+            fetch = Substitution(self.tree.code, env).statement(each)
+            index = self.scalars.index(block, fetch.offset)
+            for k in range(0, self.scalars.vectors.count, step):
+                place = f"&{operand}[{index}{f' + {k}' if k else ''}]"
+                block.lines.append(f"{head}__builtin_prefetch({place}, {int(each.stores)});")
 
     def store(self, store: Store | Keep, write: Write, block: StatementBlock) -> str:
         """Return the statement that stores a value, past the caches if it may."""
         if isinstance(store, Keep):
             return self.keep(store, block)
-        scalars, ctype = self.scalars, C_TYPES[name_of(store.dtype)]
+        scalars, dtype = self.scalars, name_of(store.dtype)
         value = scalars.value(block, store.value)
-        place = f"{self.names.operand(store.operand)}[{scalars.index(block, store.offset)}]"
-        if all(store.offset.step(lane) == 0 for lane in scalars.vectors.variables):
-            return f"{place} = {value};"
+        operand = self.names.operand(store.operand)
+        if not scalars.lanes_in(store.offset):
+            return f"{operand}[{scalars.index(block, store.offset)}] = {value};"
+        if not scalars.stores_vector(store):
+            place = f"{operand}[{scalars.lane_index(block, store.offset)}]"
+            return scalars.of_lanes(f"{place} = {scalars.lane(block, dtype, value)};")
+        place, ctype = f"{operand}[{scalars.index(block, store.offset)}]", C_TYPES[dtype]
+        value = scalars.whole(block, dtype, value)
         if store.operand in write.streamed:
             value, vector = scalars.put(ctype, value)
             return f"GEON_PUT({vector}, passes, {place}, {value});"
@@ -166,10 +183,14 @@ class VectorStatements(TreeStatements):
     def keep(self, keep: Keep, block: StatementBlock) -> str:
         """Return the statement that stores to a private buffer; the first one declares it."""
         scalars, ctype = self.scalars, self.buffers.ctype(keep.number)
+        dtype = name_of(self.tree.buffers[keep.number].dtype)
         value = scalars.value(block, keep.value)
         place = scalars.kept_place(block, keep.number, keep.offset)
+        if scalars.is_lane(place):
+            return scalars.of_lanes(f"{place} = {scalars.lane(block, dtype, value)};")
         if scalars.is_vector(place):
-            value, ctype = scalars.put(ctype, value)
+            value, ctype = scalars.put(ctype, scalars.whole(block, dtype, value))
+            block.names.pop((place, LANE), None)  # its elements are other ones now
         declared = self.buffers.declare(keep.number)
         return f"{ctype} {place} = {value};" if declared else f"{place} = {value};"
 
@@ -194,6 +215,8 @@ def indices_in(body: Body) -> Iterator[AffineIndex]:
         for store in each.stores if isinstance(each, Write) else ():
             yield store.offset
         if isinstance(each, Fold):
+            yield each.offset
+        if isinstance(each, CachePrefetch):
             yield each.offset
         for node in walk_scalars(*values_of(each)):
             yield from indices(node)
@@ -220,19 +243,3 @@ def straight_copies(
             yield from straight_copies(each, copies, lanes)
         else:
             yield each, copies, lanes
-
-
-def kept_values(writes: Sequence[Write]) -> Iterator[Scalar]:
-    """Yield the values of copies that stay in registers: shared loads, and sums of sums.
-
-    gcc loads a vector again for each use, as long as memory holds it, and computes sums when they
-    are stored, so that all terms wait in registers.
-    """
-    nodes = list(walk_scalars(*[value for write in writes for value in values_of(write)]))
-    applied = [node for node in nodes if isinstance(node, Apply)]
-    users = Counter([id(arg) for node in applied for arg in node.args])
-    for node in nodes:
-        again = isinstance(node, Load) and users[id(node)] > 1
-        summed = isinstance(node, Apply) and any(isinstance(arg, Apply) for arg in node.args)
-        if name_of(node.dtype) != "bool" and (again or summed):
-            yield node

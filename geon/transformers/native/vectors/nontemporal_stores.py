@@ -144,7 +144,6 @@ class Past:
         self.used: dict[str, None] = {}
         self.plain = False  # there are such stores that are not transposed
         self.fenced = False  # there are such stores without a stream: rows of tiles
-        self.asked = False  # a statement reads the flag ``past``
 
     def chosen(self, made: PrintedPass, inner: Loop) -> list[PrintedStore]:
         """Return the stores of a pass with innermost loop ``inner`` that may be non-temporal.
@@ -235,15 +234,6 @@ class Past:
             ]
         return ["{", *indent([*begin, *lines]), "}"] if begin else lines
 
-    def fetched(self, operand: int, fetch: str) -> str:
-        """Return a prefetch for a later store, disabled if the store is non-temporal and never
-        reads its line.
-        """
-        if self.passing is None or operand not in self.passing.operands:
-            return fetch
-        self.asked = True
-        return f"if (!past) {fetch}"
-
     def row_of_tile(
         self,
         chosen: list[PrintedStore],
@@ -313,7 +303,7 @@ class Past:
 
     def task(self, lines: list[str]) -> list[str]:
         """Return the statements of a task with the flag ``past`` and the streams that they use."""
-        if not self.used and not self.fenced and not self.asked:
+        if not self.used and not self.fenced:
             return lines
         assert self.passing is not None
         times = 1 if self.plain else TRANSPOSED_STORE_WEIGHT

@@ -74,6 +74,18 @@ def has_row(node: Apply, itemsize: int) -> bool:
     return node.row.name in TRUTHS
 
 
+def has_vector_row(row: str, dtypes: Sequence[str], result: str, itemsize: int) -> bool:
+    """Return True if a primitive has a vector text for operands and a result of these dtypes."""
+    numbers = [named_dtype(name) for name in (*dtypes, result) if name != "bool"]
+    if not all(is_number(each, itemsize) for each in numbers):
+        return False
+    if row == "cast":
+        return len(numbers) == 2
+    if result != "bool":
+        return row in rows_of(named_dtype(result))
+    return row in TRUTHS and not (row in ORDERED and dtypes[0] == "bool")
+
+
 def rows_of(dtype: DType) -> Mapping[str, str]:
     """Return the vector texts of a dtype, by the names of primitives."""
     return FLOAT_ROWS if kind(dtype) == "f" else INTEGER_ROWS

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....op_graph.axes.lengths import product
 from ....op_graph.values.dtypes import kind
 from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
@@ -23,7 +22,6 @@ from ...kernels.ir.scalar_code import (
     indices,
     walk,
 )
-from ...loops.reduction_rules import MAX_SPLIT_ROWS
 from ...loops.vector_loops import lanes_of
 from ...printing.nests.transposed_passes import crosses, is_direct
 from .nontemporal_stores import stores, values
@@ -44,15 +42,7 @@ def folded_itemsize(nest: Nest, vector_bytes: int) -> int | None:
 
 
 def are_rows(nest: Nest, count: int, itemsize: int) -> bool:
-    """Return True if all passes can be vectors of ``count`` elements along their last loops.
-
-    A few rows of open length are divided among tasks, which trees are not.
-    """
-    known = [loop.extent for step in nest.passes for loop in step.loops]
-    rows = product(loop.extent for loop in nest.rows)
-    few = isinstance(rows, int) and rows <= MAX_SPLIT_ROWS
-    if few and not all(isinstance(extent, int) for extent in known):
-        return False
+    """Return True if all passes can be vectors of ``count`` elements along their last loops."""
     return all(are_elements(nest, each, count, itemsize) for each in nest.passes)
 
 

@@ -1,21 +1,19 @@
-"""Elementary functions of a strip of 16 elements, as C text for AVX-512, and partly for AVX2.
+"""Elementary functions of a strip, the elements of one register, for AVX-512 and partly for AVX2.
 
-With AVX2, an exponential of float32 is that of one element in two vectors, with interleaved steps.
-Clamps return their second operand for NaN, and two products scale, so that NaN need not be
-restored. AVX-512's instruction ``vscalef`` multiplies by a power of two, rounds once also where the
-result is subnormal, and handles infinities and NaN. It replaces exponent arithmetic and the
-restoring of NaN. Where the power is so small that the result is 0, a mask skips the instruction,
-since an underflow takes it a hundred cycles (processors by Intel). In float32 it replaces the upper
-clamp, too: far above, the polynomial, whose degree is even, is large, infinite or NaN, and k is as
-large, which gives infinity. In float64 the degree is odd, and the sign could be wrong. Results have
-the bits of the functions of one element. The types of strips and the instructions are in the
-prelude.
+With AVX2, an exponential of float32 is that of one element. Clamps return their second operand for
+NaN, and two products scale, so that NaN need not be restored. AVX-512's instruction ``vscalef``
+multiplies by a power of two, rounds once also where the result is subnormal, and handles infinities
+and NaN. It replaces exponent arithmetic and the restoring of NaN. Where the power is so small that
+the result is 0, a mask skips the instruction, since an underflow takes it a hundred cycles
+(processors by Intel). In float32 it replaces the upper clamp, too: far above, the polynomial, whose
+degree is even, is large, infinite or NaN, and k is as large, which gives infinity. In float64 the
+degree is odd, and the sign could be wrong. Results have the bits of the functions of one element.
+The types of strips and the instructions are in the prelude.
 
 ``vcvtps2ph`` rounds to float16 but keeps the payload of NaN, which is cleared; ``vcvtph2ps``
 changes only signalling NaN, which no rounding gives. Compilers vectorise a loop over numbers of two
 widths with vectors of half the size, and loads of these as whole vectors would stall on store
-forwarding: therefore casts are functions of strips, too. With AVX2 they process eight elements at a
-time: compilers copy small arrays by 16 bytes, and a 32-byte load over two such stores would stall.
+forwarding: therefore casts are functions of strips, too.
 """
 
 from __future__ import annotations
@@ -33,13 +31,13 @@ GEON_OUTLINED {type} geon_far_{name}_{suffix}({type} x) {{
 }}
 
 GEON_INLINE void geon_{name}_strip_{suffix}({type} *restrict y, const {type} *x) {{
-    {integer} far[16], some = 0;
-    GEON_EACH_OF_STRIP(i) {{
+    {integer} far[GEON_LANES_{SUFFIX}], some = 0;
+    GEON_EACH_{SUFFIX}(i) {{
         far[i] = !({near});
         y[i] = geon_{nearby}_{suffix}(x[i]);
     }}
-    GEON_EACH_OF_STRIP(i) some |= far[i];
-    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
+    GEON_EACH_{SUFFIX}(i) some |= far[i];
+    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? GEON_LANES_{SUFFIX} : 0); i++)
         y[i] = far[i] ? geon_far_{name}_{suffix}(x[i]) : y[i];
 }}
 """
@@ -55,6 +53,7 @@ def _strips_of_angles() -> str:
         _ANGLES_STRIP.format(
             name=name,
             suffix=suffix,
+            SUFFIX=suffix.upper(),
             type=ctype,
             integer=integer,
             near=near,
@@ -65,8 +64,8 @@ def _strips_of_angles() -> str:
     )
 
 
-# The polynomial of two vectors, with interleaved steps. Its scale is 2^102, so that a factor of
-# results below 2^-150 is 0, as for one element.
+# The polynomial of a vector. Its scale is 2^102, so that a factor of results below 2^-150 is 0, as
+# for one element.
 _STEPS = [f"{c * 2.0**102:#.9g}f" for c in (*reversed(EXP_F32), 1.0, 1.0)]
 _EXP_STEPS = [f"    GEON_STEP(p, a, {c})" for c in _STEPS[1:]]
 
@@ -77,7 +76,7 @@ GEON_INLINE void geon_exp_strip_f32(float *restrict y, const float *x) {
     GEON_STRIP_F32 v, scale;
     memcpy(&v, x, 64);
     memcpy(a, &v, 64);
-    GEON_EACH_OF_STRIP(i) {
+    GEON_EACH_F32(i) {
         k[i] = GEON_FMA_F32(a[i], 1.44269502f, 12582912.0f) - 12582912.0f;
         float r = GEON_FMA_F32(k[i], -0.693359375f, a[i]);
         r = GEON_FMA_F32(k[i], 2.12194440e-4f, r);
@@ -89,20 +88,20 @@ GEON_INLINE void geon_exp_strip_f32(float *restrict y, const float *x) {
     v = GEON_SCALED_F32(v, scale);
     memcpy(y, &v, 64);
 #else
-    GEON_EIGHT_F32 a[2], s[2], p[2];
-    GEON_EIGHT_I32 n[2];
-    GEON_BOTH(i) memcpy(&a[i], x + 8 * i, 32);
-    GEON_BOTH(i) a[i] = GEON_CLAMP(a[i], -105.0f, 89.0f);
-    GEON_BOTH(i) s[i] = GEON_FMA_EIGHT(a[i], GEON_EIGHT(1.44269502f), GEON_EIGHT(12583064.0f));
-    GEON_BOTH(i) n[i] = (GEON_EIGHT_I32)s[i];
-    GEON_BOTH(i) s[i] -= 12583064.0f;
-    GEON_BOTH(i) a[i] = GEON_FMA_EIGHT(s[i], GEON_EIGHT(-0.693359375f), a[i]);
-    GEON_BOTH(i) a[i] = GEON_FMA_EIGHT(s[i], GEON_EIGHT(2.12194440e-4f), a[i]);
-    GEON_BOTH(i) p[i] = EXP_LAST;
+    GEON_STRIP_F32 a, s, p;
+    GEON_STRIP_I32 n;
+    memcpy(&a, x, sizeof a);
+    a = GEON_CLAMP(a, -105.0f, 89.0f);
+    s = GEON_FMA_EIGHT(a, GEON_EIGHT(1.44269502f), GEON_EIGHT(12583064.0f));
+    n = (GEON_STRIP_I32)s;
+    s -= 12583064.0f;
+    a = GEON_FMA_EIGHT(s, GEON_EIGHT(-0.693359375f), a);
+    a = GEON_FMA_EIGHT(s, GEON_EIGHT(2.12194440e-4f), a);
+    p = EXP_LAST;
 EXP_STEPS
-    GEON_BOTH(i) p[i] *= (GEON_EIGHT_F32)((n[i] - (n[i] >> 1)) << 23);
-    GEON_BOTH(i) p[i] *= (GEON_EIGHT_F32)(n[i] >> 1 << 23);
-    GEON_BOTH(i) memcpy(y + 8 * i, &p[i], 32);
+    p *= (GEON_STRIP_F32)((n - (n >> 1)) << 23);
+    p *= (GEON_STRIP_F32)(n >> 1 << 23);
+    memcpy(y, &p, sizeof p);
 #endif
 }
 """
@@ -117,85 +116,6 @@ STRIPS = (
     )
     | definitions_of(
         """
-GEON_INLINE void geon_add_strip_f32(GEON_STRIP_F32 *sums, const float *x) {
-#ifdef __AVX512F__
-    GEON_STRIP_F32 terms;
-    memcpy(&terms, x, sizeof terms);
-    *sums += terms;
-#else
-    GEON_EIGHT_F32 low, high;
-    memcpy(&low, x, sizeof low);
-    memcpy(&high, x + 8, sizeof high);
-    sums->low += low;
-    sums->high += high;
-#endif
-}
-
-GEON_INLINE void geon_add_strip_f64(GEON_STRIP_F64 *sums, const double *x) {
-#ifdef __AVX512F__
-    GEON_HALF_STRIP_F64 low, high;
-    memcpy(&low, x, sizeof low);
-    memcpy(&high, x + 8, sizeof high);
-    sums->low += low;
-    sums->high += high;
-#else
-    GEON_FOUR_F64 first, second, third, last;
-    memcpy(&first, x, sizeof first);
-    memcpy(&second, x + 4, sizeof second);
-    memcpy(&third, x + 8, sizeof third);
-    memcpy(&last, x + 12, sizeof last);
-    sums->first += first;
-    sums->second += second;
-    sums->third += third;
-    sums->last += last;
-#endif
-}
-
-GEON_INLINE void geon_put_strip_f32(float *restrict y, const float *x) {
-    GEON_EIGHT_F32 low, high;
-    memcpy(&low, x, sizeof low);
-    memcpy(&high, x + 8, sizeof high);
-    memcpy(y, &low, sizeof low);
-    memcpy(y + 8, &high, sizeof high);
-}
-
-GEON_INLINE void geon_eight_halves_to_f32(float *restrict y, const geon_half *x) {
-#ifdef GEON_OF_EIGHT_HALVES
-    GEON_EIGHT_I16 h;
-    memcpy(&h, x, sizeof h);
-    const GEON_EIGHT_F32 f = GEON_OF_EIGHT_HALVES(h);
-    const GEON_EIGHT_I32 nan = f != f, kept = GEON_WIDE_I16(h) << 13 | 0x7f800000;
-    const GEON_EIGHT_I32 bits = (nan & kept) | (~nan & (GEON_EIGHT_I32)f);
-    memcpy(y, &bits, sizeof bits);
-#else
-    for (int64_t i = 0; i < 8; i++) y[i] = geon_half_to_f32(x[i]);
-#endif
-}
-
-GEON_INLINE void geon_eight_rounded_halves_to_f32(float *restrict y, const geon_half *x) {
-#ifdef GEON_OF_EIGHT_HALVES
-    GEON_EIGHT_I16 h;
-    memcpy(&h, x, sizeof h);
-    const GEON_EIGHT_F32 f = GEON_OF_EIGHT_HALVES(h);
-    memcpy(y, &f, sizeof f);
-#else
-    for (int64_t i = 0; i < 8; i++) y[i] = geon_half_to_f32(x[i]);
-#endif
-}
-
-GEON_INLINE void geon_eight_f32_to_halves(geon_half *restrict y, const float *x) {
-#ifdef GEON_EIGHT_ROUNDED_HALVES
-    GEON_EIGHT_F32 exact;
-    memcpy(&exact, x, sizeof exact);
-    const GEON_EIGHT_I16 zero = {0}, least = 0x7e00 - zero, last = (int16_t)0xfe00 - zero;
-    GEON_EIGHT_I16 h = GEON_EIGHT_ROUNDED_HALVES(exact);
-    h = GEON_SMALLER_U16(GEON_SMALLER_I16(h, least), last); /* of NaN no more than the sign */
-    memcpy(y, &h, sizeof h);
-#else
-    for (int64_t i = 0; i < 8; i++) y[i] = geon_f32_to_half(x[i]);
-#endif
-}
-
 GEON_INLINE void geon_half_to_f32_strip(float *restrict y, const geon_half *x) {
 #ifdef __AVX512F__
     GEON_STRIP_U16 narrow;
@@ -203,14 +123,20 @@ GEON_INLINE void geon_half_to_f32_strip(float *restrict y, const geon_half *x) {
     const GEON_STRIP_U32 wide = GEON_WIDE_U16(narrow);
     uint32_t h[16];
     memcpy(h, &wide, sizeof h);
-    GEON_EACH_OF_STRIP(i) {
+    GEON_EACH_F32(i) {
         uint32_t sign = (h[i] & 0x8000) << 16, rest = (h[i] & 0x7fff) << 13;
         uint32_t moved = geon_bits_f32(geon_of_bits_f32(rest) * 0x1p112f);
         y[i] = geon_of_bits_f32(sign | (rest >= 0x0f800000 ? rest | 0x7f800000 : moved));
     }
+#elif defined GEON_OF_EIGHT_HALVES
+    GEON_EIGHT_I16 h;
+    memcpy(&h, x, sizeof h);
+    const GEON_STRIP_F32 f = GEON_OF_EIGHT_HALVES(h);
+    const GEON_STRIP_I32 nan = f != f, kept = GEON_WIDE_I16(h) << 13 | 0x7f800000;
+    const GEON_STRIP_I32 bits = (nan & kept) | (~nan & (GEON_STRIP_I32)f);
+    memcpy(y, &bits, sizeof bits);
 #else
-    geon_eight_halves_to_f32(y, x);
-    geon_eight_halves_to_f32(y + 8, x + 8);
+    GEON_EACH_F32(i) y[i] = geon_half_to_f32(x[i]);
 #endif
 }
 
@@ -220,9 +146,13 @@ GEON_INLINE void geon_rounded_half_to_f32_strip(float *restrict y, const geon_ha
     memcpy(&narrow, x, sizeof narrow);
     const GEON_STRIP_F32 wide = GEON_OF_HALF(narrow);
     memcpy(y, &wide, sizeof wide);
+#elif defined GEON_OF_EIGHT_HALVES
+    GEON_EIGHT_I16 h;
+    memcpy(&h, x, sizeof h);
+    const GEON_STRIP_F32 f = GEON_OF_EIGHT_HALVES(h);
+    memcpy(y, &f, sizeof f);
 #else
-    geon_eight_rounded_halves_to_f32(y, x);
-    geon_eight_rounded_halves_to_f32(y + 8, x + 8);
+    GEON_EACH_F32(i) y[i] = geon_half_to_f32(x[i]);
 #endif
 }
 
@@ -233,33 +163,26 @@ GEON_INLINE void geon_f32_to_half_strip(geon_half *restrict y, const float *x) {
     const GEON_STRIP_U16 rounded = GEON_ROUNDED_HALF(exact);
     geon_half h[16];
     memcpy(h, &rounded, sizeof h);
-    GEON_EACH_OF_STRIP(i) y[i] = (geon_half)((h[i] & 0x7fff) > 0x7c00 ? h[i] & 0xfe00 : h[i]);
+    GEON_EACH_F32(i) y[i] = (geon_half)((h[i] & 0x7fff) > 0x7c00 ? h[i] & 0xfe00 : h[i]);
+#elif defined GEON_EIGHT_ROUNDED_HALVES
+    GEON_STRIP_F32 exact;
+    memcpy(&exact, x, sizeof exact);
+    const GEON_EIGHT_I16 zero = {0}, least = 0x7e00 - zero, last = (int16_t)0xfe00 - zero;
+    GEON_EIGHT_I16 h = GEON_EIGHT_ROUNDED_HALVES(exact);
+    h = GEON_SMALLER_U16(GEON_SMALLER_I16(h, least), last); /* of NaN no more than the sign */
+    memcpy(y, &h, sizeof h);
 #else
-    geon_eight_f32_to_halves(y, x);
-    geon_eight_f32_to_halves(y + 8, x + 8);
+    GEON_EACH_F32(i) y[i] = geon_f32_to_half(x[i]);
 #endif
 }
 
-GEON_INLINE void geon_scale_half_strip_f64(double *restrict y, const double *p, const double *k) {
-    GEON_HALF_STRIP_F64 scaled, powers;
-    memcpy(&scaled, p, sizeof scaled);
-    memcpy(&powers, k, sizeof powers);
-    scaled = GEON_SCALED_F64(scaled, powers);
-    memcpy(y, &scaled, sizeof scaled);
-}
-
-GEON_INLINE void geon_clamp_half_strip_f64(double *restrict y, const double *x) {
-    GEON_HALF_STRIP_F64 clamped, zero = {0}, highest = 710.0 - zero;
-    memcpy(&clamped, x, sizeof clamped);
-    clamped = GEON_SMALLER_F64(highest, clamped);
-    memcpy(y, &clamped, sizeof clamped);
-}
-
 GEON_INLINE void geon_exp_strip_f64(double *restrict y, const double *x) {
-    double a[16], p[16], k[16];
-    geon_clamp_half_strip_f64(a, x);
-    geon_clamp_half_strip_f64(a + 8, x + 8);
-    GEON_EACH_OF_STRIP(i) {
+    double a[8], p[8], k[8];
+    GEON_STRIP_F64 v, scale, zero = {0}, highest = 710.0 - zero;
+    memcpy(&v, x, sizeof v);
+    v = GEON_SMALLER_F64(highest, v);
+    memcpy(a, &v, sizeof a);
+    GEON_EACH_F64(i) {
         double shifted = GEON_FMA_F64(a[i], 1.4426950408889634, 6755399441055744.0);
         k[i] = shifted - 6755399441055744.0;
         double r = GEON_FMA_F64(k[i], -0.6931471803691238, a[i]);
@@ -267,8 +190,10 @@ GEON_INLINE void geon_exp_strip_f64(double *restrict y, const double *x) {
         double q = WIDE_EXP_F64<r>;
         p[i] = GEON_FMA_F64(GEON_FMA_F64(q, r, 1.0), r, 1.0);
     }
-    geon_scale_half_strip_f64(y, p, k);
-    geon_scale_half_strip_f64(y + 8, p + 8, k + 8);
+    memcpy(&v, p, sizeof v);
+    memcpy(&scale, k, sizeof scale);
+    v = GEON_SCALED_F64(v, scale);
+    memcpy(y, &v, sizeof v);
 }
 
 GEON_INLINE void geon_sigmoid_strip_f32(float *restrict y, const float *x) {
@@ -278,21 +203,21 @@ GEON_INLINE void geon_sigmoid_strip_f32(float *restrict y, const float *x) {
     float a[16], z[16];
     memcpy(a, &clamped, sizeof a);
     geon_exp_strip_f32(z, a);
-    GEON_EACH_OF_STRIP(i) y[i] = z[i] / (1.0f + z[i]);
+    GEON_EACH_F32(i) y[i] = z[i] / (1.0f + z[i]);
 }
 
 GEON_INLINE void geon_softplus_strip_f32(float *restrict y, const float *x) {
     float a[16], z[16];
-    GEON_EACH_OF_STRIP(i) a[i] = -fabsf(x[i]);
+    GEON_EACH_F32(i) a[i] = -fabsf(x[i]);
     geon_exp_strip_f32(z, a);
-    GEON_EACH_OF_STRIP(i) y[i] = geon_softplus_of_f32(x[i], z[i]);
+    GEON_EACH_F32(i) y[i] = geon_softplus_of_f32(x[i], z[i]);
 }
 
 GEON_INLINE void geon_softplus_strip_f64(double *restrict y, const double *x) {
-    double a[16], z[16];
-    GEON_EACH_OF_STRIP(i) a[i] = -fabs(x[i]);
+    double a[8], z[8];
+    GEON_EACH_F64(i) a[i] = -fabs(x[i]);
     geon_exp_strip_f64(z, a);
-    GEON_EACH_OF_STRIP(i)
+    GEON_EACH_F64(i)
         y[i] = (x[i] > 0.0 ? x[i] : 0.0) + geon_log1p_f64(z[i]);
 }
 """,

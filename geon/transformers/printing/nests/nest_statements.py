@@ -8,19 +8,16 @@ from dataclasses import replace
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.analysis.op_counts import weight
-from ...kernels.ir.nest import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
-from ...kernels.ir.scalar_code import Load, Scalar, walk
+from ...kernels.ir.nest import Keep, Loop, Nest, Pass, RowArray, Store
+from ...kernels.ir.scalar_code import Load, walk
 from ...kernels.nests.buffered_loads import Staged, choose_buffered
 from ...kernels.nests.collapsed_rows import flat_parts
 from ...kernels.nests.collapsible_lanes import is_one_run, values_of_lanes
 from ...kernels.nests.random_runs import RandomRun, runs
 from ..scalars import c_expressions
-from ..scalars.dialect import Strips
 from .buffered_loads import print_stage, staged_text
 from .gather_prefetch import PREFETCH_DISTANCE_ROWS, Lookup, PrintedLookup, lookups
 from .pass_text import (
-    Accumulator,
-    Fetched,
     PrintedArray,
     PrintedNest,
     PrintedPass,
@@ -29,14 +26,12 @@ from .pass_text import (
     RowStore,
     first_turn,
 )
-from .prefetch import places
 from .reductions import ReductionPrinter
-from .scalar_statements import MemoryNames, ScalarPrinter, strip_function
-from .statement_blocks import StatementBlock, StripCall
+from .scalar_statements import MemoryNames, ScalarPrinter
+from .statement_blocks import StatementBlock
 from .tile_loads import TilePrinter
 from .transposed_passes import across_loads, crosses, is_direct, is_flat
 from .unroll_hint import interleaved_item_bytes
-from .vector_function_passes import takes_strips
 
 
 def only_truths(step: Pass) -> bool:
@@ -58,24 +53,16 @@ def is_apart(nest: Nest) -> bool:
     return any(is_direct(x.offset) and x.offset.step(lane) not in (-1, 0, 1) for x in loads)
 
 
-def is_put(put: Keep | Store, strips: Strips, inner: str) -> bool:
-    """Return True if a vector function's result is stored contiguously, with a function for it."""
-    plain = bool(strips.put) and is_direct(put.offset) and put.offset.step(inner) == 1
-    computed = name_of(put.value.dtype) == "float32" and strip_function(put.value, strips)
-    return plain and bool(computed)
-
-
 def print_nest(
     nest: Nest,
     names: MemoryNames,
-    strips: Strips | None = None,
     loaded: Mapping[Load, str] | None = None,
 ) -> PrintedNest:
-    """Return the statements of a nest; ``strips`` is given if the machine has vector functions.
+    """Return the statements of a nest.
 
     ``loaded`` has the texts of elements that were loaded before.
     """
-    return _NestPrinter(nest, names, strips, loaded or {}).printed()
+    return _NestPrinter(nest, names, loaded or {}).printed()
 
 
 class _NestPrinter:
@@ -83,10 +70,9 @@ class _NestPrinter:
         self,
         nest: Nest,
         names: MemoryNames,
-        strips: Strips | None,
         loaded: Mapping[Load, str],
     ) -> None:
-        self.nest, self.names, self.strips, self.loaded = nest, names, strips, loaded
+        self.nest, self.names, self.loaded = nest, names, loaded
         self.depths = Depths.of(nest)
         self.scalars = ScalarPrinter(names, self.depths)
         self.top = StatementBlock()
@@ -190,12 +176,6 @@ class _NestPrinter:
         around = self.around(row, step)
         body = StatementBlock(row) if around is None else around.inside(self.inner_loop(step).name)
         ahead = choose_buffered(step) if row.lanes is None and lanes.stages else []
-        plain = frozenset(each.value for each in ahead if isinstance(each.value, Load))
-        strips = self.strips if row.lanes is None else None
-        if strips is not None and not takes_strips(step, self.depths, strips, plain):
-            strips = None
-        if strips is not None:
-            body.called = []
         for load, name in self.loaded.items():
             body.names[load] = name
         made = PrintedPass(step.loops, body, weight(step, self.depths), number=self.passes)
@@ -217,13 +197,8 @@ class _NestPrinter:
         self.put(made, step)
         if made.one_run:
             made.of_lanes = self.arrays_of_lanes(row, step)
-        plainly = strips is None and not made.windows
-        if plainly and across is None and step.loops:
+        if not made.windows and across is None and step.loops:
             made.abreast = interleaved_item_bytes(step, self.depths)
-        if strips is not None:
-            assert not made.windows, "what strips take draws nothing"
-            made.strip = self.print_strip(row, strips, step, made, ahead)
-            made.fetched = self.fetched(row, strips, step)
         return made
 
     def across_memory(self, row: StatementBlock, made: PrintedPass, step: Pass, lane: str) -> None:
@@ -319,94 +294,6 @@ class _NestPrinter:
         """Print the store of a value into a row array."""
         place = self.scalars.kept_place(body, keep.number, keep.offset)
         body.lines.append(f"{place} = {value};")
-
-    def print_strip(
-        self,
-        row: StatementBlock,
-        strips: Strips,
-        step: Pass,
-        made: PrintedPass,
-        ahead: Sequence[Staged],
-    ) -> StatementBlock:
-        """Return the statements of a pass for a strip; sums have a partial sum per element."""
-        body, inner = StatementBlock(row, strip=strips), step.loops[-1].name
-        self.scalars.spelled = {inner: strips.variable(inner)}
-        self.read_ahead(body, made, ahead)
-        for stage, each in zip(made.stages, ahead, strict=True):
-            body.runs[each.value] = f"&{staged_text(stage, each, strips.start(inner))}"
-        for reduction, total in zip(step.reductions, made.sums, strict=True):
-            text = self.reductions.element(body, reduction, total.dtype)
-            term = self.term(body, strips, reduction, total, text)
-            add = c_expressions.strip_function("add", total.dtype, total.dtype)
-            assert add is not None, "strips reduce sums of floats alone"
-            self.scalars.calls(body, [add])
-            body.lines.append(StripCall(add, strips.sums(total.name), (term,)))
-        for keep in step.keeps:
-            self.keep_strip(body, strips, keep, inner)
-        if len(step.stores) > 1:
-            self.read_first(body, strips, [store.value for store in step.stores])
-        body.lines += [self.store_strip(body, strips, store, inner) for store in step.stores]
-        self.scalars.spelled = {}
-        return body
-
-    def read_first(self, body: StatementBlock, strips: Strips, values: Sequence[Scalar]) -> None:
-        """Print loads that are stored unchanged first: a store may overwrite them."""
-        for load in values:
-            if isinstance(load, Load):
-                text, name = self.scalars.value(body, load), self.scalars.fresh()
-                ctype = c_expressions.C_TYPES[name_of(load.dtype)]
-                body.names[load] = self.scalars.put_in_strip(body, strips, ctype, name, text)
-
-    def keep_strip(self, body: StatementBlock, strips: Strips, keep: Keep, inner: str) -> None:
-        """Print the store of a strip's values into a row array."""
-        value = self.scalars.value(body, keep.value)
-        if not is_put(keep, strips, inner):
-            self.keep(body, keep, value)
-            return
-        self.scalars.spelled = {inner: strips.start(inner)}
-        place = self.scalars.kept_place(body, keep.number, keep.offset)
-        self.scalars.spelled = {inner: strips.variable(inner)}
-        self.scalars.calls(body, [strips.put])
-        body.lines.append(StripCall(strips.put, f"&{place}", (body.runs[keep.value],)))
-
-    def store_strip(
-        self, body: StatementBlock, strips: Strips, store: Store, inner: str
-    ) -> PrintedStore:
-        """Return the store of a strip's values."""
-        printed = self.store(body, store, [inner])
-        if not is_put(store, strips, inner):
-            return printed
-        self.scalars.spelled = {inner: strips.start(inner)}
-        printed = self.store(body, store, [inner])
-        self.scalars.spelled = {inner: strips.variable(inner)}
-        self.scalars.calls(body, [strips.put])
-        return replace(printed, value=body.runs[store.value], put=strips.put)
-
-    def fetched(self, row: StatementBlock, strips: Strips, step: Pass) -> list[Fetched]:
-        """Return the prefetches issued while a strip of a pass is computed."""
-        found = []
-        for each in places(self.nest, step):
-            self.scalars.spelled = {each.loop: strips.start(step.loops[-1].name)}
-            place = f"{self.names.operand(each.operand)}[{self.scalars.index(row, each.offset)}]"
-            found.append(Fetched(place, each.operand, each.itemsize, each.stores, each.room))
-        self.scalars.spelled = {}
-        return found
-
-    def term(
-        self,
-        body: StatementBlock,
-        strips: Strips,
-        reduction: Reduction,
-        total: Accumulator,
-        text: str,
-    ) -> str:
-        """Return the array of a strip's terms of a sum; ``text`` is one term."""
-        value, *others = reduction.elements
-        if not others and name_of(value.dtype) == total.dtype:
-            return self.scalars.run(body, strips, value, text)
-        term = self.scalars.fresh()
-        self.scalars.put_in_strip(body, strips, total.ctype, term, text)
-        return term
 
     def window(self, row: StatementBlock, run: RandomRun) -> PrintedWindow:
         """Return the buffer of random bits of a run, from which elements read theirs."""

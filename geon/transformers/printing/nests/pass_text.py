@@ -11,7 +11,7 @@ from ..scalars import c_expressions
 from ..scalars.dialect import Lanes
 from .buffered_loads import PrintedStage
 from .gather_prefetch import PrintedLookup
-from .statement_blocks import StatementBlock, StripCall
+from .statement_blocks import StatementBlock
 
 
 def turn_of(number: int) -> str:
@@ -101,8 +101,7 @@ class PrintedStore:
     ``ctype`` and ``itemsize`` are those of an element. ``start`` is the pointer to the element of
     iteration ``first_turn`` of the innermost loop if its elements are contiguous, else None, and
     ``index`` the offset of the current one from there. ``apart`` is the stride, in elements,
-    between such runs where rows are in lanes. ``put`` is the function that stores a whole strip, if
-    any.
+    between such runs where rows are in lanes.
     """
 
     place: str
@@ -113,31 +112,13 @@ class PrintedStore:
     start: str | None = None
     index: str = ""
     apart: Size = 0
-    put: str = ""
 
     def __str__(self) -> str:
-        return str(self.at(self.place))
+        return self.at(self.place)
 
-    def at(self, place: str) -> str | StripCall:
+    def at(self, place: str) -> str:
         """Return the statement that stores the value at ``place``."""
-        if self.put:
-            return StripCall(self.put, f"&{place}", (self.value,))
         return f"{place} = {self.value};"
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """A prefetch from ``place`` on, issued while a strip is computed.
-
-    It fetches what the next row reads, or, with ``stores``, what a later pass of this row writes.
-    It is skipped where ``room`` is negative.
-    """
-
-    place: str
-    operand: int
-    itemsize: int
-    stores: bool
-    room: Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,20 +171,19 @@ class PrintedPass:
 
     ``loops``: its loops, outermost first. ``body``: the statements of one element. ``weight``: the
     approximate number of machine operations per element. ``sums``, ``states``: its reductions that
-    fold a primitive, and those with other states. ``stores``: its stores. ``strip``: the statements
-    of a strip of the innermost loop, with vector functions; None without. ``fetched``: prefetches
-    issued in a strip. ``crosses``: True if a pass over lanes stores across memory. ``flat``: True
-    if short contiguous rows are collapsed: the loop variable counts the elements of all lanes of a
-    tile. ``turned``: loads that it reads from tiles. ``windows``: buffers of random bits.
-    ``one_run``: True if lanes and iterations form one contiguous loop. ``of_lanes``: the arrays, by
-    name with their type, that it reads with an element per lane. ``only_truths``: True if it only
-    folds bools. ``number``: its number within the nest. ``stages``: buffers that are filled before
-    its innermost loop. ``patterns``, ``grouped``, ``others``: tiles of a flat pass that are equal
-    in all rows, equal in all lanes, or computed one by one. ``lookups``: prefetches of gathered
-    rows. ``around``: statements before the innermost loop, in each iteration of the next one.
-    ``abreast``: the bytes of an element if several vectors are interleaved, else 0. ``copies``:
-    True if the only load from a tile is stored unchanged. ``divided``: the number of the loop that
-    threads share. ``most``: the maximum extent of loops of open length if these are short, else 0.
+    fold a primitive, and those with other states. ``stores``: its stores. ``crosses``: True if a
+    pass over lanes stores across memory. ``flat``: True if short contiguous rows are collapsed: the
+    loop variable counts the elements of all lanes of a tile. ``turned``: loads that it reads from
+    tiles. ``windows``: buffers of random bits. ``one_run``: True if lanes and iterations form one
+    contiguous loop. ``of_lanes``: the arrays, by name with their type, that it reads with an
+    element per lane. ``only_truths``: True if it only folds bools. ``number``: its number within
+    the nest. ``stages``: buffers that are filled before its innermost loop. ``patterns``,
+    ``grouped``, ``others``: tiles of a flat pass that are equal in all rows, equal in all lanes, or
+    computed one by one. ``lookups``: prefetches of gathered rows. ``around``: statements before the
+    innermost loop, in each iteration of the next one. ``abreast``: the bytes of an element if
+    several vectors are interleaved, else 0. ``copies``: True if the only load from a tile is stored
+    unchanged. ``divided``: the number of the loop that threads share. ``most``: the maximum extent
+    of loops of open length if these are short, else 0.
     """
 
     loops: tuple[Loop, ...]
@@ -212,8 +192,6 @@ class PrintedPass:
     sums: list[Accumulator] = field(default_factory=list)
     states: list[StateAccumulator] = field(default_factory=list)
     stores: list[PrintedStore] = field(default_factory=list)
-    strip: StatementBlock | None = None
-    fetched: list[Fetched] = field(default_factory=list)
     crosses: bool = False
     flat: bool = False
     turned: list[TurnedLoad] = field(default_factory=list)

@@ -32,8 +32,8 @@ from ...kernels.ir.scalar_code import (
 )
 from ..scalars import c_expressions
 from ..scalars.c_expressions import OUT_OF_LINE
-from ..scalars.dialect import Lanes, Strips
-from .statement_blocks import StatementBlock, StripCall, known_truth
+from ..scalars.dialect import Lanes
+from .statement_blocks import StatementBlock, known_truth
 
 HIDDEN = "one"  # run-time factor 1 that hides a stride from the compiler
 MAX_LANES = 512  # maximum number of contiguous rows that are computed in lanes
@@ -104,24 +104,13 @@ class ScalarPrinter:
     def let(self, block: StatementBlock, key: Hashable, ctype: str, text: str) -> str:
         """Compute ``text`` once in ``block``; return its name."""
         name = self.fresh()
-        if block.strip is not None:
-            block.runs[key] = name
-            name = self.put_in_strip(block, block.strip, ctype, name, text)
-        elif block.lanes is None:
+        if block.lanes is None:
             block.lines.append(f"const {ctype} {name} = {text};")
         else:
             block.lines += block.lanes.let(ctype, name, text)
             name = block.lanes.held(name, ctype)
         block.names[key] = name
         return name
-
-    def put_in_strip(
-        self, block: StatementBlock, strip: Strips, ctype: str, name: str, text: str
-    ) -> str:
-        """Declare ``name`` with the value ``text`` per strip element; return the current one."""
-        block.arrays.append(strip.declare(ctype, name))
-        block.lines.append(f"{strip.held(name)} = {text};")
-        return strip.held(name)
 
     def calls(self, block: StatementBlock, helpers: Iterable[str]) -> None:
         """Record that a block calls these helper functions."""
@@ -285,13 +274,6 @@ class ScalarPrinter:
             return direct
         block = block.at(self.depths.value(value))
         ctype = c_expressions.C_TYPES[name_of(value.dtype)]
-        if block.strip is not None:
-            function = strip_function(value, block.strip)
-            if function is not None:
-                return self.call_strip(block, block.strip, value, function)
-            adjoining = isinstance(value, Load) and self.load_strip(block, block.strip, value)
-            if adjoining:
-                return adjoining
         return self.let(block, value, ctype, self.computed(block, value))
 
     def computed(self, block: StatementBlock, value: Scalar) -> str:
@@ -304,46 +286,6 @@ class ScalarPrinter:
     def stored(self, ctype: str, place: str, text: str) -> str:
         """Return the statement that stores a value at ``place``."""
         return f"{place} = {text};"
-
-    def call_strip(self, block: StatementBlock, strip: Strips, value: Scalar, function: str) -> str:
-        """Print the call of a vector function; return the text of the current element."""
-        assert isinstance(value, Apply)
-        ctype = c_expressions.C_TYPES[name_of(value.dtype)]
-        texts = [self.value(block, argument) for argument in value.args]
-        pairs = zip(value.args, texts, strict=True)
-        operands = [self.run(block, strip, *pair) for pair in pairs]
-        result = self.fresh()
-        block.arrays.append(strip.declare(ctype, result))
-        self.calls(block, [function])
-        block.lines.append(StripCall(function, result, tuple(operands)))
-        block.names[value], block.runs[value] = strip.held(result), result
-        return strip.held(result)
-
-    def run(self, block: StatementBlock, strip: Strips, value: Scalar, text: str) -> str:
-        """Return the array of a strip's values of ``value``; ``text`` is that of one element."""
-        known = block.runs.get(value)
-        if known is not None:
-            return known
-        name = block.runs[value] = self.fresh()
-        ctype = c_expressions.C_TYPES[name_of(value.dtype)]
-        self.put_in_strip(block, strip, ctype, name, text)
-        return name
-
-    def load_strip(self, block: StatementBlock, strip: Strips, value: Load) -> str | None:
-        """Return the current element of a contiguous load; None for others."""
-        inner = [name for name in self.spelled if value.offset.step(name) == 1]
-        direct = [
-            isinstance(x, str) or self.depths.atom(x) < ELEMENT_DEPTH for x in value.offset.terms
-        ]
-        if len(inner) != 1 or not all(direct):
-            return None
-        spelled, operand = self.spelled, self.names.operand(value.operand)
-        text = f"{operand}[{self.index(block, value.offset)}]"
-        self.spelled = {**spelled, inner[0]: strip.start(inner[0])}
-        block.runs[value] = f"&{operand}[{self.index(block, value.offset)}]"
-        self.spelled = spelled
-        block.names[value] = text
-        return text
 
     def direct(self, block: StatementBlock, value: Scalar) -> str | None:
         """Return the text of a value that needs no name, or None."""
@@ -407,12 +349,8 @@ class ScalarPrinter:
         return self.expression(block, name, kinds, result, operands, value.attrs)
 
     def rounded(self, block: StatementBlock, value: Scalar) -> Scalar | None:
-        """Return the value that a pair of casts rounds, unless a strip function does the casts."""
-        wide = rounded_half(value)
-        if wide is None:
-            return None
-        strip = block.at(self.depths.value(value)).strip
-        return wide if strip is None or strip_function(value, strip) is None else None
+        """Return the value that a pair of casts rounds; None for other values."""
+        return rounded_half(value)
 
     def _select(self, block: StatementBlock, value: Select) -> str:
         flags, texts = [], []
@@ -452,16 +390,6 @@ def rounded_half(value: Scalar) -> Scalar | None:
 def _is_cast(value: Scalar, dtype: str) -> TypeGuard[Apply]:
     """Return True if a value is a cast to this dtype."""
     return isinstance(value, Apply) and value.row.name == "cast" and name_of(value.dtype) == dtype
-
-
-def strip_function(value: Scalar, strips: Strips) -> str | None:
-    """Return the vector function of a strip that computes this value, or None."""
-    if not isinstance(value, Apply) or value.row.name == "add":
-        return None  # the strip's "add" function accumulates a sum
-    source = name_of(value.args[0].dtype)
-    rounded = isinstance(value.args[0], Apply) and value.args[0].row.name == "cast"
-    found = c_expressions.strip_function(value.row.name, name_of(value.dtype), source, rounded)
-    return found if found is not None and strips.has(found) else None
 
 
 DIRECT = (Number, LengthNumber, Reduced, Running, Contracted, Kept)  # need no name

@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
 
-from ..scalars.dialect import Lanes, Strips
-
-
-@dataclass(frozen=True, slots=True)
-class StripCall:
-    """A call of a vector function for a whole strip; ``result`` is the array that it writes."""
-
-    function: str
-    result: str
-    operands: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.function}({', '.join([self.result, *self.operands])});"
+from ..scalars.dialect import Lanes
 
 
 class Known(str):
@@ -50,9 +37,7 @@ class StatementBlock:
     """Statements of one nesting depth: 0 once, 1 per row, 2 per element.
 
     Inner blocks see the names of outer ones. ``lanes`` is set if the block has a value per row in
-    lanes. ``strip`` is set if it has a value per element of a strip: ``arrays`` are their
-    declarations, some lines are a ``StripCall``, and ``runs`` has the array of a value's elements,
-    for vector functions. ``around`` is the block for positions and guards that are invariant in the
+    lanes. ``around`` is the block for positions and guards that are invariant in the
     innermost loop ``inner`` (the loop over lanes counts as one).
     """
 
@@ -60,11 +45,8 @@ class StatementBlock:
         self,
         outer: StatementBlock | None = None,
         lanes: Lanes | None = None,
-        strip: Strips | None = None,
     ) -> None:
-        self.outer, self.lanes, self.strip = outer, lanes, strip
-        self.arrays: list[str] = []
-        self.runs: dict[Hashable, str] = {}
+        self.outer, self.lanes = outer, lanes
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
         self.names: dict[Hashable, str] = {}

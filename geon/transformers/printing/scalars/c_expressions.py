@@ -442,11 +442,8 @@ def is_wide_cast(source: str, target: str) -> bool:
     )
 
 
-# Primitives with a vector function of a strip, whose results have the bits of the expression. The
-# one of "add" accumulates an array into a ``GEON_STRIP_<suffix>``.
+# Primitives with a function of a strip, whose results have the bits of the expression.
 STRIP_FUNCTIONS = {
-    ("add", "float32"): "geon_add_strip_f32",
-    ("add", "float64"): "geon_add_strip_f64",
     ("exp", "float32"): "geon_exp_strip_f32",
     ("exp", "float64"): "geon_exp_strip_f64",
     ("sigmoid", "float32"): "geon_sigmoid_strip_f32",
@@ -464,7 +461,7 @@ STRIP_FUNCTIONS = {
 
 
 def strip_function(name: str, dtype: str, source: str, rounded: bool = False) -> str | None:
-    """Return the vector function that computes a primitive for a strip, or None.
+    """Return the function that computes a primitive for a strip, or None.
 
     ``source`` is the dtype of its operand; ``rounded`` is True if the operand is itself a cast.
     """

@@ -44,32 +44,3 @@ class Lanes(Protocol):
 
     def all(self, statements: list[str]) -> list[str]:
         """Return the statements of one loop over lanes that runs ``statements`` for each row."""
-
-
-class Strips(Protocol):
-    """Representation of a strip: neighbouring elements that vector functions process at once.
-
-    Statements run for each element, between calls for all of them.
-    """
-
-    @property
-    def put(self) -> str:
-        """Return the function that stores a float32 strip, or "" if a loop is as good."""
-
-    def has(self, function: str) -> bool:
-        """Return True if the machine has the instructions that make a vector function pay."""
-
-    def held(self, name: str) -> str:
-        """Return the text of value ``name`` of the current element."""
-
-    def variable(self, name: str) -> str:
-        """Return the text of loop variable ``name`` at the current element."""
-
-    def start(self, name: str) -> str:
-        """Return the text of loop variable ``name`` at the first element of the strip."""
-
-    def declare(self, ctype: str, name: str) -> str:
-        """Return the declaration of ``name``, which has a value per element."""
-
-    def sums(self, name: str) -> str:
-        """Return the argument by which functions add to the sum ``name``."""

@@ -82,32 +82,32 @@ GEON_INLINE {type} geon_moved_{suffix}({type} y, {type} rest)
 _FMOD_STRIP = """\
 GEON_INLINE void geon_fmod_strip_{suffix}({type} *restrict y, const {type} *a, const {type} *b)
 {{
-    {integer} beyond[16], some = 0;
-    GEON_EACH_OF_STRIP(i) {{
+    {integer} beyond[GEON_LANES_{SUFFIX}], some = 0;
+    GEON_EACH_{SUFFIX}(i) {{
         double quotient = trunc((double)a[i] / b[i]);
         beyond[i] = !(fabs(quotient) < {exact});
         y[i] = geon_rest_{suffix}(a[i], b[i], quotient);
     }}
-    GEON_EACH_OF_STRIP(i) some |= beyond[i];
-    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
+    GEON_EACH_{SUFFIX}(i) some |= beyond[i];
+    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? GEON_LANES_{SUFFIX} : 0); i++)
         y[i] = beyond[i] ? fmod{c}(a[i], b[i]) : y[i];
 }}
 """
 _MOD_STRIP = """\
 GEON_INLINE void geon_mod_strip_{suffix}({type} *restrict y, const {type} *a, const {type} *b)
 {{
-    {type} rest[16];
+    {type} rest[GEON_LANES_{SUFFIX}];
     geon_fmod_strip_{suffix}(rest, a, b);
-    GEON_EACH_OF_STRIP(i) y[i] = geon_moved_{suffix}(b[i], rest[i]);
+    GEON_EACH_{SUFFIX}(i) y[i] = geon_moved_{suffix}(b[i], rest[i]);
 }}
 """
 _FLOOR_DIVIDE_STRIP = """\
 GEON_INLINE void geon_floor_divide_strip_{suffix}({type} *restrict y, const {type} *a,
                                                   const {type} *b)
 {{
-    {type} rest[16];
+    {type} rest[GEON_LANES_{SUFFIX}];
     geon_fmod_strip_{suffix}(rest, a, b);
-    GEON_EACH_OF_STRIP(i) y[i] = geon_quotient_{suffix}(a[i], b[i], rest[i]);
+    GEON_EACH_{SUFFIX}(i) y[i] = geon_quotient_{suffix}(a[i], b[i], rest[i]);
 }}
 """
 
@@ -115,6 +115,7 @@ GEON_INLINE void geon_floor_divide_strip_{suffix}({type} *restrict y, const {typ
 def _made(dtype: str, c: str, integer: str, exact: str, rest: str, fmod: str) -> dict[str, str]:
     suffix = SUFFIXES[dtype]
     words = {"type": C_TYPES[dtype], "suffix": suffix, "c": c, "integer": integer, "exact": exact}
+    words["SUFFIX"] = suffix.upper()
     texts = {
         "quotient": _QUOTIENT_FLOAT,
         "moved": _MOVED_FLOAT,

@@ -60,10 +60,15 @@ class BufferNames:
         here = used_buffers(tuple([each for each in body if not is_serial(each)]))
         begin = [n for n, count in sorted(uses.items()) if count > 1 or n in here]
         return [
-            f"{self.ctype(number)} {buffer_name(number)}[{self.size(number)}]{self.attribute};"
+            self.array(number)
             for number in begin
             if number not in self.registers and self.declare(number)
         ]
+
+    def array(self, number: int) -> str:
+        """Return the declaration of an array."""
+        size, name = self.size(number), buffer_name(number)
+        return f"{self.ctype(number)} {name}[{size}]{self.attribute};"
 
 
 def is_serial(statement: object) -> bool:

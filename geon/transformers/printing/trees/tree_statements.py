@@ -6,7 +6,7 @@ tasks, vectors and combined lanes, is left to its subclass.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from ....op_graph.axes.affine import AffineIndex
@@ -26,6 +26,7 @@ from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_straight
 from ...loops.tree import (
     Body,
+    CachePrefetch,
     Choose,
     Combine,
     Fold,
@@ -146,6 +147,11 @@ class TreeStatements:
         """Emit the reduction of lanes to one state."""
         raise NotImplementedError
 
+    def prefetch(
+        self, each: CachePrefetch, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
+    ) -> None:
+        """Emit a prefetch; a hook for targets that have them."""
+
     def counted(self, loop: LoopNode, block: StatementBlock) -> None:
         """Emit a loop over all iterations."""
         self.serial(loop, block, "0", self.scalars.index(block, loop.extent))
@@ -155,11 +161,15 @@ class TreeStatements:
         inner = StatementBlock(block)
         self.depths.variables[loop.variable] = inner.depth
         self.body(loop.body, inner)
-        block.lines += self.repeated(loop, low, high, list(map(str, inner.lines)))
+        block.lines += self.repeated(loop, low, high, self.text(inner))
 
     def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
         """Return a C loop between bounds over the lines of its body."""
         return for_loop(loop.variable, low, high, lines)
+
+    def text(self, block: StatementBlock) -> list[str]:
+        """Return the statements of a block."""
+        return list(map(str, block.lines))
 
     def choose(self, choose: Choose, block: StatementBlock) -> None:
         """Emit a choice between statements."""
@@ -171,7 +181,7 @@ class TreeStatements:
             inner = StatementBlock(block)
             inner.depth = block.depth  # values of the loop around belong to this block
             self.body(body, inner)
-            lines += [head, *indent(list(map(str, inner.lines)))]
+            lines += [head, *indent(self.text(inner))]
         block.lines += [*lines, "}"]
 
     def straight(
@@ -181,6 +191,9 @@ class TreeStatements:
         for each in statements:
             if isinstance(each, Fold):
                 self.fold(each, copies, block)
+                continue
+            if isinstance(each, CachePrefetch):
+                self.prefetch(each, copies, block)
                 continue
             assert isinstance(each, Write)
             made = [Substitution(self.tree.code, env) for env in copies if env]
@@ -214,10 +227,19 @@ class TreeStatements:
             else:
                 step = each.reducer.step(code, state, each.elements[0], each.position)
                 states[each.offset] = step
+        self.keep_states(fold.into, states, block)
+
+    def keep_states(
+        self,
+        into: Sequence[int],
+        states: Mapping[AffineIndex, tuple[Scalar, ...]],
+        block: StatementBlock,
+    ) -> None:
+        """Emit the stores of states, by their offsets in the buffers ``into``."""
         puts = [
             Keep(number, offset, value)
             for offset, state in states.items()
-            for number, value in zip(fold.into, state, strict=True)
+            for number, value in zip(into, state, strict=True)
         ]
         for put in puts:
             self.scalars.value(block, put.value)

@@ -167,12 +167,13 @@ def rotate(folder: str) -> None:
     cases: dict[str, list[str]] = defaultdict(list)
     for test in seconds:
         cases[test.partition("[")[0]].append(test)
-    always, rotating = set(KERNEL_CASES.read_text().splitlines()), []
+    always = set(KERNEL_CASES.read_text().splitlines())
+    rotating = cases.keys() & ROTATING_TESTS.read_text().splitlines()
     for name, group in cases.items():
         rest = sum(seconds[test] for test in group if test not in chosen)
         bound = LONG_REST if chosen & set(group) else LONG if len(group) > 1 else LONG_SINGLE
         if rest >= bound and not FIXED.match(name):
-            rotating.append(name)
+            rotating.add(name)
             always |= chosen & set(group)
     KERNEL_CASES.write_text("".join(f"{name}\n" for name in sorted(always)))
     ROTATING_TESTS.write_text("".join(f"{name}\n" for name in sorted(rotating)))

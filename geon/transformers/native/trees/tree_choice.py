@@ -30,8 +30,7 @@ def tree_of(
     if itemsize is not None:
         vectors = VectorWidth(vector_bytes, itemsize, halves=False)
         tree = schedule(nest, vectors, jams=jams, fetches=True)
-        found = None if passing is None else with_streams(tree, passing, vectors)
-        return tree if found is None else found
+        return tree if passing is None else with_streams(tree, passing, vectors)
     if nest.flat or nest.arrays or not nest.passes:
         return None
     if nest.across is not None or any(step.reductions for step in nest.passes):
@@ -91,7 +90,8 @@ def trees_of(work: Nest, vector_bytes: int, passing: Passing | None) -> list[Tre
 def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | None:
     """Return the tree with stores that pass by the caches.
 
-    Return None if the kernel is known to be large and some of its vectors lie across lines.
+    Return None if the kernel is known to be large and some of its vectors lie across lines, or if
+    it stores elements that have no vectors.
     """
     if len(passing.operands) > MAX_STREAMED_STORES:
         return tree
@@ -99,7 +99,9 @@ def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | N
         k: all(is_number(store.dtype, vectors.itemsize) for store, _ in puts(tree, k))
         for k in passing.operands
     }
-    found = streamed(tree, frozenset([k for k in numbers if numbers[k]]), vectors)
+    if not all(numbers.values()):
+        return None
+    found = streamed(tree, passing.operands, vectors)
     large = isinstance(passing.stored, int)
     stores = [put for k in passing.operands for put in puts(tree, k)]
     across = not all(may_stream(store, lane, vectors) for store, lane in stores)

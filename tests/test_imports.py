@@ -63,7 +63,7 @@ OF_A_CALL = {
     "transformers.native.machine": "caches roofline_peaks threads",
     "transformers.native.names": "c_texts",
     "transformers.native.runtime": "bound_program fast_call flushing result_pool",
-    "transformers.native.sizes": "blocking products",
+    "transformers.native.sizes": "blocking product_plan products",
     "transformers.native.toolchain": "compilers flags prebuilt progress shared_objects"
     " translation_units",
     "transformers.runtime": "arena arguments calls complex_arrays dims feeding loop_steps memory"

@@ -5,7 +5,9 @@ import pytest
 
 import geon
 from geon import Axis
+from geon.op_graph.axes.affine import AffineIndex, divide, variable
 from geon.testing.cases import for_each
+from geon.transformers.loops.access import is_natural
 from geon.transformers.loops.gpu_rules import MAX_VECTOR_WORK, schedule
 from geon.transformers.loops.gpu_threads import ELEMENTS_PER_VECTOR, Threads
 from geon.transformers.loops.show import show
@@ -145,3 +147,13 @@ def test_transposed_passes_have_a_form_of_their_own():
     (kernel,) = computation(turned, x).plan.schedule.kernels
     assert len(transposed_passes(kernel.work)) == 1
     assert "task" not in computation(turned, x).explain("schedule")
+
+
+def test_which_indices_are_never_negative():
+    """Guards of other indices are compared with 0 in the text of a thread."""
+    i, j = variable("i"), variable("j")
+    quotient, remainder = divide(i + 3, 4)
+    for index in (i, i * 3 + j + 2, quotient * 4 + remainder, remainder + 1):
+        assert is_natural(index), index
+    for index in (i - 1, remainder - 1, j - i, AffineIndex((), -1), divide(i - 1, 4)[0]):
+        assert not is_natural(index), index

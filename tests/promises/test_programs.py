@@ -7,6 +7,7 @@ import pytest
 import xarray
 
 import geon
+from geon.transformers.kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from tests.places import here
 
@@ -62,8 +63,12 @@ def work_of(transformer, made, x):
     source = transformer.computation(geon.sum(made), x, specialize={A: 100_000}).source
     text = source.replace("work = ", "grain = geon_grain(size, ")  # of a loop over elements
     shown = r"size = (\d+)[,;]\s+(?:const int64_t )?grain = geon_grain\(size, (\d+)"
-    ((size, work),) = re.findall(shown, text)
-    return round(int(size) * int(work) / 100_000)
+    ((parts, work),) = re.findall(shown, text)
+    if int(parts) == 100_000:  # each element is a turn
+        return int(work)
+    block = MAX_SERIAL_TERMS * find_toolchain().vector_bytes // 4  # elements of a partial sum
+    blocks = -(-100_000 // block)
+    return round(int(work) / (block * -(-blocks // int(parts))))
 
 
 @needs_compiler

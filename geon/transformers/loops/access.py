@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
+from ...op_graph.axes.lengths import is_never_negative
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import (
     Clamped,
@@ -194,6 +195,18 @@ def largest(index: AffineIndex, extents: Mapping[Hashable, Size]) -> int | None:
             return None
         bound = bound + step * high
     return bound if isinstance(bound, int) else None
+
+
+def is_natural(index: AffineIndex) -> bool:
+    """Return True if an index is known to be at least 0, as the variables of loops are."""
+    return is_never_negative(index.constant) and all(
+        is_never_negative(step)
+        and (
+            isinstance(atom, (str, Remainder))
+            or (isinstance(atom, Quotient) and is_natural(atom.of))
+        )
+        for atom, step in index.terms.items()
+    )
 
 
 def own_part(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Hashable | None:

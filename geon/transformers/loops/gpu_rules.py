@@ -18,7 +18,7 @@ from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned
 from .reduction_rules import hoisted
 from .schedule_rule import ScheduleRule, applied
 from .simplify import simplified
-from .team_rules import first_pass, in_team, passes
+from .team_rules import first_pass, in_team, passes, passes_of
 from .tree import (
     Body,
     Fold,
@@ -109,8 +109,11 @@ def outer(tree: Tree) -> Iterator[str]:
 
 
 def as_threads(tree: Tree, name: str, threads: Threads) -> Tree:
-    """Give each iteration a thread or a team."""
-    _, above = find(tree, name)
+    """Give each iteration a thread, or each row a team."""
+    loop, above = find(tree, name)
+    shared = {each.variable for each in passes_of(tree)} if threads.team > 1 else set()
+    if shared & {each.variable for each in (*above, loop)}:
+        return tree
     serial = [each.variable for each in above if each.role is not Role.TASK]
     require(not serial, f"iterations of {', '.join(serial)} run one after another")
     who = "a thread" if threads.team == 1 else f"a team of {threads.team} threads"
@@ -121,6 +124,6 @@ RULES: tuple[ScheduleRule[Threads], ...] = (
     ScheduleRule("distribute", with_several, distributed),
     ScheduleRule("vectors", flat, vectorised),
     ScheduleRule("values of rows", passes, hoisted),
-    ScheduleRule("team", first_pass, in_team),
     ScheduleRule("threads", outer, as_threads),
+    ScheduleRule("team", first_pass, in_team),
 )

@@ -10,7 +10,7 @@ from ....op_graph.values.dtypes import DType, name_of
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import largest, ranges
+from ...loops.access import is_natural, largest, ranges
 from ...loops.gpu_threads import is_aligned
 from ...loops.tree import Body, Fold, Kind, LoopNode, Role, Space, Tree, Write, loops_of, values_of
 from ...printing.nests.loop_lines import for_loop, indent
@@ -48,10 +48,8 @@ class ThreadScalars(TreeScalars):
 
     def guard(self, block: StatementBlock, guard: InRange) -> list[str]:
         """Return the conditions of a guard, without those that always hold."""
-        least = largest(guard.index, dict.fromkeys(self.extents, 1))  # all variables are 0
-        natural = guard.low == 0 and least is not None and least >= 0
         conditions = super().guard(block, guard)
-        return conditions[-1:] if natural else conditions
+        return conditions[-1:] if guard.low == 0 and is_natural(guard.index) else conditions
 
 
 class ThreadStatements(TreeStatements):

@@ -232,7 +232,7 @@ def test_an_unknown_numpy_is_refused(monkeypatch):
     monkeypatch.setitem(
         external_functions.EXPECTED,
         "fft",
-        external_functions._Expected("(n)->(n)", {"float64": "Dd->D"}),
+        external_functions._LoopSignature("(n)->(n)", {"float64": "Dd->D"}),
     )
     with pytest.raises(UnavailableError, match=r"calls fft of numpy\.fft.*geon\.make_transformer"):
         external_functions.external_address("pocketfft.fft_float64")

@@ -91,7 +91,7 @@ def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | N
     """Return the tree with stores that pass by the caches.
 
     Return None if the kernel is known to be large and some of its vectors lie across lines, or if
-    it stores elements that have no vectors.
+    it has an open length and stores elements that have no vectors.
     """
     if len(passing.operands) > MAX_STREAMED_STORES:
         return tree
@@ -100,7 +100,7 @@ def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | N
         for k in passing.operands
     }
     if not all(numbers.values()):
-        return None
+        return tree if isinstance(passing.stored, int) else None
     found = streamed(tree, passing.operands, vectors)
     large = isinstance(passing.stored, int)
     stores = [put for k in passing.operands for put in puts(tree, k)]

@@ -108,8 +108,9 @@ def test_what_was_touched_long_ago_comes_from_further_away():
 def test_explain_shows_predictions():
     x = geon.placeholder([N, C], name="x")
     f = Explaining().computation(geon.exp(x), x, lengths={N: 10})
-    line, ending = f.explain("schedule").splitlines()
+    line, *loops, ending = f.explain("schedule").splitlines()
     assert line.endswith(" us, 81920 bytes, 204800 operations")
+    assert loops and all(each.startswith("    ") for each in loops)
     assert ending.startswith("predicted ") and ending.endswith("2 threads of a made-up machine")
 
 

@@ -6,6 +6,7 @@ from geon.transformers.kernels.ir.scalar_code import walk as walk_scalars
 from geon.transformers.loops import partial_states as p
 from geon.transformers.loops import transformations as t
 from geon.transformers.loops.tree import (
+    Choose,
     IllegalScheduleError,
     Kind,
     LoopNode,
@@ -58,12 +59,23 @@ def move(tree, random):
     return chosen, moves[chosen]
 
 
+def bodies(body):
+    """A body and all bodies of loops and choices inside of it."""
+    yield body
+    for each in body:
+        if isinstance(each, LoopNode):
+            yield from bodies(each.body)
+        elif isinstance(each, Choose):
+            yield from bodies(each.then)
+            yield from bodies(each.otherwise)
+
+
 def _held(tree, loop, random):
     """A value of a loop, kept for a later one in the same body."""
     nodes = [node for each, _ in walk(loop.body) for node in walk_scalars(*values_of(each))]
     values = [node for node in nodes if isinstance(node, Apply)]
-    bodies = [body for body in (tree.body, *(x.body for x in loops_of(tree.body))) if loop in body]
-    later = [x for x in bodies[0][bodies[0].index(loop) + 1 :] if isinstance(x, LoopNode)]
+    (body,) = [body for body in bodies(tree.body) if any(each is loop for each in body)]
+    later = [x for x in body[body.index(loop) + 1 :] if isinstance(x, LoopNode)]
     if not values or not later:
         raise IllegalScheduleError("no later loop needs a value")
     value = values[int(random.integers(len(values)))]

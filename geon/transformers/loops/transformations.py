@@ -362,7 +362,7 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
         return each.kind not in within if into is None else each.variable in into
 
     inner = [each for each in loops_of(loop.body) if takes(each)]
-    require_serial(loop, *inner)
+    require_serial(loop, *inner, *tasks_in(loop.body))
     require(
         not any(name in variables(each.extent) for each in inner),
         f"the length of a loop inside changes with {name}",

@@ -7,12 +7,14 @@ launched together.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ..kernels.ir.nest import Nest, Store
 from ..kernels.ir.scalar_code import Load, RandomBits
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from . import transformations as shape
+from .access import used_buffers
 from .from_nest import from_nest
 from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned
 from .reduction_rules import hoisted
@@ -61,7 +63,11 @@ def with_several(tree: Tree) -> Iterator[str]:
 
 def distributed(tree: Tree, name: str, threads: Threads) -> Tree:
     """Give each statement loops of its own, so that each of its elements has a thread."""
-    return shape.distribute(tree, name)[0] if threads.team == 1 else tree
+    if threads.team > 1:
+        return tree
+    uses = Counter([n for each in find(tree, name)[0].body for n in used_buffers((each,))])
+    require(max(uses.values(), default=1) == 1, "statements share values, which one thread keeps")
+    return shape.distribute(tree, name)[0]
 
 
 def flat(tree: Tree) -> Iterator[str]:

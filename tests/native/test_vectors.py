@@ -138,6 +138,10 @@ def is_vector_unit(text, folder):
     said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     made = r"loop vectorized|Loop \d+ distributed: split to 0 loops and 1 library calls"
     found = {int(line) for line in re.findall(rf":(\d+):\d+: optimized:\s+(?:{made})", said)}
+    nests = {
+        int(k) for k in re.findall(r":(\d+):\d+: optimized:\s+Loop nest \d+ distributed", said)
+    }
+    found |= {k + 2 for k in nests}  # the inner loop, behind its line of a pragma
     ends = [end_of_loop(text.splitlines(), line) for line in loops]
     pairs = zip(loops, ends, strict=True)
     return bool(loops or "GEON_AT(f" in text) and all(

@@ -6,7 +6,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
 from ...loops.access import operands_in, sizes_in
-from ...loops.tree import Body, LoopNode, Role, Tree
+from ...loops.tree import Body, LoopNode, Role, Space, Tree
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.statement_blocks import StatementBlock
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
@@ -17,6 +17,8 @@ from .thread_statements import ThreadStatements
 
 def thread_function(tree: Tree, names: CudaKernelNames) -> CudaFunction:
     """Return the function of a tree; threads are numbered through its outermost statements."""
+    spaces = {each.space for each in tree.buffers}
+    assert Space.SCRATCH not in spaces, "threads have no memory that tasks share"
     declare(tree, names)
     lines: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;"]
     counts: list[Size] = []

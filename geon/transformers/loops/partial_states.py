@@ -197,6 +197,7 @@ def hoist(tree: Tree, name: str, values: Sequence[Scalar]) -> Tree:
     loop, above = find(tree, name)
     require_serial_around(above)
     require(not tasks_in((loop,)), f"{name} runs as tasks")
+    require_unconditional(loop)
     inside = {each.variable for each in loops_of((loop,))}
     require(not variables_of(*values) & inside, f"a value changes with {name}")
     require(not sources(*values) & written((loop,)), "memory of a value changes")
@@ -205,6 +206,12 @@ def hoist(tree: Tree, name: str, values: Sequence[Scalar]) -> Tree:
     buffers = [PrivateBuffer(each.dtype, 1) for each in values]
     begin, body = Write(tuple(puts)), ValueReplacement(tree, kept).body(loop.body)
     return replaced(tree, name, lambda loop: (begin, replace(loop, body=body)), buffers)
+
+
+def require_unconditional(loop: LoopNode) -> None:
+    """Raise ``IllegalScheduleError`` if a choice in a loop decides whether values are computed."""
+    choices = any(isinstance(each, Choose) for each, _ in walk(loop.body))
+    require(not choices, f"{loop.variable} has choices inside")
 
 
 def sources(*values: Scalar) -> set[Memory]:
@@ -229,6 +236,7 @@ def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
     require_serial_around(above)
     require(not tasks_in((one, two)), f"{first} or {later} runs as tasks")
     require(one.extent == two.extent, f"{first} and {later} have other lengths")
+    require_unconditional(one)
     body = above[-1].body if above else tree.body
     require(one in body and two in body, f"{first} and {later} are not in one body")
     between = body[body.index(one) : body.index(two) + 1]
@@ -256,6 +264,7 @@ def stage(tree: Tree, at: str, load: Load, over: Sequence[str]) -> Tree:
     loop, above = find(tree, at)
     require_serial_around((*above, loop))
     require(not tasks_in(loop.body), f"{at} holds tasks")
+    require_unconditional(loop)
     box = [find(tree, name)[0] for name in over]
     inside = {each.variable for each in loops_of(loop.body)}
     require(set(over) == variables(load.offset) & inside, "the load changes with other loops")

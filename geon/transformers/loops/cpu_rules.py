@@ -230,11 +230,10 @@ RULES: tuple[ScheduleRule[VectorWidth], ...] = (
 def streamed(tree: Tree, operands: frozenset[int], vectors: VectorWidth) -> Tree:
     """Mark the stores to ``operands`` in tasks that may pass by the caches: of whole registers.
 
-    All of an operand's vectors lie at multiples of a register's bytes if its memory does, and the
-    open lengths in their offsets are such multiples, which a call checks.
+    All of an operand's registers lie at multiples of their bytes if its memory does, and the open
+    lengths in their offsets are such multiples, which a call checks.
     """
-    stores = {k: list(puts(tree, k)) for k in operands}
-    found = {k for k, of in stores.items() if of and all(may_stream(*put, vectors) for put in of)}
+    found = {k for k in operands if may_stream(tree, k, vectors)}
     if not found:
         return tree
 
@@ -247,7 +246,8 @@ def streamed(tree: Tree, operands: frozenset[int], vectors: VectorWidth) -> Tree
 
     for loop in loops_of(tree.body):
         above = find(tree, loop.variable)[1]
-        if loop.role is Role.VECTOR and any(each.role is Role.TASK for each in above):
+        whole = loop.role is Role.VECTOR and loop.size == vectors.count
+        if whole and any(each.role is Role.TASK for each in above):
             tree = replaced(tree, loop.variable, marked)
     return tree
 
@@ -261,8 +261,14 @@ def puts(tree: Tree, operand: int) -> Iterator[tuple[Store, LoopNode]]:
                     yield store, above[-1]
 
 
-def may_stream(store: Store, lane: LoopNode, vectors: VectorWidth) -> bool:
-    """Return True if a store writes whole registers, at multiples of their bytes."""
+def may_stream(tree: Tree, operand: int, vectors: VectorWidth) -> bool:
+    """Return True if there are stores of whole registers, all at multiples of their bytes."""
+    whole = [(store, lane) for store, lane in puts(tree, operand) if lane.size == vectors.count]
+    return bool(whole) and all(is_aligned(*each, vectors.count) for each in whole)
+
+
+def is_aligned(store: Store, lane: LoopNode, count: int) -> bool:
+    """Return True if the known parts of a store's offset are multiples of ``count`` elements."""
     steps = [step for atom, step in store.offset.terms.items() if atom != lane.variable]
     known = [step for step in (*steps, store.offset.constant) if isinstance(step, int)]
-    return lane.size == vectors.count and all(step % vectors.count == 0 for step in known)
+    return all(step % count == 0 for step in known)

@@ -103,8 +103,7 @@ def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | N
         return tree if isinstance(passing.stored, int) else None
     found = streamed(tree, passing.operands, vectors)
     large = isinstance(passing.stored, int)
-    stores = [put for k in passing.operands for put in puts(tree, k)]
-    across = not all(may_stream(store, lane, vectors) for store, lane in stores)
+    across = not all(may_stream(tree, k, vectors) for k in passing.operands)
     return None if large and across else found
 
 

@@ -88,7 +88,6 @@ PROGRAMS = {
     "sum": lambda: flat(lambda x, y: x + y),
     "sum64": lambda: flat(lambda x, y: x + y, "float64"),
     "sum8": lambda: flat(lambda x, y: x + y, "int8"),
-    "half": lambda: flat(lambda x, y: x * y, "float16"),
     "bool": lambda: flat(lambda x, y: x < y),
     "several": lambda: flat(lambda x, y: [x + y, geon.cast(x, "float64"), x < y, y * 2]),
     "many": lambda: flat(

@@ -30,7 +30,8 @@ def tree_of(
     if itemsize is not None:
         vectors = VectorWidth(vector_bytes, itemsize, halves=False)
         tree = schedule(nest, vectors, jams=jams, fetches=True)
-        return tree if passing is None else with_streams(tree, passing, vectors)
+        streams = None if passing is None else with_streams(tree, passing, vectors)
+        return streams or tree
     if nest.flat or nest.arrays or not nest.passes:
         return None
     if nest.across is not None or any(step.reductions for step in nest.passes):
@@ -95,16 +96,16 @@ def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | N
     """
     if len(passing.operands) > MAX_STREAMED_STORES:
         return tree
-    numbers = {
-        k: all(is_number(store.dtype, vectors.itemsize) for store, _ in puts(tree, k))
+    whole = frozenset(
+        k
         for k in passing.operands
-    }
-    if not all(numbers.values()):
-        return tree if isinstance(passing.stored, int) else None
-    found = streamed(tree, passing.operands, vectors)
+        if all(is_number(store.dtype, vectors.itemsize) for store, _ in puts(tree, k))
+    )
     large = isinstance(passing.stored, int)
-    across = not all(may_stream(tree, k, vectors) for k in passing.operands)
-    return None if large and across else found
+    if whole != passing.operands and not large:
+        return None
+    across = not all(may_stream(tree, k, vectors) for k in whole)
+    return None if large and across else streamed(tree, whole, vectors)
 
 
 def is_vectorised(loop: LoopNode) -> bool:

@@ -366,6 +366,7 @@ def intern(
     known = lookup(key, site)
     if known is not None:
         return known  # type: ignore[return-value]  # a key belongs to one class
+    attrs = primitive.named(attrs) if attrs else attrs
     op = new_op(cls, primitive, args, attrs, axes, dtype, weak, effect, guards, site)
     return insert(key, op)
 
@@ -463,11 +464,11 @@ def new_op(
     guards: tuple[Guard, ...],
     site: Site | None = None,
 ) -> OpT:
-    """Return a new op that is in no table."""
+    """Return a new op that is in no table; ``attrs`` is of the class ``primitive.attributes``."""
     op = _new(cls)
     _put_primitive(op, primitive)
     _put_args(op, args)
-    _put_attrs(op, primitive.named(attrs) if attrs else attrs)
+    _put_attrs(op, attrs)
     _put_axes(op, axes)
     _put_dtype(op, dtype)
     _put_weak(op, weak)

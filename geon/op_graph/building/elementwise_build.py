@@ -152,12 +152,11 @@ class Elementwise(Primitive):
 
     def apply(self, *args: Any) -> Tensor:
         """Build the op without checking that operands share an axis; for rules, ``geon.outer``."""
-        tensors = self._operands(args)
+        tensors, dtype, weak = self._operands(args)
         key = (self, *map(id, tensors))
         op = lookup(key)
         if op is not None:
             return op  # type: ignore[return-value]  # elementwise keys hold tensors
-        (_, dtype, weak) = self._resolve(tensors)
         axes = tensors[0].axes
         guards: tuple[Guard, ...] = ()
         for other in tensors[1:]:
@@ -177,13 +176,15 @@ class Elementwise(Primitive):
         return axes, dtype, guards
 
     def _resolve(self, args: Sequence[Any]) -> Resolution:
-        self.refuse_dtypes(args)
         described = tuple(
-            (arg.dtype, arg.weak) if isinstance(arg, Tensor) else (number_dtype(arg), True)
-            for arg in args
+            [
+                (arg.dtype, arg.weak) if isinstance(arg, Tensor) else (number_dtype(arg), True)
+                for arg in args
+            ]
         )
         resolved = self.resolved.get(described)
         if resolved is None:
+            self.refuse_dtypes(args)
             try:
                 resolved = resolve(self.rule, described)
             except DTypeError as error:
@@ -191,7 +192,8 @@ class Elementwise(Primitive):
             self.resolved[described] = resolved
         return resolved
 
-    def _operands(self, args: Sequence[Any]) -> tuple[Tensor, ...]:
+    def _operands(self, args: Sequence[Any]) -> tuple[tuple[Tensor, ...], DType, bool]:
+        """Return the converted operands, the dtype of the result, and whether that is weak."""
         try:
             given = [
                 arg
@@ -201,10 +203,10 @@ class Elementwise(Primitive):
             ]
         except DTypeError as error:
             raise named_error(error, self.name, args) from None
-        targets, _, weak = self._resolve(given)
+        targets, dtype, weak = self._resolve(given)
         pairs = zip(given, targets, strict=True)
         try:
-            return tuple([_coerce(arg, target, weak) for arg, target in pairs])
+            return tuple([_coerce(arg, target, weak) for arg, target in pairs]), dtype, weak
         except DTypeError as error:
             raise named_error(error, self.name, given) from None
 

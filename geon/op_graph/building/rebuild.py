@@ -108,12 +108,12 @@ def with_bodies(op: OpT, bodies: Sequence[Body], args: tuple[Op, ...] | None = N
 
 def _replaced(attrs: tuple[Any, ...], bodies: Iterator[Body]) -> tuple[Any, ...]:
     """Return the attributes with all bodies in them replaced, in order."""
-    guards = []
+    values = []
     for value in attrs:
         if isinstance(value, tuple):
             value = _replaced(value, bodies)
-        guards.append(next(bodies) if isinstance(value, Body) else value)
-    return tuple(guards)
+        values.append(next(bodies) if isinstance(value, Body) else value)
+    return tuple(values)
 
 
 def copy_op(

@@ -25,6 +25,7 @@ from ..values.dtypes import (
     exact_dtype,
     is_continuous,
     kind,
+    name_of,
     number_dtype,
     real_dtype,
 )
@@ -51,7 +52,7 @@ def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
 
 
 def _cast(x: Op, dtype: DType, weak: bool, site: Site | None = None) -> Tensor:
-    return make(PRIMITIVES["cast"], (x,), (dtype.name, weak), weak=weak, site=site)
+    return make(PRIMITIVES["cast"], (x,), (name_of(dtype), weak), weak=weak, site=site)
 
 
 def _in_dtype(x: Tensor, dtype: DType) -> Tensor:
@@ -231,7 +232,7 @@ def without_effect(x: Op, results: Sequence[Op]) -> str | None:
 
 def in_dtype(x: Tensor, dtype: DType) -> Tensor:
     """Return ``x`` in ``dtype``, weak if it was weak."""
-    return strengthen(x, dtype, x.weak)
+    return x if x.dtype is dtype else strengthen(x, dtype, x.weak)
 
 
 def like(x: Tensor, other: Tensor) -> Tensor:

@@ -185,10 +185,13 @@ class Primitive:
 
     def refuse_dtypes(self, args: Sequence[Any]) -> None:
         """Raise ``DTypeError`` for a complex or float8 argument if the primitive takes none."""
-        if not self.takes_float8:
-            refuse_float8(args, self.name)
-        for arg in args if not self.takes_complex else ():
-            if isinstance(arg, complex) or getattr(getattr(arg, "dtype", None), "kind", "") == "c":
+        for arg in args:
+            dtype = getattr(arg, "dtype", None)
+            if not self.takes_float8 and dtype is not None and dtype.itemsize == 1:
+                refuse_float8((arg,), self.name)
+            if self.takes_complex:
+                continue
+            if isinstance(arg, complex) if dtype is None else dtype.kind == "c":
                 shown = (
                     f"{arg} {arg.dtype.name} (made at {arg.line_info})"
                     if hasattr(arg, "line_info")

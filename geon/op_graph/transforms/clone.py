@@ -67,6 +67,7 @@ def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping
     axes, attrs, guards = op.axes, op.attrs, op.guards
     if op.bodies:
         attrs = with_bodies_of(attrs, lambda body: _adopted_body(body, lengths))
+        attrs = op.primitive.named(attrs)
     if lengths:
         axes = bind_lengths(op.axes, lengths)
         attrs = op.primitive.named(tuple([bind_lengths(value, lengths) for value in attrs]))
@@ -103,9 +104,9 @@ def bind_lengths(value: Any, lengths: Mapping[str, int]) -> Any:
 
 def bound_guards(guards: Iterable[Guard], lengths: Mapping[str, int]) -> tuple[Guard, ...]:
     """Return the guards with these open names replaced, without those that are then decided."""
-    bodies = []
+    bound = []
     for guard in guards:
         left, right = substitute_names(guard.left, lengths), substitute_names(guard.right, lengths)
         if not (isinstance(left, int) and isinstance(right, int)):
-            bodies.append(Guard(guard.relation, left, right, guard.meaning))
-    return tuple(bodies)
+            bound.append(Guard(guard.relation, left, right, guard.meaning))
+    return tuple(bound)

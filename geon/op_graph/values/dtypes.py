@@ -281,6 +281,7 @@ def is_number(value: object) -> bool:
 SMALL_INTEGERS = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32")
 
 
+@cache
 def sum_dtype(dtype: DType) -> DType:
     """Return the dtype of a sum or product: int64 for bool and small integers, else the same."""
     return INT64 if dtype.name in SMALL_INTEGERS else dtype

@@ -16,8 +16,8 @@ from ..op_graph.core.source_info import user_call
 from ..op_graph.op_graph import Leaf, Tensor
 from . import recording
 from .arrays import EagerArray, array, check_array
-from .building import Arguments, arrays_in
 from .nodes import FREED, local, serial, symbolic
+from .symbolic_calls import Arguments, arrays_in
 from .tape import built, tape_of
 from .variables import VariableState
 

@@ -222,7 +222,7 @@ def _with_lines(chosen: Transformer, error: GeonError, tape: Tape) -> GeonError:
 
     The calls are computed one by one to find it: equal programs of other lines are one.
     """
-    asked = describe(user_site())
+    reader = describe(user_site())
     values = {node: node.value for node in tape.inputs}
     for node in tape.order:
         one = Tape([node], dict.fromkeys(node.args))
@@ -231,8 +231,8 @@ def _with_lines(chosen: Transformer, error: GeonError, tape: Tape) -> GeonError:
             values[node] = f(*[values[arg] for arg in one.inputs])
         except GeonError as own:
             what = f"the value of {node.result.call.name} at {describe(node.site)}"
-            return type(own)(f"{own}\n{what} was asked for at {asked}")
-    return type(error)(f"{error}\nits value was asked for at {asked}")
+            return type(own)(f"{own}\n{what} was asked for at {reader}")
+    return type(error)(f"{error}\nits value was asked for at {reader}")
 
 
 # Values on a device ------------------------------------------------------------------------------

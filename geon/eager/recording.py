@@ -28,8 +28,8 @@ from ..op_graph.rows.leaves import input_leaf
 from ..op_graph.values.structural_key import PLAIN
 from ..op_graph.values.tree import Place, filled, mapped
 from .arrays import EagerArray, array, array_of, computed, data_array
-from .building import Arguments, Words, arrays_in, bound, build, is_ours, name_of
 from .nodes import Recent, RecordedCall, RecordedNode, Type, local, symbolic, type_of
+from .symbolic_calls import Arguments, Words, arrays_in, bound, build, is_ours, name_of
 from .tape import Tape, built, tape_of
 from .variables import VariableState, leaf_of, parameter
 

@@ -50,8 +50,8 @@ def for_each(
                 except (Exception, pytest.fail.Exception) as error:
                     failed.append((label, error))
             if failed:
-                told = "\n".join(f"[{label}] {type(e).__name__}: {e}" for label, e in failed)
-                message = f"{len(failed)} of {len(cases)} cases failed:\n{told}"
+                failures = "\n".join(f"[{label}] {type(e).__name__}: {e}" for label, e in failed)
+                message = f"{len(failed)} of {len(cases)} cases failed:\n{failures}"
                 raise AssertionError(message) from failed[0][1]
             if skipped == len(cases):
                 pytest.skip(f"all {len(cases)} cases were skipped")

@@ -89,10 +89,10 @@ class Request:
     # Lengths ------------------------------------------------------------------------------------
 
     def _take_lengths(self, lengths: Lengths | None, specialize: Lengths | None) -> None:
-        asked = named_lengths(lengths, self.open_names, "lengths")
+        requested = named_lengths(lengths, self.open_names, "lengths")
         self.specialized = named_lengths(specialize, self.open_names, "specialize")
-        self.lengths = {**asked, **self.specialized}
-        for name, length in asked.items():
+        self.lengths = {**requested, **self.specialized}
+        for name, length in requested.items():
             if self.lengths[name] != length:
                 raise ArgumentError(
                     f"{name} is {length} in lengths= and {self.lengths[name]} in specialize=; "
@@ -145,14 +145,14 @@ class Request:
         kept: dict[Op, Any] = dict(
             zip(self.keep, self.pure.outputs[len(self.results) :], strict=True)
         )
-        stands = [
+        leaves = [
             placeholder(bind_lengths(op.axes, self.specialized), op.dtype, name=op.name)
             for op in given
         ]
         known: dict[Op, Op] = {}
-        for op, stand in zip(given, stands, strict=True):
-            known[op if kept[op] is None else kept[op]] = stand
-        return self.pure.with_values(known, self.open_table), (*self.inputs, *stands)
+        for op, leaf in zip(given, leaves, strict=True):
+            known[op if kept[op] is None else kept[op]] = leaf
+        return self.pure.with_values(known, self.open_table), (*self.inputs, *leaves)
 
     # Checks -------------------------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ def scan(
     With ``steps`` only so many run, and the other results are 0.
     Raises ``ArgumentError`` if a carry changes its shape.
     """
-    begun = [ordered(value) for value in carries]
+    initial = [ordered(value) for value in carries]
     outer = new_axis(length, "steps", ()) if length is not None else None
     sliced: list[PositionalArray] = []
     for each in inputs:
@@ -91,19 +91,19 @@ def scan(
 
     def build(old: list[geon.Tensor], parts: Any) -> Any:
         tensors, number = parts
-        held = [array(t, given.dims) for t, given in zip(old, begun, strict=True)]
+        held = [array(t, given.dims) for t, given in zip(old, initial, strict=True)]
         slices = [array(t, given.dims) for t, given in zip(tensors, sliced, strict=True)]
         new, results = step(list(held), list(slices), array(number, ()))
-        pairs = zip(new, begun, strict=True)
+        pairs = zip(new, initial, strict=True)
         after = [fitted(v, b, f"the carry {k} of a loop") for k, (v, b) in enumerate(pairs)]
         shapes.extend([ordered(value) for value in results])
         return after, [value.tensor for value in shapes]
 
     parts = ([value.tensor for value in sliced], geon.iota(axis))
-    first = [value.tensor for value in begun]
+    first = [value.tensor for value in initial]
     last, stacks = geon.scan(build, first, parts, over=axis, steps=steps)
     results = [stacked_rows(t, row, outer.name) for t, row in zip(stacks, shapes, strict=True)]
-    held = [array(t, given.dims) for t, given in zip(last, begun, strict=True)]
+    held = [array(t, given.dims) for t, given in zip(last, initial, strict=True)]
     return list(held), results
 
 

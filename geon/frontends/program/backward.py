@@ -32,19 +32,19 @@ def append_backward(
         raise DerivativeError(
             f"{what}: the loss {loss} has more than one element; give its mean or sum"
         )
-    asked = [p for p in block.program.all_parameters() if p.trainable]
+    chosen = [p for p in block.program.all_parameters() if p.trainable]
     if parameter_list is not None:
-        asked = [block.var(p) if isinstance(p, str) else p for p in parameter_list]  # type: ignore[misc]  # checked below
-    wrong = [v for v in asked if not isinstance(v, Parameter)]
+        chosen = [block.var(p) if isinstance(p, str) else p for p in parameter_list]  # type: ignore[misc]  # checked below
+    wrong = [v for v in chosen if not isinstance(v, Parameter)]
     if wrong:
         raise DerivativeError(
             f"{what}: {wrong[0].name!r} (declared at {describe(wrong[0].site)}) is no parameter; "
             "use calc_gradient for other variables"
         )
     at_entry = block.program.global_block().parameters
-    sources = {at_entry[p.name]: p for p in asked if p.name in at_entry}
+    sources = {at_entry[p.name]: p for p in chosen if p.name in at_entry}
     found = _Backward(block, no_grad_set).run({block.names[loss.name]: None}, sources)
-    missing = [p for p in asked if at_entry.get(p.name) not in found]
+    missing = [p for p in chosen if at_entry.get(p.name) not in found]
     if missing and parameter_list is not None:
         raise DerivativeError(
             f"{what}: the loss {loss} does not depend on {missing[0].name!r} through operators "

@@ -98,12 +98,12 @@ def _derived(
         for leaf_value, value in zip(leaves[name], values, strict=True)
         for leaf, part in zip(_parts([leaf_value]), _parts([value]), strict=True)
     }
-    asked = {name: None if given[name] is None else leaves[name] for name in inputs}
+    requested = {name: None if given[name] is None else leaves[name] for name in inputs}
     indices: list[Any] = []
     if reads is None:
-        results = _outputs(forward, given, compute(forward, asked, attributes), known)
+        results = _outputs(forward, given, compute(forward, requested, attributes), known)
     else:
-        results, indices = reads.computed(forward, asked, attributes)
+        results, indices = reads.computed(forward, requested, attributes)
         if not reads.repeats_draws(results):
             return _derived(forward, own, attributes, None)
     terms = []

@@ -193,8 +193,8 @@ class LoopReads(RowReads):
         whole, terms = given["X"][: self.first], given["X"][self.first :]
         carried = attributes["carried"]
         first, test, body = loop_of(whole, self.block, attributes["condition"], carried)
-        begun = tensors_of(first)
-        _, count = geon.while_loop(test, body, begun, self.limit, count=True)
+        initial = tensors_of(first)
+        _, count = geon.while_loop(test, body, initial, self.limit, count=True)
 
         def step(old: list[Any], rows: list[Any], _: Any) -> tuple[list[Any], list[Any]]:
             held = dict(zip(carried, like(first, [each.tensor for each in old]), strict=True))
@@ -203,7 +203,7 @@ class LoopReads(RowReads):
             return [array(tensor, each.dims) for tensor, each in pairs], indices
 
         dims = [part.dims for value in first for part in parts(value)]
-        carries = [array(tensor, each) for tensor, each in zip(begun, dims, strict=True)]
+        carries = [array(tensor, each) for tensor, each in zip(initial, dims, strict=True)]
         last, indices = scan(step, carries, [Sliced(term) for term in terms], steps=count)
         ran = elementwise(geon.greater, array(count, ()), numbers(self.limit))
         filled = [chosen(ran, i, reduce(geon.max, i, range(len(i.shape)), False)) for i in indices]

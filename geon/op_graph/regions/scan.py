@@ -106,7 +106,7 @@ def scan(
     parts = ("the carries", "the part of xs at the step")
     needs_function(what, "step", step, "lambda carry, x: (carry + x, carry)", *parts)
     walked = _Walked(what, xs, over)
-    begun = Carries(what, "init", init)
+    carried = Carries(what, "init", init)
     numbers, limit = numbers_of(what, segments, walked.axis), _limit(what, steps)
     if numbers and limit is not None:
         raise ArgumentError(
@@ -114,19 +114,19 @@ def scan(
             "a loop over all of its axis is divided, so leave one of them out"
         )
     with stepping(walked.at, walked.axis.expression):
-        returned = step(begun.given(), walked.given())
-    returned, updates = land_effects(what, returned, "", [*begun.leaves, *walked.parts])
+        returned = step(carried.given(), walked.given())
+    returned, updates = land_effects(what, returned, "", [*carried.leaves, *walked.parts])
     carries, values = both(what, "step", returned)
     stacked, structure = flat(values, "values")
-    results = begun.after(carries, "carries", "step")
+    results = carried.after(carries, "carries", "step")
     results += [strong(as_tensor(value)) for _, value in stacked]
     refuse_axis(what, "step", walked.axis, results)
-    more, own = StateCarries(what, updates, walked.axis), len(begun.first)
+    more, own = StateCarries(what, updates, walked.axis), len(carried.first)
     results = more.read(results)
     results[own:own] = more.last
     stacks = walked.stacks
-    leaves = [*begun.leaves, *more.leaves, *stacks, walked.at]
-    xs, init = list(stacks.values()), [*begun.first, *more.first]
+    leaves = [*carried.leaves, *more.leaves, *stacks, walked.at]
+    xs, init = list(stacks.values()), [*carried.first, *more.first]
     if numbers:
         init = [mark_segments(first, numbers) for first in init]
     result = make_scan(SCAN, walked.axis, bool(reverse), init, xs, leaves, results, count=limit)
@@ -135,7 +135,7 @@ def scan(
     behind = own + len(more.last)
     result, effect = tie_updates(result[:own] + result[behind:], more.assigned(result[own:behind]))
     every = iter(result)
-    return begun.structure.filled(every), structure.filled(every, effect)
+    return carried.structure.filled(every), structure.filled(every, effect)
 
 
 class _Walked:

@@ -105,23 +105,23 @@ def while_loop(
         )
     needs_function(what, "condition", condition, "lambda carry: carry < 10", "the carries")
     needs_function(what, "body", body, "lambda carry: 2 * carry", "the carries")
-    begun, at = Carries(what, "init", init), loop_placeholder(what, NO_AXES, INT64)
+    carried, at = Carries(what, "init", init), loop_placeholder(what, NO_AXES, INT64)
     with stepping(at, OPEN_LOOP_DRAW_STEPS if max_steps is None else max_steps):
-        tested = condition(begun.given())
+        tested = condition(carried.given())
         refuse_effects(what, [tested], IN_BODY)
         truth = _truth(what, tested)
-        returned = body(begun.given())
+        returned = body(carried.given())
     returned, updates = land_effects(
-        what, returned, "carries" if axis is None else "", begun.leaves
+        what, returned, "carries" if axis is None else "", carried.leaves
     )
     carries, values = (returned, None) if axis is None else both(what, "body", returned)
     every_step, structure = flat(values, "values")
-    results = begun.after(carries, "carries", "body")
+    results = carried.after(carries, "carries", "body")
     stacked = [strong(as_tensor(value)) for _, value in every_step]
     if axis is not None:
         refuse_axis(what, "body", axis, [*results, *stacked])
-    more, own = StateCarries(what, updates, axis), len(begun.first)
-    first, leaves = [*begun.first, *more.first], [*begun.leaves, *more.leaves, at]
+    more, own = StateCarries(what, updates, axis), len(carried.first)
+    first, leaves = [*carried.first, *more.first], [*carried.leaves, *more.leaves, at]
     [truth], results = more.read([truth]), [*more.read(results), *more.last, *more.read(stacked)]
     result = make_while(WHILE, axis, max_steps, first, leaves, truth, results)
     if name is not None:
@@ -129,7 +129,7 @@ def while_loop(
     result, effect = tie_updates(
         result[:own] + result[len(first) :], more.assigned(result[own : len(first)])
     )
-    last = begun.structure.filled(iter(result[:own]))
+    last = carried.structure.filled(iter(result[:own]))
     steps, stacks = result[own], result[own + 1 :]
     every = [last] if axis is None else [last, structure.filled(iter(stacks), effect)]
     every += [steps] if count else []

@@ -1,4 +1,4 @@
-"""Namespaces in which formulas for targets are written: ops of which formulas are made.
+"""Namespaces of the operations in formulas of special functions, as geon's ops or as NumPy's.
 
 The formulas of ``normal`` and ``gamma_formulas`` use ``GEON_OPS``, geon's functions: with them they
 build ops, with NumPy's they compute. Those of ``erf_formulas`` use ``FLOAT64_OPS`` and

@@ -111,8 +111,10 @@ def _cotangents(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tenso
     every = row.vjp(narrow, op) if row.vjp is not None else None
     for i, arg in enumerate(op.args):
         if arg in on_path and is_continuous(arg.dtype):
-            hands_on = row is CAST or (row.partials is not None and not callable(row.partials[i]))
-            given = g if hands_on else narrow
+            takes_total = row is CAST or (
+                row.partials is not None and not callable(row.partials[i])
+            )
+            given = g if takes_total else narrow
             part = every[i] if every is not None else _cotangent(op, i, arg, given)
             if part is not None:
                 yield arg, part

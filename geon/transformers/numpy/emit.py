@@ -94,12 +94,12 @@ def _sizes(plan: Plan) -> list[Line]:
     """Return the function that computes buffers' sizes, lifetimes, and bytes of results."""
     sizes = ", ".join(length_text(buffer.size) for buffer in plan.buffers)
     lifetimes = ", ".join(f"({first}, {last})" for first, last in plan.lifetimes)
-    beside = [length_text(bytes_of(op)) for op in plan.schedule.program.outputs]
+    outside = [length_text(bytes_of(op)) for op in plan.schedule.program.outputs]
     hidden = [length_text(size) for _, size in plan.hidden]
     if hidden:
-        beside.append(f"max({', '.join(hidden)})" if len(hidden) > 1 else hidden[0])
-    few = len(beside) <= MAX_ADDED_TERMS  # Python refuses an expression of thousands of additions
-    rest = " + ".join(beside) or "0" if few else f"sum([{', '.join(beside)}])"
+        outside.append(f"max({', '.join(hidden)})" if len(hidden) > 1 else hidden[0])
+    few = len(outside) <= MAX_ADDED_TERMS  # Python refuses an expression of thousands of additions
+    rest = " + ".join(outside) or "0" if few else f"sum([{', '.join(outside)}])"
     return [
         ("def sizes(L):", None),
         (f"    buffers = [{sizes}]", None),

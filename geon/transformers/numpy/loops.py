@@ -62,7 +62,7 @@ def loop_statements(work: ArrayOperands, kernel: Kernel, write: Write) -> list[s
     if not a.carries:
         call = ", ".join([bound, *stacks, *stored])
         loop = [f"for {turn} in rt.each({order}):{note}", f"    step_{number}({call})"]
-        return ["\n".join([*before, *_told(kernel, a.axis.name, turn, loop), *after])]
+        return ["\n".join([*before, *_with_steps(kernel, a.axis.name, turn, loop), *after])]
     pairs = []
     for k in range(a.carries):
         both = [results[k]] if k in results else []
@@ -81,8 +81,8 @@ def loop_statements(work: ArrayOperands, kernel: Kernel, write: Write) -> list[s
         f"    step_{number}({call})",
         f"    {h} = {w}",
     ]
-    begun = len(before) + 1
-    lines[begun:] = _told(kernel, a.axis.name, turn, lines[begun:])
+    loop_start = len(before) + 1
+    lines[loop_start:] = _with_steps(kernel, a.axis.name, turn, lines[loop_start:])
     finals = [results.get(k, "None") for k in range(a.carries)]
     if results.keys() & set(range(a.carries)):
         lines.append(f"rt.put_carries({h}, {names_text(finals)})")
@@ -124,15 +124,15 @@ def while_statements(work: ArrayOperands, kernel: Kernel, write: Write) -> list[
         f"    step_{number}({call})",
         f"    {h} = {w}",
     ]
-    begun = len(before) + 1
-    lines[begun:] = _told(kernel, WHILE, turn, lines[begun:])
+    loop_start = len(before) + 1
+    lines[loop_start:] = _with_steps(kernel, WHILE, turn, lines[loop_start:])
     finals = [results.get(k, "None") for k in range(a.carries)]
     if results.keys() & set(range(a.carries)):
         lines.append(f"rt.put_carries({h}, {names_text(finals)})")
     return ["\n".join(lines)]
 
 
-def _told(kernel: Kernel, axis: str, turn: str, loop: list[str]) -> list[str]:
+def _with_steps(kernel: Kernel, axis: str, turn: str, loop: list[str]) -> list[str]:
     """Return a loop that adds its step to errors, if its body can raise."""
     if not kernel.raises:
         return loop

@@ -32,8 +32,8 @@ def peak_bytes(stages: CompileStages, lengths: Lengths | None, threads: int) -> 
 def dump_request(request: Request, known: Mapping[Leaf, Any], lengths: Mapping[str, int]) -> str:
     """Return the text of a request with the values of its leaves and the lengths of its ops."""
     ops = post_order(request.results)
-    stands = dict(zip(request.inputs, request.placeholders, strict=True)) | request.storage
-    fed = {stands.get(leaf, leaf): array for leaf, array in known.items()}
+    replaced = dict(zip(request.inputs, request.placeholders, strict=True)) | request.storage
+    fed = {replaced.get(leaf, leaf): array for leaf, array in known.items()}
     feeds = {leaf: fed[leaf] for leaf in storage_leaves(*request.results) if leaf in fed}
     lengths_used = [axis.expression for op in ops for axis in op.axes]
     lengths_used += [op.attrs.length for op in ops if op.primitive.name == "length"]

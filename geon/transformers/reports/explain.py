@@ -137,9 +137,9 @@ def _missing(
     kernel: Kernel, lengths: Mapping[str, int], machine: Machine, threads: int
 ) -> list[str]:
     """Return the unknown open lengths that a kernel's time depends on."""
-    asked = _AskedLengths(lengths)
-    predict(kernel.work, asked, machine, threads)
-    return sorted(asked.missing)
+    lengths_read = _AskedLengths(lengths)
+    predict(kernel.work, lengths_read, machine, threads)
+    return sorted(lengths_read.missing)
 
 
 class _AskedLengths(dict[str, int]):

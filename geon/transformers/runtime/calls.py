@@ -293,15 +293,15 @@ class CompiledCall:
         lengths = self.bind_lengths(arrays)
         self.check_guards(lengths)
         foreseen = Lengths({**lengths, **self.state.foreseen(self.slots, lengths)})
-        offsets, total, beside = self.layout(foreseen)
-        self.check_room(total + beside, foreseen, arrays)  # before anything is allocated
+        offsets, total, outside = self.layout(foreseen)
+        self.check_room(total + outside, foreseen, arrays)  # before anything is allocated
         self.state.ensure(self.slots, self.read, foreseen)
         epoch = self.state.epoch
         lengths = self.bind_lengths(arrays)
         self.check_guards(lengths)
         if lengths != foreseen:
-            offsets, total, beside = self.layout(lengths)
-        self.check_room(total + beside, lengths, arrays)
+            offsets, total, outside = self.layout(lengths)
+        self.check_room(total + outside, lengths, arrays)
         binding = Binding(lengths, offsets, total, epoch)
         with self.lock:
             while len(self.bindings) >= MAX_BINDINGS:
@@ -311,8 +311,8 @@ class CompiledCall:
 
     def layout(self, lengths: dict[str, int]) -> tuple[Sequence[int], int, int]:
         """Return arena offsets, the arena's bytes, and the bytes of results and copies."""
-        sizes, lifetimes, beside = self.sizes(lengths)
-        return *place(sizes, lifetimes, self.alignment), beside
+        sizes, lifetimes, outside = self.sizes(lengths)
+        return *place(sizes, lifetimes, self.alignment), outside
 
     def check_room(self, needed: int, lengths: dict[str, int], arrays: Sequence[Array]) -> None:
         """Raise ``SizeError`` if the memory has no room for the bytes that a call needs."""

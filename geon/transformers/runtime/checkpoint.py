@@ -349,7 +349,7 @@ def _same_form(first: CheckpointEntry, second: CheckpointEntry) -> bool:
 def _misfit(name: str, entry: CheckpointEntry, saved: Saved) -> tuple[str, str] | None:
     """Return why an entry of the file does not fit its variable, and the cure; None if it fits."""
 
-    def told(has: str, expected: str, cure: str) -> tuple[str, str]:
+    def difference(has: str, expected: str, cure: str) -> tuple[str, str]:
         return f"entry {name!r} has {has}, but {expected} is expected for {entry.label}", cure
 
     has, expected = axes_text(saved.axes), axes_text(entry.axes)
@@ -360,17 +360,17 @@ def _misfit(name: str, entry: CheckpointEntry, saved: Saved) -> tuple[str, str] 
         )
         cure = "its axes have no names, so they must be in the order of the variable's"
         if fits and not is_known(saved.dtype):
-            return told(f"dtype {saved.dtype}", entry.dtype, "write it with another dtype")
-        return None if fits else told(f"shape {saved.shape}", expected, cure)
+            return difference(f"dtype {saved.dtype}", entry.dtype, "write it with another dtype")
+        return None if fits else difference(f"shape {saved.shape}", expected, cure)
     if _names(saved.axes) != _names(entry.axes):
-        return told(f"the axes {has}", expected, f"build the variable over {has}")
+        return difference(f"the axes {has}", expected, f"build the variable over {has}")
     if saved.dtype != entry.dtype:
         cure = f"build the variable with dtype={saved.dtype!r}"
-        return told(f"dtype {saved.dtype}", entry.dtype, cure)
+        return difference(f"dtype {saved.dtype}", entry.dtype, cure)
     for (axis, size), (_, length) in zip(saved.axes, entry.axes, strict=True):
         if length not in (None, size):
             cure = f"give {axis} the length {size} before the variable is allocated"
-            return told(f"length {size} along {axis}", f"{length}", cure)
+            return difference(f"length {size} along {axis}", f"{length}", cure)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Layers that compute each element from the same place of their inputs, or pass elements on."""
+"""Elementwise layers: activations, dropout, masks, highway gates, and merging of features."""
 
 from __future__ import annotations
 

@@ -97,16 +97,16 @@ class Search:
     def moves(self) -> Moves:
         """Return the new values of all variables."""
         moves = Moves({self.count: self.count + 1})
-        told, rho, size = self.remember(moves)
-        away = self.direction(told, rho, size)
-        foretold = self.inner(self.gradients, away)
-        length, serves = self.search(away, foretold)
-        found = logical_and(foretold < 0, serves)
-        new = self.plus(self.values, length, away)
+        history, rho, size = self.remember(moves)
+        direction = self.direction(history, rho, size)
+        predicted = self.inner(self.gradients, direction)
+        length, accepted = self.search(direction, predicted)
+        improves = logical_and(predicted < 0, accepted)
+        new = self.plus(self.values, length, direction)
         for w, value in zip(self.weights, new, strict=True):
-            moves.changes[w] = where(found, cast(value, w.dtype), w)
-        moves.changes[self.rho] = where(found, rho, 0)
-        moves.changes[self.size] = where(found, size, 0)
+            moves.changes[w] = where(improves, cast(value, w.dtype), w)
+        moves.changes[self.rho] = where(improves, rho, 0)
+        moves.changes[self.size] = where(improves, size, 0)
         return moves
 
     def remember(self, moves: Moves) -> tuple[list[list[Tensor]], Tensor, Tensor]:
@@ -122,17 +122,17 @@ class Search:
         known = logical_and(self.count > 0, sy > MIN_CURVATURE_COSINE * sqrt(ss * yy))
         for old, new in zip(places, now, strict=True):
             moves.changes |= zip(old, new, strict=True)
-        told: list[list[Tensor]] = []
+        history: list[list[Tensor]] = []
         for what, news in (("s", s), ("y", y)):
             kept = [self.state(w, what, along=self.axis) for w in self.weights]
             pairs = zip(kept, news, strict=True)
-            told.append([where(known, self.pushed(old, new), old) for old, new in pairs])
-            moves.changes |= zip(kept, told[-1], strict=True)
+            history.append([where(known, self.pushed(old, new), old) for old, new in pairs])
+            moves.changes |= zip(kept, history[-1], strict=True)
         sy, yy = where(known, sy, 1), where(known, yy, 1)
         rho = where(known, self.pushed(self.rho, 1 / sy), self.rho)
-        return told, rho, where(known, sy / yy, self.size)
+        return history, rho, where(known, sy / yy, self.size)
 
-    def direction(self, told: list[list[Tensor]], rho: Tensor, size: Tensor) -> list[Tensor]:
+    def direction(self, history: list[list[Tensor]], rho: Tensor, size: Tensor) -> list[Tensor]:
         """Return minus the inverse Hessian times the gradient, by the two-loop recursion."""
 
         def back(q: list[Tensor], pair: Any) -> tuple[list[Tensor], Tensor]:
@@ -144,30 +144,30 @@ class Search:
             (s, y), rho, share = pair
             return self.plus(r, share - rho * self.inner(y, r), s), None
 
-        q, shares = scan(back, self.gradients, (told, rho), over=self.axis, reverse=True)
+        q, shares = scan(back, self.gradients, (history, rho), over=self.axis, reverse=True)
         first = in_dtype(1 / maximum(1, wide_norm(self.gradients, "LBFGS")), size.dtype)
         start = [cast(where(size > 0, size, first) * x, x.dtype) for x in q]
-        r, _ = scan(forth, start, (told, rho, shares), over=self.axis)
+        r, _ = scan(forth, start, (history, rho, shares), over=self.axis)
         return [-x for x in r]
 
-    def search(self, away: list[Tensor], foretold: Tensor) -> tuple[Tensor, Tensor]:
+    def search(self, direction: list[Tensor], predicted: Tensor) -> tuple[Tensor, Tensor]:
         """Return the first accepted step length, from the rate on, and True if there is one."""
 
         def half(tried: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
             length = tried[0] / 2
-            values = self.plus(self.values, length, away)
+            values = self.plus(self.values, length, direction)
             pairs = zip(self.weights, values, strict=True)
             known: dict[Op, Op] = {w: cast(value, w.dtype) for w, value in pairs}
             cost = substitute(self.cost, known)
             assert isinstance(cost, Tensor)
             return (
                 length,
-                cost <= self.cost + SUFFICIENT_DECREASE * length * foretold,
+                cost <= self.cost + SUFFICIENT_DECREASE * length * predicted,
             )  # False if it is NaN
 
         begin = 2 * cast(self.optimiser.rate_at(self.count), self.real), as_tensor(False)
-        length, serves = while_loop(lambda c: ~c[1], half, begin, self.optimiser.searches)
-        return length, serves
+        length, accepted = while_loop(lambda c: ~c[1], half, begin, self.optimiser.searches)
+        return length, accepted
 
     def pushed(self, kept: Tensor, new: Tensor) -> Tensor:
         """Return the history without its first entry, with the new one at the end."""

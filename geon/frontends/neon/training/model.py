@@ -181,8 +181,8 @@ class Model:
 
     def _next_epoch(self, number: int) -> float:
         """Return the mean cost of the epoch that ends, and begin epoch ``number``."""
-        begun = np.array([number, 0.0, 0.0, 0.0])
-        _, _, total, count = self.transformer.exchange(self.place, begun).tolist()
+        progress = np.array([number, 0.0, 0.0, 0.0])
+        _, _, total, count = self.transformer.exchange(self.place, progress).tolist()
         return total / count if count else float("nan")
 
     def reached(self) -> np.ndarray[Any, Any]:
@@ -237,13 +237,13 @@ class Model:
         key = "averaged figures" if averaged else "figures"
         if key not in self._made:
             known = self.averaged() if averaged else {}
-            asked = [metric.each(self.result, self.target) for metric in metrics]
+            values = [metric.each(self.result, self.target) for metric in metrics]
             # A cost and metrics may have weights of their own.
-            asked = [[with_averages(x, known) for x in tensors] for tensors in asked]
+            values = [[with_averages(x, known) for x in tensors] for tensors in values]
             if self.mask is not None:
-                for tensors in asked:
+                for tensors in values:
                     tensors.append(over_all(self.mask, tensors[0]))
-            self._made[key] = self.transformer.computation(asked, *self.given)
+            self._made[key] = self.transformer.computation(values, *self.given)
         with ClosingBatches(as_data(data).epoch(0)) as given:
             batches = [self._made[key](*checked_batch(batch, self.given)) for batch in given]
         figures = {}

@@ -113,7 +113,7 @@ def dims_of(x: Value) -> list[str]:
     return [f"d{k}" for k in range(len(x.shape))]
 
 
-def begun(m: Scope, init: Any) -> Any:
+def initial(m: Scope, init: Any) -> Any:
     """Return what weights begin by: ``init``, or Glorot's initialiser."""
     return Glorot(m.build.random) if init is None else init
 
@@ -149,7 +149,7 @@ def dense(m: Scope, x: Value, *, count: int, bias: bool = True, init: Any = None
     """Return ``x`` times weights (count, inputs), plus a bias."""
     *rest, last = dims_of(x)
     layer = layers.Affine(
-        geon.Axis("count", count), begun(m, init), 0.0 if bias else None, over=last
+        geon.Axis("count", count), initial(m, init), 0.0 if bias else None, over=last
     )
     weights: Own = {"w": ("weight", ["count", last]), "b": ("bias", ["count"])}
     return applied(m, layer, x, [*rest, last], [*rest, "count"], weights)
@@ -192,7 +192,7 @@ def _convolved(
     check_groups(x, groups, channels, count)
     apart = ("G",) if groups > 1 else ()
     layer = kind(
-        windows, geon.Axis("K", count // groups), begun(m, init), 0.0 if bias else None,
+        windows, geon.Axis("K", count // groups), initial(m, init), 0.0 if bias else None,
         over="C", apart=apart, **options,
     )  # fmt: skip
     first, inner = ("C", "K") if kind is layers.Deconvolution else ("K", "C")
@@ -286,7 +286,7 @@ def embedding(m: Scope, x: Value, *, vocabulary: int, size: int, init: Any = Non
     """Return rows of a table (vocabulary, size) of weights at the integers ``x``."""
     dims = dims_of(x)
     layer = layers.LookupTable(
-        geon.Axis("vocabulary", vocabulary), geon.Axis("size", size), begun(m, init)
+        geon.Axis("vocabulary", vocabulary), geon.Axis("size", size), initial(m, init)
     )
     return applied(m, layer, x, dims, [*dims, "size"], {"w": ("weight", ["vocabulary", "size"])})
 

@@ -22,7 +22,7 @@ from ..commands.command import Command
 from ..lowering import lower, part_value, read
 from ..symbolic.graph import SymbolicGraph
 from ..tensors import part_of
-from .layers import LAYERS, begun
+from .layers import LAYERS, initial
 from .model import LeafModel, Scope
 
 Made = Value | Sequence[Value | None]
@@ -67,7 +67,7 @@ def attention(
     w = b = None
     if unify is not None:
         joined = v.shape[-1] * (v.shape[-2] if len(v.shape) == 4 else 1)
-        w = m.parameter("weight", (unify, joined), begun(m, init), fan=((1,), (0,)))
+        w = m.parameter("weight", (unify, joined), initial(m, init), fan=((1,), (0,)))
         b = m.parameter("bias", (unify,), 0.0, "bias") if bias else None
     return m.exec("scaled_dot_product_attention", q, k, v, mask, w, b, **options)[:1]
 

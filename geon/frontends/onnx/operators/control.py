@@ -143,12 +143,12 @@ def _while(
     trips: Value | None, condition: Any, carries: Sequence[Any], body: Subgraph, node: NodeInfo
 ) -> tuple[Any, ...]:
     """Build a while loop; its stacked results have the known limit of the number of steps."""
-    begun = [ordered(value) for value in carries]
+    initial = [ordered(value) for value in carries]
     number = None if trips is None else _number(trips)
     limit = number if isinstance(number, int) else None
     most = None if trips is None or limit is not None else as_array(trips).tensor
     first = geon.constant(True) if condition is None else as_array(condition).tensor
-    is_stacked = body.outputs - 1 > len(begun)
+    is_stacked = body.outputs - 1 > len(initial)
     rows: list[PositionalArray] = []
 
     def goes_on(state: Any) -> geon.Tensor:
@@ -157,15 +157,15 @@ def _while(
 
     def step(state: Any) -> Any:
         number, goes, old = state
-        held = [array(t, like.dims) for t, like in zip(old, begun, strict=True)]
+        held = [array(t, like.dims) for t, like in zip(old, initial, strict=True)]
         next_goes, *results = body(array(number, ()), array(goes, ()), *held)
-        pairs = zip(results, begun, strict=False)
+        pairs = zip(results, initial, strict=False)
         new = [fitted(v, b, f"the carry {k} of a loop") for k, (v, b) in enumerate(pairs)]
-        rows.extend([ordered(value) for value in results[len(begun) :]])
+        rows.extend([ordered(value) for value in results[len(initial) :]])
         after = number + 1, as_array(next_goes).tensor, new
         return (after, [each.tensor for each in rows]) if is_stacked else after
 
-    init = (geon.constant(0, dtype="int64"), first, [value.tensor for value in begun])
+    init = (geon.constant(0, dtype="int64"), first, [value.tensor for value in initial])
     if is_stacked:
         over = geon.Axis(STEPS, limit)
         end, stacks, count = geon.while_loop(goes_on, step, init, over=over, count=True)
@@ -174,7 +174,7 @@ def _while(
     steps = Length.of(f"steps_of_{node.name or node.outputs[0]}")
     pairs = zip(stacks, rows, strict=True)
     whole = [PartialStack(stacked_rows(t, like, "steps"), count, steps) for t, like in pairs]
-    return (*[array(t, like.dims) for t, like in zip(end[2], begun, strict=True)], *whole)
+    return (*[array(t, like.dims) for t, like in zip(end[2], initial, strict=True)], *whole)
 
 
 def _unrolled(count: Any, carries: Sequence[Any], body: Subgraph) -> tuple[Any, ...]:

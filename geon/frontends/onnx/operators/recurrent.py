@@ -216,11 +216,11 @@ def recurrent(
             {"input_forget": input_forget, "linear_before_reset": linear_before_reset},
         )
         zero = geon.cast(0, x.dtype)
-        begun = [
+        initial = [
             geon.broadcast(zero if v is None else part(v, number, batch, unit), [batch, unit])
             for v in (h0, c0)[: cell.states]
         ]
-        outputs.append(_direction(cell, sequence, weights, begun, ends, is_reversed))
+        outputs.append(_direction(cell, sequence, weights, initial, ends, is_reversed))
     y, *last = [geon.stack(list(each), ways_axis) for each in zip(*outputs, strict=True)]
     dims = [ways_axis.name, batch.name, unit.name]
     first = fresh(time.name, dims)
@@ -242,7 +242,7 @@ def _direction(
     cell: Cell,
     sequence: Tensor,
     weights: Weights,
-    begun: list[Tensor],
+    initial: list[Tensor],
     ends: Tensor | None,
     is_reversed: bool,
 ) -> list[Tensor]:
@@ -263,7 +263,7 @@ def _direction(
 
     axis = sequence.axes[STEPS]
     xs = (sequence, geon.iota(axis))
-    last, shown = geon.scan(step, begun, xs, over=axis, reverse=is_reversed)
+    last, shown = geon.scan(step, initial, xs, over=axis, reverse=is_reversed)
     return [shown, *last]
 
 

@@ -36,7 +36,7 @@ STEPS = set("""
 SLOTS = {"betainc": "A B X", 1: "X", 2: "X Y", 3: "Condition X Y"}
 
 
-def beside(x: Value, y: Value, axis: int) -> Value:
+def aligned(x: Value, y: Value, axis: int) -> Value:
     """Return ``y`` with its positions at those of ``x`` from ``axis`` on; -1 aligns the last."""
     rest = len(x.shape) - len(y.shape)
     after = 0 if axis == -1 or rest <= 0 else rest - position(axis, len(x.shape))
@@ -46,7 +46,7 @@ def beside(x: Value, y: Value, axis: int) -> Value:
 def by_arity(f: Function, arity: int) -> Function:
     """Return the function of an operator that applies ``f`` to each element of its operands."""
     if arity == 2:
-        return lambda x, y, *, axis=-1: elementwise(f, x, beside(x, y, axis))
+        return lambda x, y, *, axis=-1: elementwise(f, x, aligned(x, y, axis))
     return lambda *values: elementwise(f, *values)
 
 

@@ -1,4 +1,4 @@
-"""Calls: their arguments, and their results as pure ops over placeholders, built symbolically."""
+"""Symbolic evaluation of a call: a key of its arguments, and its results over placeholders."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 
 import geon
 from geon import eager
-from geon.eager import building, evaluation, nodes
+from geon.eager import evaluation, nodes, symbolic_calls
 
 N, C, H = geon.Axis("N"), geon.Axis("C", 3), geon.Axis("H", 2)
 rows = np.arange(6)[:, None]
@@ -355,7 +355,7 @@ def test_calls_that_are_built_each_time_hold_nothing_more_each_time():
     x, start = x_of(), geon.broadcast(0.0, [C])
     for _ in range(30):
         geon.scan(lambda c, v: (c + v, c), start, x, over=N)
-    assert max(len(call.held) for call in building.interned.values()) < 20
+    assert max(len(call.held) for call in symbolic_calls.interned.values()) < 20
 
 
 def test_a_chain_longer_than_what_is_remembered_is_computed_in_parts(monkeypatch):

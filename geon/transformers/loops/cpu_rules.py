@@ -6,18 +6,19 @@ loop; a transformation that is refused is recorded with its reason and changes n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ...op_graph.axes.affine import AffineIndex
 from ...op_graph.axes.lengths import is_multiple, product
 from ..kernels.ir.nest import Nest, Store
-from ..kernels.ir.scalar_code import Load, Scalar
+from ..kernels.ir.scalar_code import Apply, Load, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from . import transformations as shape
 from .access import is_straight
 from .column_rules import adjacent, columns
 from .from_nest import from_nest
+from .interleaved_loops import interleaved
 from .reduction_rules import (
     behind_reductions,
     divided,
@@ -27,6 +28,7 @@ from .reduction_rules import (
     summed,
 )
 from .schedule_rule import ScheduleRule, applied
+from .streaming_copies import with_copies
 from .tree import (
     Fold,
     Kind,
@@ -64,6 +66,26 @@ def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True, fetches: bo
     for rule in RULES:
         if rule.apply is not jammed or jams:
             tree = applied(rule, tree, vectors)
+    return tree
+
+
+def compiled(
+    nest: Nest,
+    vectors: VectorWidth,
+    operands: frozenset[int] = frozenset(),
+    is_serial: Callable[[Apply], bool] = lambda _: False,
+) -> Tree:
+    """Return the tree of a nest whose innermost loops the compiler vectorises.
+
+    Stores to ``operands`` may pass by the caches. ``is_serial`` tells the values that the compiler
+    does not vectorise.
+    """
+    tree = applied(
+        COMPILED_RULES[0], replace(from_nest(nest, ahead=True), vectors=vectors), vectors
+    )
+    tree = interleaved(with_copies(tree, operands), vectors, is_serial)
+    for rule in COMPILED_RULES[1:]:
+        tree = applied(rule, tree, vectors)
     return tree
 
 
@@ -204,11 +226,27 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     if is_rows(loop) and isinstance(rows, int) and rows < MIN_PARALLEL_ROWS and len(body) == 1:
         (row,) = body
         assert isinstance(row, LoopNode)
-        long = not isinstance(row.size, int) or row.size >= MIN_SPLIT_VECTORS
+        each = vectors.count if is_straight(row.body) else 1  # iterations that fill a vector
+        long = not isinstance(row.size, int) or row.size >= MIN_SPLIT_VECTORS * each
         if long and row.role is Role.SERIAL:
-            made = shape.split(tree, row.variable, STRETCH_VECTORS, short=True)
+            made = shape.split(tree, row.variable, STRETCH_VECTORS * each, short=True)
             tree = shape.collapse(made.tree, name, row.variable)
     return shape.set_role(tree, name, Role.TASK, "iterations store elements of their own")
+
+
+# Loops that compilers vectorise -------------------------------------------------------------------
+
+
+def compilable(tree: Tree) -> Iterator[str]:
+    """Yield the innermost loops that are neither tasks nor vectors, without short axes."""
+    for loop in loops_of(tree.body):
+        if loop.role is Role.SERIAL and is_straight(loop.body) and loop.kind is not Kind.DIGIT:
+            yield loop.variable
+
+
+def in_any_order(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Let the compiler make vectors of a loop's iterations."""
+    return shape.set_role(tree, name, Role.SIMD, "the compiler makes vectors")
 
 
 RULES: tuple[ScheduleRule[VectorWidth], ...] = (
@@ -221,6 +259,14 @@ RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("distribute", with_rests, distributed),
     ScheduleRule("parts", long_reductions, divided),
     ScheduleRule("tasks", outermost, as_tasks),
+)
+
+
+# Rules of nests that have no vectors of their own.
+COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
+    ScheduleRule("single iterations", single, removed),
+    ScheduleRule("tasks", outermost, as_tasks),
+    ScheduleRule("loops of compilers", compilable, in_any_order),
 )
 
 

@@ -157,17 +157,17 @@ def copied(
 def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     """Set the role of a loop, with the ``reason``.
 
-    Iterations of tasks, threads and vectors must be independent; what tasks share with other
-    statements becomes scratch memory. A vector holds straight code. It and an unrolled loop have a
-    known length; what is private to them gets an element per iteration.
+    Iterations of tasks, threads, simd loops and vectors must be independent; what tasks share with
+    other statements becomes scratch memory. A simd loop and a vector hold straight code. A vector
+    and an unrolled loop have a known length; what is private to them gets an element per iteration.
     """
     loop, above = find(tree, name)
     if role in (Role.VECTOR, Role.UNROLLED):
         require(isinstance(loop.size, int), f"{name} has no known length")
-    if role is Role.VECTOR:
+    if role in (Role.SIMD, Role.VECTOR):
         require(is_straight(loop.body), f"{name} has loops inside")
     own = private(tree, name)
-    if role in (Role.TASK, Role.THREAD, Role.VECTOR):
+    if role in (Role.TASK, Role.THREAD, Role.SIMD, Role.VECTOR):
         require_independent(tree, name, own=own)
     elif role is Role.UNROLLED and len(loop.body) > 1:
         require_independent(tree, name, folds=True, ordered=True, own=own)

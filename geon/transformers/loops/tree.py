@@ -50,6 +50,7 @@ class Role(Enum):
     SERIAL = "serial"  # one after another
     TASK = "task"  # in any order, on any thread; on a GPU, on a thread or team of threads each
     THREAD = "thread"  # in any order, on the threads of a team, each of which keeps its registers
+    SIMD = "simd"  # in any order, in vectors that the compiler makes
     VECTOR = "vector"  # each statement for all iterations at once, as one vector
     UNROLLED = "unrolled"  # each statement for all iterations before the next statement
 
@@ -63,6 +64,7 @@ class Kind(Enum):
     REST = "rest"  # the iterations that fill no block
     LANES = "lanes"  # the elements of a vector
     COPIES = "copies"  # the iterations of a block that run together
+    DIGIT = "digit"  # a short axis of a buffered value, of known length
     BLOCK = "block"  # the iterations of a block of a sum, or of a tile
 
 
@@ -181,13 +183,28 @@ class Combine:
 class CachePrefetch:
     """Prefetch the cache line at ``offset`` of an operand; ``stores`` if it will be written.
 
-    Calls in which ``room`` is negative do not.
+    Calls in which ``room`` is negative do not. ``nbytes``, if not 0, are fetched from there on, as
+    far as ``MAX_PREFETCHED_LINES`` reach.
     """
 
     operand: int
     offset: AffineIndex
     stores: bool = False
     room: Size = 0
+    nbytes: Size = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Draw:
+    """Set the first ``count`` elements of buffer ``into`` to random bits of adjacent positions.
+
+    ``bits`` are the first of them. Those at positions before ``end`` may be drawn too.
+    """
+
+    into: int
+    bits: RandomBits
+    count: AffineIndex
+    end: AffineIndex
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -199,7 +216,7 @@ class Choose:
     otherwise: tuple[Statement, ...]
 
 
-Statement = LoopNode | Write | Fold | Combine | CachePrefetch | Choose
+Statement = LoopNode | Write | Fold | Combine | CachePrefetch | Draw | Choose
 Body = tuple[Statement, ...]
 Offset = tuple[str, int, AffineIndex]  # "operand" or "buffer", its number, an index into it
 
@@ -310,6 +327,8 @@ def values_of(statement: Statement) -> tuple[Scalar, ...]:
     if isinstance(statement, Fold):
         position = () if statement.position is None else (statement.position,)
         return (*statement.elements, *position)
+    if isinstance(statement, Draw):
+        return (statement.bits,)
     return ()
 
 
@@ -443,6 +462,10 @@ class Substitution:
             return changed(each, into=into, of=of, offset=offset, start=start)
         if isinstance(each, CachePrefetch):
             return changed(each, offset=self.index(each.offset))
+        if isinstance(each, Draw):
+            (number,), bits = self.numbers((each.into,)), self.value(each.bits)
+            count, end = self.index(each.count), self.index(each.end)
+            return changed(each, into=number, bits=bits, count=count, end=end)
         then, otherwise = self.body(each.then), self.body(each.otherwise)
         return changed(each, guards=self.guards(each.guards), then=then, otherwise=otherwise)
 

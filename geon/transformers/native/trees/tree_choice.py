@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
+from ...kernels.ir.scalar_code import Apply
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_straight
-from ...loops.cpu_rules import may_stream, puts, schedule, streamed
+from ...loops.cpu_rules import compiled, may_stream, puts, schedule, streamed
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
+from ...printing.scalars import c_expressions
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
 from ..vectors.vector_functions import function_itemsize
 from ..vectors.vector_ops import is_number
@@ -16,12 +19,30 @@ from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsiz
 
 # A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
 MIN_BORDER_RATIO = 8
+WORD_BYTES = 4  # bytes of an element in bounds that count vectors, where elements differ
 
 
 def tree_of(
     nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
 ) -> Tree | None:
-    """Return the scheduled tree of a nest, or None if the nest has another form.
+    """Return the scheduled tree of a nest, or None if the nest has another form."""
+    tree = vector_tree(nest, vector_bytes, passing, jams=jams)
+    reduces = any(step.reductions for step in nest.passes)
+    if tree is not None or reduces or nest.across is not None:
+        return tree
+    operands = frozenset() if passing is None else passing.operands
+    return compiled(nest, VectorWidth(vector_bytes, WORD_BYTES), operands, is_serial)
+
+
+def is_serial(value: Apply) -> bool:
+    """Return True for a value that compilers do not vectorise."""
+    return c_expressions.is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])
+
+
+def vector_tree(
+    nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
+) -> Tree | None:
+    """Return the tree of a nest that runs in vectors, or None if it has none.
 
     Every long pass stores or folds vectors along its last loop. Rows that are not jammed must fill
     whole vectors: compilers do the rests of others better.

@@ -29,6 +29,7 @@ from ...loops.tree import (
     CachePrefetch,
     Choose,
     Combine,
+    Draw,
     Fold,
     Least,
     LoopNode,
@@ -36,12 +37,13 @@ from ...loops.tree import (
     Substitution,
     Tree,
     Write,
+    loops_of,
     values_of,
 )
 from ..nests.loop_lines import for_loop, indent
 from ..nests.scalar_statements import DIRECT, MemoryNames, ScalarPrinter
 from ..nests.statement_blocks import StatementBlock
-from .buffer_names import BufferNames, buffer_name
+from .buffer_names import BufferNames, buffer_name, is_serial
 
 HERE = 1 << 30  # depth of values that are computed where they are used
 
@@ -89,8 +91,14 @@ class TreeScalars(ScalarPrinter):
         """Return the text of an atom of an index."""
         if not isinstance(atom, Least):
             return super().atom(block, atom)
+        found = block.find(atom)
+        if found is not None:
+            return found
+        depth = self.depths.atom(atom)
+        block = block.at(depth)
         first, second = (self.index(block, each) for each in atom.of)
-        return f"({first} < {second} ? {first} : {second})"
+        text = f"{first} < {second} ? {first} : {second}"
+        return self.let(block, atom, "int64_t", text) if depth else f"({text})"
 
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element of a private buffer at ``offset``."""
@@ -98,6 +106,10 @@ class TreeScalars(ScalarPrinter):
         if number in self.buffers.registers:
             return name
         return f"{name}[{self.index(block, offset)}]"
+
+    def is_innermost(self, block: StatementBlock) -> bool:
+        """Return True if a block is the body of a loop without loops inside."""
+        return block.is_innermost
 
     def share(self, copies: Sequence[Write]) -> None:
         """Prepare statements that are copies of each other; a hook for subclasses."""
@@ -152,6 +164,10 @@ class TreeStatements:
     ) -> None:
         """Emit a prefetch; a hook for targets that have them."""
 
+    def draw(self, draw: Draw, block: StatementBlock) -> None:
+        """Emit the random bits of a buffer; a hook for targets that have such buffers."""
+        raise NotImplementedError
+
     def counted(self, loop: LoopNode, block: StatementBlock) -> None:
         """Emit a loop over all iterations."""
         self.serial(loop, block, "0", self.scalars.index(block, loop.extent))
@@ -159,6 +175,7 @@ class TreeStatements:
     def serial(self, loop: LoopNode, block: StatementBlock, low: str, high: str) -> None:
         """Emit a C loop between bounds."""
         inner = StatementBlock(block)
+        inner.is_innermost = not any(map(is_serial, loops_of(loop.body)))
         self.depths.variables[loop.variable] = inner.depth
         self.body(loop.body, inner)
         block.lines += self.repeated(loop, low, high, self.text(inner))
@@ -194,6 +211,9 @@ class TreeStatements:
                 continue
             if isinstance(each, CachePrefetch):
                 self.prefetch(each, copies, block)
+                continue
+            if isinstance(each, Draw):
+                self.draw(each, block)
                 continue
             assert isinstance(each, Write)
             made = [Substitution(self.tree.code, env) for env in copies if env]

@@ -17,6 +17,7 @@ from ..kernels.ir.scalar_code import walk as walk_scalars
 from . import transformations as shape
 from .access import is_straight
 from .column_rules import adjacent, columns
+from .compiled_folds import compilable, in_any_order
 from .from_nest import from_nest
 from .reduction_rules import (
     behind_reductions,
@@ -24,6 +25,7 @@ from .reduction_rules import (
     folding,
     hoisted,
     long_reductions,
+    nested_reductions,
     summed,
 )
 from .schedule_rule import ScheduleRule, applied
@@ -61,7 +63,7 @@ def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True, fetches: bo
     With ``fetches``, passes that compute elementary functions prefetch what is needed after them.
     """
     tree = replace(from_nest(nest, fetches=fetches), vectors=vectors)
-    for rule in RULES:
+    for rule in COMPILED_RULES if vectors.compiled else RULES:
         if rule.apply is not jammed or jams:
             tree = applied(rule, tree, vectors)
     return tree
@@ -214,6 +216,7 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
     ScheduleRule("columns", adjacent, columns),
+    ScheduleRule("parts of rows", nested_reductions, divided),
     ScheduleRule("partial sums", folding, summed),
     ScheduleRule("vectors", innermost, vectorised),
     ScheduleRule("jam", around_innermost, jammed),
@@ -221,6 +224,17 @@ RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("distribute", with_rests, distributed),
     ScheduleRule("parts", long_reductions, divided),
     ScheduleRule("tasks", outermost, as_tasks),
+)
+
+
+# Rules of nests whose vectors the compiler makes.
+COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
+    ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("parts", long_reductions, divided),
+    ScheduleRule("partial states", folding, summed),
+    ScheduleRule("single iterations", single, removed),
+    ScheduleRule("tasks", outermost, as_tasks),
+    ScheduleRule("loops of compilers", compilable, in_any_order),
 )
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
+from ...kernels.ir.scalar_code import Apply
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_straight
 from ...loops.cpu_rules import may_stream, puts, schedule, streamed
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
+from ...printing.scalars.c_expressions import is_serial
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
-from ..vectors.vector_functions import function_itemsize
+from ..vectors.vector_functions import function_itemsize, has_own_form
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors
 
 # A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
 MIN_BORDER_RATIO = 8
+MIN_ITEMSIZE = 4  # bytes of the narrowest elements that have vector types
 
 
 def tree_of(
@@ -34,10 +38,20 @@ def tree_of(
         return streams or tree
     if nest.flat or nest.arrays or not nest.passes:
         return None
-    if nest.across is not None or any(step.reductions for step in nest.passes):
+    if nest.across is None and any(step.reductions for step in nest.passes):
+        if any(has_own_form(nest, step) for step in nest.passes):
+            return None
+        itemsize = folded_itemsize(nest, vector_bytes) or 0
+        compiled = not itemsize or not are_rows(nest, vector_bytes // itemsize, itemsize)
+        itemsize = reduced_itemsize(nest) if compiled else itemsize
+        vectors = VectorWidth(
+            vector_bytes, itemsize, compiled=compiled, serial=any(map(is_serial_pass, nest.passes))
+        )
+        tree = schedule(nest, vectors, jams=jams)
+        return tree if passing is None else with_streams(tree, passing, vectors)
+    if nest.across is not None:
         itemsize = folded_itemsize(nest, vector_bytes)
-        fit = are_rows if nest.across is None else are_columns
-        if itemsize is None or not fit(nest, vector_bytes // itemsize, itemsize):
+        if itemsize is None or not are_columns(nest, vector_bytes // itemsize, itemsize):
             return None
         vectors = VectorWidth(vector_bytes, itemsize)
         tree = schedule(nest, vectors)
@@ -61,6 +75,19 @@ def tree_of(
     if not jammed and any(loop.kind is Kind.REST or is_short(loop, vectors) for loop in loops):
         return None
     return tree if passing is None else with_streams(tree, passing, vectors)
+
+
+def reduced_itemsize(nest: Nest) -> int:
+    """Return the bytes of the widest value that a nest reduces."""
+    found = [each.states[0].itemsize for step in nest.passes for each in step.reductions]
+    return max(MIN_ITEMSIZE, *found)
+
+
+def is_serial_pass(step: Pass) -> bool:
+    """Return True if the compiler may make no vectors of a pass."""
+    nodes = walk_scalars(*step.computed)
+    applied = [node for node in nodes if isinstance(node, Apply)]
+    return any(is_serial(x.row.name, [name_of(y.dtype) for y in x.args]) for x in applied if x.args)
 
 
 def piece_options(work: Nest, piece: Nest, passing: Passing | None) -> tuple[Passing | None, bool]:

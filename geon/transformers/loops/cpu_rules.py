@@ -6,29 +6,31 @@ loop; a transformation that is refused is recorded with its reason and changes n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...op_graph.axes.affine import AffineIndex
 from ...op_graph.axes.lengths import is_multiple, product
 from ..kernels.ir.nest import Nest, Store
-from ..kernels.ir.scalar_code import Apply, Load, Scalar
+from ..kernels.ir.scalar_code import Load, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from . import transformations as shape
 from .access import is_straight
 from .column_rules import adjacent, columns
+from .compiled_folds import compilable, in_any_order
 from .from_nest import from_nest
-from .interleaved_loops import interleaved
+from .interleaved_loops import interleaved, storing
 from .reduction_rules import (
     behind_reductions,
     divided,
     folding,
     hoisted,
     long_reductions,
+    nested_reductions,
     summed,
 )
 from .schedule_rule import ScheduleRule, applied
-from .streaming_copies import with_copies
+from .streaming_copies import copied
 from .tree import (
     Fold,
     Kind,
@@ -62,30 +64,11 @@ def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True, fetches: bo
 
     With ``fetches``, passes that compute elementary functions prefetch what is needed after them.
     """
-    tree = replace(from_nest(nest, fetches=fetches), vectors=vectors)
-    for rule in RULES:
+    tree = from_nest(nest, fetches=fetches, ahead=vectors.compiled)
+    tree = replace(tree, vectors=vectors)
+    for rule in COMPILED_RULES if vectors.compiled else RULES:
         if rule.apply is not jammed or jams:
             tree = applied(rule, tree, vectors)
-    return tree
-
-
-def compiled(
-    nest: Nest,
-    vectors: VectorWidth,
-    operands: frozenset[int] = frozenset(),
-    is_serial: Callable[[Apply], bool] = lambda _: False,
-) -> Tree:
-    """Return the tree of a nest whose innermost loops the compiler vectorises.
-
-    Stores to ``operands`` may pass by the caches. ``is_serial`` tells the values that the compiler
-    does not vectorise.
-    """
-    tree = applied(
-        COMPILED_RULES[0], replace(from_nest(nest, ahead=True), vectors=vectors), vectors
-    )
-    tree = interleaved(with_copies(tree, operands), vectors, is_serial)
-    for rule in COMPILED_RULES[1:]:
-        tree = applied(rule, tree, vectors)
     return tree
 
 
@@ -234,24 +217,10 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     return shape.set_role(tree, name, Role.TASK, "iterations store elements of their own")
 
 
-# Loops that compilers vectorise -------------------------------------------------------------------
-
-
-def compilable(tree: Tree) -> Iterator[str]:
-    """Yield the innermost loops that are neither tasks nor vectors, without short axes."""
-    for loop in loops_of(tree.body):
-        if loop.role is Role.SERIAL and is_straight(loop.body) and loop.kind is not Kind.DIGIT:
-            yield loop.variable
-
-
-def in_any_order(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
-    """Let the compiler make vectors of a loop's iterations."""
-    return shape.set_role(tree, name, Role.SIMD, "the compiler makes vectors")
-
-
 RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
     ScheduleRule("columns", adjacent, columns),
+    ScheduleRule("parts of rows", nested_reductions, divided),
     ScheduleRule("partial sums", folding, summed),
     ScheduleRule("vectors", innermost, vectorised),
     ScheduleRule("jam", around_innermost, jammed),
@@ -262,9 +231,14 @@ RULES: tuple[ScheduleRule[VectorWidth], ...] = (
 )
 
 
-# Rules of nests that have no vectors of their own.
+# Rules of nests whose vectors the compiler makes.
 COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
+    ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("parts", long_reductions, divided),
+    ScheduleRule("partial states", folding, summed),
     ScheduleRule("single iterations", single, removed),
+    ScheduleRule("copies past the caches", storing, copied),
+    ScheduleRule("interleaved vectors", storing, interleaved),
     ScheduleRule("tasks", outermost, as_tasks),
     ScheduleRule("loops of compilers", compilable, in_any_order),
 )

@@ -7,12 +7,12 @@ operations of several vectors takes less time for the same work.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 
-from ..kernels.ir.scalar_code import Apply, Load, Select
+from ..kernels.ir.scalar_code import Apply, Load, Scalar, Select
 from . import transformations as shape
-from .access import is_straight, most
-from .tree import Kind, LoopNode, Tree, VectorWidth, Write, loops_of
+from .access import most
+from .tree import Kind, Tree, VectorWidth, Write, find, loops_of, require
 from .work import varying
 
 INTERLEAVED_VECTORS = 4  # independent vectors, which hide the latency of each step
@@ -21,35 +21,39 @@ MAX_INTERLEAVED_NODES = 96  # maximum nodes of an element; above, one vector has
 MIN_LOOP_BLOCKS = 2  # minimum blocks of vectors of a loop for which a second loop pays off
 
 
-def interleaved(tree: Tree, vectors: VectorWidth, is_serial: Callable[[Apply], bool]) -> Tree:
-    """Split loops with elementary functions into blocks of vectors, and the rest.
-
-    ``is_serial`` tells the values that the compiler does not vectorise.
-    """
-    if vectors.vector_bytes < MIN_INTERLEAVED_BYTES:
-        return tree
+def storing(tree: Tree) -> Iterator[str]:
+    """Yield the innermost loops that only store."""
     for loop in loops_of(tree.body):
-        width = item_bytes(loop, is_serial) if is_straight(loop.body) else 0
-        by, size = INTERLEAVED_VECTORS * vectors.vector_bytes // (width or 1), most(loop.extent)
-        if width and not (isinstance(size, int) and size < MIN_LOOP_BLOCKS * by):
-            tree = shape.split(tree, loop.variable, by, Kind.COPIES).tree
-    return tree
+        if loop.kind is not Kind.DIGIT and all(isinstance(each, Write) for each in loop.body):
+            yield loop.variable
 
 
-def item_bytes(loop: LoopNode, is_serial: Callable[[Apply], bool]) -> int:
-    """Return the bytes of the widest value of a loop that should be interleaved, else 0."""
+def interleaved(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Split a loop with elementary functions into blocks of vectors, and the rest."""
+    loop, _ = find(tree, name)
     writes = [each for each in loop.body if isinstance(each, Write)]
-    nodes = [node for each in writes for node in varying(each, {loop.variable})]
-    applied = [node for node in nodes if isinstance(node, Apply)]
-    costly = any(node.row.cost == "expensive" for node in applied)
-    if not costly or len(nodes) > MAX_INTERLEAVED_NODES or any(map(is_serial, applied)):
-        return 0
+    nodes = [node for each in writes for node in varying(each, {name})]
+    if not any(isinstance(node, Apply) and node.row.cost == "expensive" for node in nodes):
+        return tree
+    require(not vectors.serial, "there are values that the compiler does not vectorise")
+    enough = vectors.vector_bytes >= MIN_INTERLEAVED_BYTES
+    require(enough, f"vectors have fewer than {MIN_INTERLEAVED_BYTES} bytes")
+    width, size = item_bytes(nodes, name), most(loop.extent)
+    require(width > 0, f"{name} has no chain of operations that is long and alone")
+    by = INTERLEAVED_VECTORS * vectors.vector_bytes // width
+    short = isinstance(size, int) and size < MIN_LOOP_BLOCKS * by
+    require(not short, f"{name} has fewer than {MIN_LOOP_BLOCKS * by} iterations")
+    return shape.split(tree, name, by, Kind.COPIES).tree
+
+
+def item_bytes(nodes: Sequence[Scalar], name: str) -> int:
+    """Return the bytes of the widest value of a loop that should be interleaved, else 0."""
     loads = [node for node in nodes if isinstance(node, Load)]
-    if any(isinstance(node, Select) for node in nodes) or not all(
-        all(isinstance(atom, str) for atom in load.offset.terms)
-        and load.offset.step(loop.variable) in (0, 1)
-        for load in loads
-    ):
+    offsets = [load.offset for load in loads]
+    direct = all(isinstance(atom, str) for offset in offsets for atom in offset.terms)
+    adjoin = all(offset.step(name) in (0, 1) for offset in offsets)
+    chooses = any(isinstance(node, Select) for node in nodes)
+    if len(nodes) > MAX_INTERLEAVED_NODES or chooses or not (direct and adjoin):
         return 0
-    widest = max(4, *(node.dtype.itemsize for node in nodes))
+    widest = max([4, *(node.dtype.itemsize for node in nodes)])
     return widest if widest in (4, 8) else 0

@@ -22,12 +22,13 @@ from .tree import (
     Statement,
     Substitution,
     Tree,
+    VectorWidth,
     Write,
     constant,
     find,
     fresh,
-    loops_of,
     replaced,
+    require,
 )
 from .work import MIN_WORK, work
 
@@ -38,16 +39,6 @@ MIN_STREAMED_TURNS = 64  # minimum iterations of a loop for which non-temporal s
 # the traffic that they save (x + y 0.66 of the time, tanh 0.88, 15 products and an exp 1.15).
 MAX_STREAMED_WORK = 4
 MAX_STREAMED_STORES = 8  # maximum buffered stores of a loop: 8 KiB
-
-
-def with_copies(tree: Tree, operands: frozenset[int]) -> Tree:
-    """Store to ``operands`` by copies of blocks, in loops where that pays."""
-    for name in [loop.variable for loop in loops_of(tree.body)]:
-        loop, above = find(tree, name)
-        small = is_small((*above, loop)[0], tree) or not (above or is_long(loop))
-        if not small and streamed_stores(loop, operands):
-            tree = copied(tree, name, operands)
-    return tree
 
 
 def is_small(loop: LoopNode, tree: Tree) -> bool:
@@ -71,25 +62,36 @@ def streamed_stores(loop: LoopNode, operands: frozenset[int]) -> list[Store]:
     short = isinstance(size, int) and size < MIN_STREAMED_TURNS
     if short or not loop.body or not all(isinstance(each, Write) for each in loop.body):
         return []
-    stores = [store for each in loop.body for store in getattr(each, "stores", ())]
-    total = sum(store.dtype.itemsize for store in stores if isinstance(store, Store))
+    stores = stores_of(loop)
+    total = sum(store.dtype.itemsize for store in stores)
     each = work((replace(loop, extent=constant(1)),))
     if not isinstance(each, int) or each > MAX_STREAMED_WORK * total:
         return []
     found = [
         store
         for store in stores
-        if isinstance(store, Store)
-        and store.operand in operands
+        if store.operand in operands
         and store.offset.step(loop.variable) == 1
         and all(isinstance(atom, str) for atom in store.offset.terms)
     ]
     return found if len(found) <= MAX_STREAMED_STORES else []
 
 
-def copied(tree: Tree, name: str, operands: frozenset[int]) -> Tree:
-    """Compute in buffers what a loop stores to ``operands``, and copy that block by block."""
-    loop, _ = find(tree, name)
+def stores_of(loop: LoopNode) -> list[Store]:
+    """Return the stores to operands in the body of a loop."""
+    writes = [each for each in loop.body if isinstance(each, Write)]
+    return [store for each in writes for store in each.stores if isinstance(store, Store)]
+
+
+def copied(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Compute in buffers what a loop stores past the caches, and copy that block by block."""
+    operands = vectors.past
+    loop, above = find(tree, name)
+    if not any(store.operand in operands for store in stores_of(loop)):
+        return tree
+    require(bool(above) or is_long(loop), f"{name} is no work for tasks")
+    require(not is_small((*above, loop)[0], tree), f"{name} is little work")
+    require(bool(streamed_stores(loop, operands)), f"{name} is short, or computes much")
     if is_long(loop):
         widest = max(store.dtype.itemsize for store in streamed_stores(loop, operands))
         made = shape.split(tree, name, STREAMED_BLOCK_BYTES // widest, short=True)

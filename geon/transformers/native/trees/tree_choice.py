@@ -8,10 +8,10 @@ from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import Apply
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_straight
-from ...loops.cpu_rules import compiled, may_stream, puts, schedule, streamed
+from ...loops.cpu_rules import may_stream, puts, schedule, streamed
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
-from ...printing.scalars import c_expressions
+from ...printing.scalars.c_expressions import is_serial
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
 from ..vectors.vector_functions import function_itemsize
 from ..vectors.vector_ops import is_number
@@ -19,7 +19,7 @@ from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsiz
 
 # A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
 MIN_BORDER_RATIO = 8
-WORD_BYTES = 4  # bytes of an element in bounds that count vectors, where elements differ
+MIN_ITEMSIZE = 4  # bytes of the narrowest elements that have vector types
 
 
 def tree_of(
@@ -27,16 +27,16 @@ def tree_of(
 ) -> Tree | None:
     """Return the scheduled tree of a nest, or None if the nest has another form."""
     tree = vector_tree(nest, vector_bytes, passing, jams=jams)
-    reduces = any(step.reductions for step in nest.passes)
-    if tree is not None or reduces or nest.across is not None:
+    if tree is not None or nest.across is not None or nest.flat:
         return tree
-    operands = frozenset() if passing is None else passing.operands
-    return compiled(nest, VectorWidth(vector_bytes, WORD_BYTES), operands, is_serial)
-
-
-def is_serial(value: Apply) -> bool:
-    """Return True for a value that compilers do not vectorise."""
-    return c_expressions.is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])
+    vectors = VectorWidth(
+        vector_bytes,
+        reduced_itemsize(nest),
+        compiled=True,
+        serial=any(map(is_serial_pass, nest.passes)),
+        past=frozenset() if passing is None else passing.operands,
+    )
+    return schedule(nest, vectors)
 
 
 def vector_tree(
@@ -62,7 +62,7 @@ def vector_tree(
             return None
         vectors = VectorWidth(vector_bytes, itemsize)
         tree = schedule(nest, vectors)
-        if not all(map(is_vectorised, loops_of(tree.body))):
+        if nest.across is not None and not all(map(is_vectorised, loops_of(tree.body))):
             return None
         return tree if passing is None else with_streams(tree, passing, vectors)
     if not all(isinstance(step, Pass) and only_stores(step) for step in nest.steps):
@@ -82,6 +82,19 @@ def vector_tree(
     if not jammed and any(loop.kind is Kind.REST or is_short(loop, vectors) for loop in loops):
         return None
     return tree if passing is None else with_streams(tree, passing, vectors)
+
+
+def reduced_itemsize(nest: Nest) -> int:
+    """Return the bytes of the widest value that a nest reduces."""
+    found = [each.states[0].itemsize for step in nest.passes for each in step.reductions]
+    return max([MIN_ITEMSIZE, *found])
+
+
+def is_serial_pass(step: Pass) -> bool:
+    """Return True if the compiler may make no vectors of a pass."""
+    nodes = walk_scalars(*step.computed)
+    applied = [node for node in nodes if isinstance(node, Apply)]
+    return any(is_serial(x.row.name, [name_of(y.dtype) for y in x.args]) for x in applied if x.args)
 
 
 def piece_options(work: Nest, piece: Nest, passing: Passing | None) -> tuple[Passing | None, bool]:

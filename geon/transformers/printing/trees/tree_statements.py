@@ -96,9 +96,12 @@ class TreeScalars(ScalarPrinter):
             return found
         depth = self.depths.atom(atom)
         block = block.at(depth)
-        first, second = (self.index(block, each) for each in atom.of)
-        text = f"{first} < {second} ? {first} : {second}"
-        return self.let(block, atom, "int64_t", text) if depth else f"({text})"
+        text, *others = (self.index(block, each) for each in atom.of)
+        for k, other in enumerate(others):
+            last = k == len(others) - 1 and depth
+            text = f"{text} < {other} ? {text} : {other}"
+            text = text if last else f"({text})"
+        return self.let(block, atom, "int64_t", text) if depth else text
 
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element of a private buffer at ``offset``."""
@@ -265,8 +268,12 @@ class TreeStatements:
             self.scalars.value(block, put.value)
         write = Write(tuple(puts))
         block.lines += [self.store(put, write, block) for put in puts]
-        for put in puts:
-            block.names.pop(put.value, None)  # the next value of this state is another one
+        old: set[int] = set()  # ids of values of the former state, which a later fold has anew
+        for node in walk_scalars(*[put.value for put in puts]):
+            kept = isinstance(node, Kept) and node.number in into
+            if kept or any(id(part) in old for part in operands_of(node)):
+                old.add(id(node))
+                block.names.pop(node, None)
 
     def store(self, store: Store | Keep, write: Write, block: StatementBlock) -> str:
         """Return the statement that stores a value."""

@@ -9,6 +9,7 @@ from typing import Any
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.rows.elementwise import CAST
 from ...op_graph.values.dtypes import DType
+from ..kernels.analysis.integer_ranges import before_widening
 from ..kernels.ir.nest import Keep
 from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
@@ -147,9 +148,9 @@ def is_plain(loop: LoopNode, fold: Fold | Combine) -> bool:
 
 
 def widened(tree: Tree, numbers: Container[int], dtype: DType) -> Tree:
-    """Accumulate in a wider ``dtype``: buffers that are only set, folded and loaded.
+    """Accumulate in another ``dtype``: buffers that are only set, folded and loaded.
 
-    Loads round the value to the former dtype.
+    Loads round the value to the former dtype, but for states that are combined with others.
     """
     change = _WideAccesses(tree, numbers, dtype)
     buffers = [
@@ -164,7 +165,7 @@ class _WideAccesses(Substitution):
 
     def __init__(self, tree: Tree, wide: Container[int], dtype: DType) -> None:
         super().__init__(tree.code, {})
-        self.wide, self.dtype = wide, dtype
+        self.tree, self.wide, self.dtype = tree, wide, dtype
 
     def node(self, node: Any) -> Any:
         """Return a load from the buffer as a cast, other nodes with their operands replaced."""
@@ -176,10 +177,21 @@ class _WideAccesses(Substitution):
     def statement(self, each: Any) -> Any:
         """Return a statement; elements of a fold into the buffer are cast."""
         made = super().statement(each)
-        if isinstance(made, Fold) and any(number in self.wide for number in made.into):
-            elements = tuple([self.code.cast(value, self.dtype) for value in made.elements])
-            return replace(made, elements=elements)
-        return made
+        if not isinstance(made, Fold):
+            return made
+        elements, wide = made.elements, any(number in self.wide for number in made.into)
+        if made.merges and (wide or self.tree.buffers[made.into[0]].dtype is self.dtype):
+            elements = tuple(map(self.unrounded, elements))
+        if wide:
+            elements = tuple([self.code.cast(before_widening(x), self.dtype) for x in elements])
+        return replace(made, elements=elements)
+
+    def unrounded(self, value: Scalar) -> Scalar:
+        """Return a state in the other dtype instead of one that is rounded; else the value."""
+        inner = value
+        while isinstance(inner, Apply) and inner.row is CAST:
+            (inner,) = inner.args
+        return inner if isinstance(inner, Kept) and inner.dtype is self.dtype else value
 
     def store(self, store: Any) -> Any:
         """Return a store; one to the buffer casts its value."""

@@ -50,6 +50,7 @@ class Role(Enum):
     SERIAL = "serial"  # one after another
     TASK = "task"  # in any order, on any thread; on a GPU, on a thread or team of threads each
     THREAD = "thread"  # in any order, on the threads of a team, each of which keeps its registers
+    SIMD = "simd"  # in any order, in vectors that the compiler makes
     VECTOR = "vector"  # each statement for all iterations at once, as one vector
     UNROLLED = "unrolled"  # each statement for all iterations before the next statement
 

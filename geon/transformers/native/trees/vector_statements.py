@@ -12,6 +12,7 @@ from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...loops.access import is_unrolled
 from ...loops.tree import (
     Body,
     CachePrefetch,
@@ -36,6 +37,7 @@ from ...printing.scalars.c_types import C_TYPES
 from ...printing.trees.buffer_names import buffer_name
 from ...printing.trees.tree_statements import TreeDepths, TreeStatements
 from ...sizes.blocks import CACHE_LINE_BYTES
+from ..names.dialect import SIMD
 from ..names.naming import KernelNames
 from ..vectors.lanes import Vectors
 from ..vectors.vector_ops import vector_type
@@ -95,6 +97,14 @@ class VectorStatements(TreeStatements):
         self.body(loop.body, inner)
         end = self.scalars.index(block, loop.extent * by)
         block.lines += stepped_loop(loop.variable, by, self.text(inner), "0", end)
+
+    def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
+        """Return a C loop over the lines of its body; compilers may vectorise straight code."""
+        made = super().repeated(loop, low, high, lines)
+        if loop.role not in (Role.SIMD, Role.TASK) or not is_unrolled(loop):
+            return made
+        self.names.plain = True
+        return [SIMD, *made]
 
     def text(self, block: StatementBlock) -> list[str]:
         """Return the statements of a block."""

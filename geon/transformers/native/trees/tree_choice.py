@@ -5,12 +5,15 @@ from __future__ import annotations
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
-from ...kernels.ir.scalar_code import Apply
+from ...kernels.ir.scalar_code import Apply, RandomBits
 from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...kernels.nests.buffered_loads import choose_buffered
 from ...loops.access import is_straight
-from ...loops.cpu_rules import may_stream, puts, schedule, streamed
+from ...loops.cpu_rules import compiled, may_stream, puts, schedule, streamed
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
+from ...printing.nests.nest_statements import only_truths
+from ...printing.nests.transposed_passes import crosses
 from ...printing.scalars.c_expressions import is_serial
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
 from ..vectors.vector_functions import function_itemsize, has_own_form
@@ -20,12 +23,37 @@ from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsiz
 # A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
 MIN_BORDER_RATIO = 8
 MIN_ITEMSIZE = 4  # bytes of the narrowest elements that have vector types
+WORD_BYTES = 4  # bytes of an element in bounds that count vectors, where elements differ
 
 
 def tree_of(
     nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
 ) -> Tree | None:
-    """Return the scheduled tree of a nest, or None if the nest has another form.
+    """Return the scheduled tree of a nest, or None if the nest has another form."""
+    tree = vector_tree(nest, vector_bytes, passing, jams=jams)
+    if tree is not None or nest.across is None or not folds_columns(nest):
+        return tree
+    tree = compiled(nest, VectorWidth(vector_bytes, WORD_BYTES))
+    return None if any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body)) else tree
+
+
+def folds_columns(nest: Nest) -> bool:
+    """Return True if a nest reduces columns without tiles, random bits and early ends."""
+    assert nest.across is not None
+    name = nest.across.name
+    return any(step.reductions for step in nest.passes) and not any(
+        crosses(step, name)
+        or choose_buffered(step)
+        or only_truths(step)
+        or any(isinstance(node, RandomBits) for node in walk_scalars(*step.computed))
+        for step in nest.passes
+    )
+
+
+def vector_tree(
+    nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
+) -> Tree | None:
+    """Return the tree of a nest that runs in vectors, or None if it has none.
 
     Every long pass stores or folds vectors along its last loop. Rows that are not jammed must fill
     whole vectors: compilers do the rests of others better.

@@ -28,7 +28,10 @@ def tree_text(tree: Tree, names: KernelNames, name: str, passing: Passing | None
 
     ``passing`` are the stores that may pass by the caches, if there are any.
     """
-    names.calls(["geon_vectors"])
+    if vectors_of(tree).variables:
+        names.calls(["geon_vectors"])
+    else:
+        names.plain = True
     return _TreeFunctions(tree, names, name, passing).text()
 
 

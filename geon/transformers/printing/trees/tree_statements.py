@@ -23,7 +23,7 @@ from ...kernels.ir.scalar_code import (
     operands_of,
 )
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import is_straight
+from ...loops.access import is_unrolled
 from ...loops.tree import (
     Body,
     CachePrefetch,
@@ -36,12 +36,13 @@ from ...loops.tree import (
     Substitution,
     Tree,
     Write,
+    loops_of,
     values_of,
 )
 from ..nests.loop_lines import for_loop, indent
 from ..nests.scalar_statements import DIRECT, MemoryNames, ScalarPrinter
 from ..nests.statement_blocks import StatementBlock
-from .buffer_names import BufferNames, buffer_name
+from .buffer_names import BufferNames, buffer_name, is_serial
 
 HERE = 1 << 30  # depth of values that are computed where they are used
 
@@ -100,6 +101,10 @@ class TreeScalars(ScalarPrinter):
         if number in self.buffers.registers:
             return name
         return f"{name}[{self.index(block, offset)}]"
+
+    def is_innermost(self, block: StatementBlock) -> bool:
+        """Return True if a block is the body of a loop without loops inside."""
+        return block.is_innermost
 
     def share(self, copies: Sequence[Write]) -> None:
         """Prepare statements that are copies of each other; a hook for subclasses."""
@@ -161,6 +166,7 @@ class TreeStatements:
     def serial(self, loop: LoopNode, block: StatementBlock, low: str, high: str) -> None:
         """Emit a C loop between bounds."""
         inner = StatementBlock(block)
+        inner.is_innermost = not any(map(is_serial, loops_of(loop.body)))
         self.depths.variables[loop.variable] = inner.depth
         self.body(loop.body, inner)
         block.lines += self.repeated(loop, low, high, self.text(inner))
@@ -272,13 +278,3 @@ class TreeStatements:
             if declared
             else f"{place} = {value};"
         )
-
-
-def is_unrolled(loop: LoopNode) -> bool:
-    """Return True if an unrolled loop holds straight code, vectors or other such loops."""
-    return all(
-        is_straight((each,))
-        or (isinstance(each, LoopNode) and each.role in (Role.VECTOR, Role.UNROLLED)
-            and is_unrolled(each))
-        for each in loop.body
-    )  # fmt: skip

@@ -29,6 +29,7 @@ from .tree import (
     Fold,
     Least,
     LoopNode,
+    Role,
     Statement,
     Tree,
     Write,
@@ -242,9 +243,14 @@ def own_part(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Has
         extent = extents[atom]
         if isinstance(step, int) and isinstance(extent, int) and 0 <= step < stride:
             near += step * max(extent - 1, 0)
-        elif not isinstance(own, int) or not isinstance(step, int) or step % (stride * own):
+        elif own is None or not (step == own * stride or is_multiple_of(step, own * stride)):
             return None
     return (stride, offset.constant // stride, *outside.items()) if near < stride else None
+
+
+def is_multiple_of(step: Size, size: Size) -> bool:
+    """Return True if a known step is a multiple of a known size."""
+    return isinstance(step, int) and isinstance(size, int) and step % size == 0
 
 
 def require_independent(
@@ -284,9 +290,29 @@ def require_independent(
             need = not ordered and needs_order(loop.body, memory[1])
             require(not need, f"{what} takes its elements in order")
             continue
-        single = all(each.count == 1 for each in here)
-        keys = {own_part(each.offset, name, inner) for each in here} if single else {None}
-        require(len(keys) == 1 and None not in keys, f"iterations of {name} share {what}")
+        require(are_apart(here, name, inner), f"iterations of {name} share {what}")
+
+
+def are_apart(found: Sequence[Access], name: str, extents: Mapping[str, Size]) -> bool:
+    """Return True if accesses to one memory touch disjoint parts in the iterations of a loop.
+
+    ``extents`` are those of the loop and of the loops inside of it.
+    """
+    if not all(each.count == 1 for each in found):
+        return False
+    keys = {own_part(each.offset, name, extents) for each in found}
+    return len(keys) == 1 and None not in keys
+
+
+def shared_buffers(tree: Tree, name: str) -> list[int]:
+    """Return the private buffers of a loop of which iterations access the same elements."""
+    loop, _ = find(tree, name)
+    found, inner = list(accesses(loop.body)), ranges([loop, *loops_of(loop.body)])
+    return [
+        number
+        for number in private(tree, name)
+        if not are_apart([x for x in found if x.memory == ("buffer", number)], name, inner)
+    ]
 
 
 def footprint(offset: AffineIndex, extents: Mapping[Hashable, AffineIndex]) -> Hashable:
@@ -307,3 +333,13 @@ def needs_order(body: Body, number: int) -> bool:
 def is_straight(body: Body) -> bool:
     """Return True if a body consists of writes, folds and prefetches."""
     return all(isinstance(each, (Write, Fold, CachePrefetch)) for each in body)
+
+
+def is_unrolled(loop: LoopNode) -> bool:
+    """Return True if an unrolled loop holds straight code, vectors or other such loops."""
+    return all(
+        is_straight((each,))
+        or (isinstance(each, LoopNode) and each.role in (Role.VECTOR, Role.UNROLLED)
+            and is_unrolled(each))
+        for each in loop.body
+    )  # fmt: skip

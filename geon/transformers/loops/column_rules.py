@@ -11,7 +11,8 @@ from math import prod
 
 from ...op_graph.axes.affine import Size
 from ...op_graph.rows.elementwise import add
-from ...op_graph.values.dtypes import FLOAT64
+from ...op_graph.values.dtypes import FLOAT64, INT32, kind
+from ..kernels.analysis.integer_ranges import before_widening, is_whole
 from ..kernels.ir.scalar_code import Load
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
@@ -58,13 +59,7 @@ def columns(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     require(whole, f"the iterations of {name} fill no vectors of {lanes}")
     assert isinstance(size, int)
     rows = rows_of(above)
-    states, passes = states_of(loop, size * rows), loops_of(loop.body)
-    for each in passes:
-        if any(isinstance(x, Fold) for x in each.body):
-            tree = in_blocks(tree, name, each.variable)
-    parts = None
-    if states:
-        tree, parts = in_parts(tree, name, passes[0].variable, size * rows, states)
+    tree, parts = folded(tree, name, size * rows)
     made = shape.split(tree, name, lanes, Kind.LANES)
     tree, inner, count = shape.set_kind(made.tree, name, Kind.VECTORS), name, size // lanes
     if parts is None:
@@ -76,14 +71,42 @@ def columns(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     reason = f"{lanes} columns of {vectors.itemsize} bytes fill a register"
     for lane in names:
         tree = shape.set_role(tree, lane, Role.VECTOR, reason)
+    return with_roles(copies_together(tree), parts)
+
+
+def folded(tree: Tree, name: str, count: int | None) -> tuple[Tree, str | None]:
+    """Fold the terms of ``count`` columns, in all rows, in blocks and parts.
+
+    Return the loop over parts, None if there are none.
+    """
+    loop, _ = find(tree, name)
+    passes = loops_of(loop.body)
+    if any(each.kind is Kind.REST for each in passes):
+        return tree, None  # a few terms
+    for each in passes:
+        if any(isinstance(x, Fold) for x in each.body):
+            tree = in_blocks(tree, name, each.variable)
+    states = 0 if count is None else states_of(loop, count)
+    if not states:
+        return tree, None
+    assert count is not None
+    return in_parts(tree, name, passes[0].variable, count, states)
+
+
+def copies_together(tree: Tree) -> Tree:
+    """Fold the terms of copies together."""
     reason = f"{COPIES} terms are folded together"
     for each in loops_of(tree.body):
-        if each.kind is Kind.COPIES:
+        if each.kind is Kind.COPIES and each.role is Role.SERIAL:
             tree = shape.set_role(tree, each.variable, Role.UNROLLED, reason)
-    if parts is not None:
-        reason = "parts of columns have partial states of their own"
-        tree = shape.set_role(tree, parts, Role.TASK, reason)
     return tree
+
+
+def with_roles(tree: Tree, parts: str | None) -> Tree:
+    """Run the loop over parts, if there is one, as tasks."""
+    if parts is None:
+        return tree
+    return shape.set_role(tree, parts, Role.TASK, "parts of columns have states of their own")
 
 
 def rows_of(above: tuple[LoopNode, ...]) -> int:
@@ -114,7 +137,8 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
     level = cut_level(sizes)
     added = [each for each in folds if each.reducer.folds is add and is_float(tree, each)]
     sums = {number for each in added for number in each.into}
-    if level is not None and sums:
+    narrow = all(is_narrow_sum(tree, each) for each in folds)
+    if level is not None and (sums or narrow):
         inner = prod([each for each in sizes[level + 1 :] if isinstance(each, int)])
         around, most = path[level].variable, MAX_SERIAL_TERMS // inner
         if most <= 1 and inner > 1:
@@ -123,12 +147,23 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
             cut = shape.split(tree, around, equal_share(sizes[level], max(most, 1)), short=True)
             tree, around = shape.set_kind(cut.tree, around, Kind.BLOCK), cut.inner
             name = around if path[level] is loop else name
-        tree = widened(rfactor(tree, around), sums, FLOAT64)
+        count, tree = len(tree.buffers), rfactor(tree, around)
+        tree = widened(tree, sums, FLOAT64) if sums else tree
+        if narrow:
+            tree = widened(tree, range(count, len(tree.buffers)), INT32)
     many = not isinstance(loop.size, int) or loop.size >= MIN_COPIED_TERMS
     if many and len(folds) == len(loop.body):
         made = shape.split(tree, name, COPIES, Kind.COPIES)
         tree = made.tree if made.rest is None else shape.set_kind(made.tree, made.rest, Kind.BLOCK)
     return tree
+
+
+def is_narrow_sum(tree: Tree, fold: Fold) -> bool:
+    """Return True if 32 bits hold the sum of the terms of a block, and not that of all terms."""
+    wide, term = tree.buffers[fold.into[0]].dtype, before_widening(fold.elements[0])
+    if fold.reducer.folds is not add or fold.merges or kind(wide) != "i" or wide.itemsize < 8:
+        return False
+    return is_whole(term) and term.dtype.itemsize <= 2
 
 
 def cut_level(sizes: list[Size | None]) -> int | None:

@@ -16,6 +16,7 @@ from ..kernels.ir.scalar_code import Load, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from . import transformations as shape
 from .access import is_straight
+from .column_lanes import columns_in_lanes
 from .column_rules import adjacent, columns
 from .compiled_folds import compilable, in_any_order
 from .from_nest import from_nest
@@ -32,6 +33,8 @@ from .reduction_rules import (
 from .schedule_rule import ScheduleRule, applied
 from .streaming_copies import copied
 from .tree import (
+    Body,
+    Choose,
     Fold,
     Kind,
     LoopNode,
@@ -69,6 +72,14 @@ def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True, fetches: bo
     for rule in COMPILED_RULES if vectors.compiled else RULES:
         if rule.apply is not jammed or jams:
             tree = applied(rule, tree, vectors)
+    return tree
+
+
+def compiled(nest: Nest, vectors: VectorWidth) -> Tree:
+    """Return the tree of a nest of columns whose innermost loops the compiler vectorises."""
+    tree = replace(from_nest(nest), vectors=vectors)
+    for rule in COMPILED_COLUMN_RULES:
+        tree = applied(rule, tree, vectors)
     return tree
 
 
@@ -181,9 +192,16 @@ def distributed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 
 def outermost(tree: Tree) -> Iterator[str]:
     """Yield the outermost loops."""
-    for each in tree.body:
-        if isinstance(each, LoopNode):
-            yield each.variable
+    for body in bodies(tree.body):
+        yield from (each.variable for each in body if isinstance(each, LoopNode))
+
+
+def bodies(body: Body) -> Iterator[Body]:
+    """Yield the statements of a tree, and those of its choices, which no loop is around."""
+    yield body
+    for each in body:
+        if isinstance(each, Choose):
+            yield from (*bodies(each.then), *bodies(each.otherwise))
 
 
 def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
@@ -194,8 +212,11 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
         for each, _ in walk(loop.body)
         for store in (each.stores if isinstance(each, Write) else ())
     )
-    few = is_straight(loop.body) and (loop.kind is Kind.REST or not results)
-    if len(tree.body) > 1 and isinstance(loop.size, int):
+    rest = loop.kind is Kind.REST
+    few = is_straight(loop.body) and (rest or not results)
+    few = few or (rest and all(getattr(each, "role", None) is Role.SIMD for each in loop.body))
+    (beside,) = [each for each in bodies(tree.body) if loop in each]
+    if len(beside) > 1 and isinstance(loop.size, int):
         each = work(loop.body)
         few = few or (isinstance(each, int) and loop.size * each < MIN_WORK)
     if loop.role is not Role.SERIAL or few or shape.tasks_in(loop.body):
@@ -241,6 +262,12 @@ COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("interleaved vectors", storing, interleaved),
     ScheduleRule("tasks", outermost, as_tasks),
     ScheduleRule("loops of compilers", compilable, in_any_order),
+)
+COMPILED_COLUMN_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
+    ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("columns", adjacent, columns_in_lanes),
+    ScheduleRule("single iterations", single, removed),
+    ScheduleRule("tasks", outermost, as_tasks),
 )
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
-from ...kernels.ir.scalar_code import Apply
+from ...kernels.ir.scalar_code import Apply, RandomBits
 from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...kernels.nests.buffered_loads import choose_buffered
 from ...loops.access import is_straight
-from ...loops.cpu_rules import may_stream, puts, schedule, streamed
+from ...loops.cpu_rules import compiled, may_stream, puts, schedule, streamed
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
+from ...printing.nests.nest_statements import only_truths
+from ...printing.nests.transposed_passes import crosses
 from ...printing.scalars.c_expressions import is_serial
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
 from ..vectors.vector_functions import function_itemsize
@@ -27,8 +30,10 @@ def tree_of(
 ) -> Tree | None:
     """Return the scheduled tree of a nest, or None if the nest has another form."""
     tree = vector_tree(nest, vector_bytes, passing, jams=jams)
-    if tree is not None or nest.across is not None or nest.flat:
+    if tree is not None or nest.flat:
         return tree
+    if nest.across is not None:
+        return column_tree(nest, vector_bytes)
     vectors = VectorWidth(
         vector_bytes,
         reduced_itemsize(nest),
@@ -37,6 +42,27 @@ def tree_of(
         past=frozenset() if passing is None else passing.operands,
     )
     return schedule(nest, vectors)
+
+
+def column_tree(nest: Nest, vector_bytes: int) -> Tree | None:
+    """Return the tree of reduced columns in loops of the compiler, None for another form."""
+    if not folds_columns(nest):
+        return None
+    tree = compiled(nest, VectorWidth(vector_bytes, MIN_ITEMSIZE))
+    return None if any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body)) else tree
+
+
+def folds_columns(nest: Nest) -> bool:
+    """Return True if a nest reduces columns without tiles, random bits and early ends."""
+    assert nest.across is not None
+    name = nest.across.name
+    return any(step.reductions for step in nest.passes) and not any(
+        crosses(step, name)
+        or choose_buffered(step)
+        or only_truths(step)
+        or any(isinstance(node, RandomBits) for node in walk_scalars(*step.computed))
+        for step in nest.passes
+    )
 
 
 def vector_tree(

@@ -13,9 +13,9 @@ from ....op_graph.values.dtypes import kind, name_of
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import is_straight
+from ...loops.access import is_unrolled
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
-from ...loops.partial_states import only_folds
+from ...loops.reduction_rules import shares_state
 from ...loops.tree import (
     Body,
     CachePrefetch,
@@ -180,14 +180,14 @@ class VectorStatements(TreeStatements):
         made = super().repeated(loop, low, high, lines)
         if loop.kind is Kind.DIGIT:
             return [UNROLLED, *made]
-        if loop.role not in (Role.SIMD, Role.TASK) or not is_straight(loop.body):
+        if loop.role not in (Role.SIMD, Role.TASK) or not is_unrolled(loop):
             return made
         self.scalars.names.plain = True
         if loop.kind is Kind.COPIES:
             assert self.tree.vectors is not None and isinstance(loop.size, int)
             width = INTERLEAVED_VECTORS * self.tree.vectors.vector_bytes // loop.size
             return ["{", *indent(interleaved(loop.variable, width, (low, high), lines)), "}"]
-        folds = [each for each in loop.body if isinstance(each, Fold)]
+        folds = [x for x in loop.body if isinstance(x, Fold) and shares_state(loop, x)]
         return [SIMD + "".join(map(self.clause, folds)), *made]
 
     def clause(self, fold: Fold) -> str:
@@ -202,7 +202,7 @@ class VectorStatements(TreeStatements):
         folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
         tests = dict[str, None]()
         for fold in folds:
-            if only_folds(loop, fold):
+            if shares_state(loop, fold):
                 place = self.scalars.kept_place(StatementBlock(), fold.into[0], fold.offset)
                 tests[f"!{place}" if fold.reducer.folds is logical_and else place] = None
         return f"if ({' && '.join(tests)}) break;"

@@ -23,7 +23,7 @@ from ...kernels.ir.scalar_code import (
     operands_of,
 )
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import is_straight
+from ...loops.access import is_unrolled
 from ...loops.tree import (
     Body,
     CachePrefetch,
@@ -293,13 +293,3 @@ class TreeStatements:
             if declared
             else f"{place} = {value};"
         )
-
-
-def is_unrolled(loop: LoopNode) -> bool:
-    """Return True if an unrolled loop holds straight code, vectors or other such loops."""
-    return all(
-        is_straight((each,))
-        or (isinstance(each, LoopNode) and each.role in (Role.VECTOR, Role.UNROLLED)
-            and is_unrolled(each))
-        for each in loop.body
-    )  # fmt: skip

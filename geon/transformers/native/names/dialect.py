@@ -162,7 +162,7 @@ class ArrayLanes:
     """Rows in lanes, kept in C arrays of ``lanes`` elements; ``lane`` is the current index."""
 
     number = "lanes"
-    tiles = flat = windows = stages = together = wraps = hides = fetches = True
+    tiles = flat = windows = together = wraps = hides = fetches = True
     spares = False  # not needed: empty arrays point to zeros
 
     def held(self, name: str, ctype: str) -> str:

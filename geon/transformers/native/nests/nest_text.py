@@ -168,13 +168,9 @@ def nest_text(
 ) -> str:
     """Return the C functions of one form of a nest; ``name`` is the one to call."""
     work = NestByRows(nest, names, name, vector_bytes, passing)
-    if work.is_few_long_rows():
-        return work.row_after_row()
     if work.is_one_run():
         return run_text(nest, names, name, vector_bytes, passing)
-    if nest.rows or nest.lanes is not None:
-        return work.by_rows()
-    return work.divided()
+    return work.by_rows()
 
 
 def run_text(

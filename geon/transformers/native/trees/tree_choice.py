@@ -10,12 +10,13 @@ from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.buffered_loads import choose_buffered
 from ...loops.access import is_straight
 from ...loops.cpu_rules import compiled, may_stream, puts, schedule, streamed
+from ...loops.streaming_copies import MAX_STREAMED_STORES
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
 from ...printing.nests.nest_statements import only_truths
 from ...printing.nests.transposed_passes import crosses
 from ...printing.scalars.c_expressions import is_serial
-from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
+from ..vectors.nontemporal_stores import Passing, may_pass, stored_bytes
 from ..vectors.vector_functions import function_itemsize
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors

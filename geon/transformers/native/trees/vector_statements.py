@@ -15,6 +15,7 @@ from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_unrolled
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
+from ...loops.interleaved_loops import INTERLEAVED_VECTORS
 from ...loops.reduction_rules import shares_state
 from ...loops.tree import (
     Body,
@@ -45,7 +46,7 @@ from ...sizes.blocks import CACHE_LINE_BYTES
 from ..library.random_words import words_function
 from ..names.dialect import SIMD
 from ..names.naming import KernelNames
-from ..vectors.interleave import INTERLEAVED_VECTORS, interleaved
+from ..vectors.interleave import interleaved
 from ..vectors.lanes import Vectors
 from ..vectors.vector_ops import vector_type
 from .lane_lines import LANE, lane_loops
@@ -180,7 +181,8 @@ class VectorStatements(TreeStatements):
         made = super().repeated(loop, low, high, lines)
         if loop.kind is Kind.DIGIT:
             return [UNROLLED, *made]
-        if loop.role not in (Role.SIMD, Role.TASK) or not is_unrolled(loop):
+        vectors = any(each.role is Role.VECTOR for each in loops_of(loop.body))
+        if loop.role not in (Role.SIMD, Role.TASK) or vectors or not is_unrolled(loop):
             return made
         self.scalars.names.plain = True
         if loop.kind is Kind.COPIES:

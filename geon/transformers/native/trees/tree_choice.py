@@ -16,7 +16,7 @@ from ...printing.nests.nest_statements import only_truths
 from ...printing.nests.transposed_passes import crosses
 from ...printing.scalars.c_expressions import is_serial
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
-from ..vectors.vector_functions import function_itemsize, has_own_form
+from ..vectors.vector_functions import function_itemsize
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors
 
@@ -31,10 +31,21 @@ def tree_of(
 ) -> Tree | None:
     """Return the scheduled tree of a nest, or None if the nest has another form."""
     tree = vector_tree(nest, vector_bytes, passing, jams=jams)
-    if tree is not None or nest.across is None or not folds_columns(nest):
+    if tree is not None:
         return tree
-    tree = compiled(nest, VectorWidth(vector_bytes, WORD_BYTES))
-    return None if any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body)) else tree
+    if nest.across is not None or nest.flat:
+        if nest.across is None or not folds_columns(nest):
+            return None
+        tree = compiled(nest, VectorWidth(vector_bytes, WORD_BYTES))
+        return None if any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body)) else tree
+    vectors = VectorWidth(
+        vector_bytes,
+        reduced_itemsize(nest),
+        compiled=True,
+        serial=any(map(is_serial_pass, nest.passes)),
+        past=frozenset() if passing is None else passing.operands,
+    )
+    return schedule(nest, vectors)
 
 
 def folds_columns(nest: Nest) -> bool:
@@ -66,24 +77,14 @@ def vector_tree(
         return streams or tree
     if nest.flat or nest.arrays or not nest.passes:
         return None
-    if nest.across is None and any(step.reductions for step in nest.passes):
-        if any(has_own_form(nest, step) for step in nest.passes):
-            return None
-        itemsize = folded_itemsize(nest, vector_bytes) or 0
-        compiled = not itemsize or not are_rows(nest, vector_bytes // itemsize, itemsize)
-        itemsize = reduced_itemsize(nest) if compiled else itemsize
-        vectors = VectorWidth(
-            vector_bytes, itemsize, compiled=compiled, serial=any(map(is_serial_pass, nest.passes))
-        )
-        tree = schedule(nest, vectors, jams=jams)
-        return tree if passing is None else with_streams(tree, passing, vectors)
-    if nest.across is not None:
+    if nest.across is not None or any(step.reductions for step in nest.passes):
         itemsize = folded_itemsize(nest, vector_bytes)
-        if itemsize is None or not are_columns(nest, vector_bytes // itemsize, itemsize):
+        fit = are_rows if nest.across is None else are_columns
+        if itemsize is None or not fit(nest, vector_bytes // itemsize, itemsize):
             return None
         vectors = VectorWidth(vector_bytes, itemsize)
         tree = schedule(nest, vectors)
-        if not all(map(is_vectorised, loops_of(tree.body))):
+        if nest.across is not None and not all(map(is_vectorised, loops_of(tree.body))):
             return None
         return tree if passing is None else with_streams(tree, passing, vectors)
     if not all(isinstance(step, Pass) and only_stores(step) for step in nest.steps):
@@ -108,7 +109,7 @@ def vector_tree(
 def reduced_itemsize(nest: Nest) -> int:
     """Return the bytes of the widest value that a nest reduces."""
     found = [each.states[0].itemsize for step in nest.passes for each in step.reductions]
-    return max(MIN_ITEMSIZE, *found)
+    return max([MIN_ITEMSIZE, *found])
 
 
 def is_serial_pass(step: Pass) -> bool:

@@ -81,7 +81,7 @@ class _Interpreter:
         if loop.role is Role.UNROLLED and extent:
             self.unrolled(loop.body, [{**variables, loop.variable: k} for k in turns])
             return
-        if loop.role in (Role.TASK, Role.THREAD):
+        if loop.role in (Role.TASK, Role.THREAD, Role.SIMD):
             self.random.shuffle(turns)
         own = [
             number

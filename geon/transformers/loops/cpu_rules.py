@@ -18,6 +18,7 @@ from . import transformations as shape
 from .access import is_straight
 from .column_lanes import columns_in_lanes
 from .column_rules import adjacent, columns
+from .compiled_folds import compilable, in_any_order
 from .from_nest import from_nest
 from .reduction_rules import (
     behind_reductions,
@@ -25,6 +26,7 @@ from .reduction_rules import (
     folding,
     hoisted,
     long_reductions,
+    nested_reductions,
     summed,
 )
 from .schedule_rule import ScheduleRule, applied
@@ -64,17 +66,10 @@ def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True, fetches: bo
     With ``fetches``, passes that compute elementary functions prefetch what is needed after them.
     """
     tree = replace(from_nest(nest, fetches=fetches), vectors=vectors)
-    for rule in RULES:
+    rules = COMPILED_RULES if nest.across is None else COMPILED_COLUMN_RULES
+    for rule in rules if vectors.compiled else RULES:
         if rule.apply is not jammed or jams:
             tree = applied(rule, tree, vectors)
-    return tree
-
-
-def compiled(nest: Nest, vectors: VectorWidth) -> Tree:
-    """Return the tree of a nest whose innermost loops the compiler vectorises."""
-    tree = replace(from_nest(nest), vectors=vectors)
-    for rule in COMPILED_RULES:
-        tree = applied(rule, tree, vectors)
     return tree
 
 
@@ -235,6 +230,7 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
     ScheduleRule("columns", adjacent, columns),
+    ScheduleRule("parts of rows", nested_reductions, divided),
     ScheduleRule("partial sums", folding, summed),
     ScheduleRule("vectors", innermost, vectorised),
     ScheduleRule("jam", around_innermost, jammed),
@@ -245,8 +241,19 @@ RULES: tuple[ScheduleRule[VectorWidth], ...] = (
 )
 
 
-# Rules of nests that have no vectors of their own.
+# Rules of nests whose vectors the compiler makes.
 COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
+    ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("parts", long_reductions, divided),
+    ScheduleRule("partial states", folding, summed),
+    ScheduleRule("single iterations", single, removed),
+    ScheduleRule("tasks", outermost, as_tasks),
+    ScheduleRule("loops of compilers", compilable, in_any_order),
+)
+
+
+# Rules of nests of columns whose vectors the compiler makes.
+COMPILED_COLUMN_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
     ScheduleRule("columns", adjacent, columns_in_lanes),
     ScheduleRule("single iterations", single, removed),

@@ -82,14 +82,15 @@ def split(
     block = LoopNode(inner, constant(by), body, kind=kind)
     blocks, left = blocks_of(loop.extent, by)
     if (short or guarded) and left != AffineIndex():
-        size = loop.size
-        require(size is not None, f"the length of {name} changes with other loops")
-        assert size is not None
-        blocks = constant((size + (by - 1)) // by)
+        ends = ends_of(loop.extent)
+        blocks = least([quotient(each + (by - 1), by) for each in ends])
         if short:
-            behind_outer = constant(size) - outer * by
-            block = replace(block, extent=least([constant(by), behind_outer]))
+            rests = [each - outer * by for each in ends]
+            block = replace(block, extent=least([constant(by), *rests]))
         else:
+            size = loop.size
+            require(size is not None, f"the length of {name} changes with other loops")
+            assert size is not None
             inside = InRange(outer * by + variable(inner), 0, size)
             block = replace(block, body=(Choose((inside,), body, ()),))
     require(blocks != AffineIndex(), f"{name} has fewer than {by} iterations")
@@ -108,12 +109,25 @@ def blocks_of(extent: AffineIndex, by: Size) -> tuple[AffineIndex, AffineIndex]:
     if not extent.terms:
         blocks: Size = extent.constant // by
         return constant(blocks), constant(extent.constant - blocks * by)
-    (atom, *_) = extent.terms
-    if isinstance(atom, Least) and extent == variable(atom):
-        parts = [divided(each, by) for each in atom.of]
+    ends = ends_of(extent)
+    if len(ends) > 1:
+        parts = [divided(each, by) for each in ends]
         if not any(left != AffineIndex() for _, left in parts):
             return least([blocks for blocks, _ in parts]), AffineIndex()
     return divided(extent, by)
+
+
+def ends_of(extent: AffineIndex) -> tuple[AffineIndex, ...]:
+    """Return the indices of which an extent is the least, or the extent alone."""
+    for atom in extent.terms:
+        if isinstance(atom, Least) and extent == variable(atom):
+            return atom.of
+    return (extent,)
+
+
+def quotient(index: AffineIndex, by: Size) -> AffineIndex:
+    """Return the whole quotient of an index."""
+    return divided(index, by)[0] if index.terms else constant(index.constant // by)
 
 
 def split_parts(tree: Tree, name: str, count: int, minimum: int) -> Split:
@@ -168,7 +182,8 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
 
     Iterations of tasks, threads, SIMD loops and vectors must be independent; what tasks share with
     other statements becomes scratch memory. A vector holds straight code. It and an unrolled loop
-    have a known length; what is private to them gets an element per iteration.
+    have a known length; what is private to them gets an element per iteration. In vectors that the
+    compiler makes, iterations may fold into one state.
     """
     loop, above = find(tree, name)
     if role in (Role.VECTOR, Role.UNROLLED):
@@ -178,7 +193,7 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
         require(near, f"{name} has loops inside")
     own = private(tree, name)
     if role in (Role.TASK, Role.THREAD, Role.SIMD, Role.VECTOR):
-        require_independent(tree, name, own=own)
+        require_independent(tree, name, folds=role is Role.SIMD, own=own)
     elif role is Role.UNROLLED and len(loop.body) > 1:
         require_independent(tree, name, folds=True, ordered=True, own=own)
     if role in (Role.VECTOR, Role.UNROLLED):

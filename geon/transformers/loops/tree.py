@@ -42,6 +42,7 @@ from ..kernels.ir.scalar_code import (
     inner_indices,
 )
 from ..kernels.ir.scalar_code import walk as walk_scalars
+from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 
 
 class Role(Enum):
@@ -90,17 +91,26 @@ class Least:
 class VectorWidth:
     """Vectors of a kernel: bytes of a register, and bytes of each element.
 
-    With ``halves``, vectors of half the length run loops that they fill and full ones do not.
+    With ``halves``, vectors of half the length run loops that they fill and full ones do not. If
+    ``compiled``, the compiler makes the vectors, but those of states of several values; it may not
+    if loops are ``serial``.
     """
 
     vector_bytes: int
     itemsize: int
     halves: bool = True
+    compiled: bool = False
+    serial: bool = False
 
     @property
     def count(self) -> int:
         """Return the number of elements of a vector."""
         return self.vector_bytes // self.itemsize
+
+    @property
+    def block_terms(self) -> int:
+        """Return the maximum terms of a sum that are added in their own dtype, in all lanes."""
+        return MAX_SERIAL_TERMS * (1 if self.serial else self.vector_bytes // 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +127,8 @@ class PrivateBuffer:
 class LoopNode:
     """A loop over ``variable`` from 0 up to ``extent``, with the ``reason`` of its form.
 
-    Variables are unique in a tree.
+    Variables are unique in a tree. If it ``ends`` early, it may end as soon as no further iteration
+    changes the truths that it folds.
     """
 
     variable: str
@@ -126,6 +137,7 @@ class LoopNode:
     role: Role = Role.SERIAL
     kind: Kind = Kind.MAIN
     reason: str = ""
+    ends: bool = False
     accessed: Any = field(init=False, default=None)  # cache of ``accesses``
 
     @property

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ....op_graph.axes.affine import AffineIndex, variable
-from ....op_graph.values.dtypes import name_of
+from ....op_graph.rows.logic import logical_and
+from ....op_graph.values.dtypes import kind, name_of
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_unrolled
+from ...loops.partial_states import only_folds
 from ...loops.tree import (
     Body,
     CachePrefetch,
@@ -44,6 +46,17 @@ from ..vectors.vector_ops import vector_type
 from .lane_lines import LANE, lane_loops
 from .lane_scalars import LaneScalars
 from .row_arrays import LaneBuffers
+
+# Reduction operators in OpenMP clauses, by primitive; extremes of floats give NaN.
+REDUCTIONS = {
+    "add": "+",
+    "multiply": "*",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_or": "|",
+    "logical_and": "&",
+}
+FLOAT_REDUCTIONS = {"maximum": "geon_maximum", "minimum": "geon_minimum"}
 
 
 class VectorStatements(TreeStatements):
@@ -100,11 +113,35 @@ class VectorStatements(TreeStatements):
 
     def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
         """Return a C loop over the lines of its body; compilers may vectorise straight code."""
+        if loop.ends:
+            lines = [*lines, self.early_end(loop)]
         made = super().repeated(loop, low, high, lines)
         if loop.role not in (Role.SIMD, Role.TASK) or not is_unrolled(loop):
             return made
-        self.names.plain = True
-        return [SIMD, *made]
+        self.scalars.names.plain = True
+        folds = [
+            each
+            for each in loop.body
+            if isinstance(each, Fold) and loop.variable not in variables(each.offset)
+        ]
+        return [SIMD + "".join(map(self.clause, folds)), *made]
+
+    def clause(self, fold: Fold) -> str:
+        """Return the clause that gives each lane of a compiler's vectors a state of its own."""
+        row, (number,) = fold.reducer.folds.name, fold.into
+        extreme = kind(self.tree.buffers[number].dtype) == "f" and row in FLOAT_REDUCTIONS
+        sign = FLOAT_REDUCTIONS[row] if extreme else REDUCTIONS[row]
+        return f" reduction({sign}:{buffer_name(number)})"
+
+    def early_end(self, loop: LoopNode) -> str:
+        """Return the statement that leaves a loop if all truths that it folds are decided."""
+        folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
+        tests = dict[str, None]()
+        for fold in folds:
+            if only_folds(loop, fold):
+                place = self.scalars.kept_place(StatementBlock(), fold.into[0], fold.offset)
+                tests[f"!{place}" if fold.reducer.folds is logical_and else place] = None
+        return f"if ({' && '.join(tests)}) break;"
 
     def text(self, block: StatementBlock) -> list[str]:
         """Return the statements of a block."""

@@ -90,8 +90,10 @@ class TreeScalars(ScalarPrinter):
         """Return the text of an atom of an index."""
         if not isinstance(atom, Least):
             return super().atom(block, atom)
-        first, second = (self.index(block, each) for each in atom.of)
-        return f"({first} < {second} ? {first} : {second})"
+        text, *others = (self.index(block, each) for each in atom.of)
+        for other in others:
+            text = f"({text} < {other} ? {text} : {other})"
+        return text
 
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element of a private buffer at ``offset``."""
@@ -251,8 +253,12 @@ class TreeStatements:
             self.scalars.value(block, put.value)
         write = Write(tuple(puts))
         block.lines += [self.store(put, write, block) for put in puts]
-        for put in puts:
-            block.names.pop(put.value, None)  # the next value of this state is another one
+        old: set[int] = set()  # ids of values of the former state, which a later fold has anew
+        for node in walk_scalars(*[put.value for put in puts]):
+            kept = isinstance(node, Kept) and node.number in into
+            if kept or any(id(part) in old for part in operands_of(node)):
+                old.add(id(node))
+                block.names.pop(node, None)
 
     def store(self, store: Store | Keep, write: Write, block: StatementBlock) -> str:
         """Return the statement that stores a value."""

@@ -13,7 +13,6 @@ from math import gcd
 from ...op_graph.axes.affine import Size, variable
 from ...op_graph.axes.index_map import InRange
 from ...op_graph.rows.elementwise import add
-from ...op_graph.values.dtypes import FLOAT64
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import IndexNumber, Kept, Load, Scalar, indices
 from ..kernels.ir.scalar_code import walk as walk_scalars
@@ -28,8 +27,7 @@ from .column_rules import (
     rows_of,
     with_roles,
 )
-from .partial_states import ValueReplacement, hoist, rfactor, widened
-from .reduction_rules import is_float
+from .partial_states import ValueReplacement, hoist, rfactor
 from .tree import (
     Fold,
     Kind,
@@ -197,13 +195,8 @@ def in_runs(tree: Tree, name: str, runs: Mapping[str, int]) -> tuple[Tree, list[
     for terms, count in runs.items():
         made = shape.split(tree, terms, count)
         tree, loop = made.tree, find(made.tree, made.inner)[0]
-        folds = [each for each in loop.body if isinstance(each, Fold)]
-        if folds:
-            sums = {
-                n for x in folds for n in x.into if x.reducer.folds is add and is_float(tree, x)
-            }
+        if any(isinstance(each, Fold) for each in loop.body):
             tree = rfactor(tree, terms, made.inner)
-            tree = widened(tree, sums, FLOAT64) if sums else tree
         tree = shape.reorder(tree, terms, made.inner)
         tree = hoisted_values(tree, terms, made.inner)
     into = [x.variable for x in find(tree, name)[0].body if is_run(x)]

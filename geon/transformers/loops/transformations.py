@@ -181,9 +181,9 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     """Set the role of a loop, with the ``reason``.
 
     Iterations of tasks, threads, SIMD loops and vectors must be independent; what tasks share with
-    other statements becomes scratch memory. A vector holds straight code. A vector
-    and an unrolled loop have a known length; what is private to them gets an element per iteration.
-    Iterations of a SIMD loop may fold into one state.
+    other statements becomes scratch memory. A vector holds straight code. It and an unrolled loop
+    have a known length; what is private to them gets an element per iteration. In vectors that the
+    compiler makes, iterations may fold into one state.
     """
     loop, above = find(tree, name)
     if role in (Role.VECTOR, Role.UNROLLED):

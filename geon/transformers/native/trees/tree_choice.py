@@ -5,25 +5,22 @@ from __future__ import annotations
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
-from ...kernels.ir.scalar_code import Apply, RandomBits
+from ...kernels.ir.scalar_code import Apply
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...kernels.nests.buffered_loads import choose_buffered
 from ...loops.access import is_straight
-from ...loops.cpu_rules import compiled, may_stream, puts, schedule, streamed
+from ...loops.cpu_rules import may_stream, puts, schedule, streamed
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
-from ...printing.nests.nest_statements import only_truths
 from ...printing.nests.transposed_passes import crosses
 from ...printing.scalars.c_expressions import is_serial
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
-from ..vectors.vector_functions import function_itemsize
+from ..vectors.vector_functions import function_itemsize, has_own_form
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors
 
 # A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
 MIN_BORDER_RATIO = 8
 MIN_ITEMSIZE = 4  # bytes of the narrowest elements that have vector types
-WORD_BYTES = 4  # bytes of an element in bounds that count vectors, where elements differ
 
 
 def tree_of(
@@ -31,13 +28,8 @@ def tree_of(
 ) -> Tree | None:
     """Return the scheduled tree of a nest, or None if the nest has another form."""
     tree = vector_tree(nest, vector_bytes, passing, jams=jams)
-    if tree is not None:
+    if tree is not None or nest.across is not None or nest.flat:
         return tree
-    if nest.across is not None or nest.flat:
-        if nest.across is None or not folds_columns(nest):
-            return None
-        tree = compiled(nest, VectorWidth(vector_bytes, WORD_BYTES))
-        return None if any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body)) else tree
     vectors = VectorWidth(
         vector_bytes,
         reduced_itemsize(nest),
@@ -48,23 +40,10 @@ def tree_of(
     return schedule(nest, vectors)
 
 
-def folds_columns(nest: Nest) -> bool:
-    """Return True if a nest reduces columns without tiles, random bits and early ends."""
-    assert nest.across is not None
-    name = nest.across.name
-    return any(step.reductions for step in nest.passes) and not any(
-        crosses(step, name)
-        or choose_buffered(step)
-        or only_truths(step)
-        or any(isinstance(node, RandomBits) for node in walk_scalars(*step.computed))
-        for step in nest.passes
-    )
-
-
 def vector_tree(
     nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
 ) -> Tree | None:
-    """Return the tree of a nest that runs in vectors, or None if it has none.
+    """Return the tree of a nest that runs in vectors, or of columns, or None if it has none.
 
     Every long pass stores or folds vectors along its last loop. Rows that are not jammed must fill
     whole vectors: compilers do the rests of others better.
@@ -77,16 +56,21 @@ def vector_tree(
         return streams or tree
     if nest.flat or nest.arrays or not nest.passes:
         return None
-    if nest.across is not None or any(step.reductions for step in nest.passes):
+    if nest.across is None and any(step.reductions for step in nest.passes):
         itemsize = folded_itemsize(nest, vector_bytes)
-        fit = are_rows if nest.across is None else are_columns
-        if itemsize is None or not fit(nest, vector_bytes // itemsize, itemsize):
+        if itemsize is None or not are_rows(nest, vector_bytes // itemsize, itemsize):
             return None
         vectors = VectorWidth(vector_bytes, itemsize)
         tree = schedule(nest, vectors)
-        if nest.across is not None and not all(map(is_vectorised, loops_of(tree.body))):
-            return None
         return tree if passing is None else with_streams(tree, passing, vectors)
+    if nest.across is not None:
+        found = column_vectors(nest, vector_bytes)
+        if found is None:
+            return None
+        tree = schedule(nest, found)
+        if any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body)):
+            return None
+        return tree if passing is None else with_streams(tree, passing, found)
     if not all(isinstance(step, Pass) and only_stores(step) for step in nest.steps):
         return None
     itemsize = nest.passes[0].stores[0].dtype.itemsize
@@ -104,6 +88,19 @@ def vector_tree(
     if not jammed and any(loop.kind is Kind.REST or is_short(loop, vectors) for loop in loops):
         return None
     return tree if passing is None else with_streams(tree, passing, vectors)
+
+
+def column_vectors(nest: Nest, vector_bytes: int) -> VectorWidth | None:
+    """Return the vectors of a nest that reduces columns, None if it has another form."""
+    assert nest.across is not None
+    name, passes = nest.across.name, nest.passes
+    own = any(has_own_form(nest, each) or crosses(each, name) for each in passes)
+    if own or not any(each.reductions for each in passes):
+        return None
+    itemsize = folded_itemsize(nest, vector_bytes)
+    if itemsize is not None and are_columns(nest, vector_bytes // itemsize, itemsize):
+        return VectorWidth(vector_bytes, itemsize)
+    return VectorWidth(vector_bytes, MIN_ITEMSIZE, compiled=True)
 
 
 def reduced_itemsize(nest: Nest) -> int:

@@ -15,7 +15,7 @@ from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_unrolled
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
-from ...loops.reduction_rules import shares_state
+from ...loops.partial_states import only_folds
 from ...loops.tree import (
     Body,
     CachePrefetch,
@@ -187,7 +187,11 @@ class VectorStatements(TreeStatements):
             assert self.tree.vectors is not None and isinstance(loop.size, int)
             width = INTERLEAVED_VECTORS * self.tree.vectors.vector_bytes // loop.size
             return ["{", *indent(interleaved(loop.variable, width, (low, high), lines)), "}"]
-        folds = [x for x in loop.body if isinstance(x, Fold) and shares_state(loop, x)]
+        folds = [
+            each
+            for each in loop.body
+            if isinstance(each, Fold) and loop.variable not in variables(each.offset)
+        ]
         return [SIMD + "".join(map(self.clause, folds)), *made]
 
     def clause(self, fold: Fold) -> str:
@@ -202,7 +206,7 @@ class VectorStatements(TreeStatements):
         folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
         tests = dict[str, None]()
         for fold in folds:
-            if shares_state(loop, fold):
+            if only_folds(loop, fold):
                 place = self.scalars.kept_place(StatementBlock(), fold.into[0], fold.offset)
                 tests[f"!{place}" if fold.reducer.folds is logical_and else place] = None
         return f"if ({' && '.join(tests)}) break;"

@@ -97,7 +97,7 @@ class Ahead:
         most = MAX_BUFFERED_WORDS // words if self.runs else MAX_BUFFERED_TURNS
         most = min(most, MAX_BUFFERED_TURNS) if self.staged else most
         period = max([each.period for each in self.staged], default=1)
-        return most // period * period
+        return max(most // period, 1) * period
 
     def block(self, outer: str, at: str) -> Block:
         """Return the block of iterations of the innermost loop, over the variables given."""

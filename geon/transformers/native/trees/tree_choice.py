@@ -11,7 +11,6 @@ from ...loops.access import is_straight
 from ...loops.cpu_rules import may_stream, puts, schedule, streamed
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
-from ...printing.nests.transposed_passes import crosses
 from ...printing.scalars.c_expressions import is_serial
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
 from ..vectors.vector_functions import function_itemsize, has_own_form
@@ -54,7 +53,7 @@ def vector_tree(
         tree = schedule(nest, vectors, jams=jams, fetches=True)
         streams = None if passing is None else with_streams(tree, passing, vectors)
         return streams or tree
-    if nest.flat or nest.arrays or not nest.passes:
+    if nest.flat or nest.arrays or not (nest.passes or nest.across):
         return None
     if nest.across is None and any(step.reductions for step in nest.passes):
         itemsize = folded_itemsize(nest, vector_bytes)
@@ -93,9 +92,8 @@ def vector_tree(
 def column_vectors(nest: Nest, vector_bytes: int) -> VectorWidth | None:
     """Return the vectors of a nest that reduces columns, None if it has another form."""
     assert nest.across is not None
-    name, passes = nest.across.name, nest.passes
-    own = any(has_own_form(nest, each) or crosses(each, name) for each in passes)
-    if own or not any(each.reductions for each in passes):
+    stores = nest.passes and not any(each.reductions for each in nest.passes)
+    if stores or any(has_own_form(nest, each) for each in nest.passes):
         return None
     itemsize = folded_itemsize(nest, vector_bytes)
     if itemsize is not None and are_columns(nest, vector_bytes // itemsize, itemsize):

@@ -13,9 +13,8 @@ from math import gcd
 from ...op_graph.axes.affine import Size, variable
 from ...op_graph.axes.index_map import InRange
 from ...op_graph.rows.elementwise import add
-from ...op_graph.values.dtypes import FLOAT64
 from ..kernels.ir.nest import Keep, Store
-from ..kernels.ir.scalar_code import IndexNumber, Kept, Load, Scalar, indices
+from ..kernels.ir.scalar_code import Apply, IndexNumber, Kept, Load, Scalar, indices
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from . import transformations as shape
 from .access import is_straight, most
@@ -28,18 +27,21 @@ from .column_rules import (
     rows_of,
     with_roles,
 )
-from .partial_states import ValueReplacement, hoist, rfactor, widened
-from .reduction_rules import is_float
+from .partial_states import ValueReplacement, hoist, rfactor
 from .tree import (
     Fold,
     Kind,
     LoopNode,
+    PrivateBuffer,
     Role,
+    Space,
+    Substitution,
     Tree,
     VectorWidth,
     Write,
     constant,
     find,
+    fresh,
     least,
     loops_of,
     replaced,
@@ -51,6 +53,7 @@ MAX_OPEN_BLOCK_BYTES = 1024  # bytes of columns in a task, of an open number of 
 MIN_RUN_ELEMENTS = 64  # minimum elements of a run: fewer are short loops
 MAX_RUN_ELEMENTS = 512  # maximum elements of a run, whose states stay in the first cache
 MAX_PASS_COLUMNS = MAX_PART_STATES // MIN_COLUMN_PARTS  # columns whose passes have parts
+MAX_CROSSED_COLUMNS = MAX_CROSSED_TERMS = 64  # sides of a tile, which stays in the first cache
 MIN_RUNS = 4  # minimum runs of a pass for which states for several terms pay
 
 
@@ -123,19 +126,74 @@ def in_lanes(
     assert size is not None
     rows, inner = rows_of(above), name
     tree, parts = folded(tree, name, size * rows if isinstance(size, int) else None)
-    if parts is None and blocks:
+    crossed = any(stores_across(each, name) for each in loops_of(loop.body))
+    if parts is None and (blocks or crossed):
         block = MAX_OPEN_BLOCK_BYTES // vectors.itemsize
-        if isinstance(size, int):
+        if crossed:
+            block = MAX_CROSSED_COLUMNS
+        elif isinstance(size, int):
             block = block_vectors(size * rows // vectors.count, vectors) * vectors.count
         if not isinstance(size, int) or size > block:
             cut = shape.split(tree, name, block, short=True)
             tree, inner = shape.set_kind(cut.tree, name, Kind.MAIN), cut.inner
-    into = [x.variable for x in loops_of(find(tree, inner)[0].body) if x.kind is not Kind.COPIES]
-    tree, names = shape.sink(shape.set_kind(tree, inner, Kind.LANES), inner, into)
+    tree = shape.set_kind(tree, inner, Kind.LANES)
+    along = []  # loops that store along memory, where columns are not adjacent
+    for each in loops_of(find(tree, inner)[0].body):
+        if stores_across(each, inner):
+            cut = shape.split(tree, each.variable, MAX_CROSSED_TERMS, short=True)
+            values = walk_scalars(*[value for x in each.body for value in values_of(x)])
+            few = isinstance(size, int) and size < vectors.count and any(map(is_costly, values))
+            direct = few or loop.size is None
+            tree, later = (cut.tree, cut.inner) if direct else stored_later(cut.tree, cut.inner)
+            along.append(later)
+    within = loops_of(find(tree, inner)[0].body)
+    into = [x.variable for x in within if x.kind is not Kind.COPIES and x.variable not in along]
+    tree, names = shape.sink(tree, inner, into)
     tree = copies_together(tree)
-    for lanes in names:
-        tree = shape.set_role(tree, lanes, Role.SIMD, "neighbouring columns")
+    for each in names:
+        (first, *_) = find(tree, each)[0].body
+        crossed = isinstance(first, LoopNode) and first.variable in along
+        name = first.variable if crossed else each
+        reason = "elements are adjacent where they are stored" if crossed else "adjacent columns"
+        tree = shape.set_role(tree, name, Role.SIMD, reason)
     return tree, parts
+
+
+def is_costly(node: Scalar) -> bool:
+    """Return True if a value is computed by a function, which short vectors waste."""
+    return isinstance(node, Apply) and node.row.cost == "expensive"
+
+
+def stored_later(tree: Tree, name: str) -> tuple[Tree, str]:
+    """Compute what a loop stores to buffers, and store it in a loop of its own.
+
+    Return the tree and that loop.
+    """
+    loop, _ = find(tree, name)
+    (write,) = loop.body
+    bound, later = most(loop.extent), fresh(tree, name)
+    assert isinstance(write, Write) and bound is not None
+    change = Substitution(tree.code, {name: variable(later)})
+    keeps, stores = list[Keep](), list[Store]()
+    for number, store in enumerate(write.stores, len(tree.buffers)):
+        assert isinstance(store, Store)
+        keeps.append(Keep(number, variable(name), store.value))
+        kept = tree.code(Kept, number, variable(later), store.value.dtype)
+        stores.append(replace(store, offset=change.index(store.offset), value=kept))
+    buffers = [PrivateBuffer(each.value.dtype, bound, Space.STACK) for each in write.stores]
+    first = replace(loop, body=(Write(tuple(keeps)),))
+    extent = change.index(loop.extent)
+    behind = replace(loop, variable=later, extent=extent, body=(Write(tuple(stores)),))
+    return replaced(tree, name, lambda _: (first, behind), buffers), later
+
+
+def stores_across(loop: LoopNode, columns: str) -> bool:
+    """Return True if what a loop stores is adjacent along it, and not along columns."""
+    puts = [put for each in loop.body if isinstance(each, Write) for put in each.stores]
+    stores = [put for put in puts if isinstance(put, Store)]
+    if len(loop.body) > 1 or not stores or not is_straight(loop.body):
+        return False
+    return all(put.offset.step(loop.variable) == 1 != put.offset.step(columns) for put in stores)
 
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -197,13 +255,8 @@ def in_runs(tree: Tree, name: str, runs: Mapping[str, int]) -> tuple[Tree, list[
     for terms, count in runs.items():
         made = shape.split(tree, terms, count)
         tree, loop = made.tree, find(made.tree, made.inner)[0]
-        folds = [each for each in loop.body if isinstance(each, Fold)]
-        if folds:
-            sums = {
-                n for x in folds for n in x.into if x.reducer.folds is add and is_float(tree, x)
-            }
+        if any(isinstance(each, Fold) for each in loop.body):
             tree = rfactor(tree, terms, made.inner)
-            tree = widened(tree, sums, FLOAT64) if sums else tree
         tree = shape.reorder(tree, terms, made.inner)
         tree = hoisted_values(tree, terms, made.inner)
     into = [x.variable for x in find(tree, name)[0].body if is_run(x)]

@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from math import prod
 
 from ...op_graph.axes.affine import Size
-from ...op_graph.rows.elementwise import add
-from ...op_graph.values.dtypes import FLOAT64, INT32, kind
-from ..kernels.analysis.integer_ranges import before_widening, is_whole
+from ...op_graph.values.dtypes import FLOAT64, INT32
 from ..kernels.ir.scalar_code import Load
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ..sizes.blocks import MIN_BLOCKS
 from . import transformations as shape
-from .partial_states import fuse, rfactor, widened
-from .reduction_rules import is_float
+from .compiled_folds import MAX_NARROW_BLOCK_TERMS, is_float_sum, partial_dtype, unwidened
+from .partial_states import block_level, block_of, fuse, rfactor, total_states, widened
 from .tree import (
     Fold,
     Kind,
@@ -84,7 +82,7 @@ def folded(tree: Tree, name: str, count: int | None) -> tuple[Tree, str | None]:
     if any(each.kind is Kind.REST for each in passes):
         return tree, None  # a few terms
     for each in passes:
-        if any(isinstance(x, Fold) for x in each.body):
+        if any(isinstance(x, Fold) and not x.merges for x in each.body):
             tree = in_blocks(tree, name, each.variable)
     states = 0 if count is None else states_of(loop, count)
     if not states:
@@ -130,51 +128,34 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
 
     Terms of a block are added in their dtype, and sums of blocks in float64.
     """
+    tree = unwidened(tree, name)
     loop, above = find(tree, name)
     path = [*above[[each.variable for each in above].index(columns) + 1 :], loop]
-    folds = [each for each in loop.body if isinstance(each, Fold)]
-    sizes = [each.size for each in path]
-    level = cut_level(sizes)
-    added = [each for each in folds if each.reducer.folds is add and is_float(tree, each)]
-    sums = {number for each in added for number in each.into}
-    narrow = all(is_narrow_sum(tree, each) for each in folds)
-    if level is not None and (sums or narrow):
-        inner = prod([each for each in sizes[level + 1 :] if isinstance(each, int)])
-        around, most = path[level].variable, MAX_SERIAL_TERMS // inner
-        if most <= 1 and inner > 1:
-            around = path[level + 1].variable
-        else:
-            cut = shape.split(tree, around, equal_share(sizes[level], max(most, 1)), short=True)
-            tree, around = shape.set_kind(cut.tree, around, Kind.BLOCK), cut.inner
-            name = around if path[level] is loop else name
-        count, tree = len(tree.buffers), rfactor(tree, around)
-        tree = widened(tree, sums, FLOAT64) if sums else tree
-        if narrow:
-            tree = widened(tree, range(count, len(tree.buffers)), INT32)
-    many = not isinstance(loop.size, int) or loop.size >= MIN_COPIED_TERMS
-    if many and len(folds) == len(loop.body):
+    outer, folds = list(reversed(path)), [each for each in loop.body if isinstance(each, Fold)]
+    sums = {each.into[0] for each in folds if is_float_sum(tree, each)}
+    dtypes = {each.into[0]: partial_dtype(tree, each) for each in folds}
+    narrow = not sums and INT32 in dtypes.values()
+    block = MAX_NARROW_BLOCK_TERMS if narrow else MAX_SERIAL_TERMS
+    level, inside = block_level([each.size for each in outer], block)
+    around, many = path[0].variable, level < len(outer) and (bool(sums) or narrow)
+    if many:
+        count = equal_share(outer[level].size, max(block // inside, 1))
+        tree, around = block_of(tree, outer[level].variable, count, outer[max(level - 1, 0)])
+        name = around if level == 0 else name
+    for dtype in dict.fromkeys(dtypes.values()):
+        taken = {number for number, each in dtypes.items() if each is dtype}
+        if many and dtype in (None, INT32):
+            taken &= sums if dtype is None else taken
+        elif dtype in (None, INT32):
+            continue
+        tree = rfactor(tree, around, dtype=dtype, only=taken) if taken else tree
+    if many and sums:
+        tree = widened(tree, total_states(tree, sums), FLOAT64)
+    size = loop.size
+    if len(folds) == len(loop.body) and (not isinstance(size, int) or size >= MIN_COPIED_TERMS):
         made = shape.split(tree, name, COPIES, Kind.COPIES)
         tree = made.tree if made.rest is None else shape.set_kind(made.tree, made.rest, Kind.BLOCK)
     return tree
-
-
-def is_narrow_sum(tree: Tree, fold: Fold) -> bool:
-    """Return True if 32 bits hold the sum of the terms of a block, and not that of all terms."""
-    wide, term = tree.buffers[fold.into[0]].dtype, before_widening(fold.elements[0])
-    if fold.reducer.folds is not add or fold.merges or kind(wide) != "i" or wide.itemsize < 8:
-        return False
-    return is_whole(term) and term.dtype.itemsize <= 2
-
-
-def cut_level(sizes: list[Size | None]) -> int | None:
-    """Return the number of the loop whose iterations are cut into blocks, None for one block."""
-    terms = 1
-    for level in range(len(sizes) - 1, -1, -1):
-        size = sizes[level]
-        if not isinstance(size, int) or terms * size > MAX_SERIAL_TERMS:
-            return level
-        terms *= size
-    return None
 
 
 def equal_share(count: Size | None, most: int) -> int:

@@ -67,19 +67,12 @@ def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True, fetches: bo
 
     With ``fetches``, passes that compute elementary functions prefetch what is needed after them.
     """
-    tree = from_nest(nest, fetches=fetches, ahead=vectors.compiled)
+    tree = from_nest(nest, fetches=fetches, ahead=vectors.compiled and nest.across is None)
     tree = replace(tree, vectors=vectors)
-    for rule in COMPILED_RULES if vectors.compiled else RULES:
+    rules = COMPILED_RULES if nest.across is None else COMPILED_COLUMN_RULES
+    for rule in rules if vectors.compiled else RULES:
         if rule.apply is not jammed or jams:
             tree = applied(rule, tree, vectors)
-    return tree
-
-
-def compiled(nest: Nest, vectors: VectorWidth) -> Tree:
-    """Return the tree of a nest of columns whose innermost loops the compiler vectorises."""
-    tree = replace(from_nest(nest), vectors=vectors)
-    for rule in COMPILED_COLUMN_RULES:
-        tree = applied(rule, tree, vectors)
     return tree
 
 
@@ -263,6 +256,9 @@ COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("tasks", outermost, as_tasks),
     ScheduleRule("loops of compilers", compilable, in_any_order),
 )
+
+
+# Rules of nests of columns whose vectors the compiler makes.
 COMPILED_COLUMN_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
     ScheduleRule("columns", adjacent, columns_in_lanes),

@@ -11,7 +11,6 @@ from ...op_graph.rows.elementwise import CAST
 from ...op_graph.rows.logic import logical_and, logical_or
 from ...op_graph.rows.reducers import MAX, MIN
 from ...op_graph.values.dtypes import DType
-from ..kernels.analysis.integer_ranges import before_widening
 from ..kernels.ir.nest import Keep
 from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
@@ -179,9 +178,9 @@ def is_plain(loop: LoopNode, fold: Fold | Combine) -> bool:
 
 
 def widened(tree: Tree, numbers: Container[int], dtype: DType) -> Tree:
-    """Accumulate in another ``dtype``: buffers that are only set, folded and loaded.
+    """Accumulate in a wider ``dtype``: buffers that are only set, folded and loaded.
 
-    Loads round the value to the former dtype, but for states that are combined with others.
+    Loads round the value to the former dtype.
     """
     change = _WideAccesses(tree, numbers, dtype)
     buffers = [
@@ -207,7 +206,7 @@ class _WideAccesses(Substitution):
 
     def __init__(self, tree: Tree, wide: Container[int], dtype: DType) -> None:
         super().__init__(tree.code, {})
-        self.tree, self.wide, self.dtype = tree, wide, dtype
+        self.wide, self.dtype = wide, dtype
 
     def node(self, node: Any) -> Any:
         """Return a load from the buffer as a cast, other nodes with their operands replaced."""
@@ -219,21 +218,10 @@ class _WideAccesses(Substitution):
     def statement(self, each: Any) -> Any:
         """Return a statement; elements of a fold into the buffer are cast."""
         made = super().statement(each)
-        if not isinstance(made, Fold):
-            return made
-        elements, wide = made.elements, any(number in self.wide for number in made.into)
-        if made.merges and (wide or self.tree.buffers[made.into[0]].dtype is self.dtype):
-            elements = tuple(map(self.unrounded, elements))
-        if wide:
-            elements = tuple([self.code.cast(before_widening(x), self.dtype) for x in elements])
-        return replace(made, elements=elements)
-
-    def unrounded(self, value: Scalar) -> Scalar:
-        """Return a state in the other dtype instead of one that is rounded; else the value."""
-        inner = value
-        while isinstance(inner, Apply) and inner.row is CAST:
-            (inner,) = inner.args
-        return inner if isinstance(inner, Kept) and inner.dtype is self.dtype else value
+        if isinstance(made, Fold) and any(number in self.wide for number in made.into):
+            elements = tuple([self.wide_value(value) for value in made.elements])
+            return replace(made, elements=elements)
+        return made
 
     def wide_value(self, value: Scalar) -> Scalar:
         """Return a value in the wider dtype; a load from a wide buffer is not rounded."""

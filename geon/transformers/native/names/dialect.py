@@ -57,13 +57,13 @@ TYPES = """\
 
 typedef uint16_t geon_half;   /* the bits of a float16 */
 typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
+#define GEON_IN_LINES __attribute__((aligned(64))) /* begins at a cache line */
 #pragma omp declare reduction(geon_maximum : float, double \\
     : omp_out = ((omp_in > omp_out) | (omp_in != omp_in)) ? omp_in : omp_out) \\
     initializer(omp_priv = -INFINITY)
 #pragma omp declare reduction(geon_minimum : float, double \\
     : omp_out = ((omp_in < omp_out) | (omp_in != omp_in)) ? omp_in : omp_out) \\
     initializer(omp_priv = INFINITY)
-#define GEON_IN_LINES __attribute__((aligned(64))) /* begins at a cache line */
 #define GEON_INLINE static inline __attribute__((always_inline, unused))
 #define GEON_OUTLINED static __attribute__((noinline, cold, unused))
 #define GEON_LIKELY(x) __builtin_expect(x, 1)

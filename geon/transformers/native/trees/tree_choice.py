@@ -5,16 +5,13 @@ from __future__ import annotations
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
-from ...kernels.ir.scalar_code import Apply, RandomBits
+from ...kernels.ir.scalar_code import Apply
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...kernels.nests.buffered_loads import choose_buffered
 from ...loops.access import is_straight
-from ...loops.cpu_rules import compiled, may_stream, puts, schedule, streamed
+from ...loops.cpu_rules import may_stream, puts, schedule, streamed
 from ...loops.streaming_copies import MAX_STREAMED_STORES
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
-from ...printing.nests.nest_statements import only_truths
-from ...printing.nests.transposed_passes import crosses
 from ...printing.scalars.c_expressions import is_serial
 from ..vectors.nontemporal_stores import Passing, may_pass, stored_bytes
 from ..vectors.vector_functions import function_itemsize
@@ -31,10 +28,8 @@ def tree_of(
 ) -> Tree | None:
     """Return the scheduled tree of a nest, or None if the nest has another form."""
     tree = vector_tree(nest, vector_bytes, passing, jams=jams)
-    if tree is not None or nest.flat:
+    if tree is not None or nest.across is not None or nest.flat:
         return tree
-    if nest.across is not None:
-        return column_tree(nest, vector_bytes)
     vectors = VectorWidth(
         vector_bytes,
         reduced_itemsize(nest),
@@ -45,31 +40,10 @@ def tree_of(
     return schedule(nest, vectors)
 
 
-def column_tree(nest: Nest, vector_bytes: int) -> Tree | None:
-    """Return the tree of reduced columns in loops of the compiler, None for another form."""
-    if not folds_columns(nest):
-        return None
-    tree = compiled(nest, VectorWidth(vector_bytes, MIN_ITEMSIZE))
-    return None if any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body)) else tree
-
-
-def folds_columns(nest: Nest) -> bool:
-    """Return True if a nest reduces columns without tiles, random bits and early ends."""
-    assert nest.across is not None
-    name = nest.across.name
-    return any(step.reductions for step in nest.passes) and not any(
-        crosses(step, name)
-        or choose_buffered(step)
-        or only_truths(step)
-        or any(isinstance(node, RandomBits) for node in walk_scalars(*step.computed))
-        for step in nest.passes
-    )
-
-
 def vector_tree(
     nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
 ) -> Tree | None:
-    """Return the tree of a nest that runs in vectors, or None if it has none.
+    """Return the tree of a nest that runs in vectors, or of columns, or None if it has none.
 
     Every long pass stores or folds vectors along its last loop. Rows that are not jammed must fill
     whole vectors: compilers do the rests of others better.
@@ -80,18 +54,23 @@ def vector_tree(
         tree = schedule(nest, vectors, jams=jams, fetches=True)
         streams = None if passing is None else with_streams(tree, passing, vectors)
         return streams or tree
-    if nest.flat or nest.arrays or not nest.passes:
+    if nest.flat or nest.arrays or not (nest.passes or nest.across):
         return None
-    if nest.across is not None or any(step.reductions for step in nest.passes):
+    if nest.across is None and any(step.reductions for step in nest.passes):
         itemsize = folded_itemsize(nest, vector_bytes)
-        fit = are_rows if nest.across is None else are_columns
-        if itemsize is None or not fit(nest, vector_bytes // itemsize, itemsize):
+        if itemsize is None or not are_rows(nest, vector_bytes // itemsize, itemsize):
             return None
         vectors = VectorWidth(vector_bytes, itemsize)
         tree = schedule(nest, vectors)
-        if nest.across is not None and not all(map(is_vectorised, loops_of(tree.body))):
-            return None
         return tree if passing is None else with_streams(tree, passing, vectors)
+    if nest.across is not None:
+        found = column_vectors(nest, vector_bytes)
+        if found is None:
+            return None
+        tree = schedule(nest, found)
+        if any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body)):
+            return None
+        return tree if passing is None else with_streams(tree, passing, found)
     if not all(isinstance(step, Pass) and only_stores(step) for step in nest.steps):
         return None
     itemsize = nest.passes[0].stores[0].dtype.itemsize
@@ -109,6 +88,18 @@ def vector_tree(
     if not jammed and any(loop.kind is Kind.REST or is_short(loop, vectors) for loop in loops):
         return None
     return tree if passing is None else with_streams(tree, passing, vectors)
+
+
+def column_vectors(nest: Nest, vector_bytes: int) -> VectorWidth | None:
+    """Return the vectors of a nest that reduces columns, None if it has another form."""
+    assert nest.across is not None
+    stores = nest.passes and not any(each.reductions for each in nest.passes)
+    if stores or any(has_own_form(nest, each) for each in nest.passes):
+        return None
+    itemsize = folded_itemsize(nest, vector_bytes)
+    if itemsize is not None and are_columns(nest, vector_bytes // itemsize, itemsize):
+        return VectorWidth(vector_bytes, itemsize)
+    return VectorWidth(vector_bytes, MIN_ITEMSIZE, compiled=True)
 
 
 def reduced_itemsize(nest: Nest) -> int:

@@ -16,7 +16,7 @@ from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_unrolled
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
 from ...loops.interleaved_loops import INTERLEAVED_VECTORS
-from ...loops.reduction_rules import shares_state
+from ...loops.partial_states import only_folds
 from ...loops.tree import (
     Body,
     CachePrefetch,
@@ -63,6 +63,7 @@ REDUCTIONS = {
     "logical_or": "|",
     "logical_and": "&",
 }
+TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # of elements that have a function for transpositions
 FLOAT_REDUCTIONS = {"maximum": "geon_maximum", "minimum": "geon_minimum"}
 
 
@@ -160,7 +161,10 @@ class VectorStatements(TreeStatements):
             self.copy_run(*run, block)
             return
         by = next((x.size for x in loops_of(loop.body) if x.role is Role.VECTOR), None)
-        if isinstance(by, int) and counts_elements(loop, by):
+        turned = transposed(loop)
+        if turned is not None:
+            self.transpose(loop, turned, block)
+        elif isinstance(by, int) and counts_elements(loop, by):
             self.blocks(loop, by, block)
         else:
             super().counted(loop, block)
@@ -173,6 +177,36 @@ class VectorStatements(TreeStatements):
         self.body(loop.body, inner)
         end = self.scalars.index(block, loop.extent * by)
         block.lines += stepped_loop(loop.variable, by, self.text(inner), "0", end)
+
+    def transpose(self, loop: LoopNode, write: Write, block: StatementBlock) -> None:
+        """Emit the calls that copy elements to where they are adjacent along the inner loop."""
+        (inner,) = loop.body
+        assert isinstance(inner, LoopNode)
+        scalars, sides = self.scalars, [scalars_of.extent for scalars_of in (inner, loop)]
+        extents = ", ".join([scalars.index(block, each) for each in sides])
+        for store in write.stores:
+            value = store.value
+            assert isinstance(store, Store) and isinstance(value, (Load, Kept))
+            source = (
+                self.names.operand(value.operand)
+                if isinstance(value, Load)
+                else buffer_name(value.number)
+            )
+            function = f"geon_transpose_{value.dtype.itemsize}"
+            self.names.calls([function])
+            ends = []
+            for name, offset, far in (
+                (source, value.offset, inner.variable),
+                (self.names.operand(store.operand), store.offset, loop.variable),
+            ):
+                near = {inner.variable, loop.variable}
+                first = AffineIndex(
+                    [(a, s) for a, s in offset.terms.items() if a not in near], offset.constant
+                )
+                ends.append(
+                    f"{name} + {scalars.index(block, first)}, {self.names.length(offset.step(far))}"
+                )
+            block.lines.append(f"{function}({ends[0]}, {ends[1]}, {extents});")
 
     def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
         """Return a C loop over the lines of its body; compilers may vectorise straight code."""
@@ -189,7 +223,11 @@ class VectorStatements(TreeStatements):
             assert self.tree.vectors is not None and isinstance(loop.size, int)
             width = INTERLEAVED_VECTORS * self.tree.vectors.vector_bytes // loop.size
             return ["{", *indent(interleaved(loop.variable, width, (low, high), lines)), "}"]
-        folds = [x for x in loop.body if isinstance(x, Fold) and shares_state(loop, x)]
+        folds = [
+            each
+            for each in loop.body
+            if isinstance(each, Fold) and loop.variable not in variables(each.offset)
+        ]
         return [SIMD + "".join(map(self.clause, folds)), *made]
 
     def clause(self, fold: Fold) -> str:
@@ -204,7 +242,7 @@ class VectorStatements(TreeStatements):
         folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
         tests = dict[str, None]()
         for fold in folds:
-            if shares_state(loop, fold):
+            if only_folds(loop, fold):
                 place = self.scalars.kept_place(StatementBlock(), fold.into[0], fold.offset)
                 tests[f"!{place}" if fold.reducer.folds is logical_and else place] = None
         return f"if ({' && '.join(tests)}) break;"
@@ -363,6 +401,31 @@ def copied_run(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
     direct = all(isinstance(atom, str) for atom in load.offset.terms)
     adjoins = keep.offset.step(loop.variable) == 1 == load.offset.step(loop.variable)
     return (keep, load, loop) if direct and adjoins else None
+
+
+def transposed(loop: LoopNode) -> Write | None:
+    """Return the statement of two loops that copy elements, which are adjacent along the outer
+    loop, to where they are adjacent along the inner one; None for other loops.
+    """
+    (inner, *others) = loop.body
+    if others or not isinstance(inner, LoopNode) or loop.variable in variables(inner.extent):
+        return None
+    (write, *others) = inner.body
+    if others or not isinstance(write, Write):
+        return None
+    for store in write.stores:
+        value = store.value
+        if not isinstance(store, Store) or not isinstance(value, (Load, Kept)):
+            return None
+        places = (store.offset, inner), (value.offset, loop)
+        if value.dtype != store.dtype or value.dtype.itemsize not in TRANSPOSED_ITEMSIZES:
+            return None
+        loops = {loop.variable, inner.variable}
+        atoms = [x for offset, _ in places for x in offset.terms if not isinstance(x, str)]
+        fixed = not any(variables(variable(atom)) & loops for atom in atoms)
+        if not fixed or any(offset.step(near.variable) != 1 for offset, near in places):
+            return None
+    return write
 
 
 def counts_elements(loop: LoopNode, by: int) -> bool:

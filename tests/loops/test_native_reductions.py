@@ -51,8 +51,9 @@ def test_more_terms_are_summed_in_blocks_of_equal_size():
 def test_rows_of_at_least_one_vector_are_vectors_and_others_those_of_the_compiler(columns):
     nest = nest_of(*summed(400, columns))
     for vector_bytes, role in ((64, Role.VECTOR), (256, Role.SIMD)):  # 16 or 64 elements
-        roles = {loop.role for loop in loops_of(tree_of(nest, vector_bytes, None).body)
-                 if any(isinstance(each, Fold) and not each.merges for each in loop.body)}  # fmt: skip
+        loops = loops_of(tree_of(nest, vector_bytes, None).body)
+        folds = [(x, each) for x in loops for each in x.body if isinstance(each, Fold)]
+        roles = {loop.role for loop, each in folds if not each.merges}
         assert roles & {Role.VECTOR, Role.SIMD} == {role}
 
 

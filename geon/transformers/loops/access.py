@@ -25,10 +25,12 @@ from .tree import (
     CachePrefetch,
     Choose,
     Combine,
+    Draw,
     Fold,
     Least,
     LoopNode,
     Role,
+    Statement,
     Tree,
     Write,
     find,
@@ -71,14 +73,21 @@ def accesses(body: Body) -> Iterator[Access]:
                 yield Access(("buffer", number), each.start, WRITE, each.count)
             for number in each.into:
                 yield Access(("buffer", number), each.offset, FOLD)
+        elif isinstance(each, Draw):
+            yield from _reads(each)
+            yield Access(("buffer", each.into), AffineIndex(), WRITE)
 
 
-def _of_statement(each: Write | Fold) -> Iterator[Access]:
+def _reads(each: Statement) -> Iterator[Access]:
     for node in walk_scalars(*values_of(each)):
         if isinstance(node, Load):
             yield Access(("operand", node.operand), node.offset, READ)
         elif isinstance(node, Kept):
             yield Access(("buffer", node.number), node.offset, READ)
+
+
+def _of_statement(each: Write | Fold) -> Iterator[Access]:
+    yield from _reads(each)
     if isinstance(each, Write):
         for store in each.stores:
             yield Access(memory_of(store), store.offset, WRITE)
@@ -111,7 +120,9 @@ def sizes_in(tree: Tree) -> Iterator[Size]:
         if isinstance(each, LoopNode):
             yield from sizes_of(each.extent)
         if isinstance(each, CachePrefetch):
-            yield from (each.room, *sizes_of(each.offset))
+            yield from (each.room, each.nbytes, *sizes_of(each.offset))
+        if isinstance(each, Draw):
+            yield from (*sizes_of(each.count), *sizes_of(each.end))
         for access in accesses((each,)) if not isinstance(each, (LoopNode, Choose)) else ():
             yield from sizes_of(access.offset)
         for guard in each.guards if isinstance(each, Choose) else ():

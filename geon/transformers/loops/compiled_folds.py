@@ -26,6 +26,7 @@ from .access import is_straight
 from .partial_states import block_level, block_of, rfactor, total_states, widened
 from .tree import (
     Fold,
+    Kind,
     LoopNode,
     Role,
     Tree,
@@ -135,10 +136,14 @@ def keeps_values(cast: Apply) -> bool:
 
 
 def compilable(tree: Tree) -> Iterator[str]:
-    """Yield the innermost loops that are neither tasks nor vectors, and merge no states."""
+    """Yield the innermost loops that are neither tasks nor vectors, and merge no states.
+
+    Short axes of buffered values are unrolled instead.
+    """
     for loop in loops_of(tree.body):
         merges = any(isinstance(each, Fold) and each.merges for each in loop.body)
-        if loop.role is Role.SERIAL and is_straight(loop.body) and not merges:
+        short = loop.kind is Kind.DIGIT
+        if loop.role is Role.SERIAL and is_straight(loop.body) and not merges and not short:
             yield loop.variable
 
 

@@ -20,6 +20,7 @@ from .column_lanes import columns_in_lanes
 from .column_rules import adjacent, columns
 from .compiled_folds import compilable, in_any_order
 from .from_nest import from_nest
+from .interleaved_loops import interleaved, storing
 from .reduction_rules import (
     behind_reductions,
     divided,
@@ -30,6 +31,7 @@ from .reduction_rules import (
     summed,
 )
 from .schedule_rule import ScheduleRule, applied
+from .streaming_copies import copied
 from .tree import (
     Body,
     Choose,
@@ -65,7 +67,8 @@ def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True, fetches: bo
 
     With ``fetches``, passes that compute elementary functions prefetch what is needed after them.
     """
-    tree = replace(from_nest(nest, fetches=fetches), vectors=vectors)
+    tree = from_nest(nest, fetches=fetches, ahead=vectors.compiled and nest.across is None)
+    tree = replace(tree, vectors=vectors)
     rules = COMPILED_RULES if nest.across is None else COMPILED_COLUMN_RULES
     for rule in rules if vectors.compiled else RULES:
         if rule.apply is not jammed or jams:
@@ -220,9 +223,10 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     if is_rows(loop) and isinstance(rows, int) and rows < MIN_PARALLEL_ROWS and len(body) == 1:
         (row,) = body
         assert isinstance(row, LoopNode)
-        long = not isinstance(row.size, int) or row.size >= MIN_SPLIT_VECTORS
+        each = vectors.count if is_straight(row.body) else 1  # iterations that fill a vector
+        long = not isinstance(row.size, int) or row.size >= MIN_SPLIT_VECTORS * each
         if long and row.role is Role.SERIAL:
-            made = shape.split(tree, row.variable, STRETCH_VECTORS, short=True)
+            made = shape.split(tree, row.variable, STRETCH_VECTORS * each, short=True)
             tree = shape.collapse(made.tree, name, row.variable)
     return shape.set_role(tree, name, Role.TASK, "iterations store elements of their own")
 
@@ -247,6 +251,8 @@ COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("parts", long_reductions, divided),
     ScheduleRule("partial states", folding, summed),
     ScheduleRule("single iterations", single, removed),
+    ScheduleRule("copies past the caches", storing, copied),
+    ScheduleRule("interleaved vectors", storing, interleaved),
     ScheduleRule("tasks", outermost, as_tasks),
     ScheduleRule("loops of compilers", compilable, in_any_order),
 )

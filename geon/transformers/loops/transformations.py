@@ -180,10 +180,10 @@ def copied(
 def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     """Set the role of a loop, with the ``reason``.
 
-    Iterations of tasks, threads, SIMD loops and vectors must be independent; what tasks share with
-    other statements becomes scratch memory. A vector holds straight code. It and an unrolled loop
-    have a known length; what is private to them gets an element per iteration. In vectors that the
-    compiler makes, iterations may fold into one state.
+    Iterations of tasks, threads, simd loops and vectors must be independent; what tasks share with
+    other statements becomes scratch memory. A vector holds straight code, and a simd loop that or
+    unrolled copies. A vector and an unrolled loop have a known length; what is private to them gets
+    an element per iteration. Iterations of a simd loop may fold into one state.
     """
     loop, above = find(tree, name)
     if role in (Role.VECTOR, Role.UNROLLED):

@@ -65,6 +65,7 @@ class Kind(Enum):
     REST = "rest"  # the iterations that fill no block
     LANES = "lanes"  # the elements of a vector
     COPIES = "copies"  # the iterations of a block that run together
+    DIGIT = "digit"  # a short axis of a buffered value, of known length
     BLOCK = "block"  # the iterations of a block of a sum, or of a tile
 
 
@@ -93,7 +94,7 @@ class VectorWidth:
 
     With ``halves``, vectors of half the length run loops that they fill and full ones do not. If
     ``compiled``, the compiler makes the vectors, but those of states of several values; it may not
-    if loops are ``serial``.
+    if loops are ``serial``. Stores to operands ``past`` may then pass by the caches.
     """
 
     vector_bytes: int
@@ -101,6 +102,7 @@ class VectorWidth:
     halves: bool = True
     compiled: bool = False
     serial: bool = False
+    past: frozenset[int] = frozenset()
 
     @property
     def count(self) -> int:
@@ -194,13 +196,28 @@ class Combine:
 class CachePrefetch:
     """Prefetch the cache line at ``offset`` of an operand; ``stores`` if it will be written.
 
-    Calls in which ``room`` is negative do not.
+    Calls in which ``room`` is negative do not. ``nbytes``, if not 0, are fetched from there on, as
+    far as ``MAX_PREFETCHED_LINES`` reach.
     """
 
     operand: int
     offset: AffineIndex
     stores: bool = False
     room: Size = 0
+    nbytes: Size = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Draw:
+    """Set the first ``count`` elements of buffer ``into`` to random bits of adjacent positions.
+
+    ``bits`` are the first of them. Those at positions before ``end`` may be drawn too.
+    """
+
+    into: int
+    bits: RandomBits
+    count: AffineIndex
+    end: AffineIndex
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -212,7 +229,7 @@ class Choose:
     otherwise: tuple[Statement, ...]
 
 
-Statement = LoopNode | Write | Fold | Combine | CachePrefetch | Choose
+Statement = LoopNode | Write | Fold | Combine | CachePrefetch | Draw | Choose
 Body = tuple[Statement, ...]
 Offset = tuple[str, int, AffineIndex]  # "operand" or "buffer", its number, an index into it
 
@@ -323,6 +340,8 @@ def values_of(statement: Statement) -> tuple[Scalar, ...]:
     if isinstance(statement, Fold):
         position = () if statement.position is None else (statement.position,)
         return (*statement.elements, *position)
+    if isinstance(statement, Draw):
+        return (statement.bits,)
     return ()
 
 
@@ -456,6 +475,10 @@ class Substitution:
             return changed(each, into=into, of=of, offset=offset, start=start)
         if isinstance(each, CachePrefetch):
             return changed(each, offset=self.index(each.offset))
+        if isinstance(each, Draw):
+            (number,), bits = self.numbers((each.into,)), self.value(each.bits)
+            count, end = self.index(each.count), self.index(each.end)
+            return changed(each, into=number, bits=bits, count=count, end=end)
         then, otherwise = self.body(each.then), self.body(each.otherwise)
         return changed(each, guards=self.guards(each.guards), then=then, otherwise=otherwise)
 

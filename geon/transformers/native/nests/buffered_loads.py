@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ....op_graph.axes.affine import Size
+from ...loops.values_ahead import MAX_BUFFERED_TURNS
 from ...printing.nests.buffered_loads import PrintedStage
 from ...printing.nests.loop_lines import for_loop, indent
 from ..names.dialect import SIMD
 
-MAX_BUFFERED_TURNS = (
-    512  # maximum iterations that are buffered, so that the arrays stay in the L1 cache
-)
 UNROLLED = "#pragma GCC unroll 16"  # by itself a compiler unrolls only shorter loops
 
 

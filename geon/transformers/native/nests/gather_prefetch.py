@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....op_graph.axes.affine import Size
-from ...printing.nests.gather_prefetch import (
-    MAX_PREFETCHED_LINES,
-    PREFETCH_DISTANCE_ROWS,
-    PrintedLookup,
-)
+from ...loops.gather_prefetch import MAX_PREFETCHED_LINES, PREFETCH_DISTANCE_ROWS
+from ...printing.nests.gather_prefetch import PrintedLookup
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.pass_text import PrintedPass
 from ...sizes.blocks import CACHE_LINE_BYTES

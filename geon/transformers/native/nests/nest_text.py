@@ -11,12 +11,12 @@ from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest
 from ...sizes.blocks import MIN_BLOCKS
 from ..library.library_kernels import fill_function
+from ..library.random_words import words_function
 from ..names.naming import NAME, KernelNames, NativeFunction
 from ..trees.tree_choice import piece_options, tree_of
 from ..trees.tree_text import declare, tree_text
 from ..vectors.nontemporal_stores import Passing
 from ..vectors.transpose_tiles import TILE_LANES
-from .random_buffer import words_function
 from .row_loops import NestByRows
 from .task_text import printed_passes
 

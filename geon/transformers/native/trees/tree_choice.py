@@ -13,7 +13,7 @@ from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_o
 from ...loops.vector_loops import lanes_of
 from ...printing.scalars.c_expressions import is_serial
 from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
-from ..vectors.vector_functions import function_itemsize, has_own_form
+from ..vectors.vector_functions import function_itemsize
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors
 
@@ -25,7 +25,24 @@ MIN_ITEMSIZE = 4  # bytes of the narrowest elements that have vector types
 def tree_of(
     nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
 ) -> Tree | None:
-    """Return the scheduled tree of a nest, or None if the nest has another form.
+    """Return the scheduled tree of a nest, or None if the nest has another form."""
+    tree = vector_tree(nest, vector_bytes, passing, jams=jams)
+    if tree is not None or nest.flat or is_transposition(nest):
+        return tree
+    vectors = VectorWidth(
+        vector_bytes,
+        reduced_itemsize(nest),
+        compiled=True,
+        serial=any(map(is_serial_pass, nest.passes)),
+        past=frozenset() if passing is None else passing.operands,
+    )
+    return schedule(nest, vectors)
+
+
+def vector_tree(
+    nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
+) -> Tree | None:
+    """Return the tree of a nest that runs in vectors, or None if it has none.
 
     Every long pass stores or folds vectors along its last loop. Rows that are not jammed must fill
     whole vectors: compilers do the rests of others better.
@@ -36,25 +53,16 @@ def tree_of(
         tree = schedule(nest, vectors, jams=jams, fetches=True)
         streams = None if passing is None else with_streams(tree, passing, vectors)
         return streams or tree
-    if nest.flat or nest.arrays or not (nest.passes or nest.across):
+    if nest.flat or nest.arrays or not nest.passes:
         return None
-    if nest.across is None and any(step.reductions for step in nest.passes):
-        if any(has_own_form(nest, step) for step in nest.passes):
+    if nest.across is not None or any(step.reductions for step in nest.passes):
+        itemsize = folded_itemsize(nest, vector_bytes)
+        fit = are_rows if nest.across is None else are_columns
+        if itemsize is None or not fit(nest, vector_bytes // itemsize, itemsize):
             return None
-        itemsize = folded_itemsize(nest, vector_bytes) or 0
-        compiled = not itemsize or not are_rows(nest, vector_bytes // itemsize, itemsize)
-        itemsize = reduced_itemsize(nest) if compiled else itemsize
-        vectors = VectorWidth(
-            vector_bytes, itemsize, compiled=compiled, serial=any(map(is_serial_pass, nest.passes))
-        )
-        tree = schedule(nest, vectors, jams=jams)
-        return tree if passing is None else with_streams(tree, passing, vectors)
-    if nest.across is not None:
-        vectors = column_vectors(nest, vector_bytes)
-        if vectors is None:
-            return None
+        vectors = VectorWidth(vector_bytes, itemsize)
         tree = schedule(nest, vectors)
-        if any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body)):
+        if nest.across is not None and not all(map(is_vectorised, loops_of(tree.body))):
             return None
         return tree if passing is None else with_streams(tree, passing, vectors)
     if not all(isinstance(step, Pass) and only_stores(step) for step in nest.steps):
@@ -76,22 +84,15 @@ def tree_of(
     return tree if passing is None else with_streams(tree, passing, vectors)
 
 
-def column_vectors(nest: Nest, vector_bytes: int) -> VectorWidth | None:
-    """Return the vectors of a nest that reduces columns, None if it has another form."""
-    assert nest.across is not None
-    stores = nest.passes and not any(each.reductions for each in nest.passes)
-    if stores or any(has_own_form(nest, each) for each in nest.passes):
-        return None
-    itemsize = folded_itemsize(nest, vector_bytes)
-    if itemsize is not None and are_columns(nest, vector_bytes // itemsize, itemsize):
-        return VectorWidth(vector_bytes, itemsize)
-    return VectorWidth(vector_bytes, MIN_ITEMSIZE, compiled=True)
+def is_transposition(nest: Nest) -> bool:
+    """Return True if a nest only stores elements across memory."""
+    return nest.across is not None and not any(each.reductions for each in nest.passes)
 
 
 def reduced_itemsize(nest: Nest) -> int:
     """Return the bytes of the widest value that a nest reduces."""
     found = [each.states[0].itemsize for step in nest.passes for each in step.reductions]
-    return max(MIN_ITEMSIZE, *found)
+    return max([MIN_ITEMSIZE, *found])
 
 
 def is_serial_pass(step: Pass) -> bool:

@@ -14,12 +14,15 @@ from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_unrolled
+from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
 from ...loops.partial_states import only_folds
 from ...loops.tree import (
     Body,
     CachePrefetch,
     Combine,
+    Draw,
     Fold,
+    Kind,
     LoopNode,
     Role,
     Statement,
@@ -39,14 +42,17 @@ from ...printing.scalars.c_types import C_TYPES
 from ...printing.trees.buffer_names import buffer_name
 from ...printing.trees.tree_statements import TreeDepths, TreeStatements
 from ...sizes.blocks import CACHE_LINE_BYTES
+from ..library.random_words import words_function
 from ..names.dialect import SIMD
 from ..names.naming import KernelNames
+from ..vectors.interleave import INTERLEAVED_VECTORS, interleaved
 from ..vectors.lanes import Vectors
 from ..vectors.vector_ops import vector_type
 from .lane_lines import LANE, lane_loops
 from .lane_scalars import LaneScalars
 from .row_arrays import LaneBuffers
 
+UNROLLED = "#pragma GCC unroll 16"  # by itself a compiler unrolls only shorter loops
 # Reduction operators in OpenMP clauses, by primitive; extremes of floats give NaN.
 REDUCTIONS = {
     "add": "+",
@@ -83,6 +89,55 @@ class VectorStatements(TreeStatements):
         super().__init__(tree, names, scalars, buffers)
         self.vectors, self.tasks = vectors, tasks
         self.streamed = frozenset[int]()  # operands whose stores read the flag ``passes``
+        self.begins: list[str] = []  # declarations at the beginning of the function
+        self.streams: list[str] = []  # names of the streams of copies past the caches
+
+    def body(self, body: Body, block: StatementBlock) -> None:
+        """Emit statements; buffers that are copied past the caches are declared first."""
+        for each in body:
+            if isinstance(each, Draw):
+                self.buffers.declare(each.into)  # as the pointer that the call returns
+                self.buffers.registers.discard(each.into)
+            copy = streaming_copy(each)
+            if copy is not None:
+                self.declare_copied(*copy, block)
+        super().body(body, block)
+
+    def declare_copied(
+        self, store: Store, kept: Kept, copy: LoopNode, block: StatementBlock
+    ) -> None:
+        """Emit a buffer and the pointer to it, or to the memory of a call that writes little."""
+        name, ctype = buffer_name(kept.number), self.buffers.ctype(kept.number)
+        self.buffers.declare(kept.number)
+        self.buffers.registers.discard(kept.number)
+        held, size = f"{name}_held", self.buffers.size(kept.number)
+        start = self.start(store, copy, block)
+        block.lines += [
+            f"{ctype} {held}[{size}] GEON_LINES;",
+            f"{ctype} *const restrict {name} = passes ? {held} : {start};",
+        ]
+
+    def start(self, store: Store, copy: LoopNode, block: StatementBlock) -> str:
+        """Return the pointer to the first element that a loop copies."""
+        offset = store.offset - variable(copy.variable)
+        return f"{self.names.operand(store.operand)} + {self.scalars.index(block, offset)}"
+
+    def copy(self, store: Store, kept: Kept, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit the copy of a buffer past the caches, through a stream of its own."""
+        stream = f"past_{len(self.streams)}"
+        self.streams.append(stream)
+        self.begins.append(f"struct geon_past {stream} = {{.held = 0}};")
+        name, size = buffer_name(kept.number), self.scalars.index(block, loop.extent)
+        target = f"&{stream}, {self.start(store, loop, block)}"
+        put = f"geon_past_put({target}, {name}, ({size}) * sizeof *{name});"
+        block.lines += ["if (passes)", *indent([put])]
+
+    def copy_run(self, keep: Keep, load: Load, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit the copy of a short contiguous run of known length to a buffer."""
+        first, name = variable(loop.variable), buffer_name(keep.number)
+        source, target = (self.scalars.index(block, x.offset - first) for x in (load, keep))
+        places = f"{name} + {target}, {self.names.operand(load.operand)} + {source}"
+        block.lines.append(f"memcpy({places}, {loop.size} * sizeof *{name});")
 
     def task(self, loop: LoopNode, block: StatementBlock) -> None:
         """Emit the statements that run a loop as tasks."""
@@ -97,6 +152,13 @@ class VectorStatements(TreeStatements):
 
     def counted(self, loop: LoopNode, block: StatementBlock) -> None:
         """Emit a loop over all iterations; one over vectors may count elements."""
+        copy, run = streaming_copy(loop), copied_run(loop)
+        if copy is not None:
+            self.copy(*copy, block)
+            return
+        if run is not None:
+            self.copy_run(*run, block)
+            return
         by = next((x.size for x in loops_of(loop.body) if x.role is Role.VECTOR), None)
         turned = transposed(loop)
         if turned is not None:
@@ -150,9 +212,15 @@ class VectorStatements(TreeStatements):
         if loop.ends:
             lines = [*lines, self.early_end(loop)]
         made = super().repeated(loop, low, high, lines)
+        if loop.kind is Kind.DIGIT:
+            return [UNROLLED, *made]
         if loop.role not in (Role.SIMD, Role.TASK) or not is_unrolled(loop):
             return made
         self.scalars.names.plain = True
+        if loop.kind is Kind.COPIES:
+            assert self.tree.vectors is not None and isinstance(loop.size, int)
+            width = INTERLEAVED_VECTORS * self.tree.vectors.vector_bytes // loop.size
+            return ["{", *indent(interleaved(loop.variable, width, (low, high), lines)), "}"]
         folds = [
             each
             for each in loop.body
@@ -227,6 +295,9 @@ class VectorStatements(TreeStatements):
         self, each: CachePrefetch, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
     ) -> None:
         """Emit the prefetches of the cache lines of a vector; single elements have none."""
+        if each.nbytes != 0:
+            self.fetch_row(each, block)
+            return
         if not self.scalars.lanes_in(each.offset):
             return
         operand, room = self.names.operand(each.operand), each.room
@@ -241,6 +312,35 @@ class VectorStatements(TreeStatements):
             for k in range(0, self.scalars.vectors.count, step):
                 place = f"&{operand}[{index}{f' + {k}' if k else ''}]"
                 block.lines.append(f"{head}__builtin_prefetch({place}, {int(each.stores)});")
+
+    def fetch_row(self, each: CachePrefetch, block: StatementBlock) -> None:
+        """Emit the prefetches of the first cache lines of a row."""
+        start = f"{self.names.operand(each.operand)} + {self.scalars.index(block, each.offset)}"
+        lines = [f"const char *const far = (const char *)({start});"]
+        most = CACHE_LINE_BYTES * MAX_PREFETCHED_LINES
+        if isinstance(each.nbytes, int):
+            places = range(0, min(each.nbytes, most), CACHE_LINE_BYTES)
+            lines += [f"__builtin_prefetch(far + {at});" for at in places]
+        else:
+            size = self.names.length(each.nbytes)
+            lines.append(f"const int64_t bytes = {size} < {most} ? {size} : {most};")
+            fetch = ["__builtin_prefetch(far + at);"]
+            lines += stepped_loop("at", CACHE_LINE_BYTES, fetch, "0", "bytes")
+        block.lines += ["{", *indent(lines), "}"]
+
+    def draw(self, draw: Draw, block: StatementBlock) -> None:
+        """Emit the call that draws the random bits of a buffer, which holds them for later ones."""
+        name, bits = buffer_name(draw.into), draw.bits
+        ctype, words = self.buffers.ctype(draw.into), bits.dtype.itemsize // 4
+        times = f"{words} * " if words != 1 else ""
+        ends = (bits.position, bits.position + draw.count, draw.end)
+        places = [f"{times}({self.scalars.index(block, each)})" for each in ends]
+        stream = [self.scalars.value(block, each) for each in (bits.seed, bits.draw, bits.call)]
+        call = f"geon_words_at({', '.join([f'&{name}_words', *places, *stream])})"
+        block.lines.append(f"const {ctype} *const {name} = {call};")
+        self.scalars.names.needs(words_function())
+        self.begins += [f"struct geon_words {name}_words;"]
+        self.begins += [f"{name}_words.first = {name}_words.end = 0;"]
 
     def store(self, store: Store | Keep, write: Write, block: StatementBlock) -> str:
         """Return the statement that stores a value, past the caches if it may."""
@@ -299,6 +399,31 @@ def transposed(loop: LoopNode) -> Write | None:
         if not fixed or any(offset.step(near.variable) != 1 for offset, near in places):
             return None
     return write
+
+
+def streaming_copy(statement: Statement) -> tuple[Store, Kept, LoopNode] | None:
+    """Return the store of a loop that copies a buffer past the caches, its value and the loop."""
+    if not isinstance(statement, LoopNode) or len(statement.body) != 1:
+        return None
+    (write,) = statement.body
+    if not isinstance(write, Write) or not write.streamed or statement.role is Role.VECTOR:
+        return None
+    (store,) = write.stores
+    assert isinstance(store, Store) and isinstance(store.value, Kept)
+    return store, store.value, statement
+
+
+def copied_run(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
+    """Return the store and the load of a loop over a short axis that copies adjacent elements."""
+    if loop.kind is not Kind.DIGIT or len(loop.body) != 1 or not isinstance(loop.body[0], Write):
+        return None
+    (keep,) = loop.body[0].stores
+    load = keep.value
+    if not isinstance(keep, Keep) or not isinstance(load, Load):
+        return None
+    direct = all(isinstance(atom, str) for atom in load.offset.terms)
+    adjoins = keep.offset.step(loop.variable) == 1 == load.offset.step(loop.variable)
+    return (keep, load, loop) if direct and adjoins else None
 
 
 def counts_elements(loop: LoopNode, by: int) -> bool:

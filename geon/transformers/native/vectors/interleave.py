@@ -13,6 +13,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import is_multiple
 from ...printing.nests.loop_lines import for_loop, indent
 from ...printing.nests.pass_text import PrintedPass
+from ..names.dialect import SIMD
 
 # Minimum bytes of vectors that are interleaved, and that hold conversions to 64-bit integers: AVX2.
 MIN_VECTOR_BYTES = 32
@@ -59,6 +60,11 @@ class Abreast:
             *for_loop(variable, filled, high, body),
         ]
         return ["{", *indent(lines), "}"]
+
+
+def interleaved(variable: str, width: int, bounds: tuple[str, str], body: list[str]) -> list[str]:
+    """Return a loop over whole blocks of vectors of elements of ``width`` bytes."""
+    return Abreast(0, COUNTS[width]).blocks(variable, bounds, SIMD, body)
 
 
 def choose_interleaving(made: PrintedPass, vector_bytes: int) -> Abreast | None:

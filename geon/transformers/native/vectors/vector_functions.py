@@ -11,7 +11,7 @@ from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import Apply, RandomBits, Scalar, walk
 from ...kernels.nests.buffered_loads import Staged, choose_buffered
-from ...printing.nests.gather_prefetch import lookups
+from ...loops.gather_prefetch import lookups
 from ...printing.scalars import c_expressions
 
 MIN_STRIP_ROW_ELEMENTS = 64  # minimum elements of a row, lest the horizontal sums dominate

@@ -14,9 +14,10 @@ from ...kernels.nests.buffered_loads import Staged, choose_buffered
 from ...kernels.nests.collapsed_rows import flat_parts
 from ...kernels.nests.collapsible_lanes import is_one_run, values_of_lanes
 from ...kernels.nests.random_runs import RandomRun, runs
+from ...loops.gather_prefetch import PREFETCH_DISTANCE_ROWS, Lookup, lookups
 from ..scalars import c_expressions
 from .buffered_loads import print_stage, staged_text
-from .gather_prefetch import PREFETCH_DISTANCE_ROWS, Lookup, PrintedLookup, lookups
+from .gather_prefetch import PrintedLookup
 from .pass_text import (
     PrintedArray,
     PrintedNest,

@@ -29,6 +29,7 @@ from ...loops.tree import (
     CachePrefetch,
     Choose,
     Combine,
+    Draw,
     Fold,
     Least,
     LoopNode,
@@ -90,10 +91,17 @@ class TreeScalars(ScalarPrinter):
         """Return the text of an atom of an index."""
         if not isinstance(atom, Least):
             return super().atom(block, atom)
+        found = block.find(atom)
+        if found is not None:
+            return found
+        depth = self.depths.atom(atom)
+        block = block.at(depth)
         text, *others = (self.index(block, each) for each in atom.of)
-        for other in others:
-            text = f"({text} < {other} ? {text} : {other})"
-        return text
+        for k, other in enumerate(others):
+            last = k == len(others) - 1 and depth
+            text = f"{text} < {other} ? {text} : {other}"
+            text = text if last else f"({text})"
+        return self.let(block, atom, "int64_t", text) if depth else text
 
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element of a private buffer at ``offset``."""
@@ -159,6 +167,10 @@ class TreeStatements:
     ) -> None:
         """Emit a prefetch; a hook for targets that have them."""
 
+    def draw(self, draw: Draw, block: StatementBlock) -> None:
+        """Emit the random bits of a buffer; a hook for targets that have such buffers."""
+        raise NotImplementedError
+
     def counted(self, loop: LoopNode, block: StatementBlock) -> None:
         """Emit a loop over all iterations."""
         self.serial(loop, block, "0", self.scalars.index(block, loop.extent))
@@ -202,6 +214,9 @@ class TreeStatements:
                 continue
             if isinstance(each, CachePrefetch):
                 self.prefetch(each, copies, block)
+                continue
+            if isinstance(each, Draw):
+                self.draw(each, block)
                 continue
             assert isinstance(each, Write)
             made = [Substitution(self.tree.code, env) for env in copies if env]

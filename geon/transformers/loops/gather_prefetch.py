@@ -1,0 +1,58 @@
+"""Prefetch of gathered rows: rows at computed positions are requested several iterations ahead.
+
+Hardware prefetchers follow contiguous rows, but cannot predict the address of the next gathered
+row. Its position was computed before, so each iteration prefetches the row some iterations ahead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...op_graph.axes.affine import AffineIndex, Size, variable
+from ...op_graph.axes.index_map import InRange
+from ..kernels.analysis.footprint import names_in
+from ..kernels.ir.nest import Loop, Nest, Pass
+from ..kernels.ir.scalar_code import NODES, Load, ScalarBuilder, walk
+from .tree import CachePrefetch, Choose, Substitution
+
+PREFETCH_DISTANCE_ROWS = 16  # prefetch distance, in rows
+MAX_PREFETCHED_LINES = 4  # cache lines fetched per row; then the hardware prefetcher takes over
+MAX_CACHED_TABLE_BYTES = (
+    1 << 15
+)  # bytes of a table that fits into any first-level cache: not prefetched
+MAX_PREFETCHED_TABLES = 2  # maximum tables per pass, as their positions are computed twice
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A load of rows of ``size`` bytes at positions that vary with a loop's ``variable``."""
+
+    load: Load
+    variable: str
+    size: Size
+
+
+def lookups(nest: Nest, step: Pass) -> list[Lookup]:
+    """Return the loads of a pass that gather rows by the loop around the innermost one."""
+    around = [loop.name for loop in (*nest.rows, *step.loops[:-1])]
+    if nest.across is not None or not around or not step.loops:
+        return []
+    inner, found = step.loops[-1], list[Lookup]()
+    for load in [node for node in walk(*step.computed) if isinstance(node, Load)]:
+        atoms = [atom for atom in load.offset.terms if isinstance(atom, NODES)]
+        names = {name for atom in atoms for name in names_in(atom)}
+        runs = load.offset.step(inner.name) == 1 and inner.name not in names
+        if runs and around[-1] in names:
+            table = nest.operands[load.operand].axes.size * load.dtype.itemsize
+            if not (isinstance(table, int) and table <= MAX_CACHED_TABLE_BYTES):
+                found.append(Lookup(load, around[-1], inner.extent * load.dtype.itemsize))
+    return found if len(found) <= MAX_PREFETCHED_TABLES else []
+
+
+def asked_ahead(lookup: Lookup, row: Loop, inner: Loop, code: ScalarBuilder) -> Choose:
+    """Return the prefetch of the row that a load along ``inner`` reads some iterations later."""
+    later = variable(row.name) + PREFETCH_DISTANCE_ROWS
+    change = Substitution(code, {row.name: later, inner.name: AffineIndex()})
+    start = change.index(lookup.load.offset)
+    fetch = CachePrefetch(lookup.load.operand, start, nbytes=lookup.size)
+    return Choose((InRange(later, 0, row.extent),), (fetch,), ())

@@ -11,15 +11,13 @@ from ...op_graph.values.dtypes import (
     BOOL,
     FLOAT64,
     INT32,
-    SIGNED,
-    UNSIGNED,
     DType,
     kind,
-    name_of,
     named_dtype,
 )
+from ..kernels.analysis.integer_ranges import before_widening
 from ..kernels.ir.nest import folded_row
-from ..kernels.ir.scalar_code import Apply, Load, Scalar
+from ..kernels.ir.scalar_code import Load
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from . import transformations as shape
 from .access import is_straight
@@ -110,7 +108,7 @@ def unwidened(tree: Tree, name: str) -> Tree:
 
     def change(loop: LoopNode) -> tuple[LoopNode]:
         body = [
-            changed(each, elements=tuple(map(before_casts, each.elements)))
+            changed(each, elements=tuple(map(before_widening, each.elements)))
             if isinstance(each, Fold) and each.reducer.folds is add
             else each
             for each in loop.body
@@ -118,21 +116,6 @@ def unwidened(tree: Tree, name: str) -> Tree:
         return (replace(loop, body=tuple(body)),)
 
     return replaced(tree, name, change)
-
-
-def before_casts(value: Scalar) -> Scalar:
-    """Return the integer or bool that a value casts to a wider integer without changing it."""
-    while isinstance(value, Apply) and value.row.name == "cast" and keeps_values(value):
-        value = value.args[0]
-    return value
-
-
-def keeps_values(cast: Apply) -> bool:
-    """Return True if a cast widens an integer or bool without changing its value."""
-    (value,) = cast.args
-    whole = kind(value.dtype) != "f" and kind(cast.dtype) != "f"
-    kept = name_of(cast.dtype) not in UNSIGNED or name_of(value.dtype) not in SIGNED
-    return whole and cast.dtype.itemsize > value.dtype.itemsize and kept
 
 
 def compilable(tree: Tree) -> Iterator[str]:

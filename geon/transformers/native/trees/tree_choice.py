@@ -42,7 +42,7 @@ def tree_of(
 def vector_tree(
     nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
 ) -> Tree | None:
-    """Return the tree of a nest that runs in vectors, or None if it has none.
+    """Return the tree of a nest that runs in vectors, or of columns, or None if it has none.
 
     Every long pass stores or folds vectors along its last loop. Rows that are not jammed must fill
     whole vectors: compilers do the rests of others better.
@@ -86,7 +86,8 @@ def vector_tree(
 
 def is_transposition(nest: Nest) -> bool:
     """Return True if a nest only stores elements across memory."""
-    return nest.across is not None and not any(each.reductions for each in nest.passes)
+    stores = bool(nest.passes) and not any(each.reductions for each in nest.passes)
+    return nest.across is not None and stores
 
 
 def reduced_itemsize(nest: Nest) -> int:

@@ -288,7 +288,8 @@ def require_independent(
             continue
         if folds and all(each.way == FOLD for each in here):
             need = not ordered and needs_order(loop.body, memory[1])
-            require(not need, f"{what} takes its elements in order")
+            apart = not need or are_apart(here, name, inner)
+            require(apart, f"{what} takes its elements in order")
             continue
         require(are_apart(here, name, inner), f"iterations of {name} share {what}")
 

@@ -181,9 +181,9 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     """Set the role of a loop, with the ``reason``.
 
     Iterations of tasks, threads, simd loops and vectors must be independent; what tasks share with
-    other statements becomes scratch memory. A simd loop and a vector hold straight code. A vector
-    and an unrolled loop have a known length; what is private to them gets an element per iteration.
-    Iterations of a simd loop may fold into one state.
+    other statements becomes scratch memory. A vector holds straight code, and a simd loop also
+    unrolled copies. A vector and an unrolled loop have a known length; what is private to them gets
+    an element per iteration. Iterations of a simd loop may fold into one state.
     """
     loop, above = find(tree, name)
     if role in (Role.VECTOR, Role.UNROLLED):

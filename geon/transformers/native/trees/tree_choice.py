@@ -28,7 +28,7 @@ def tree_of(
 ) -> Tree | None:
     """Return the scheduled tree of a nest, or None if the nest has another form."""
     tree = vector_tree(nest, vector_bytes, passing, jams=jams)
-    if tree is not None or nest.across is not None or nest.flat:
+    if tree is not None or nest.flat or is_transposition(nest):
         return tree
     vectors = VectorWidth(
         vector_bytes,
@@ -54,23 +54,18 @@ def vector_tree(
         tree = schedule(nest, vectors, jams=jams, fetches=True)
         streams = None if passing is None else with_streams(tree, passing, vectors)
         return streams or tree
-    if nest.flat or nest.arrays or not (nest.passes or nest.across):
+    if nest.flat or nest.arrays or not nest.passes:
         return None
-    if nest.across is None and any(step.reductions for step in nest.passes):
+    if nest.across is not None or any(step.reductions for step in nest.passes):
         itemsize = folded_itemsize(nest, vector_bytes)
-        if itemsize is None or not are_rows(nest, vector_bytes // itemsize, itemsize):
+        fit = are_rows if nest.across is None else are_columns
+        if itemsize is None or not fit(nest, vector_bytes // itemsize, itemsize):
             return None
         vectors = VectorWidth(vector_bytes, itemsize)
         tree = schedule(nest, vectors)
+        if nest.across is not None and not all(map(is_vectorised, loops_of(tree.body))):
+            return None
         return tree if passing is None else with_streams(tree, passing, vectors)
-    if nest.across is not None:
-        found = column_vectors(nest, vector_bytes)
-        if found is None:
-            return None
-        tree = schedule(nest, found)
-        if any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body)):
-            return None
-        return tree if passing is None else with_streams(tree, passing, found)
     if not all(isinstance(step, Pass) and only_stores(step) for step in nest.steps):
         return None
     itemsize = nest.passes[0].stores[0].dtype.itemsize
@@ -90,16 +85,10 @@ def vector_tree(
     return tree if passing is None else with_streams(tree, passing, vectors)
 
 
-def column_vectors(nest: Nest, vector_bytes: int) -> VectorWidth | None:
-    """Return the vectors of a nest that reduces columns, None if it has another form."""
-    assert nest.across is not None
-    stores = nest.passes and not any(each.reductions for each in nest.passes)
-    if stores or any(has_own_form(nest, each) for each in nest.passes):
-        return None
-    itemsize = folded_itemsize(nest, vector_bytes)
-    if itemsize is not None and are_columns(nest, vector_bytes // itemsize, itemsize):
-        return VectorWidth(vector_bytes, itemsize)
-    return VectorWidth(vector_bytes, MIN_ITEMSIZE, compiled=True)
+def is_transposition(nest: Nest) -> bool:
+    """Return True if a nest only stores elements across memory."""
+    stores = bool(nest.passes) and not any(each.reductions for each in nest.passes)
+    return nest.across is not None and stores
 
 
 def reduced_itemsize(nest: Nest) -> int:

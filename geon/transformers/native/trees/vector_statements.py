@@ -378,31 +378,6 @@ class VectorStatements(TreeStatements):
         return f"{ctype} {place} = {value};" if declared else f"{place} = {value};"
 
 
-def streaming_copy(statement: Statement) -> tuple[Store, Kept, LoopNode] | None:
-    """Return the store of a loop that copies a buffer past the caches, its value and the loop."""
-    if not isinstance(statement, LoopNode) or len(statement.body) != 1:
-        return None
-    (write,) = statement.body
-    if not isinstance(write, Write) or not write.streamed or statement.role is Role.VECTOR:
-        return None
-    (store,) = write.stores
-    assert isinstance(store, Store) and isinstance(store.value, Kept)
-    return store, store.value, statement
-
-
-def copied_run(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
-    """Return the store and the load of a loop over a short axis that copies adjacent elements."""
-    if loop.kind is not Kind.DIGIT or len(loop.body) != 1 or not isinstance(loop.body[0], Write):
-        return None
-    (keep,) = loop.body[0].stores
-    load = keep.value
-    if not isinstance(keep, Keep) or not isinstance(load, Load):
-        return None
-    direct = all(isinstance(atom, str) for atom in load.offset.terms)
-    adjoins = keep.offset.step(loop.variable) == 1 == load.offset.step(loop.variable)
-    return (keep, load, loop) if direct and adjoins else None
-
-
 def transposed(loop: LoopNode) -> Write | None:
     """Return the statement of two loops that copy elements, which are adjacent along the outer
     loop, to where they are adjacent along the inner one; None for other loops.
@@ -426,6 +401,31 @@ def transposed(loop: LoopNode) -> Write | None:
         if not fixed or any(offset.step(near.variable) != 1 for offset, near in places):
             return None
     return write
+
+
+def streaming_copy(statement: Statement) -> tuple[Store, Kept, LoopNode] | None:
+    """Return the store of a loop that copies a buffer past the caches, its value and the loop."""
+    if not isinstance(statement, LoopNode) or len(statement.body) != 1:
+        return None
+    (write,) = statement.body
+    if not isinstance(write, Write) or not write.streamed or statement.role is Role.VECTOR:
+        return None
+    (store,) = write.stores
+    assert isinstance(store, Store) and isinstance(store.value, Kept)
+    return store, store.value, statement
+
+
+def copied_run(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
+    """Return the store and the load of a loop over a short axis that copies adjacent elements."""
+    if loop.kind is not Kind.DIGIT or len(loop.body) != 1 or not isinstance(loop.body[0], Write):
+        return None
+    (keep,) = loop.body[0].stores
+    load = keep.value
+    if not isinstance(keep, Keep) or not isinstance(load, Load):
+        return None
+    direct = all(isinstance(atom, str) for atom in load.offset.terms)
+    adjoins = keep.offset.step(loop.variable) == 1 == load.offset.step(loop.variable)
+    return (keep, load, loop) if direct and adjoins else None
 
 
 def counts_elements(loop: LoopNode, by: int) -> bool:

@@ -86,8 +86,6 @@ CONSTANTS = (
     _shared("loops/work", "MAX_TASK_WORK", "size", each=(1, 2, 4), many=2),
     _shared("sizes/blocks", "MIN_BLOCKS", "lane", "row", many=4),
     _shared("loops/work", "MAX_PARTS", "size", "lane", "row", each=(2,), many=2000),
-    _native("nests/split_reduction", "MAX_PARTIALS", "size", "lane", "row", many=2000),
-    _native("nests/row_loops", "MAX_SPLIT_ROWS", "lane", "beside"),
     _native("nests/split_reduction", "MAX_UNSPLIT_TURNS", "wide_turns"),
     _native(
         "nests/split_reduction", "MAX_WIDE_ROW_PARTIALS", "wide_turns", each=(1, 1 / 64, 1 / 1024)
@@ -95,18 +93,19 @@ CONSTANTS = (
     _native("nests/row_loops", "MIN_SPLIT_ROW_ELEMENTS", "row", "size"),
     _native("nests/row_loops", "MIN_PARALLEL_ROWS", "lane", "few_rows", many=2),
     _native("trees/row_arrays", "MAX_STACK_ELEMENTS", "row"),
-    _native("nests/buffered_loads", "MAX_BUFFERED_TURNS", "backwards", "size", many=10),
+    _shared("loops/values_ahead", "MAX_BUFFERED_TURNS", "backwards", "size", many=10),
+    _shared("loops/streaming_copies", "MAX_BLOCK_TURNS", "size", "row", many=10),
     _native("machine/caches", "MIN_CACHE_BYTES", "size", "row", each=(4, 8), many=0),
-    _native(
-        "vectors/nontemporal_stores",
-        "STAGING_BYTES",
+    _shared(
+        "loops/streaming_copies",
+        "STREAMED_BLOCK_BYTES",
         "size",
         "row",
         "flat",
         each=(1, 2, 4, 8),
         many=20,
     ),
-    _native("vectors/nontemporal_stores", "MIN_STREAMING_TURNS", "size", "row", "across", many=30),
+    _shared("loops/streaming_copies", "MIN_STREAMED_TURNS", "size", "row", "across", many=30),
     _native("vectors/nontemporal_stores", "MIN_SINGLE_TEXT_TURNS", "row", "across", many=9),
     _native(
         "vectors/nontemporal_stores",
@@ -116,7 +115,7 @@ CONSTANTS = (
         each=(4, 8),
         many=2,
     ),
-    _native("vectors/nontemporal_stores", "MAX_STREAMED_STORES", "together", many=2),
+    _shared("loops/streaming_copies", "MAX_STREAMED_STORES", "together", many=2),
     _native(
         "vectors/transpose_tiles", "TILE_LANES", "lane", "across", "row", "columns_of_runs", many=15
     ),
@@ -144,7 +143,7 @@ CONSTANTS = (
         each=(1, 1 / 8, 1 / 16),
         many=100,
     ),
-    _native("nests/accumulators", "TRUTHS_PER_CHECK", "size", "row"),
+    _shared("loops/compiled_folds", "TRUTHS_PER_CHECK", "size", "row"),
     _native("nests/accumulators", "TRUTHS_PER_LANE_CHECK", "row", many=20),
     _native("nests/accumulators", "MAX_NARROW_BLOCK_TERMS", "size", "row"),
     _native("nests/accumulators", "MIN_NARROW_BLOCK_TERMS", "row", "short_row", many=20),
@@ -180,9 +179,9 @@ CONSTANTS = (
         "strided",
         many=2,
     ),
-    _shared("printing/nests/gather_prefetch", "PREFETCH_DISTANCE_ROWS", "looked_up"),
+    _shared("loops/gather_prefetch", "PREFETCH_DISTANCE_ROWS", "looked_up"),
     _shared(
-        "printing/nests/gather_prefetch",
+        "loops/gather_prefetch",
         "MAX_CACHED_TABLE_BYTES",
         "looked_up",
         each=(4, 160),
@@ -210,20 +209,6 @@ CONSTANTS = (
     ),
     _native("vectors/unroll_jam_columns", "JAM_FACTOR", "row", many=8),
     _native("vectors/unroll_jam_columns", "MIN_JAM_GROUPS", "row", each=(1 / 4,)),
-    _native(
-        "nests/pass_loops",
-        "MIN_LANE_STATE_VECTORS",
-        "positions",
-        each=(1 / 4, 1 / 8, 1 / 16),
-        many=40,
-    ),
-    _native(
-        "nests/pass_loops",
-        "MIN_UNROLLED_STATE_VECTORS",
-        "positions",
-        each=(1 / 4, 1 / 8, 1 / 16),
-        many=3,
-    ),
     # Fusion: how many ops, and how long rows.
     _shared("lowering/fusion/legality", "MAX_NEST_STATEMENTS", "chain", many=2),
     _shared("lowering/fusion/legality", "MAX_EPILOGUE_STATEMENTS", "stored", many=2),

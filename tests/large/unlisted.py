@@ -151,8 +151,7 @@ FILES = {
     "transformers/lowering/planning/plan_verifier.py": "lengths that plans are verified with",
     "transformers/lowering/planning/inplace_legality.py": "lengths and elements of verified plans",
     "transformers/native/c/ceilings.c": MEASURES,
-    "transformers/native/vectors/interleave.py": "tests/native/test_abreast.py goes around them",
-    "transformers/printing/nests/unroll_hint.py": "tests/native/test_abreast.py goes around them",
+    "transformers/loops/interleaved_loops.py": "tests/native/test_abreast.py goes around them",
     "transformers/native/c/move/copy.c": FILLS,
     "transformers/native/c/move/streaming.h": "bytes of a line of cache",
     "transformers/native/c/move/streaming_row.h": "bytes of a line of cache",
@@ -304,12 +303,12 @@ PLACES = {
     ): "statements of a text, not lengths",
     ("transformers/printing/nests/contractions.py", "MAX_LOOP_TRUTHS"): PARTS,
     (
-        "transformers/native/nests/buffered_loads.py",
+        "transformers/native/trees/vector_statements.py",
         "UNROLLED",
     ): "how a compiler writes a loop of known length",
     ("transformers/native/emit/unit_texts.py", "transposes", 32): BITS,
     (
-        "transformers/printing/nests/gather_prefetch.py",
+        "transformers/loops/gather_prefetch.py",
         "MAX_PREFETCHED_LINES",
     ): "what is asked for, which no result depends on",
     (
@@ -402,9 +401,7 @@ PLACES = {
     ("transformers/native/vectors/vector_functions.py", "HALF_STRIP_BYTES"): BITS,
     ("transformers/native/vectors/vector_functions.py", "function_itemsize"): BITS,
     ("transformers/native/nests/task_text.py", "NestTasks.__init__", 4): BITS,
-    ("transformers/native/nests/pass_loops.py", "Passes.accumulation", 4): BITS,
     ("transformers/printing/nests/reductions.py", "truth_word", 8): BITS,
-    ("transformers/native/nests/pass_loops.py", "Passes.at_once", 4): BITS,
     ("transformers/native/nests/pass_loops.py", "Passes.single_turns", 4): BITS,
     ("transformers/native/transformer.py", "NativeTransformer"): ALIGNED,
     (
@@ -415,14 +412,13 @@ PLACES = {
         "transformers/native/machine/caches.py",
         "DEFAULT_CACHE_SIZES",
     ): "bytes of caches where the system does not say",
-    ("transformers/native/vectors/nontemporal_stores.py", "MAX_STREAMED_WORK"): CHOOSES,
+    ("transformers/loops/streaming_copies.py", "MAX_STREAMED_WORK"): CHOOSES,
     ("transformers/native/machine/caches.py", "_past"): "how many times LEAST counts",
     (
         "transformers/native/machine/caches.py",
         "MAX_CACHE_BYTES_PER_CORE",
     ): "checking.py stores past the caches from 1 byte on",
     ("transformers/native/machine/caches.py", "caches_of"): "bytes of a unit that the system says",
-    ("transformers/native/nests/pass_loops.py", "Passes.state_lanes", 4): BITS,
     (
         "transformers/native/sizes/blocking.py",
         "Shape.long_depth",

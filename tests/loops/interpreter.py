@@ -3,8 +3,11 @@
 Private memory holds garbage before each task, so that a value that another task left is seen.
 """
 
+import dataclasses
+
 import numpy as np
 
+from geon.op_graph.axes.affine import variable
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.evaluation.eval_reducer import CODE
 from geon.transformers.kernels.ir.nest import Store
@@ -14,6 +17,7 @@ from geon.transformers.loops.tree import (
     CachePrefetch,
     Choose,
     Combine,
+    Draw,
     Fold,
     Least,
     LoopNode,
@@ -81,7 +85,7 @@ class _Interpreter:
         if loop.role is Role.UNROLLED and extent:
             self.unrolled(loop.body, [{**variables, loop.variable: k} for k in turns])
             return
-        if loop.role in (Role.TASK, Role.THREAD):
+        if loop.role in (Role.TASK, Role.THREAD, Role.SIMD):
             self.random.shuffle(turns)
         own = [
             number
@@ -149,6 +153,12 @@ class _Interpreter:
         for each, value in zip(state, values, strict=True):
             each[at] = value
 
+    def draw(self, draw, variables):
+        grid = self.grid(variables)
+        at = np.arange(int(grid.index(draw.count)))
+        bits = dataclasses.replace(draw.bits, position=draw.bits.position + variable("drawn"))
+        self.private[draw.into][: len(at)] = self.grid({**variables, "drawn": at}).value(bits)
+
     def choose(self, choose, variables):
         holds = bool(self.grid(variables).holds(choose.guards))
         self.body(choose.then if holds else choose.otherwise, variables)
@@ -161,4 +171,5 @@ KINDS = {
     Combine: _Interpreter.combine,
     Choose: _Interpreter.choose,
     CachePrefetch: lambda *_: None,
+    Draw: _Interpreter.draw,
 }

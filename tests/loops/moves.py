@@ -28,7 +28,7 @@ def move(tree, random):
     inner = next((each.variable for each in loop.body if isinstance(each, LoopNode)), name)
     other = loops[int(random.integers(len(loops)))].variable
     points = [int(each) for each in random.integers(0, 9, 2)]
-    role = random.choice([Role.TASK, Role.THREAD, Role.VECTOR, Role.UNROLLED])
+    role = random.choice([Role.TASK, Role.THREAD, Role.SIMD, Role.VECTOR, Role.UNROLLED])
     moves = {
         "split": lambda tree: t.split(tree, name, by).tree,
         "split short": lambda tree: t.split(tree, name, by, short=True).tree,

@@ -48,10 +48,13 @@ def test_more_terms_are_summed_in_blocks_of_equal_size():
 
 
 @for_each("columns", [33, 50])
-def test_rows_of_at_least_one_vector_have_a_tree(columns):
+def test_rows_of_at_least_one_vector_are_vectors_and_others_those_of_the_compiler(columns):
     nest = nest_of(*summed(400, columns))
-    assert tree_of(nest, 64, None) is not None
-    assert tree_of(nest, 256, None) is None  # a vector is 64 elements
+    for vector_bytes, role in ((64, Role.VECTOR), (256, Role.SIMD)):  # 16 or 64 elements
+        loops = loops_of(tree_of(nest, vector_bytes, None).body)
+        folds = [(x, each) for x in loops for each in x.body if isinstance(each, Fold)]
+        roles = {loop.role for loop, each in folds if not each.merges}
+        assert roles & {Role.VECTOR, Role.SIMD} == {role}
 
 
 @for_each("rows", [None, 1, MAX_SPLIT_ROWS, MAX_SPLIT_ROWS + 1])

@@ -34,10 +34,11 @@ def test_naive_trees_compute_what_nests_do(seed):
 
 @for_each("seed", range(40))
 @for_each("count", [2, 4, 8])
-def test_scheduled_trees_compute_what_nests_do(seed, count):
+@for_each("compiled", [False, True])
+def test_scheduled_trees_compute_what_nests_do(seed, count, compiled):
     def scheduled(nest):
         itemsize = max(op.dtype.itemsize for op in nest.operands)
-        return schedule(nest, VectorWidth(count * itemsize, itemsize))
+        return schedule(nest, VectorWidth(count * itemsize, itemsize, compiled=compiled))
 
     check(seed, 0, {}, scheduled)
 

@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.native.vectors.interleave import (
+from geon.transformers.loops.interleaved_loops import (
     INTERLEAVED_VECTORS,
+    MIN_INTERLEAVED_BYTES,
     MIN_LOOP_BLOCKS,
-    MIN_VECTOR_BYTES,
-    choose_interleaving,
 )
+from geon.transformers.native.toolchain.compilers import find_toolchain
 
 toolchain = find_toolchain()
 width = 0 if toolchain is None else toolchain.vector_bytes
 pytestmark = [
-    pytest.mark.skipif(width < MIN_VECTOR_BYTES, reason="vectors are too narrow"),
+    pytest.mark.skipif(width < MIN_INTERLEAVED_BYTES, reason="vectors are too narrow"),
     pytest.mark.optimized,  # bounds hold for the order of sums that optimised loops have
 ]
 BLOCK = INTERLEAVED_VECTORS * width // 4  # turns of float32 that are taken at once
@@ -87,18 +86,17 @@ def test_sums_are_right_and_the_same_on_all_threads(dtype):
 
 
 def test_sums_of_narrow_integers_do_not_overflow():
-    """Blocks of these hold as many terms as 32 bits do, abreast or not."""
+    """Blocks of these hold as many terms as 32 bits do."""
     m = geon.Axis("M", 300_000)
     x = geon.placeholder([m])
     near = geon.cast(65535 * geon.tanh(geon.absolute(x) + 20), "uint16")
     with geon.NativeTransformer(threads=1) as transformer:
         f = transformer.computation([geon.sum(near), geon.any(geon.tanh(x) > 1)], x)
-        assert "abreast |= count++" in f.source
         assert f(data(m.length, "float32"))[0] == 65535 * m.length
 
 
 def test_what_is_long_and_waits_is_computed_abreast():
-    """Not what is short, what has no chain of steps, what reads apart, nor rows side by side."""
+    """Not what is short, has no chain of steps, reads apart or is summed, nor rows side by side."""
     with geon.NativeTransformer(threads=1) as transformer:
 
         def is_abreast(made, *given):
@@ -109,20 +107,8 @@ def test_what_is_long_and_waits_is_computed_abreast():
             x, y = geon.placeholder([n, m]), geon.placeholder([m, n])
             row = geon.placeholder([n])
             assert is_abreast(geon.tanh(x) * row, x, row) is expected
-            assert is_abreast(geon.sum(geon.tanh(x), m), x) is expected
+            assert not is_abreast(geon.sum(geon.tanh(x), m), x)
             assert not is_abreast(x * 2 + row, x, row)
             assert not is_abreast(geon.sum(geon.tanh(x), n), x)
             assert not is_abreast(geon.flip(geon.tanh(x), m) * row, x, row)
             assert not is_abreast(geon.tanh(geon.reorder(y, [n, m])) * row, y, row)
-
-
-def test_narrow_vectors_are_one_after_another():
-    class Made:
-        abreast = 4
-
-    assert choose_interleaving(Made, MIN_VECTOR_BYTES // 2) is None
-    assert (
-        choose_interleaving(Made, MIN_VECTOR_BYTES).block
-        == INTERLEAVED_VECTORS * MIN_VECTOR_BYTES // 4
-    )
-    assert choose_interleaving(Made, MIN_VECTOR_BYTES).ctype == "uint8_t"

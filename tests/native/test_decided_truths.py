@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.nests.accumulators import TRUTHS_PER_CHECK, TRUTHS_PER_LANE_CHECK
+from geon.transformers.loops.compiled_folds import TRUTHS_PER_CHECK
+from geon.transformers.native.nests.accumulators import TRUTHS_PER_LANE_CHECK
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")

@@ -10,8 +10,7 @@ from geon.transformers.kernels.analysis.loop_depth import Depths
 from geon.transformers.kernels.ir.nest import Call
 from geon.transformers.kernels.ir.scalar_code import RandomBits, walk
 from geon.transformers.kernels.nests.random_runs import runs
-from geon.transformers.native.nests.buffered_loads import MAX_BUFFERED_TURNS
-from geon.transformers.native.nests.random_buffer import MAX_BUFFERED_WORDS
+from geon.transformers.loops.values_ahead import MAX_BUFFERED_TURNS, MAX_BUFFERED_WORDS
 from tests.golden.emitting import Native
 
 N, C = geon.Axis("N"), geon.Axis("C", 24)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.printing.nests.gather_prefetch import (
+from geon.transformers.loops.gather_prefetch import (
     MAX_CACHED_TABLE_BYTES,
     MAX_PREFETCHED_LINES,
     MAX_PREFETCHED_TABLES,

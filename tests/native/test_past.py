@@ -26,9 +26,9 @@ LENGTHS = [
     LINE - 1,
     LINE,
     LINE + 1,
-    nontemporal_stores.MIN_STREAMING_TURNS - 1,
-    nontemporal_stores.MIN_STREAMING_TURNS,
-    nontemporal_stores.MIN_STREAMING_TURNS + 1,
+    nontemporal_stores.MIN_STREAMED_TURNS - 1,
+    nontemporal_stores.MIN_STREAMED_TURNS,
+    nontemporal_stores.MIN_STREAMED_TURNS + 1,
 ]
 LENGTHS += [
     48,
@@ -227,8 +227,8 @@ def test_tiles(shape, dtype):
         ((4099, 4099), "bool", True),
         ((2, 700_001), "float32", True),
         ((13, 100_003), "float64", True),
-        ((nontemporal_stores.MIN_STREAMING_TURNS - 1, 100_003), "float32", False),
-        ((nontemporal_stores.MIN_STREAMING_TURNS, 100_003), "float32", True),
+        ((nontemporal_stores.MIN_STREAMED_TURNS - 1, 100_003), "float32", False),
+        ((nontemporal_stores.MIN_STREAMED_TURNS, 100_003), "float32", True),
     ],
 )
 def test_tiles_of_small_elements_and_of_few(shape, dtype, passes):
@@ -274,8 +274,8 @@ def test_what_stores_past_the_caches():
         assert made_of(y + 1, [y]) == far
         assert not made_of(geon.sum(y), [y])
     for columns, far in [
-        (nontemporal_stores.MIN_STREAMING_TURNS - 1, False),
-        (nontemporal_stores.MIN_STREAMING_TURNS, True),
+        (nontemporal_stores.MIN_STREAMED_TURNS - 1, False),
+        (nontemporal_stores.MIN_STREAMED_TURNS, True),
     ]:
         c = C.with_length(columns)
         y, b = geon.placeholder([R, c]), geon.placeholder([c])

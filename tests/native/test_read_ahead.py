@@ -13,8 +13,9 @@ from geon.transformers.kernels.nests.nest_lowering import (
     MIN_COPIED_ROW_ELEMENTS,
     MIN_VECTOR_LOOP_BYTES,
 )
-from geon.transformers.native.nests.buffered_loads import MAX_BUFFERED_TURNS
-from geon.transformers.native.nests.row_loops import MIN_PARALLEL_ROWS, MIN_SPLIT_ROW_ELEMENTS
+from geon.transformers.loops.cpu_rules import MIN_PARALLEL_ROWS, MIN_SPLIT_VECTORS
+from geon.transformers.loops.values_ahead import MAX_BUFFERED_TURNS
+from geon.transformers.native.nests.row_loops import MIN_SPLIT_ROW_ELEMENTS
 
 from .test_short_rows import compare, values
 
@@ -37,7 +38,7 @@ SHORT = [
 
 def is_read_ahead(source):
     """Whether a load is read into an array before the loop that computes with it."""
-    return re.search(r"\bg\d+_from\b", source) is not None
+    return re.search(r"\bg\d+_from\b|\w_at\b", source) is not None
 
 
 @pytest.mark.parametrize("length", SHORT)
@@ -110,17 +111,14 @@ def test_more_loads_than_the_nearest_cache_has_room_for_are_read_in_their_places
     assert is_read_ahead(compare([geon.tanh(total)], *feeds)) == (count <= MAX_BUFFERED_VALUES)
 
 
-@pytest.mark.parametrize("rows", [1, MIN_PARALLEL_ROWS, MIN_PARALLEL_ROWS + 1])
-@pytest.mark.parametrize(
-    "length", [MIN_SPLIT_ROW_ELEMENTS - 1, MIN_SPLIT_ROW_ELEMENTS, MIN_SPLIT_ROW_ELEMENTS + 65]
-)
+@pytest.mark.parametrize("rows", [1, MIN_PARALLEL_ROWS - 1, MIN_PARALLEL_ROWS])
+@pytest.mark.parametrize("length", [4 * MIN_SPLIT_VECTORS - 1, 16 * MIN_SPLIT_VECTORS + 65])
 def test_few_long_rows_are_divided_along_themselves(rows, length):
     n, m = geon.Axis("N", rows), geon.Axis("M", length + 3)
     x = geon.placeholder([n, m])
     source = compare([x[:, 3:] + 1], x, np.ones((rows, length + 3), np.float32))
-    assert ("first_turn" in source) == (
-        1 < rows <= MIN_PARALLEL_ROWS and length >= MIN_SPLIT_ROW_ELEMENTS
-    )
+    divided = 1 < rows < MIN_PARALLEL_ROWS and length > 16 * MIN_SPLIT_VECTORS
+    assert ("(i_0) % (" in source) == divided
 
 
 @pytest.mark.parametrize("lengths", [(0, 5, 3), (4, 0, 3), (4, 5, 0), (1, 1, 3), (0, 0, 2)])
@@ -164,7 +162,7 @@ STEPS = [2, 3, 5, 8, 9, 127, 128, 129, 1000]
 
 def is_chosen_ahead(source):
     """Whether a truth of each element is read into an array before the loop that chooses by it."""
-    return re.search(r"uint8_t g\d+\[", source) is not None
+    return re.search(r"uint8_t [bg]\d+\[", source) is not None
 
 
 def strided(x, axis, start, step):
@@ -210,4 +208,5 @@ def test_elements_at_each_so_many_places_are_read_where_they_lie():
     n = geon.Axis("N", 1 << 16)
     x = geon.placeholder([n])
     source = compare([strided(x, n, 0, 100)], x, values("float32", 1 << 16))
-    assert not re.search(r"int64_t q\d+ =", source)
+    elements = source.split("#pragma omp simd")[-1]
+    assert not re.search(r"int64_t q\d+ =", elements)

@@ -16,7 +16,7 @@ from geon.op_graph.rows.reductions import ReducedAxes
 from geon.op_graph.values.dtypes import BOOL
 from geon.testing.samples import SAMPLES
 from geon.transformers.kernels.ir.nest import FOLDED
-from geon.transformers.native.nests import accumulators
+from geon.transformers.native.trees import vector_statements
 from geon.transformers.numpy import arrays, kernels, table
 from geon.transformers.printing.scalars import c_expressions
 from tests.kinds import numpy_only
@@ -230,9 +230,9 @@ def test_every_row_has_all_that_its_kind_needs(transformer):
 
 
 def test_tables_name_only_rows():
-    for known in (accumulators.SIGNS, FOLDED, arrays.SHOWN, kernels.SPECIAL):
+    for known in (vector_statements.REDUCTIONS, FOLDED, arrays.SHOWN, kernels.SPECIAL):
         assert set(known) <= PRIMITIVES.keys(), sorted(set(known) - PRIMITIVES.keys())
 
 
 def test_what_loops_fold_in_lanes_has_a_sign_for_compilers():
-    assert accumulators.SIGNS.keys() == FOLDED
+    assert vector_statements.REDUCTIONS.keys() == FOLDED

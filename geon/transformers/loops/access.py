@@ -25,9 +25,12 @@ from .tree import (
     CachePrefetch,
     Choose,
     Combine,
+    Draw,
     Fold,
     Least,
     LoopNode,
+    Role,
+    Statement,
     Tree,
     Write,
     find,
@@ -70,14 +73,21 @@ def accesses(body: Body) -> Iterator[Access]:
                 yield Access(("buffer", number), each.start, WRITE, each.count)
             for number in each.into:
                 yield Access(("buffer", number), each.offset, FOLD)
+        elif isinstance(each, Draw):
+            yield from _reads(each)
+            yield Access(("buffer", each.into), AffineIndex(), WRITE)
 
 
-def _of_statement(each: Write | Fold) -> Iterator[Access]:
+def _reads(each: Statement) -> Iterator[Access]:
     for node in walk_scalars(*values_of(each)):
         if isinstance(node, Load):
             yield Access(("operand", node.operand), node.offset, READ)
         elif isinstance(node, Kept):
             yield Access(("buffer", node.number), node.offset, READ)
+
+
+def _of_statement(each: Write | Fold) -> Iterator[Access]:
+    yield from _reads(each)
     if isinstance(each, Write):
         for store in each.stores:
             yield Access(memory_of(store), store.offset, WRITE)
@@ -110,7 +120,9 @@ def sizes_in(tree: Tree) -> Iterator[Size]:
         if isinstance(each, LoopNode):
             yield from sizes_of(each.extent)
         if isinstance(each, CachePrefetch):
-            yield from (each.room, *sizes_of(each.offset))
+            yield from (each.room, each.nbytes, *sizes_of(each.offset))
+        if isinstance(each, Draw):
+            yield from (*sizes_of(each.count), *sizes_of(each.end))
         for access in accesses((each,)) if not isinstance(each, (LoopNode, Choose)) else ():
             yield from sizes_of(access.offset)
         for guard in each.guards if isinstance(each, Choose) else ():
@@ -231,9 +243,14 @@ def own_part(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Has
         extent = extents[atom]
         if isinstance(step, int) and isinstance(extent, int) and 0 <= step < stride:
             near += step * max(extent - 1, 0)
-        elif not isinstance(own, int) or not isinstance(step, int) or step % (stride * own):
+        elif own is None or not (step == own * stride or is_multiple_of(step, own * stride)):
             return None
     return (stride, offset.constant // stride, *outside.items()) if near < stride else None
+
+
+def is_multiple_of(step: Size, size: Size) -> bool:
+    """Return True if a known step is a multiple of a known size."""
+    return isinstance(step, int) and isinstance(size, int) and step % size == 0
 
 
 def require_independent(
@@ -271,11 +288,32 @@ def require_independent(
             continue
         if folds and all(each.way == FOLD for each in here):
             need = not ordered and needs_order(loop.body, memory[1])
-            require(not need, f"{what} takes its elements in order")
+            apart = not need or are_apart(here, name, inner)
+            require(apart, f"{what} takes its elements in order")
             continue
-        single = all(each.count == 1 for each in here)
-        keys = {own_part(each.offset, name, inner) for each in here} if single else {None}
-        require(len(keys) == 1 and None not in keys, f"iterations of {name} share {what}")
+        require(are_apart(here, name, inner), f"iterations of {name} share {what}")
+
+
+def are_apart(found: Sequence[Access], name: str, extents: Mapping[str, Size]) -> bool:
+    """Return True if accesses to one memory touch disjoint parts in the iterations of a loop.
+
+    ``extents`` are those of the loop and of the loops inside of it.
+    """
+    if not all(each.count == 1 for each in found):
+        return False
+    keys = {own_part(each.offset, name, extents) for each in found}
+    return len(keys) == 1 and None not in keys
+
+
+def shared_buffers(tree: Tree, name: str) -> list[int]:
+    """Return the private buffers of a loop of which iterations access the same elements."""
+    loop, _ = find(tree, name)
+    found, inner = list(accesses(loop.body)), ranges([loop, *loops_of(loop.body)])
+    return [
+        number
+        for number in private(tree, name)
+        if not are_apart([x for x in found if x.memory == ("buffer", number)], name, inner)
+    ]
 
 
 def footprint(offset: AffineIndex, extents: Mapping[Hashable, AffineIndex]) -> Hashable:
@@ -296,3 +334,13 @@ def needs_order(body: Body, number: int) -> bool:
 def is_straight(body: Body) -> bool:
     """Return True if a body consists of writes, folds and prefetches."""
     return all(isinstance(each, (Write, Fold, CachePrefetch)) for each in body)
+
+
+def is_unrolled(loop: LoopNode) -> bool:
+    """Return True if an unrolled loop holds straight code, vectors or other such loops."""
+    return all(
+        is_straight((each,))
+        or (isinstance(each, LoopNode) and each.role in (Role.VECTOR, Role.UNROLLED)
+            and is_unrolled(each))
+        for each in loop.body
+    )  # fmt: skip

@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from math import prod
 
 from ...op_graph.axes.affine import Size
-from ...op_graph.rows.elementwise import add
-from ...op_graph.values.dtypes import FLOAT64
+from ...op_graph.values.dtypes import FLOAT64, INT32
 from ..kernels.ir.scalar_code import Load
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ..sizes.blocks import MIN_BLOCKS
 from . import transformations as shape
-from .partial_states import fuse, rfactor, widened
-from .reduction_rules import is_float
+from .compiled_folds import MAX_NARROW_BLOCK_TERMS, is_float_sum, partial_dtype, unwidened
+from .partial_states import block_level, block_of, fuse, rfactor, total_states, widened
 from .tree import (
     Fold,
     Kind,
@@ -58,13 +57,7 @@ def columns(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     require(whole, f"the iterations of {name} fill no vectors of {lanes}")
     assert isinstance(size, int)
     rows = rows_of(above)
-    states, passes = states_of(loop, size * rows), loops_of(loop.body)
-    for each in passes:
-        if any(isinstance(x, Fold) for x in each.body):
-            tree = in_blocks(tree, name, each.variable)
-    parts = None
-    if states:
-        tree, parts = in_parts(tree, name, passes[0].variable, size * rows, states)
+    tree, parts = folded(tree, name, size * rows)
     made = shape.split(tree, name, lanes, Kind.LANES)
     tree, inner, count = shape.set_kind(made.tree, name, Kind.VECTORS), name, size // lanes
     if parts is None:
@@ -76,14 +69,42 @@ def columns(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     reason = f"{lanes} columns of {vectors.itemsize} bytes fill a register"
     for lane in names:
         tree = shape.set_role(tree, lane, Role.VECTOR, reason)
+    return with_roles(copies_together(tree), parts)
+
+
+def folded(tree: Tree, name: str, count: int | None) -> tuple[Tree, str | None]:
+    """Fold the terms of ``count`` columns, in all rows, in blocks and parts.
+
+    Return the loop over parts, None if there are none.
+    """
+    loop, _ = find(tree, name)
+    passes = loops_of(loop.body)
+    if any(each.kind is Kind.REST for each in passes):
+        return tree, None  # a few terms
+    for each in passes:
+        if any(isinstance(x, Fold) and not x.merges for x in each.body):
+            tree = in_blocks(tree, name, each.variable)
+    states = 0 if count is None else states_of(loop, count)
+    if not states:
+        return tree, None
+    assert count is not None
+    return in_parts(tree, name, passes[0].variable, count, states)
+
+
+def copies_together(tree: Tree) -> Tree:
+    """Fold the terms of copies together."""
     reason = f"{COPIES} terms are folded together"
     for each in loops_of(tree.body):
-        if each.kind is Kind.COPIES:
+        if each.kind is Kind.COPIES and each.role is Role.SERIAL:
             tree = shape.set_role(tree, each.variable, Role.UNROLLED, reason)
-    if parts is not None:
-        reason = "parts of columns have partial states of their own"
-        tree = shape.set_role(tree, parts, Role.TASK, reason)
     return tree
+
+
+def with_roles(tree: Tree, parts: str | None) -> Tree:
+    """Run the loop over parts, if there is one, as tasks."""
+    if parts is None:
+        return tree
+    return shape.set_role(tree, parts, Role.TASK, "parts of columns have states of their own")
 
 
 def rows_of(above: tuple[LoopNode, ...]) -> int:
@@ -107,39 +128,34 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
 
     Terms of a block are added in their dtype, and sums of blocks in float64.
     """
+    tree = unwidened(tree, name)
     loop, above = find(tree, name)
     path = [*above[[each.variable for each in above].index(columns) + 1 :], loop]
-    folds = [each for each in loop.body if isinstance(each, Fold)]
-    sizes = [each.size for each in path]
-    level = cut_level(sizes)
-    added = [each for each in folds if each.reducer.folds is add and is_float(tree, each)]
-    sums = {number for each in added for number in each.into}
-    if level is not None and sums:
-        inner = prod([each for each in sizes[level + 1 :] if isinstance(each, int)])
-        around, most = path[level].variable, MAX_SERIAL_TERMS // inner
-        if most <= 1 and inner > 1:
-            around = path[level + 1].variable
-        else:
-            cut = shape.split(tree, around, equal_share(sizes[level], max(most, 1)), short=True)
-            tree, around = shape.set_kind(cut.tree, around, Kind.BLOCK), cut.inner
-            name = around if path[level] is loop else name
-        tree = widened(rfactor(tree, around), sums, FLOAT64)
-    many = not isinstance(loop.size, int) or loop.size >= MIN_COPIED_TERMS
-    if many and len(folds) == len(loop.body):
+    outer, folds = list(reversed(path)), [each for each in loop.body if isinstance(each, Fold)]
+    sums = {each.into[0] for each in folds if is_float_sum(tree, each)}
+    dtypes = {each.into[0]: partial_dtype(tree, each) for each in folds}
+    narrow = not sums and INT32 in dtypes.values()
+    block = MAX_NARROW_BLOCK_TERMS if narrow else MAX_SERIAL_TERMS
+    level, inside = block_level([each.size for each in outer], block)
+    around, many = path[0].variable, level < len(outer) and (bool(sums) or narrow)
+    if many:
+        count = equal_share(outer[level].size, max(block // inside, 1))
+        tree, around = block_of(tree, outer[level].variable, count, outer[max(level - 1, 0)])
+        name = around if level == 0 else name
+    for dtype in dict.fromkeys(dtypes.values()):
+        taken = {number for number, each in dtypes.items() if each is dtype}
+        if many and dtype in (None, INT32):
+            taken &= sums if dtype is None else taken
+        elif dtype in (None, INT32):
+            continue
+        tree = rfactor(tree, around, dtype=dtype, only=taken) if taken else tree
+    if many and sums:
+        tree = widened(tree, total_states(tree, sums), FLOAT64)
+    size = loop.size
+    if len(folds) == len(loop.body) and (not isinstance(size, int) or size >= MIN_COPIED_TERMS):
         made = shape.split(tree, name, COPIES, Kind.COPIES)
         tree = made.tree if made.rest is None else shape.set_kind(made.tree, made.rest, Kind.BLOCK)
     return tree
-
-
-def cut_level(sizes: list[Size | None]) -> int | None:
-    """Return the number of the loop whose iterations are cut into blocks, None for one block."""
-    terms = 1
-    for level in range(len(sizes) - 1, -1, -1):
-        size = sizes[level]
-        if not isinstance(size, int) or terms * size > MAX_SERIAL_TERMS:
-            return level
-        terms *= size
-    return None
 
 
 def equal_share(count: Size | None, most: int) -> int:

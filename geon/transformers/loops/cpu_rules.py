@@ -16,18 +16,25 @@ from ..kernels.ir.scalar_code import Load, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from . import transformations as shape
 from .access import is_straight
+from .column_lanes import columns_in_lanes
 from .column_rules import adjacent, columns
+from .compiled_folds import compilable, in_any_order
 from .from_nest import from_nest
+from .interleaved_loops import interleaved, storing
 from .reduction_rules import (
     behind_reductions,
     divided,
     folding,
     hoisted,
     long_reductions,
+    nested_reductions,
     summed,
 )
 from .schedule_rule import ScheduleRule, applied
+from .streaming_copies import copied
 from .tree import (
+    Body,
+    Choose,
     Fold,
     Kind,
     LoopNode,
@@ -60,8 +67,10 @@ def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True, fetches: bo
 
     With ``fetches``, passes that compute elementary functions prefetch what is needed after them.
     """
-    tree = replace(from_nest(nest, fetches=fetches), vectors=vectors)
-    for rule in RULES:
+    tree = from_nest(nest, fetches=fetches, ahead=vectors.compiled and nest.across is None)
+    tree = replace(tree, vectors=vectors)
+    rules = COMPILED_RULES if nest.across is None else COMPILED_COLUMN_RULES
+    for rule in rules if vectors.compiled else RULES:
         if rule.apply is not jammed or jams:
             tree = applied(rule, tree, vectors)
     return tree
@@ -176,9 +185,16 @@ def distributed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 
 def outermost(tree: Tree) -> Iterator[str]:
     """Yield the outermost loops."""
-    for each in tree.body:
-        if isinstance(each, LoopNode):
-            yield each.variable
+    for body in bodies(tree.body):
+        yield from (each.variable for each in body if isinstance(each, LoopNode))
+
+
+def bodies(body: Body) -> Iterator[Body]:
+    """Yield the statements of a tree, and those of its choices, which no loop is around."""
+    yield body
+    for each in body:
+        if isinstance(each, Choose):
+            yield from (*bodies(each.then), *bodies(each.otherwise))
 
 
 def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
@@ -189,8 +205,11 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
         for each, _ in walk(loop.body)
         for store in (each.stores if isinstance(each, Write) else ())
     )
-    few = is_straight(loop.body) and (loop.kind is Kind.REST or not results)
-    if len(tree.body) > 1 and isinstance(loop.size, int):
+    rest = loop.kind is Kind.REST
+    few = is_straight(loop.body) and (rest or not results)
+    few = few or (rest and all(getattr(each, "role", None) is Role.SIMD for each in loop.body))
+    (beside,) = [each for each in bodies(tree.body) if loop in each]
+    if len(beside) > 1 and isinstance(loop.size, int):
         each = work(loop.body)
         few = few or (isinstance(each, int) and loop.size * each < MIN_WORK)
     if loop.role is not Role.SERIAL or few or shape.tasks_in(loop.body):
@@ -204,9 +223,10 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     if is_rows(loop) and isinstance(rows, int) and rows < MIN_PARALLEL_ROWS and len(body) == 1:
         (row,) = body
         assert isinstance(row, LoopNode)
-        long = not isinstance(row.size, int) or row.size >= MIN_SPLIT_VECTORS
+        each = vectors.count if is_straight(row.body) else 1  # iterations that fill a vector
+        long = not isinstance(row.size, int) or row.size >= MIN_SPLIT_VECTORS * each
         if long and row.role is Role.SERIAL:
-            made = shape.split(tree, row.variable, STRETCH_VECTORS, short=True)
+            made = shape.split(tree, row.variable, STRETCH_VECTORS * each, short=True)
             tree = shape.collapse(made.tree, name, row.variable)
     return shape.set_role(tree, name, Role.TASK, "iterations store elements of their own")
 
@@ -214,12 +234,35 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
     ScheduleRule("columns", adjacent, columns),
+    ScheduleRule("parts of rows", nested_reductions, divided),
     ScheduleRule("partial sums", folding, summed),
     ScheduleRule("vectors", innermost, vectorised),
     ScheduleRule("jam", around_innermost, jammed),
     ScheduleRule("single iterations", single, removed),
     ScheduleRule("distribute", with_rests, distributed),
     ScheduleRule("parts", long_reductions, divided),
+    ScheduleRule("tasks", outermost, as_tasks),
+)
+
+
+# Rules of nests whose vectors the compiler makes.
+COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
+    ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("parts", long_reductions, divided),
+    ScheduleRule("partial states", folding, summed),
+    ScheduleRule("single iterations", single, removed),
+    ScheduleRule("copies past the caches", storing, copied),
+    ScheduleRule("interleaved vectors", storing, interleaved),
+    ScheduleRule("tasks", outermost, as_tasks),
+    ScheduleRule("loops of compilers", compilable, in_any_order),
+)
+
+
+# Rules of nests of columns whose vectors the compiler makes.
+COMPILED_COLUMN_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
+    ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("columns", adjacent, columns_in_lanes),
+    ScheduleRule("single iterations", single, removed),
     ScheduleRule("tasks", outermost, as_tasks),
 )
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.rows.elementwise import CAST
+from ...op_graph.rows.logic import logical_and, logical_or
+from ...op_graph.rows.reducers import MAX, MIN
 from ...op_graph.values.dtypes import DType
 from ..kernels.ir.nest import Keep
 from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from .access import FOLD, READ, Memory, accesses, most, needs_order, own_part, private, ranges
-from .transformations import require_serial, tasks_in
+from .transformations import require_serial, set_kind, split, tasks_in
 from .tree import (
     Body,
     Choose,
@@ -41,6 +43,8 @@ from .tree import (
     walk,
 )
 
+NUMBERS = {logical_or: MAX, logical_and: MIN}  # reducers of truths that are the numbers 0 and 1
+
 
 def rfactor(
     tree: Tree,
@@ -52,8 +56,9 @@ def rfactor(
     """Fold in partial states, one for each iteration of loop ``over`` inside of loop ``around``.
 
     They begin before ``around`` and are combined after it: by halves if they are lanes, else in
-    order. Without ``over``, ``around`` has one partial state. ``dtype`` is that of partial sums
-    where it is not that of the total. ``only`` are the buffers whose states get partial ones.
+    order. Without ``over``, ``around`` has one partial state. ``dtype`` is that of partial states
+    where it is not that of the total; truths are then folded as numbers. ``only`` are the buffers
+    whose states get partial ones.
     """
     outer, above = find(tree, around)
     inner = None if over is None else find(tree, over)[0]
@@ -88,10 +93,13 @@ def rfactor(
         types = [dtype or tree.buffers[number].dtype for number in fold.into]
         parts = tuple(range(len(buffers), len(buffers) + len(types)))
         buffers += [PrivateBuffer(each, size) for each in types]
-        firsts = fold.reducer.identity(tuple(types))
+        reducer = fold.reducer
+        if reducer.folds in NUMBERS and dtype is not None:
+            reducer = NUMBERS[reducer.folds]
+        firsts = reducer.identity(tuple(types))
         for number, value, each in zip(parts, firsts, types, strict=True):
             begin.append(Keep(number, before, tree.code.number(value, each)))
-        new[id(fold)] = replace(fold, into=parts, offset=at)
+        new[id(fold)] = replace(fold, reducer=reducer, into=parts, offset=at)
         if (
             inner is not None
             and inner.kind is Kind.LANES
@@ -101,7 +109,10 @@ def rfactor(
             start = AffineIndex()
             end.append(Combine(fold.reducer, fold.into, fold.offset, parts, start, size))
             continue
-        states = [tree.code(Kept, k, behind, d) for k, d in zip(parts, types, strict=True)]
+        states = [
+            tree.code.cast(tree.code(Kept, part, behind, each), tree.buffers[number].dtype)
+            for part, each, number in zip(parts, types, fold.into, strict=True)
+        ]
         merged.append(Fold(fold.reducer, fold.into, fold.offset, tuple(states), merges=True))
     if merged:
         end += each_state(inner, again, tuple(merged))
@@ -121,6 +132,26 @@ def rfactor(
         tree, around, lambda loop: (*first, replace(loop, body=swapped(loop.body)), *end)
     )
     return replace(made, buffers=tuple(buffers))
+
+
+def block_level(sizes: Sequence[Size | None], block: int) -> tuple[int, int]:
+    """Return which of some nested loops, innermost first, has more than ``block`` iterations
+    together with those inside of it, and the number of those inside.
+    """
+    inside = 1
+    for level, size in enumerate(sizes):
+        if not isinstance(size, int) or inside * size > block:
+            return level, inside
+        inside *= size
+    return len(sizes), inside
+
+
+def block_of(tree: Tree, name: str, count: int, inner: LoopNode) -> tuple[Tree, str]:
+    """Make blocks of ``count`` iterations of a loop; one iteration is the loop ``inner`` in it."""
+    if count < 2:
+        return tree, inner.variable
+    cut = split(tree, name, count, find(tree, name)[0].kind, short=True)
+    return set_kind(cut.tree, name, Kind.BLOCK), cut.inner
 
 
 def each_state(over: LoopNode | None, name: str, body: Body) -> Body:
@@ -159,6 +190,17 @@ def widened(tree: Tree, numbers: Container[int], dtype: DType) -> Tree:
     return replace(tree, body=change.body(tree.body), buffers=tuple(buffers))
 
 
+def total_states(tree: Tree, numbers: Collection[int]) -> set[int]:
+    """Return the buffers of states, and those of the states that they are merged into."""
+    found = set(numbers)
+    for each, _ in walk(tree.body):
+        if isinstance(each, Fold) and each.merges:
+            kept = {x.number for x in walk_scalars(*each.elements) if isinstance(x, Kept)}
+            if kept & found:
+                found.update(each.into)
+    return found
+
+
 class _WideAccesses(Substitution):
     """Casts the loads and stores of buffers of another dtype, and what is folded into them."""
 
@@ -177,9 +219,17 @@ class _WideAccesses(Substitution):
         """Return a statement; elements of a fold into the buffer are cast."""
         made = super().statement(each)
         if isinstance(made, Fold) and any(number in self.wide for number in made.into):
-            elements = tuple([self.code.cast(value, self.dtype) for value in made.elements])
+            elements = tuple([self.wide_value(value) for value in made.elements])
             return replace(made, elements=elements)
         return made
+
+    def wide_value(self, value: Scalar) -> Scalar:
+        """Return a value in the wider dtype; a load from a wide buffer is not rounded."""
+        if isinstance(value, Apply) and value.row is CAST:
+            (inner,) = value.args
+            if isinstance(inner, Kept) and inner.number in self.wide:
+                return inner
+        return self.code.cast(value, self.dtype)
 
     def store(self, store: Any) -> Any:
         """Return a store; one to the buffer casts its value."""

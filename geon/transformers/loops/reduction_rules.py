@@ -8,13 +8,14 @@ from math import prod
 from ...op_graph.axes.affine import Size
 from ...op_graph.rows.elementwise import add
 from ...op_graph.values.dtypes import FLOAT64, kind
-from ..kernels.ir.nest import Store
+from ..kernels.ir.nest import Store, folded_row
 from ..kernels.ir.scalar_code import Apply, Kept, Scalar, children_of
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from . import transformations as shape
 from .access import is_straight
-from .partial_states import hoist, is_plain, rfactor, widened
+from .compiled_folds import with_partial_states
+from .partial_states import block_level, block_of, hoist, only_folds, rfactor, total_states, widened
 from .tree import (
     Combine,
     Fold,
@@ -32,7 +33,7 @@ from .tree import (
     variables_of,
     walk,
 )
-from .vector_loops import in_vectors
+from .vector_loops import in_vectors, lanes_of
 from .work import MIN_WORK, part_size, work
 
 MAX_OPEN_PARTS = 16  # tasks of a reduction of open length, each with a partial state
@@ -98,30 +99,41 @@ def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
         if not all(shares_state(each, fold) for fold in folds):
             break
         outer.append(each)
-    sizes = [each.size for each in outer]
-    block = MAX_SERIAL_TERMS * vectors.vector_bytes // 4
-    known = [each for each in sizes if isinstance(each, int)]
-    many = len(known) < len(sizes) or prod(known) > block
+    if vectors.compiled and all(folded_row(each.reducer) for each in folds):
+        return with_partial_states(tree, outer, vectors.block_terms)
+    filled = lanes_of(loop.size, vectors.count, vectors.halves) > 0
+    block = vectors.block_terms if filled else MAX_SERIAL_TERMS
+    level, inside = block_level([each.size for each in outer], block)
+    many = level < len(outer)
     sums = [each for each in folds if each.reducer.folds is add and is_float(tree, each)]
     rows = [each.size for each in above if each not in outer]
     few = prod([each for each in rows if isinstance(each, int)]) <= MAX_SPLIT_ROWS
     parts = few and all(isinstance(each, int) for each in rows)  # of blocks, for tasks
+    cuts = many and level == 0 and bool(sums or parts)
+    around = outer[-1].variable
+    if many and sums and level > 0:
+        tree, around = block_of(tree, outer[level].variable, block // inside, outer[level - 1])
 
     def in_lanes(tree: Tree, row: str, lane: str) -> Tree:
         """Fold in a state for each lane; ``row`` counts the vectors of the loop or of its rest."""
-        around = row if len(outer) == 1 else outer[-1].variable
-        if many and (sums or parts):
-            around, lanes, turns = row, find(tree, lane)[0].size, find(tree, row)[0].size
+        begin = row if len(outer) == 1 else around
+        if cuts:
+            begin, lanes, turns = row, find(tree, lane)[0].size, find(tree, row)[0].size
             assert isinstance(lanes, int)
             count = block_size(loop.size, block, lanes) // lanes
             if not isinstance(turns, int) or count < turns:
                 cut = shape.split(tree, row, count, Kind.VECTORS, short=True)
-                tree, around = shape.set_kind(cut.tree, row, Kind.BLOCK), cut.inner
-        return rfactor(tree, around, lane)
+                tree, begin = shape.set_kind(cut.tree, row, Kind.BLOCK), cut.inner
+        return rfactor(tree, begin, lane)
 
-    tree = in_vectors(tree, name, vectors, in_lanes)
+    if filled:
+        tree = in_vectors(tree, name, vectors, in_lanes)
+    elif sums and many:  # too short for vectors
+        if level == 0:
+            tree, around = block_of(tree, name, block, loop)
+        tree = rfactor(tree, around, only={each.into[0] for each in sums})
     if sums and many:
-        tree = widened(tree, {number for each in sums for number in each.into}, FLOAT64)
+        tree = widened(tree, total_states(tree, {each.into[0] for each in sums}), FLOAT64)
     for each in loops_of(tree.body):
         if each.kind is Kind.LANES and each.role is Role.SERIAL:
             tree = shape.set_role(tree, each.variable, Role.VECTOR, "a state for each lane")
@@ -142,6 +154,14 @@ def block_size(size: Size | None, block: int, lanes: int) -> int:
 
 
 # Tasks --------------------------------------------------------------------------------------------
+
+
+def nested_reductions(tree: Tree) -> Iterator[str]:
+    """Yield the outermost loops that reduce, around others; columns have parts of their own."""
+    if all(loop.kind is not Kind.COLUMNS for loop in loops_of(tree.body)):
+        for name in long_reductions(tree):
+            if not is_straight(find(tree, name)[0].body):
+                yield name
 
 
 def long_reductions(tree: Tree) -> Iterator[str]:
@@ -169,21 +189,21 @@ def shares_state(loop: LoopNode, statement: object) -> bool:
     """Return True if a statement folds into a state that begins before a loop."""
     if not isinstance(statement, (Fold, Combine)):
         return False
-    return is_plain(loop, statement) and loop.variable not in variables(statement.offset)
+    return only_folds(loop, statement) and loop.variable not in variables(statement.offset)
 
 
 def divided(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Reduce parts of a loop, which can be tasks, and combine them in order."""
     loop, _ = find(tree, name)
     size, each = loop.size, work(loop.body)
-    require(size is not None and isinstance(each, int), f"{name} has no known work")
-    assert isinstance(each, int)
+    require(size is not None, f"the length of {name} changes with other loops")
     require(loop.kind is not Kind.REST or isinstance(size, int), f"{name} is a rest")
-    if isinstance(size, int):
+    if isinstance(size, int) and isinstance(each, int):
         count = part_size(size, each)
         require(count < size, f"{size * each} operations of {name} are work for one task")
         tree = shape.split(tree, name, count, loop.kind, short=True).tree
     else:
-        tree = shape.split_parts(tree, name, MAX_OPEN_PARTS, 1 + MIN_WORK // each).tree
+        fewest = 1 + MIN_WORK // each if isinstance(each, int) else 1
+        tree = shape.split_parts(tree, name, MAX_OPEN_PARTS, fewest).tree
     tree = rfactor(shape.set_kind(tree, name, Kind.BLOCK), name, name)
     return shape.set_role(tree, name, Role.TASK, "parts have partial states of their own")

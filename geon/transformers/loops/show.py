@@ -15,6 +15,7 @@ from .tree import (
     CachePrefetch,
     Choose,
     Combine,
+    Draw,
     Fold,
     Kind,
     LoopNode,
@@ -87,6 +88,8 @@ def _statement(each: Statement) -> Iterator[str]:
         yield f"{_places(each.into, each.offset)} {_verb(each)} {each.count} lanes of {of}"
     elif isinstance(each, CachePrefetch):
         yield f"prefetch x{each.operand}[{each.offset}]"
+    elif isinstance(each, Draw):
+        yield f"b{each.into}[0 ... {each.count}] = random bits from {each.bits.position}"
 
 
 def _is_streamed(store: Store | Keep, write: Write) -> bool:

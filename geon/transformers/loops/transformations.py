@@ -7,7 +7,7 @@ is copied gets loops of its own and copies of the buffers that are private to it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,16 @@ from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import Kept, ScalarNode
-from .access import accesses, is_straight, most, private, require_independent, used_buffers
+from .access import (
+    accesses,
+    is_straight,
+    is_unrolled,
+    most,
+    private,
+    require_independent,
+    shared_buffers,
+    used_buffers,
+)
 from .simplify import simplified
 from .tree import (
     Body,
@@ -73,14 +82,15 @@ def split(
     block = LoopNode(inner, constant(by), body, kind=kind)
     blocks, left = blocks_of(loop.extent, by)
     if (short or guarded) and left != AffineIndex():
-        size = loop.size
-        require(size is not None, f"the length of {name} changes with other loops")
-        assert size is not None
-        blocks = constant((size + (by - 1)) // by)
+        ends = ends_of(loop.extent)
+        blocks = least([quotient(each + (by - 1), by) for each in ends])
         if short:
-            behind_outer = constant(size) - outer * by
-            block = replace(block, extent=least([constant(by), behind_outer]))
+            rests = [each - outer * by for each in ends]
+            block = replace(block, extent=least([constant(by), *rests]))
         else:
+            size = loop.size
+            require(size is not None, f"the length of {name} changes with other loops")
+            assert size is not None
             inside = InRange(outer * by + variable(inner), 0, size)
             block = replace(block, body=(Choose((inside,), body, ()),))
     require(blocks != AffineIndex(), f"{name} has fewer than {by} iterations")
@@ -99,12 +109,25 @@ def blocks_of(extent: AffineIndex, by: Size) -> tuple[AffineIndex, AffineIndex]:
     if not extent.terms:
         blocks: Size = extent.constant // by
         return constant(blocks), constant(extent.constant - blocks * by)
-    (atom, *_) = extent.terms
-    if isinstance(atom, Least) and extent == variable(atom):
-        parts = [divided(each, by) for each in atom.of]
+    ends = ends_of(extent)
+    if len(ends) > 1:
+        parts = [divided(each, by) for each in ends]
         if not any(left != AffineIndex() for _, left in parts):
             return least([blocks for blocks, _ in parts]), AffineIndex()
     return divided(extent, by)
+
+
+def ends_of(extent: AffineIndex) -> tuple[AffineIndex, ...]:
+    """Return the indices of which an extent is the least, or the extent alone."""
+    for atom in extent.terms:
+        if isinstance(atom, Least) and extent == variable(atom):
+            return atom.of
+    return (extent,)
+
+
+def quotient(index: AffineIndex, by: Size) -> AffineIndex:
+    """Return the whole quotient of an index."""
+    return divided(index, by)[0] if index.terms else constant(index.constant // by)
 
 
 def split_parts(tree: Tree, name: str, count: int, minimum: int) -> Split:
@@ -157,18 +180,20 @@ def copied(
 def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     """Set the role of a loop, with the ``reason``.
 
-    Iterations of tasks, threads and vectors must be independent; what tasks share with other
-    statements becomes scratch memory. A vector holds straight code. It and an unrolled loop have a
-    known length; what is private to them gets an element per iteration.
+    Iterations of tasks, threads, simd loops and vectors must be independent; what tasks share with
+    other statements becomes scratch memory. A vector holds straight code, and a simd loop also
+    unrolled copies. A vector and an unrolled loop have a known length; what is private to them gets
+    an element per iteration. Iterations of a simd loop may fold into one state.
     """
     loop, above = find(tree, name)
     if role in (Role.VECTOR, Role.UNROLLED):
         require(isinstance(loop.size, int), f"{name} has no known length")
-    if role is Role.VECTOR:
-        require(is_straight(loop.body), f"{name} has loops inside")
+    if role in (Role.SIMD, Role.VECTOR):
+        near = is_unrolled(loop) if role is Role.SIMD else is_straight(loop.body)
+        require(near, f"{name} has loops inside")
     own = private(tree, name)
-    if role in (Role.TASK, Role.THREAD, Role.VECTOR):
-        require_independent(tree, name, own=own)
+    if role in (Role.TASK, Role.THREAD, Role.SIMD, Role.VECTOR):
+        require_independent(tree, name, folds=role is Role.SIMD, own=own)
     elif role is Role.UNROLLED and len(loop.body) > 1:
         require_independent(tree, name, folds=True, ordered=True, own=own)
     if role in (Role.VECTOR, Role.UNROLLED):
@@ -330,7 +355,7 @@ def distribute(tree: Tree, name: str) -> tuple[Tree, list[str]]:
     if len(loop.body) == 1:
         return tree, [name]
     uses = Counter([number for each in loop.body for number in used_buffers((each,))])
-    between = [number for number in private(tree, name) if uses[number] > 1]
+    between = [number for number in shared_buffers(tree, name) if uses[number] > 1]
     tree = expand(tree, name, between, Space.STACK) if between else tree
     loop, _ = find(tree, name)
     found: list[LoopNode] = []
@@ -373,34 +398,49 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     )
     own = private(tree, name)
     require_independent(tree, name, own=own)
-    tree = expand(tree, name, own, Space.STACK) if own else tree
+    uses = Counter([number for group in groups(loop.body, takes) for number in used_buffers(group)])
+    shared = [each for each in shared_buffers(tree, name) if uses[each] > 1] if own else []
+    tree = expand(tree, name, shared, Space.STACK) if shared else tree
     loop, _ = find(tree, name)
     names: list[str] = []
 
-    def around(statements: list[Statement]) -> LoopNode:
+    def around(body: Body) -> LoopNode:
         own = fresh(tree, name, names) if names else name
         names.append(own)
-        body = tuple(statements)
         if own != name:
             body = Substitution(tree.code, {name: variable(own)}).body(body)
         return replace(loop, variable=own, body=body)
 
     def sunk(body: Body) -> Body:
         found: list[Statement] = []
-        straight: list[Statement] = []
-        for each in body:
-            if not isinstance(each, LoopNode) or not takes(each):
-                straight.append(each)
-                continue
-            if straight:
-                found.append(around(straight))
-                straight = []
-            found.append(replace(each, body=sunk(each.body)))
-        if straight:
-            found.append(around(straight))
+        for group in groups(body, takes, deep=False):
+            (first, *_) = group
+            inside = isinstance(first, LoopNode) and takes(first)
+            found.append(replace(first, body=sunk(first.body)) if inside else around(group))
         return tuple(found)
 
     return replaced(tree, name, lambda loop: sunk(loop.body)), names
+
+
+def groups(body: Body, takes: Callable[[LoopNode], bool], *, deep: bool = True) -> Iterator[Body]:
+    """Yield statements that follow each other, without loops that are taken and what is in them.
+
+    Unless ``deep``, yield these loops, one by one; else what is inside of them.
+    """
+    straight: list[Statement] = []
+    for each in body:
+        if not isinstance(each, LoopNode) or not takes(each):
+            straight.append(each)
+            continue
+        if straight:
+            yield tuple(straight)
+            straight = []
+        if deep:
+            yield from groups(each.body, takes)
+        else:
+            yield (each,)
+    if straight:
+        yield tuple(straight)
 
 
 def unroll(tree: Tree, name: str, by: int, reason: str = "") -> Tree:
@@ -456,9 +496,8 @@ def partition(tree: Tree, name: str, points: Sequence[int]) -> Tree:
     return simplified(replaced(tree, name, lambda _: tuple(found)))
 
 
-def specialise(tree: Tree, guards: tuple[InRange, ...], change: Callable[[Tree], Tree]) -> Tree:
-    """Add a second form of a tree, made by ``change``, which runs where ``guards`` hold."""
+def specialise(tree: Tree, guards: tuple[InRange, ...]) -> Tree:
+    """Add a copy of a tree, for transformations of its own, which runs where ``guards`` hold."""
     require(not any(variables(guard.index) for guard in guards), "guards are of lengths alone")
-    copy, wider = copied(tree, tree.body, range(len(tree.buffers)), {})
-    made = change(replace(wider, body=copy))
-    return replace(made, body=(Choose(guards, made.body, tree.body),))
+    copy, tree = copied(tree, tree.body, range(len(tree.buffers)), {})
+    return replace(tree, body=(Choose(guards, copy, tree.body),))

@@ -42,6 +42,7 @@ from ..kernels.ir.scalar_code import (
     inner_indices,
 )
 from ..kernels.ir.scalar_code import walk as walk_scalars
+from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 
 
 class Role(Enum):
@@ -50,6 +51,7 @@ class Role(Enum):
     SERIAL = "serial"  # one after another
     TASK = "task"  # in any order, on any thread; on a GPU, on a thread or team of threads each
     THREAD = "thread"  # in any order, on the threads of a team, each of which keeps its registers
+    SIMD = "simd"  # in any order, in vectors that the compiler makes
     VECTOR = "vector"  # each statement for all iterations at once, as one vector
     UNROLLED = "unrolled"  # each statement for all iterations before the next statement
 
@@ -63,6 +65,7 @@ class Kind(Enum):
     REST = "rest"  # the iterations that fill no block
     LANES = "lanes"  # the elements of a vector
     COPIES = "copies"  # the iterations of a block that run together
+    DIGIT = "digit"  # a short axis of a buffered value, of known length
     BLOCK = "block"  # the iterations of a block of a sum, or of a tile
 
 
@@ -89,17 +92,27 @@ class Least:
 class VectorWidth:
     """Vectors of a kernel: bytes of a register, and bytes of each element.
 
-    With ``halves``, vectors of half the length run loops that they fill and full ones do not.
+    With ``halves``, vectors of half the length run loops that they fill and full ones do not. If
+    ``compiled``, the compiler makes the vectors, but those of states of several values; it may not
+    if loops are ``serial``. Stores to operands ``past`` may then pass by the caches.
     """
 
     vector_bytes: int
     itemsize: int
     halves: bool = True
+    compiled: bool = False
+    serial: bool = False
+    past: frozenset[int] = frozenset()
 
     @property
     def count(self) -> int:
         """Return the number of elements of a vector."""
         return self.vector_bytes // self.itemsize
+
+    @property
+    def block_terms(self) -> int:
+        """Return the maximum terms of a sum that are added in their own dtype, in all lanes."""
+        return MAX_SERIAL_TERMS * (1 if self.serial else self.vector_bytes // 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +129,8 @@ class PrivateBuffer:
 class LoopNode:
     """A loop over ``variable`` from 0 up to ``extent``, with the ``reason`` of its form.
 
-    Variables are unique in a tree.
+    Variables are unique in a tree. If it ``ends`` early, it may end as soon as no further iteration
+    changes the truths that it folds.
     """
 
     variable: str
@@ -125,6 +139,7 @@ class LoopNode:
     role: Role = Role.SERIAL
     kind: Kind = Kind.MAIN
     reason: str = ""
+    ends: bool = False
     accessed: Any = field(init=False, default=None)  # cache of ``accesses``
 
     @property
@@ -181,13 +196,28 @@ class Combine:
 class CachePrefetch:
     """Prefetch the cache line at ``offset`` of an operand; ``stores`` if it will be written.
 
-    Calls in which ``room`` is negative do not.
+    Calls in which ``room`` is negative do not. ``nbytes``, if not 0, are fetched from there on, as
+    far as ``MAX_PREFETCHED_LINES`` reach.
     """
 
     operand: int
     offset: AffineIndex
     stores: bool = False
     room: Size = 0
+    nbytes: Size = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Draw:
+    """Set the first ``count`` elements of buffer ``into`` to random bits of adjacent positions.
+
+    ``bits`` are the first of them. Those at positions before ``end`` may be drawn too.
+    """
+
+    into: int
+    bits: RandomBits
+    count: AffineIndex
+    end: AffineIndex
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -199,7 +229,7 @@ class Choose:
     otherwise: tuple[Statement, ...]
 
 
-Statement = LoopNode | Write | Fold | Combine | CachePrefetch | Choose
+Statement = LoopNode | Write | Fold | Combine | CachePrefetch | Draw | Choose
 Body = tuple[Statement, ...]
 Offset = tuple[str, int, AffineIndex]  # "operand" or "buffer", its number, an index into it
 
@@ -310,6 +340,8 @@ def values_of(statement: Statement) -> tuple[Scalar, ...]:
     if isinstance(statement, Fold):
         position = () if statement.position is None else (statement.position,)
         return (*statement.elements, *position)
+    if isinstance(statement, Draw):
+        return (statement.bits,)
     return ()
 
 
@@ -443,6 +475,10 @@ class Substitution:
             return changed(each, into=into, of=of, offset=offset, start=start)
         if isinstance(each, CachePrefetch):
             return changed(each, offset=self.index(each.offset))
+        if isinstance(each, Draw):
+            (number,), bits = self.numbers((each.into,)), self.value(each.bits)
+            count, end = self.index(each.count), self.index(each.end)
+            return changed(each, into=number, bits=bits, count=count, end=end)
         then, otherwise = self.body(each.then), self.body(each.otherwise)
         return changed(each, guards=self.guards(each.guards), then=then, otherwise=otherwise)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....op_graph.axes.affine import AffineIndex, Size
-from ....op_graph.values.dtypes import DType, kind, name_of
+from ....op_graph.values.dtypes import SIGNED, UNSIGNED, DType, kind, name_of
 from ..ir.scalar_code import Apply, IndexNumber, Number, Scalar, Wrapped, walk
 
 Bounds = tuple[int, int]  # inclusive minimum and maximum
@@ -125,3 +125,23 @@ PLAINER: dict[str, Any] = {
     "minimum": lambda x, y: 0 if x[1] <= y[0] else 1 if y[1] <= x[0] else None,
     "mod": lambda x, y: 0 if x[0] >= 0 and x[1] < y[0] else None,
 }
+
+
+def is_whole(value: Scalar) -> bool:
+    """Return True if a value is an integer or a bool."""
+    return kind(value.dtype) != "f"
+
+
+def keeps_values(cast: Apply) -> bool:
+    """Return True if a cast widens an integer or bool without changing its value."""
+    (value,) = cast.args
+    wider = cast.dtype.itemsize > value.dtype.itemsize
+    kept = name_of(cast.dtype) not in UNSIGNED or name_of(value.dtype) not in SIGNED
+    return is_whole(value) and is_whole(cast) and wider and kept
+
+
+def before_widening(value: Scalar) -> Scalar:
+    """Return the integer or bool that casts widen to ``value``, without changing its value."""
+    while isinstance(value, Apply) and value.row.name == "cast" and keeps_values(value):
+        (value,) = value.args
+    return value

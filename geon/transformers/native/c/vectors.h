@@ -18,7 +18,6 @@ GEON_VECTOR(int64_t, 16, i64x2)
 GEON_VECTOR(int64_t, 32, i64x4)
 GEON_VECTOR(int64_t, 64, i64x8)
 GEON_VECTOR(double, 128, f64x16) /* of two registers */
-#define GEON_IN_LINES __attribute__((aligned(64)))
 /* The vector that begins at a place. */
 #define GEON_AT(name, place) (*(name##_at *)&(place))
 /* A vector put there, past the caches or not: then the place is one of a vector. */

@@ -57,6 +57,13 @@ TYPES = """\
 
 typedef uint16_t geon_half;   /* the bits of a float16 */
 typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
+#define GEON_IN_LINES __attribute__((aligned(64))) /* begins at a cache line */
+#pragma omp declare reduction(geon_maximum : float, double \\
+    : omp_out = ((omp_in > omp_out) | (omp_in != omp_in)) ? omp_in : omp_out) \\
+    initializer(omp_priv = -INFINITY)
+#pragma omp declare reduction(geon_minimum : float, double \\
+    : omp_out = ((omp_in < omp_out) | (omp_in != omp_in)) ? omp_in : omp_out) \\
+    initializer(omp_priv = INFINITY)
 #define GEON_INLINE static inline __attribute__((always_inline, unused))
 #define GEON_OUTLINED static __attribute__((noinline, cold, unused))
 #define GEON_LIKELY(x) __builtin_expect(x, 1)
@@ -155,7 +162,7 @@ class ArrayLanes:
     """Rows in lanes, kept in C arrays of ``lanes`` elements; ``lane`` is the current index."""
 
     number = "lanes"
-    tiles = flat = windows = stages = together = wraps = hides = fetches = True
+    tiles = flat = windows = together = wraps = hides = fetches = True
     spares = False  # not needed: empty arrays point to zeros
 
     def held(self, name: str, ctype: str) -> str:

@@ -2,7 +2,7 @@
 
 A sum of floats is accumulated in blocks: terms of a block are added in the sum's dtype, block sums
 in float64. So the error does not grow with the number of terms, and the order of additions depends
-only on lengths (and the vector width). Other reductions have no rounding error and keep one running
+only on lengths. Other reductions have no rounding error and keep one running
 value, except that sums of narrow integers accumulate in 32 bits within a block. A pass that only
 reduces booleans tests after each block whether all results are decided, and then stops.
 """
@@ -20,22 +20,11 @@ from ...printing.nests.pass_text import Accumulator
 from ...printing.scalars import c_expressions
 from ..names.dialect import ArrayLanes
 
-# Booleans between two tests for an early exit, for one row and for each of several rows in lanes.
-TRUTHS_PER_CHECK = 4096
-TRUTHS_PER_LANE_CHECK = 64
+TRUTHS_PER_LANE_CHECK = 64  # booleans of each row in lanes between two tests for an early exit
 # Maximum 16-bit terms whose sum fits into 32 bits, and the fewest for which blocks pay off.
 MAX_NARROW_BLOCK_TERMS = 1 << 15
 MIN_NARROW_BLOCK_TERMS = 16
 
-# Reduction operators in OpenMP clauses, by primitive.
-SIGNS = {
-    "add": "+",
-    "multiply": "*",
-    "maximum": "max",
-    "minimum": "min",
-    "logical_or": "|",
-    "logical_and": "&",
-}
 SETTLED = {"logical_or": "!=", "logical_and": "=="}  # a decided value compares so to 0
 Lines = list[str]
 BLOCK_BEGIN, BLOCK_END = "BLOCK_BEGIN", "BLOCK_END"  # placeholders of the bounds of a block
@@ -57,32 +46,23 @@ class Accumulation:
         self,
         sums: Sequence[Accumulator],
         loops: Sequence[Loop],
-        lanes: ArrayLanes | None,
-        width: int,
+        lanes: ArrayLanes,
         extent: Callable[[Loop], str],
         beside: str = "1",
         held: str = "lanes",
         truths: bool = False,
         narrows: bool = True,
-        times: int = 1,
     ) -> None:
         self.sums, self.loops, self.lanes, self.extent = sums, loops, lanes, extent
         self.beside, self.truths = beside, truths
-        self.lane_loop = "" if lanes is None else lanes.head(held)
-        self.block = MAX_SERIAL_TERMS * width if lanes is None else MAX_SERIAL_TERMS
-        if self.truths:
-            self.block = TRUTHS_PER_CHECK if lanes is None else TRUTHS_PER_LANE_CHECK
+        self.lane_loop = lanes.head(held)
+        self.block = TRUTHS_PER_LANE_CHECK if self.truths else MAX_SERIAL_TERMS
         floats = any(map(is_float_sum, sums))
-        extremes = any(total.spoiled for total in sums)
-        # clang does not vectorise a maximum or minimum of floats that handles NaN.
-        self.serial = floats and extremes and lanes is None and width > 1
-        self.times = times if floats and not extremes else 1
         terms = product(loop.extent for loop in loops)
         few = isinstance(terms, int) and terms < MIN_NARROW_BLOCK_TERMS
         narrow = [] if few or not narrows else [t for t in sums if t.narrow is not None]
         if narrow and not floats:
             self.block = MAX_NARROW_BLOCK_TERMS
-        self.whole_runs = lanes is not None or truths or (bool(narrow) and not floats)
         self.level = self.block_level([loop.extent for loop in loops])
         if self.level is None and narrow:
             self.level = 0
@@ -92,16 +72,12 @@ class Accumulation:
         self.cuts = bool(wide or narrow) or (self.truths and self.level is not None)
 
     def block_level(self, extents: Sequence[Size]) -> int | None:
-        """Return the level of the loop that is cut into blocks, or None if one block has all terms.
-
-        For one row in vectors it is the innermost loop, since each run of it ends with a horizontal
-        sum.
-        """
-        known, most = 1, MAX_SERIAL_TERMS if self.serial else self.block
+        """Return the level of the loop that is cut into blocks, None if one block has all terms."""
+        known = 1
         for level in range(len(extents) - 1, -1, -1):
             extent = extents[level]
-            if not isinstance(extent, int) or known * extent > most:
-                return level if self.whole_runs else len(extents) - 1
+            if not isinstance(extent, int) or known * extent > self.block:
+                return level
             known *= extent
         return None
 
@@ -139,14 +115,6 @@ class Accumulation:
 
     # Text ---------------------------------------------------------------------------------------
 
-    def clause(self) -> str:
-        """Return the OpenMP reduction clauses for partial values in vector lanes."""
-        if self.lanes is not None:
-            return ""
-        found = [f"reduction({SIGNS[t.row]}:{self.held_in(t)})" for t in self.sums]
-        found += [f"reduction(|:{t.spoiled})" for t in self.sums if t.spoiled]
-        return " " + " ".join(found) if found else ""
-
     def held_in(self, total: Accumulator) -> str:
         """Return the name of the variable that accumulates a reduction's terms."""
         return f"{total.name}_block" if total.name in self.narrow else total.name
@@ -174,25 +142,23 @@ class Accumulation:
         for total in self.sums:
             if total.name in self.blocked:
                 found += self.declared("double", wide_name(total), "0")
-                found += [] if self.lanes is None else [self.lanes.array(total.ctype, total.name)]
+                found.append(self.lanes.array(total.ctype, total.name))
                 continue
             found += self.declared(total.ctype, total.name, total.first)
-            if total.name in self.narrow and self.lanes is not None:
+            if total.name in self.narrow:
                 found.append(self.lanes.array("int32_t", self.held_in(total)))
             if total.spoiled:
                 found += self.declared("int", total.spoiled, "0")
         return found
 
     def declared(self, ctype: str, name: str, value: str) -> Lines:
-        """Declare a variable with initial ``value``, or an array of it over lanes."""
-        if self.lanes is None:
-            return [f"{ctype} {name} = {value};"]
+        """Declare an array over lanes with initial ``value``."""
         put = f"{self.lanes.at(name, ctype)} = {self.lanes.each(ctype, value)};"
         return [self.lanes.array(ctype, name), f"{self.lane_loop} {put}"]
 
     def of_lane(self, name: str, ctype: str) -> str:
-        """Return a variable's name, or the current lane's element of its array."""
-        return name if self.lanes is None else self.lanes.at(name, ctype)
+        """Return the current lane's element of an array."""
+        return self.lanes.at(name, ctype)
 
     def blocks(self, run: Lines, variable: str, bounds: tuple[str, str] | None) -> Lines:
         """Return the loop over blocks of the cut loop.
@@ -210,29 +176,17 @@ class Accumulation:
             head = [f"for (int64_t {begin} = {low}; {begin} < {high}; {begin} += {step}) {{"]
             stop = f"{begin} + {step} < {high} ? {begin} + {step} : {high}"
             tail = [f"const int64_t {end} = {stop};"]
-        elif known is not None and known <= (self.fewest() if self.serial else turns):
+        elif known is not None and known <= turns:
             begin, end, head, tail = low, high, ["{"], []
         else:
-            step = self.step()
-            stop = f"{begin} + {step}"
-            if known is None or known % turns or step != str(turns):
+            stop = f"{begin} + {turns}"
+            if known is None or known % turns:
                 stop = f"{stop} < {high} ? {stop} : {high}"
-            head = [f"for (int64_t {begin} = {low}; {begin} < {high}; {begin} += {step}) {{"]
+            head = [f"for (int64_t {begin} = {low}; {begin} < {high}; {begin} += {turns}) {{"]
             tail = [f"const int64_t {end} = {stop};"]
         text = [line.replace(BLOCK_BEGIN, begin).replace(BLOCK_END, end) for line in run]
         body = [*tail, *self.before_block(), *text, *self.after_block()]
         return [*head, *("    " + line if line[:1] != "#" else line for line in body), "}"]
-
-    def step(self) -> str:
-        """Return the iterations of a block as C; they depend on the compiler."""
-        turns = self.turns()
-        if self.times > 1:
-            return f"GEON_BY_COMPILER({self.times * turns}, {turns})"
-        return f"GEON_BY_COMPILER({turns}, {self.fewest()})" if self.serial else str(turns)
-
-    def fewest(self) -> int:
-        """Return the iterations of a block if the loop is not vectorised."""
-        return max(1, MAX_SERIAL_TERMS // self.inner())
 
     def before_block(self) -> Lines:
         """Return the statements that reset the accumulators of a block."""
@@ -241,11 +195,8 @@ class Accumulation:
             held, narrow = self.held_in(total), total.name in self.narrow
             if narrow or total.name in self.blocked:
                 ctype = "int32_t" if narrow else total.ctype
-                if self.lanes is not None:
-                    zero = self.lanes.each(ctype, "0")
-                    found.append(f"{self.lane_loop} {self.lanes.at(held, ctype)} = {zero};")
-                else:
-                    found.append(f"{ctype} {held} = 0;")
+                zero = self.lanes.each(ctype, "0")
+                found.append(f"{self.lane_loop} {self.lanes.at(held, ctype)} = {zero};")
         return found
 
     def after_block(self) -> Lines:
@@ -255,9 +206,6 @@ class Accumulation:
             if total.name in self.blocked or total.name in self.narrow:
                 narrow, held = total.name in self.narrow, self.held_in(total)
                 into = total.name if narrow else wide_name(total)
-                if self.lanes is None:
-                    found.append(f"{into} += {held};")
-                    continue
                 ctype = total.ctype if narrow else "double"
                 added = self.lanes.converted("int32_t" if narrow else total.ctype, ctype, held)
                 found.append(f"{self.lane_loop} {self.lanes.at(into, ctype)} += {added};")
@@ -268,8 +216,6 @@ class Accumulation:
         if not self.truths:
             return []
         each = [f"{self.of_lane(t.name, t.ctype)} {SETTLED[t.row]} 0" for t in self.sums]
-        if self.lanes is None:
-            return [f"if ({' && '.join(each)}) break;"]
         return [
             f"{self.sums[0].ctype} open = 0;",
             "#pragma omp simd reduction(|:open)",
@@ -280,11 +226,8 @@ class Accumulation:
     def meet(self, held: str) -> Lines:
         """Return the statements that combine the lanes of unrolled iterations."""
         found: Lines = []
-        if self.lanes is None:
-            return found
 
         def both(name: str, ctype: str) -> tuple[str, str]:
-            assert self.lanes is not None
             return self.lanes.at(name, ctype), self.lanes.at(name, ctype, "turn + lane")
 
         for total in self.sums:
@@ -310,20 +253,12 @@ class Accumulation:
         found = []
         for total in self.sums:
             if total.name in self.blocked and not partial:
-                if self.lanes is not None:
-                    found.append(self.lanes.narrowed(total.ctype, total.name, wide_name(total)))
-                else:
-                    found.append(
-                        f"const {total.ctype} {total.name} = ({total.ctype}){wide_name(total)};"
-                    )
+                found.append(self.lanes.narrowed(total.ctype, total.name, wide_name(total)))
             if total.spoiled:
                 nan = c_expressions.literal(float("nan"), total.dtype)
-                if self.lanes is not None:
-                    flag = self.of_lane(total.spoiled, "int")
-                    held = self.of_lane(total.name, total.ctype)
-                    found.append(f"{self.lanes.head()} if ({flag}) {held} = {nan};")
-                else:
-                    found.append(f"if ({total.spoiled}) {total.name} = {nan};")
+                flag = self.of_lane(total.spoiled, "int")
+                held = self.of_lane(total.name, total.ctype)
+                found.append(f"{self.lanes.head()} if ({flag}) {held} = {nan};")
         return found
 
 

@@ -11,12 +11,12 @@ from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest
 from ...sizes.blocks import MIN_BLOCKS
 from ..library.library_kernels import fill_function
+from ..library.random_words import words_function
 from ..names.naming import NAME, KernelNames, NativeFunction
 from ..trees.tree_choice import piece_options, tree_of
 from ..trees.tree_text import declare, tree_text
 from ..vectors.nontemporal_stores import Passing
 from ..vectors.transpose_tiles import TILE_LANES
-from .random_buffer import words_function
 from .row_loops import NestByRows
 from .task_text import printed_passes
 
@@ -168,13 +168,9 @@ def nest_text(
 ) -> str:
     """Return the C functions of one form of a nest; ``name`` is the one to call."""
     work = NestByRows(nest, names, name, vector_bytes, passing)
-    if work.is_few_long_rows():
-        return work.row_after_row()
     if work.is_one_run():
         return run_text(nest, names, name, vector_bytes, passing)
-    if nest.rows or nest.lanes is not None:
-        return work.by_rows()
-    return work.divided()
+    return work.by_rows()
 
 
 def run_text(

@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-
-from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import is_multiple, product
+from ....op_graph.axes.lengths import is_multiple
 from ...kernels.ir.nest import Loop
-from ...printing.nests.loop_lines import for_loop, indent
+from ...printing.nests.loop_lines import for_loop
 from ...printing.nests.pass_text import (
-    NarrowPosition,
     PositionOfRun,
     PrintedNest,
     PrintedPass,
     PrintedStore,
-    lanes_start,
     turn_of,
 )
 from ...printing.nests.scalar_statements import MAX_LANES
 from ..names.dialect import SIMD, ArrayLanes
 from ..names.naming import KernelNames
-from ..vectors.interleave import INTERLEAVED_VECTORS, MIN_VECTOR_BYTES, choose_interleaving
 from ..vectors.nontemporal_stores import Past
 from ..vectors.transpose_tiles import TILE_LANES, tile_loops, turns_of, width
 from ..vectors.unroll_jam_columns import JAM_FACTOR, joins_turns, turns_together
 from .accumulators import BLOCK_BEGIN, BLOCK_END, Accumulation, for_further_turns
-from .buffered_loads import with_stages
 from .collapsed_lanes import turns_beside, turns_of_run
-from .gather_prefetch import asked_ahead
-from .multiple_hint import masked_count
 from .random_buffer import with_words
 
-MIN_LANE_STATE_VECTORS = (
-    8  # vectors in a row below which a state for each lane costs more than it saves
-)
-MIN_UNROLLED_STATE_VECTORS = (
-    256  # vectors in a row from which on INTERLEAVED_VECTORS vectors of states are used
-)
 DIVIDED = ("begin", "end")  # names of the bounds of a task's part of the divided loop
-
-
-def of_lane(position: NarrowPosition) -> str:
-    """Return the declaration of an index of the current lane."""
-    return f"const int32_t {position.name} = (int32_t)({position.start}) + (int32_t)lane;"
 
 
 class Passes:
@@ -68,249 +47,94 @@ class Passes:
         return found
 
     def text(
-        self,
-        made: PrintedPass,
-        bounds: tuple[str, str] | None,
-        partial: bool = False,
-        flat: bool = False,
+        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool = False
     ) -> list[str]:
         """Return the loops of a pass.
 
-        ``bounds`` limit the divided loop, if there is one; its reductions are then ``partial``. A
-        ``flat`` pass is one loop whose parts fill whole vectors.
+        ``bounds`` limit the divided loop, if there is one; its reductions are then ``partial``.
         """
-        lanes = self.nest.lanes is not None
         if self.beside(made) != "1":
             return self.one_run(made, bounds, partial)
         if made.states:
-            return self.stateful(made, bounds, partial)
+            return self.stateful(made, bounds)
         if made.crosses:
             passes = bool(self.chosen(made))
             return tile_loops(made, self.names, self.row_of_tile(made), bounds, passes)
         work = self.accumulation(made)
         elements = self.elements(made)
-        body = [*elements, *work.steps()]
-        pragma = f"#pragma omp simd{work.clause()}"
-        if flat and bounds is not None:
-            return self.flat(made, bounds, body)
         outside = [] if made.around is None else made.around.lines
         known = [str(line) for line in outside]
-        if lanes:
-            body = [*known, *self.by_words(made, "lane", ("0", "lanes"), MAX_LANES, pragma, body)]
+        body = [*known, *self.by_words(made, [*elements, *work.steps()])]
         for k in range(len(made.loops) - 1, -1, -1):
             turns = made.loops[k]
             around = bounds if k == made.divided else None
             low, high = around or ("0", self.extent(turns))
             cut = work.cuts and k == work.level
             ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)
-            if not lanes and k == len(made.loops) - 1:
-                most = work.turns() if cut else turns.extent
-                run = self.by_words(made, turns.name, ends, most, pragma, body)
-            elif lanes and k == len(made.loops) - 1 and joins_turns(made):
+            if k == len(made.loops) - 1 and joins_turns(made):
                 filled = work.fills(JAM_FACTOR, cut, None if self.whole_parts else around)
                 each = [*elements, *work.steps()]
                 run = turns_together(turns.name, *ends, filled, self.over, outside, each, body)
             else:
                 ends_early = work.early_end() if work.cuts and k < (work.level or 0) else []
-                ahead = asked_ahead(made, turns.name, ends[1], self.names.length)
-                if not lanes and k == len(made.loops) - 2:
-                    ahead += known
-                run = for_loop(turns.name, *ends, [*ahead, *body, *ends_early])
+                run = for_loop(turns.name, *ends, [*body, *ends_early])
             body = work.blocks(run, turns.name, around) if cut else run
-        if not made.loops and not lanes:
-            body = ["{", *indent(body), "}"]
         return [*work.start(), *body, *work.end(partial)]
 
-    def by_words(
-        self,
-        made: PrintedPass,
-        variable: str,
-        bounds: tuple[str, str],
-        extent: Size,
-        pragma: str,
-        body: list[str],
-    ) -> list[str]:
-        """Return the innermost loop of a pass, of at most ``extent`` iterations, with its random
-        bits and its non-temporal stores.
-        """
-
-        lanes, divided = self.nest.lanes is not None, bounds == DIVIDED
-        chosen = self.chosen(made)
+    def by_words(self, made: PrintedPass, body: list[str]) -> list[str]:
+        """Return the loop over lanes, with its random bits and its non-temporal stores."""
+        chosen, lanes = self.chosen(made), self.nest.lanes
+        assert lanes is not None
 
         def plain(low: str, high: str) -> list[str]:
-            wide = choose_interleaving(made, self.vector_bytes)
-            if lanes:
-                return self.over.loop(low, high, body)
-            if wide is None:
-                return [pragma, *for_loop(variable, low, high, body)]
-            return wide.loop(variable, (low, high), extent, pragma, body)
+            return self.over.loop(low, high, body)
 
         def run(low: str, high: str) -> list[str]:
             if not chosen:
                 return plain(low, high)
-            inner, ends = self.inner(made), (low, high)
-            return self.past.loop(chosen, inner, ends, plain, divided=divided, apart=lanes)
+            return self.past.loop(chosen, lanes, (low, high), plain)
 
-        return self.ahead(made, variable, bounds, extent, run)
-
-    def ahead(
-        self,
-        made: PrintedPass,
-        variable: str,
-        bounds: tuple[str, str],
-        extent: Size,
-        loop: Callable[[str, str], list[str]],
-    ) -> list[str]:
-        """Return the innermost ``loop`` of a pass, of at most ``extent`` iterations, after the
-        random bits and buffered loads that it reads.
-        """
-        words = functools.partial(with_words, made.windows, variable, extent=extent, loop=loop)
-        return with_stages(
-            made.stages, variable, bounds, extent, lambda low, high: words(bounds=(low, high))
-        )
-
-    def flat(self, made: PrintedPass, bounds: tuple[str, str], body: list[str]) -> list[str]:
-        """Return a part of a pass that is one loop and fills whole vectors."""
-        (loop,) = made.loops
-
-        def run(low: str, high: str) -> list[str]:
-            count = masked_count(f"{high} - {low}", loop.extent, self.at_once(made))
-            lines = [f"const int64_t {loop.name} = {low} + turn;", *body]
-            wide, ends = choose_interleaving(made, self.vector_bytes), ("0", "turns")
-            if wide is None:
-                turns = [SIMD, *for_loop("turn", *ends, lines)]
-            else:
-                turns = wide.blocks("turn", ends, SIMD, lines)
-            return [f"const int64_t turns = {count};", *turns]
-
-        def part(low: str, high: str) -> list[str]:
-            ends = (low, high)
-            return self.past.loop(self.chosen(made), loop, ends, run, divided=True, whole=True)
-
-        return with_stages(made.stages, loop.name, bounds, loop.extent, part)
-
-    def at_once(self, made: PrintedPass) -> int:
-        """Return the iterations of a flat pass that are computed at once: a vector, or interleaved
-        vectors.
-        """
-        lanes = self.vector_bytes // 4
-        wide = choose_interleaving(made, self.vector_bytes)
-        return lanes if wide is None else wide.block
-
-    def inner(self, made: PrintedPass) -> Loop:
-        """Return the innermost loop of a pass that has one, or the loop over lanes."""
-        lanes = None if made.crosses else self.nest.lanes
-        return made.loops[-1] if lanes is None else lanes
+        return with_words(made.windows, "lane", ("0", "lanes"), MAX_LANES, run)
 
     def chosen(self, made: PrintedPass) -> list[PrintedStore]:
         """Return the stores of a pass that may be non-temporal."""
-        if self.nest.lanes is None and not made.loops:
-            return []
-        return self.past.chosen(made, self.inner(made))
+        lanes = made.loops[-1] if made.crosses else self.nest.lanes
+        assert lanes is not None
+        return self.past.chosen(made, lanes)
 
     def elements(self, made: PrintedPass) -> list[str]:
         """Return the statements of one element."""
         chosen, lines = self.chosen(made), [*made.body.lines, *made.stores]
         return [str(x) for x in self.past.statements(chosen, lines)]
 
-    def stateful(
-        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
-    ) -> list[str]:
-        """Return the loops of a pass whose reductions have a state of several scalars.
-
-        Each vector lane has its own state; at the end they are combined into the first one.
-        """
-        lanes = self.nest.lanes is not None
-        count = str(MAX_LANES if lanes else self.state_lanes(made))
-        used = "lanes" if lanes else count
+    def stateful(self, made: PrintedPass, bounds: tuple[str, str] | None) -> list[str]:
+        """Return the loops of a pass whose reductions have a state of several scalars in lanes."""
         lines = []
         for state in made.states:
             firsts = zip(state.names, state.ctypes, state.first, strict=True)
             for name, ctype, first in firsts:
-                lines.append(f"{ctype} {name}[{count}];")
-                start = [f"{name}[lane] = {first};"]
-                lines += (
-                    for_loop("lane", "0", used, start) if used != "1" else [f"{name}[0] = {first};"]
-                )
+                lines.append(f"{ctype} {name}[{MAX_LANES}];")
+                lines += for_loop("lane", "0", "lanes", [f"{name}[lane] = {first};"])
         steps = [line for state in made.states for line in state.step]
-        by_lanes = not lanes and count != "1" and bool(made.loops)
-        body = [
-            of_lane(line) if by_lanes and isinstance(line, NarrowPosition) else str(line)
-            for line in [*made.body.lines, *made.stores, *steps]
-        ]
-        loops, each = list(made.loops), body
-        if lanes:
-            body = self.by_words(made, "lane", ("0", "lanes"), MAX_LANES, SIMD, body)
-        elif by_lanes:
-            inner = loops.pop()
-            low, high = bounds if bounds and not loops else ("0", self.extent(inner))
-            turn = functools.partial(self.by_lanes, inner, count=count, body=body)
-            body = self.ahead(made, inner.name, (low, high), inner.extent, turn)
+        each = [str(line) for line in [*made.body.lines, *made.stores, *steps]]
+        body = self.by_words(made, each)
+        loops = made.loops
         for k in range(len(loops) - 1, -1, -1):
             low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
-            if lanes and k == len(loops) - 1 and joins_turns(made):
+            if k == len(loops) - 1 and joins_turns(made):
                 filled = bounds is None and is_multiple(loops[k].extent, JAM_FACTOR)
                 body = turns_together(loops[k].name, low, high, filled, self.over, [], each, body)
-            elif lanes or count != "1" or k < len(loops) - 1:
-                body = for_loop(loops[k].name, low, high, body)
             else:
-                turn = functools.partial(for_loop, loops[k].name, body=body)
-                body = self.ahead(made, loops[k].name, (low, high), loops[k].extent, turn)
-        if not lanes:
-            own = [] if by_lanes else ["const int64_t lane = 0;"]
-            body = ["{", *indent([*own, *body]), "}"]  # names are used in other passes too
-        met = []
-        if not lanes and count != "1":
-            joined = [line for state in made.states for line in state.combine("[0]", "[lane]")]
-            met = for_loop("lane", "1", count, joined)
-        return [*lines, *body, *met]
-
-    def by_lanes(self, turns: Loop, low: str, high: str, count: str, body: list[str]) -> list[str]:
-        """Return a loop over blocks of ``count`` elements, one for each lane, and a loop over the
-        rest.
-
-        The constant trip count of the inner loop halves the time.
-        """
-        first = lanes_start(turns.name)
-        inside = [f"const int64_t {turns.name} = {first} + lane;", *body]
-        return [
-            f"int64_t {first} = {low};",
-            f"for (; {first} + {count} <= {high}; {first} += {count}) {{",
-            *indent([SIMD, *for_loop("lane", "0", count, inside)]),
-            "}",
-            SIMD,
-            *for_loop("lane", "0", f"{high} - {first}", inside),
-        ]
-
-    def state_lanes(self, made: PrintedPass) -> int:
-        """Return the number of independent states of a row; 1 if rows are short."""
-        width = self.vector_bytes // 4
-        size = product(each.extent for each in made.loops)
-        if made.body.serial or (isinstance(size, int) and size < MIN_LANE_STATE_VECTORS * width):
-            return 1
-        long = isinstance(size, int) and size >= MIN_UNROLLED_STATE_VECTORS * width
-        return INTERLEAVED_VECTORS * width if long else width
+                body = for_loop(loops[k].name, low, high, body)
+        return [*lines, *body]
 
     def accumulation(self, made: PrintedPass) -> Accumulation:
         """Return the accumulation of a pass's reductions."""
-        lanes = self.nest.lanes is not None
-        converts = made.body.converts and self.vector_bytes < MIN_VECTOR_BYTES
-        serial = made.body.serial or converts
-        width = 1 if serial else self.vector_bytes // 4
         beside = self.beside(made)
         held = "lanes" if beside == "1" else self.held(made)
-        truths = made.only_truths
+        narrows = bool(made.loops)
         return Accumulation(
-            made.sums,
-            made.loops,
-            self.over if lanes else None,
-            width,
-            self.extent,
-            beside,
-            held,
-            truths,
-            narrows=bool(made.loops),
-            times=1 if serial else self.at_once(made) // width,
+            made.sums, made.loops, self.over, self.extent, beside, held, made.only_truths, narrows
         )
 
     def is_run(self, made: PrintedPass) -> bool:

@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 from ....op_graph.axes.affine import Size
+from ...loops.values_ahead import MAX_BUFFERED_WORDS
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.pass_text import PrintedWindow
-from ..names.c_files import FileFunction, file_function
-
-MAX_BUFFERED_WORDS = (
-    1024  # maximum words of a buffer: four cache lines of overlap are one sixteenth of it
-)
-
-
-@cache
-def words_function() -> FileFunction:
-    """Return the C function that generates words for ``geon_words_at``."""
-    return file_function(
-        "random_words", "geon_random_words", {"RUN": MAX_BUFFERED_WORDS}, {}, calls=("geon_philox",)
-    )
 
 
 def declare_buffers(windows: Sequence[PrintedWindow]) -> list[str]:

@@ -18,12 +18,10 @@ from ..vectors.transpose_tiles import (
     lanes_of_tile,
     patterns,
 )
-from .gather_prefetch import asked_ahead
 from .multiple_hint import masked_count
 from .split_reduction import DividedNest
 
 MAX_VECTOR_ELEMENTS = 16  # float32 elements of the widest vectors: minimum rows in lanes
-MAX_SPLIT_ROWS = 8  # maximum rows that are processed one by one, each divided along its pass
 MIN_SPLIT_ROW_ELEMENTS = 1 << 16  # minimum iterations of a row's pass for which that pays off
 MAX_SHORT_ROW_ELEMENTS = (
     3  # maximum elements of a row for which a large block of strided rows fits the L1 cache
@@ -57,7 +55,7 @@ class NestByRows(DividedNest):
             *top,
             *self.buffers(),
             *[line for made in nest.passes for line in patterns(made, self.names)],
-            *past.task(self.row_loop([*self.rows_ahead(), *row])),
+            *past.task(self.row_loop(row)),
         ]  # fmt: skip
         extra = [Parameter(name, "int64_t", None, False) for name in self.divisors()]
         main = [
@@ -79,54 +77,6 @@ class NestByRows(DividedNest):
         """Return the loop over the rows of a task; ``row`` has one row's statements."""
         head = "for (int64_t row = begin; row < end; row++) {"
         return [head, *indent([*self.row_indices(), *row]), "}"]
-
-    def rows_ahead(self) -> list[str]:
-        """Return the prefetches of gathered rows that later rows will read."""
-        if not self.nest.rows or self.nest.lanes is not None:
-            return []
-        last, length = self.nest.rows[-1], self.names.length
-        end = self.passes.extent(last)
-        asked = [asked_ahead(made, last.name, end, length) for made in self.nest.passes]
-        return [line for lines in asked for line in lines]
-
-    def is_few_long_rows(self) -> bool:
-        """Return True if there are too few rows for all threads and each has one long reduction."""
-        nest, lines = self.nest, self.nest.row.lines
-        rows = [loop.extent for loop in nest.rows if isinstance(loop.extent, int)]
-        if not nest.rows or nest.lanes is not None or len(rows) < len(nest.rows):
-            return False
-        if (
-            math.prod(rows) > MAX_SPLIT_ROWS
-            or sum(isinstance(line, PrintedPass) for line in lines) != 1
-        ):
-            return False
-        first = lines[0]
-        if not isinstance(first, PrintedPass) or not first.loops:
-            return False
-        if not first.sums and not first.states:
-            return False
-        length = first.loops[0].extent
-        return not isinstance(length, int) or length >= MIN_SPLIT_ROW_ELEMENTS
-
-    def row_after_row(self) -> str:
-        """Return the functions of a nest that divides one row after another."""
-        nest, task = self.nest, f"{self.name}_part"
-        made = nest.row.lines[0]
-        assert isinstance(made, PrintedPass)
-        indices = [Parameter(loop.name, "int64_t", None, False) for loop in nest.rows]
-        extra = self.partial(made) + indices
-        top = self.top()
-        body = self.part(made, top)  # first, as it adds parameters
-        lines = [*self.divide(made, task, {p.name: p.name for p in indices})]
-        lines += self.passes.statements(nest.row.lines[1:])
-        for loop in reversed(nest.rows):
-            head = f"for (int64_t {loop.name} = 0; {loop.name} < {loop.extent}; {loop.name}++) {{"
-            lines = [head, *indent(lines), "}"]
-        return self.whole([
-            self.structure(task, extra),
-            self.function(task, body, extra),
-            [self.head(), "{", *indent([*top, *lines]), "}"],
-        ])  # fmt: skip
 
     def divisors(self) -> list[str]:
         """Return the names of the fields that describe the division into tasks."""

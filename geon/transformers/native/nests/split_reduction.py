@@ -6,21 +6,17 @@ reductions do not depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ....op_graph.axes.lengths import is_multiple, product
-from ...printing.nests.loop_lines import for_loop, indent
+from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter
-from ...printing.nests.pass_text import Accumulator, PrintedPass, RowStore
+from ...printing.nests.pass_text import Accumulator, PrintedPass
 from ...printing.nests.scalar_statements import MAX_LANES
-from ..vectors.nontemporal_stores import Past
 from ..vectors.transpose_tiles import TILE_LANES
 from ..vectors.unroll_jam_columns import JAM_FACTOR, joins_turns
 from .accumulators import is_float_sum, wide_name
 from .pass_loops import DIVIDED
 from .task_text import NestTasks
 
-MAX_PARTIALS = 256  # maximum tasks of one reduction, each with a partial value
 MAX_ROW_PARTIALS = 32  # maximum tasks for up to TILE rows in lanes
 MAX_WIDE_ROW_PARTIALS = 16  # maximum tasks for more rows in lanes
 MAX_ROW_SUMS = 2048  # maximum sums of those rows: the caller's stack has 256 KB of partial values
@@ -29,55 +25,11 @@ MAX_UNSPLIT_TURNS = 1024  # maximum iterations of a pass that is not worth divid
 
 def only_folds_and_stores(made: PrintedPass) -> bool:
     """Return True if a pass follows the memory order and has only simple reductions and stores."""
-    return not (made.crosses or made.flat or made.states or made.windows or made.stages)
+    return not (made.crosses or made.flat or made.states or made.windows)
 
 
 class DividedNest(NestTasks):
     """A nest whose passes are divided into tasks."""
-
-    def divided(self) -> str:
-        """Return the functions of tasks of neighbouring iterations of each pass's divided loop.
-
-        Tasks of later passes receive the reductions of earlier ones and recompute the values that
-        follow from them.
-        """
-        nest, top = self.nest, self.top()
-        passes = [line for line in nest.row.lines if isinstance(line, PrintedPass)]
-        functions: list[list[str]] = []
-        main: list[str] = []
-        if not passes:
-            main = [*top, *self.passes.statements(nest.row.lines), "(void)threads;"]
-        known, told = list(top), dict[str, Parameter]()
-        for line in passes:
-            main += self.task(line, functions, top, {})
-            known += restore_states(line)
-            told |= result_parameters(line)
-        for other in nest.ending.lines:
-            if isinstance(other, PrintedPass):
-                main += self.task(other, functions, [*known, *self.windows([other])], told)
-                known += restore_states(other)
-                told |= result_parameters(other)
-            else:
-                main.append(str(other))
-                known += [] if isinstance(other, RowStore) else [str(other)]
-        return self.whole([*functions, [self.head(), "{", *indent(main), "}"]])
-
-    def task(
-        self,
-        made: PrintedPass,
-        functions: list[list[str]],
-        begin: list[str],
-        told: dict[str, Parameter],
-    ) -> list[str]:
-        """Return the statements that run a pass in parts, and add its task to ``functions``.
-
-        ``told`` are the parameters of values that the task receives, by their names in the caller.
-        """
-        name = f"{self.name}_part{len(functions) // 2 or ''}"
-        body = self.part(made, begin)  # first, as it adds parameters
-        extra = [*self.partial(made), *told.values()]
-        functions += [self.structure(name, extra), self.function(name, body, extra)]
-        return self.divide(made, name, {p.name: value for value, p in told.items()})
 
     def is_one_run(self) -> bool:
         """Return True if the nest is one contiguous run over a few rows in lanes, divided into
@@ -235,93 +187,6 @@ class DividedNest(NestTasks):
             pairs = zip(state.names, state.ctypes, strict=True)
             parts += [Parameter(f"{name}_parts", ctype, None) for name, ctype in pairs]
         return [Parameter("grain", "int64_t", None, False), *parts]
-
-    def part(self, made: PrintedPass, top: list[str]) -> list[str]:
-        """Return a task's body: the pass between two bounds, and its partial values."""
-        lines = [*top]
-        bounds = None
-        if made.loops:
-            size = self.extent(made)
-            end = f"begin + grain < {size} ? begin + grain : {size}"
-            lines += ["const int64_t begin = task * grain;", f"const int64_t end = {end};"]
-            bounds = DIVIDED
-        else:
-            lines.append("(void)grain;")
-        past = self.passes.past = Past(self.passing if bounds else None, self.names)
-        lines += past.task(self.passes.text(made, bounds, partial=True, flat=self.is_flat(made)))
-        self.passes.past = Past(None, self.names)
-        blocked = self.passes.accumulation(made).blocked
-        for t in made.sums:
-            lines.append(f"{t.name}_parts[task] = {wide_name(t) if t.name in blocked else t.name};")
-        names = [name for state in made.states for name in state.names]
-        lines += [f"{name}_parts[task] = {name}[0];" for name in names]
-        return lines if made.loops or made.sums or names else [*lines, "(void)task;"]
-
-    def is_flat(self, made: PrintedPass) -> bool:
-        """Return True if a pass is one loop without reductions that fills vectors."""
-        reduces = made.sums or made.states
-        if len(made.loops) != 1 or reduces or made.windows or self.nest.lanes is not None:
-            return False
-        return is_multiple(made.loops[0].extent, self.passes.at_once(made))
-
-    def divide(self, made: PrintedPass, task: str, told: Mapping[str, str]) -> list[str]:
-        """Return the statements that run a pass in parts and combine its partial values in order.
-
-        ``told`` has the names of further task fields and their values here.
-        """
-        size = self.extent(made) if made.loops else "1"
-        others = [*made.loops[: made.divided], *made.loops[made.divided + 1 :]]
-        counts = [f"({self.passes.extent(loop)})" for loop in others]
-        work = " * ".join([str(made.weight), *counts])
-        lines = [
-            f"const int64_t size = {size}, work = {work};",
-            "int64_t grain = geon_grain(size, work);",
-        ]
-        if made.sums or made.states:
-            lines.append(f"if (grain < (size + {MAX_PARTIALS - 1}) / {MAX_PARTIALS}) "
-                         f"grain = (size + {MAX_PARTIALS - 1}) / {MAX_PARTIALS};")  # fmt: skip
-        at_once = self.passes.at_once(made) if self.is_flat(made) else 1
-        if at_once > 1:
-            lines.append(f"grain = (grain + {at_once - 1}) & -{at_once};")
-        lines.append("const int64_t parts = (size + grain - 1) / grain;")
-        lines += [f"{partial_type(t)} {t.name}_parts[{MAX_PARTIALS}];" for t in made.sums]
-        held = [f"{t.name}_parts" for t in made.sums]
-        for state in made.states:
-            for name, ctype in zip(state.names, state.ctypes, strict=True):
-                lines.append(f"{ctype} {name}_parts[{MAX_PARTIALS}];")
-                held.append(f"{name}_parts")
-        lines += self.launch(task, {"grain": "grain", **{name: name for name in held}, **told})
-        before, after = [], []
-        for t in made.sums:
-            each = f"{t.name}_parts[part]"
-            if is_float_sum(t):
-                before.append(f"double {wide_name(t)} = 0;")
-                combined = f"{wide_name(t)} += {each}"
-                after.append(f"const {t.ctype} {t.name} = ({t.ctype}){wide_name(t)};")
-            else:
-                before.append(f"{t.ctype} {t.name} = {t.first};")
-                combined = f"{t.name} = {t.step(t.name, each)}"
-            lines.append(f"for (int64_t part = 0; part < parts; part++) {combined};")
-        for state in made.states:
-            for name, ctype, first in zip(state.names, state.ctypes, state.first, strict=True):
-                before.append(f"{ctype} {name}[1] = {{{first}}};")
-            lines += for_loop("part", "0", "parts", state.combine("[0]", "_parts[part]"))
-        return [*before, "{", *indent(lines), "}", *after]
-
-
-def result_parameters(made: PrintedPass) -> dict[str, Parameter]:
-    """Return the task parameters of a pass's results, by their expressions in the caller."""
-    found = {total.name: Parameter(total.name, total.ctype, None, False) for total in made.sums}
-    for state in made.states:
-        for name, ctype in zip(state.names, state.ctypes, strict=True):
-            found[f"{name}[0]"] = Parameter(f"{name}_found", ctype, None, False)
-    return found
-
-
-def restore_states(made: PrintedPass) -> list[str]:
-    """Return the statements of a later task that restore a pass's states."""
-    pairs = [p for state in made.states for p in zip(state.names, state.ctypes, strict=True)]
-    return [f"const {ctype} {name}[1] = {{{name}_found}};" for name, ctype in pairs]
 
 
 def partial_type(total: Accumulator) -> str:

@@ -229,6 +229,9 @@ class LaneScalars(VectorScalars, TreeScalars):
             text = f"{self.names.operand(value.operand)}[{at}]" + (" != 0" if flag else "")
             return self.in_lane(text)
         if isinstance(value, IndexNumber) and self.lanes_in(value.index):
+            dtype = name_of(value.dtype)
+            if self.is_fit(dtype) and self.is_direct(value.index):
+                return self.indices(block, dtype, value.index)
             text = f"({self.lane_index(block, value.index)})"
             return self.in_lane(self.cast(block, "int64", name_of(value.dtype), text))
         if isinstance(value, Select):
@@ -339,6 +342,22 @@ class LaneScalars(VectorScalars, TreeScalars):
         return self.in_lane(self.choice(C_TYPES[dtype], flags, each))
 
     # Memory -------------------------------------------------------------------------------------
+
+    def is_direct(self, index: AffineIndex) -> bool:
+        """Return True if an index goes up by a known step along a vector."""
+        lanes = self.vectors.variables
+        steps = [step for atom, step in index.terms.items() if atom in lanes]
+        others = [atom for atom in index.terms if not isinstance(atom, str)]
+        known = len(steps) == 1 and isinstance(steps[0], int)
+        return known and not any(self.lanes_in(variable(atom)) for atom in others)
+
+    def indices(self, block: StatementBlock, dtype: str, index: AffineIndex) -> str:
+        """Return an index that goes up along a vector as a vector."""
+        (step,) = [step for atom, step in index.terms.items() if atom in self.vectors.variables]
+        ctype, start = C_TYPES[dtype], self.cast(block, "int64", dtype, self.index(block, index))
+        each = ", ".join([str(k * step) for k in range(self.vectors.count)])
+        spread = self.vectors.spread(ctype, f"({start})")
+        return self.vector(f"{spread} + ({self.vectors.type(ctype)}){{{each}}}")
 
     def adjoins(self, offset: AffineIndex) -> bool:
         """Return True if the elements of a vector are adjacent in memory."""

@@ -48,9 +48,9 @@ class LaneBuffers(BufferNames):
     def __init__(
         self, tree: Tree, told: Mapping[int, Parameter] | None, names: KernelNames
     ) -> None:
-        super().__init__(tree, told, " GEON_IN_LINES")
-        self.names = names
         lanes = {loop.variable for loop in loops_of(tree.body) if loop.role is Role.VECTOR}
+        super().__init__(tree, told, " GEON_IN_LINES" if lanes else "")
+        self.names = names
         assert tree.vectors is not None
         itemsize = tree.vectors.itemsize
         for combine in [each for each, _ in walk(tree.body) if isinstance(each, Combine)]:

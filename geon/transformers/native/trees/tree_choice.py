@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
+from ...kernels.ir.scalar_code import Apply
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_straight
 from ...loops.cpu_rules import may_stream, puts, schedule, streamed
+from ...loops.streaming_copies import MAX_STREAMED_STORES
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
-from ..vectors.nontemporal_stores import MAX_STREAMED_STORES, Passing, may_pass, stored_bytes
+from ...printing.scalars.c_expressions import is_serial
+from ..vectors.nontemporal_stores import Passing, may_pass, stored_bytes
 from ..vectors.vector_functions import function_itemsize
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors
 
 # A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
 MIN_BORDER_RATIO = 8
+MIN_ITEMSIZE = 4  # bytes of the narrowest elements that have vector types
 
 
 def tree_of(
     nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
 ) -> Tree | None:
-    """Return the scheduled tree of a nest, or None if the nest has another form.
+    """Return the scheduled tree of a nest, or None if the nest has another form."""
+    tree = vector_tree(nest, vector_bytes, passing, jams=jams)
+    if tree is not None or nest.flat or is_transposition(nest):
+        return tree
+    vectors = VectorWidth(
+        vector_bytes,
+        reduced_itemsize(nest),
+        compiled=True,
+        serial=any(map(is_serial_pass, nest.passes)),
+        past=frozenset() if passing is None else passing.operands,
+    )
+    return schedule(nest, vectors)
+
+
+def vector_tree(
+    nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
+) -> Tree | None:
+    """Return the tree of a nest that runs in vectors, or of columns, or None if it has none.
 
     Every long pass stores or folds vectors along its last loop. Rows that are not jammed must fill
     whole vectors: compilers do the rests of others better.
@@ -41,7 +63,7 @@ def tree_of(
             return None
         vectors = VectorWidth(vector_bytes, itemsize)
         tree = schedule(nest, vectors)
-        if not all(map(is_vectorised, loops_of(tree.body))):
+        if nest.across is not None and not all(map(is_vectorised, loops_of(tree.body))):
             return None
         return tree if passing is None else with_streams(tree, passing, vectors)
     if not all(isinstance(step, Pass) and only_stores(step) for step in nest.steps):
@@ -61,6 +83,25 @@ def tree_of(
     if not jammed and any(loop.kind is Kind.REST or is_short(loop, vectors) for loop in loops):
         return None
     return tree if passing is None else with_streams(tree, passing, vectors)
+
+
+def is_transposition(nest: Nest) -> bool:
+    """Return True if a nest only stores elements across memory."""
+    stores = bool(nest.passes) and not any(each.reductions for each in nest.passes)
+    return nest.across is not None and stores
+
+
+def reduced_itemsize(nest: Nest) -> int:
+    """Return the bytes of the widest value that a nest reduces."""
+    found = [each.states[0].itemsize for step in nest.passes for each in step.reductions]
+    return max([MIN_ITEMSIZE, *found])
+
+
+def is_serial_pass(step: Pass) -> bool:
+    """Return True if the compiler may make no vectors of a pass."""
+    nodes = walk_scalars(*step.computed)
+    applied = [node for node in nodes if isinstance(node, Apply)]
+    return any(is_serial(x.row.name, [name_of(y.dtype) for y in x.args]) for x in applied if x.args)
 
 
 def piece_options(work: Nest, piece: Nest, passing: Passing | None) -> tuple[Passing | None, bool]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ....op_graph.axes.affine import Size
 from ....op_graph.values.dtypes import name_of
 from ...loops.access import READ, accesses, operands_in, private, sizes_in
 from ...loops.cpu_rules import puts
-from ...loops.tree import LoopNode, Role, Tree, Write, find, loops_of, walk
+from ...loops.streaming_copies import MIN_STREAMED_TURNS
+from ...loops.tree import Body, Least, LoopNode, Role, Tree, Write, find, loops_of, walk
 from ...loops.work import work
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import NamedQuotients, Parameter
@@ -20,7 +22,7 @@ from ..vectors.lanes import Vectors
 from ..vectors.nontemporal_stores import Passing
 from .row_arrays import LaneBuffers
 from .tasks import Tasks
-from .vector_statements import VectorStatements
+from .vector_statements import VectorStatements, streaming_copy
 
 
 def tree_text(tree: Tree, names: KernelNames, name: str, passing: Passing | None = None) -> str:
@@ -28,7 +30,10 @@ def tree_text(tree: Tree, names: KernelNames, name: str, passing: Passing | None
 
     ``passing`` are the stores that may pass by the caches, if there are any.
     """
-    names.calls(["geon_vectors"])
+    if vectors_of(tree).variables:
+        names.calls(["geon_vectors"])
+    else:
+        names.plain = True
     return _TreeFunctions(tree, names, name, passing).text()
 
 
@@ -62,7 +67,7 @@ class _TreeFunctions(Tasks):
         statements = VectorStatements(self.tree, self.names, self.vectors, self.task)
         with self.quotients() as quotients:
             statements.body(self.tree.body, block)
-        main = [*quotients, *statements.text(block)]
+        main = [*quotients, *statements.begins, *statements.text(block)]
         if not self.functions:
             main.append("(void)threads;")
         return self.whole([*self.functions, [self.head(), "{", *indent(main), "}"]])
@@ -92,9 +97,10 @@ class _TreeFunctions(Tasks):
                 *self.past(loop),
                 *statements.text(block),
             ]
-            body = [*quotients, *body]
+            body = [*quotients, *statements.begins, *body]
         if self.passes(loop):
-            body.append("geon_past_done(passes);")
+            ends = [f"geon_past_end(&{name});" for name in statements.streams]
+            body += ends or ["geon_past_done(passes);"]
         _, above = find(self.tree, loop.variable)
         counts = [
             Parameter(x, "int64_t", None, False) for x in ("grain", *(y.variable for y in above))
@@ -136,6 +142,10 @@ class _TreeFunctions(Tasks):
         assert self.passing is not None
         self.names.calls(["geon_past_put"])  # its file defines the functions called here
         test = self.passing.test(self.names)
+        if not vectors_of(self.tree).variables:
+            rows = dict.fromkeys(map(self.names.length, open_lengths(loop.body)))
+            long = [f"({row}) >= {MIN_STREAMED_TURNS}" for row in rows]
+            return [f"const _Bool passes = {' && '.join([test, *long])};"]
         parts = [f"(uintptr_t){self.names.operand(k)}" for k in operands]
         for store in [store for k in operands for store, _ in puts(self.tree, k)]:
             steps = [*store.offset.terms.values(), store.offset.constant]
@@ -144,3 +154,12 @@ class _TreeFunctions(Tasks):
         width = self.vectors.count * self.vectors.itemsize
         low = f"(({' | '.join(dict.fromkeys(parts))}) & {width - 1})"
         return [f"const _Bool passes = {test} && {low} == 0;"]
+
+
+def open_lengths(body: Body) -> Iterator[Size]:
+    """Yield the open lengths of rows that are copied past the caches in blocks."""
+    for loop in loops_of(body):
+        if streaming_copy(loop) is not None:
+            blocks = [atom.of for atom in loop.extent.terms if isinstance(atom, Least)]
+            sizes = [each.constant for block in blocks for each in block]
+            yield from [size for size in sizes if not isinstance(size, int)]

@@ -8,15 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ....op_graph.axes.affine import AffineIndex, variable
-from ....op_graph.values.dtypes import name_of
+from ....op_graph.rows.logic import logical_and
+from ....op_graph.values.dtypes import kind, name_of
 from ...kernels.ir.nest import Keep, Store
-from ...kernels.ir.scalar_code import Kept, Scalar, indices
+from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...loops.access import is_unrolled
+from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
+from ...loops.interleaved_loops import INTERLEAVED_VECTORS
+from ...loops.partial_states import only_folds
 from ...loops.tree import (
     Body,
     CachePrefetch,
     Combine,
+    Draw,
     Fold,
+    Kind,
     LoopNode,
     Role,
     Statement,
@@ -36,12 +43,28 @@ from ...printing.scalars.c_types import C_TYPES
 from ...printing.trees.buffer_names import buffer_name
 from ...printing.trees.tree_statements import TreeDepths, TreeStatements
 from ...sizes.blocks import CACHE_LINE_BYTES
+from ..library.random_words import words_function
+from ..names.dialect import SIMD
 from ..names.naming import KernelNames
+from ..vectors.interleave import interleaved
 from ..vectors.lanes import Vectors
 from ..vectors.vector_ops import vector_type
 from .lane_lines import LANE, lane_loops
 from .lane_scalars import LaneScalars
 from .row_arrays import LaneBuffers
+
+UNROLLED = "#pragma GCC unroll 16"  # by itself a compiler unrolls only shorter loops
+# Reduction operators in OpenMP clauses, by primitive; extremes of floats give NaN.
+REDUCTIONS = {
+    "add": "+",
+    "multiply": "*",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_or": "|",
+    "logical_and": "&",
+}
+TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # of elements that have a function for transpositions
+FLOAT_REDUCTIONS = {"maximum": "geon_maximum", "minimum": "geon_minimum"}
 
 
 class VectorStatements(TreeStatements):
@@ -67,6 +90,55 @@ class VectorStatements(TreeStatements):
         super().__init__(tree, names, scalars, buffers)
         self.vectors, self.tasks = vectors, tasks
         self.streamed = frozenset[int]()  # operands whose stores read the flag ``passes``
+        self.begins: list[str] = []  # declarations at the beginning of the function
+        self.streams: list[str] = []  # names of the streams of copies past the caches
+
+    def body(self, body: Body, block: StatementBlock) -> None:
+        """Emit statements; buffers that are copied past the caches are declared first."""
+        for each in body:
+            if isinstance(each, Draw):
+                self.buffers.declare(each.into)  # as the pointer that the call returns
+                self.buffers.registers.discard(each.into)
+            copy = streaming_copy(each)
+            if copy is not None:
+                self.declare_copied(*copy, block)
+        super().body(body, block)
+
+    def declare_copied(
+        self, store: Store, kept: Kept, copy: LoopNode, block: StatementBlock
+    ) -> None:
+        """Emit a buffer and the pointer to it, or to the memory of a call that writes little."""
+        name, ctype = buffer_name(kept.number), self.buffers.ctype(kept.number)
+        self.buffers.declare(kept.number)
+        self.buffers.registers.discard(kept.number)
+        held, size = f"{name}_held", self.buffers.size(kept.number)
+        start = self.start(store, copy, block)
+        block.lines += [
+            f"{ctype} {held}[{size}] GEON_LINES;",
+            f"{ctype} *const restrict {name} = passes ? {held} : {start};",
+        ]
+
+    def start(self, store: Store, copy: LoopNode, block: StatementBlock) -> str:
+        """Return the pointer to the first element that a loop copies."""
+        offset = store.offset - variable(copy.variable)
+        return f"{self.names.operand(store.operand)} + {self.scalars.index(block, offset)}"
+
+    def copy(self, store: Store, kept: Kept, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit the copy of a buffer past the caches, through a stream of its own."""
+        stream = f"past_{len(self.streams)}"
+        self.streams.append(stream)
+        self.begins.append(f"struct geon_past {stream} = {{.held = 0}};")
+        name, size = buffer_name(kept.number), self.scalars.index(block, loop.extent)
+        target = f"&{stream}, {self.start(store, loop, block)}"
+        put = f"geon_past_put({target}, {name}, ({size}) * sizeof *{name});"
+        block.lines += ["if (passes)", *indent([put])]
+
+    def copy_run(self, keep: Keep, load: Load, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit the copy of a short contiguous run of known length to a buffer."""
+        first, name = variable(loop.variable), buffer_name(keep.number)
+        source, target = (self.scalars.index(block, x.offset - first) for x in (load, keep))
+        places = f"{name} + {target}, {self.names.operand(load.operand)} + {source}"
+        block.lines.append(f"memcpy({places}, {loop.size} * sizeof *{name});")
 
     def task(self, loop: LoopNode, block: StatementBlock) -> None:
         """Emit the statements that run a loop as tasks."""
@@ -81,8 +153,18 @@ class VectorStatements(TreeStatements):
 
     def counted(self, loop: LoopNode, block: StatementBlock) -> None:
         """Emit a loop over all iterations; one over vectors may count elements."""
+        copy, run = streaming_copy(loop), copied_run(loop)
+        if copy is not None:
+            self.copy(*copy, block)
+            return
+        if run is not None:
+            self.copy_run(*run, block)
+            return
         by = next((x.size for x in loops_of(loop.body) if x.role is Role.VECTOR), None)
-        if isinstance(by, int) and counts_elements(loop, by):
+        turned = transposed(loop)
+        if turned is not None:
+            self.transpose(loop, turned, block)
+        elif isinstance(by, int) and counts_elements(loop, by):
             self.blocks(loop, by, block)
         else:
             super().counted(loop, block)
@@ -95,6 +177,75 @@ class VectorStatements(TreeStatements):
         self.body(loop.body, inner)
         end = self.scalars.index(block, loop.extent * by)
         block.lines += stepped_loop(loop.variable, by, self.text(inner), "0", end)
+
+    def transpose(self, loop: LoopNode, write: Write, block: StatementBlock) -> None:
+        """Emit the calls that copy elements to where they are adjacent along the inner loop."""
+        (inner,) = loop.body
+        assert isinstance(inner, LoopNode)
+        scalars, sides = self.scalars, [scalars_of.extent for scalars_of in (inner, loop)]
+        extents = ", ".join([scalars.index(block, each) for each in sides])
+        for store in write.stores:
+            value = store.value
+            assert isinstance(store, Store) and isinstance(value, (Load, Kept))
+            source = (
+                self.names.operand(value.operand)
+                if isinstance(value, Load)
+                else buffer_name(value.number)
+            )
+            function = f"geon_transpose_{value.dtype.itemsize}"
+            self.names.calls([function])
+            ends = []
+            for name, offset, far in (
+                (source, value.offset, inner.variable),
+                (self.names.operand(store.operand), store.offset, loop.variable),
+            ):
+                near = {inner.variable, loop.variable}
+                first = AffineIndex(
+                    [(a, s) for a, s in offset.terms.items() if a not in near], offset.constant
+                )
+                ends.append(
+                    f"{name} + {scalars.index(block, first)}, {self.names.length(offset.step(far))}"
+                )
+            block.lines.append(f"{function}({ends[0]}, {ends[1]}, {extents});")
+
+    def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
+        """Return a C loop over the lines of its body; compilers may vectorise straight code."""
+        if loop.ends:
+            lines = [*lines, self.early_end(loop)]
+        made = super().repeated(loop, low, high, lines)
+        if loop.kind is Kind.DIGIT:
+            return [UNROLLED, *made]
+        vectors = any(each.role is Role.VECTOR for each in loops_of(loop.body))
+        if loop.role not in (Role.SIMD, Role.TASK) or vectors or not is_unrolled(loop):
+            return made
+        self.scalars.names.plain = True
+        if loop.kind is Kind.COPIES:
+            assert self.tree.vectors is not None and isinstance(loop.size, int)
+            width = INTERLEAVED_VECTORS * self.tree.vectors.vector_bytes // loop.size
+            return ["{", *indent(interleaved(loop.variable, width, (low, high), lines)), "}"]
+        folds = [
+            each
+            for each in loop.body
+            if isinstance(each, Fold) and loop.variable not in variables(each.offset)
+        ]
+        return [SIMD + "".join(map(self.clause, folds)), *made]
+
+    def clause(self, fold: Fold) -> str:
+        """Return the clause that gives each lane of a compiler's vectors a state of its own."""
+        row, (number,) = fold.reducer.folds.name, fold.into
+        extreme = kind(self.tree.buffers[number].dtype) == "f" and row in FLOAT_REDUCTIONS
+        sign = FLOAT_REDUCTIONS[row] if extreme else REDUCTIONS[row]
+        return f" reduction({sign}:{buffer_name(number)})"
+
+    def early_end(self, loop: LoopNode) -> str:
+        """Return the statement that leaves a loop if all truths that it folds are decided."""
+        folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
+        tests = dict[str, None]()
+        for fold in folds:
+            if only_folds(loop, fold):
+                place = self.scalars.kept_place(StatementBlock(), fold.into[0], fold.offset)
+                tests[f"!{place}" if fold.reducer.folds is logical_and else place] = None
+        return f"if ({' && '.join(tests)}) break;"
 
     def text(self, block: StatementBlock) -> list[str]:
         """Return the statements of a block."""
@@ -146,6 +297,9 @@ class VectorStatements(TreeStatements):
         self, each: CachePrefetch, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
     ) -> None:
         """Emit the prefetches of the cache lines of a vector; single elements have none."""
+        if each.nbytes != 0:
+            self.fetch_row(each, block)
+            return
         if not self.scalars.lanes_in(each.offset):
             return
         operand, room = self.names.operand(each.operand), each.room
@@ -160,6 +314,35 @@ class VectorStatements(TreeStatements):
             for k in range(0, self.scalars.vectors.count, step):
                 place = f"&{operand}[{index}{f' + {k}' if k else ''}]"
                 block.lines.append(f"{head}__builtin_prefetch({place}, {int(each.stores)});")
+
+    def fetch_row(self, each: CachePrefetch, block: StatementBlock) -> None:
+        """Emit the prefetches of the first cache lines of a row."""
+        start = f"{self.names.operand(each.operand)} + {self.scalars.index(block, each.offset)}"
+        lines = [f"const char *const far = (const char *)({start});"]
+        most = CACHE_LINE_BYTES * MAX_PREFETCHED_LINES
+        if isinstance(each.nbytes, int):
+            places = range(0, min(each.nbytes, most), CACHE_LINE_BYTES)
+            lines += [f"__builtin_prefetch(far + {at});" for at in places]
+        else:
+            size = self.names.length(each.nbytes)
+            lines.append(f"const int64_t bytes = {size} < {most} ? {size} : {most};")
+            fetch = ["__builtin_prefetch(far + at);"]
+            lines += stepped_loop("at", CACHE_LINE_BYTES, fetch, "0", "bytes")
+        block.lines += ["{", *indent(lines), "}"]
+
+    def draw(self, draw: Draw, block: StatementBlock) -> None:
+        """Emit the call that draws the random bits of a buffer, which holds them for later ones."""
+        name, bits = buffer_name(draw.into), draw.bits
+        ctype, words = self.buffers.ctype(draw.into), bits.dtype.itemsize // 4
+        times = f"{words} * " if words != 1 else ""
+        ends = (bits.position, bits.position + draw.count, draw.end)
+        places = [f"{times}({self.scalars.index(block, each)})" for each in ends]
+        stream = [self.scalars.value(block, each) for each in (bits.seed, bits.draw, bits.call)]
+        call = f"geon_words_at({', '.join([f'&{name}_words', *places, *stream])})"
+        block.lines.append(f"const {ctype} *const {name} = {call};")
+        self.scalars.names.needs(words_function())
+        self.begins += [f"struct geon_words {name}_words;"]
+        self.begins += [f"{name}_words.first = {name}_words.end = 0;"]
 
     def store(self, store: Store | Keep, write: Write, block: StatementBlock) -> str:
         """Return the statement that stores a value, past the caches if it may."""
@@ -193,6 +376,56 @@ class VectorStatements(TreeStatements):
             block.names.pop((place, LANE), None)  # its elements are other ones now
         declared = self.buffers.declare(keep.number)
         return f"{ctype} {place} = {value};" if declared else f"{place} = {value};"
+
+
+def transposed(loop: LoopNode) -> Write | None:
+    """Return the statement of two loops that copy elements, which are adjacent along the outer
+    loop, to where they are adjacent along the inner one; None for other loops.
+    """
+    (inner, *others) = loop.body
+    if others or not isinstance(inner, LoopNode) or loop.variable in variables(inner.extent):
+        return None
+    (write, *others) = inner.body
+    if others or not isinstance(write, Write):
+        return None
+    for store in write.stores:
+        value = store.value
+        if not isinstance(store, Store) or not isinstance(value, (Load, Kept)):
+            return None
+        places = (store.offset, inner), (value.offset, loop)
+        if value.dtype != store.dtype or value.dtype.itemsize not in TRANSPOSED_ITEMSIZES:
+            return None
+        loops = {loop.variable, inner.variable}
+        atoms = [x for offset, _ in places for x in offset.terms if not isinstance(x, str)]
+        fixed = not any(variables(variable(atom)) & loops for atom in atoms)
+        if not fixed or any(offset.step(near.variable) != 1 for offset, near in places):
+            return None
+    return write
+
+
+def streaming_copy(statement: Statement) -> tuple[Store, Kept, LoopNode] | None:
+    """Return the store of a loop that copies a buffer past the caches, its value and the loop."""
+    if not isinstance(statement, LoopNode) or len(statement.body) != 1:
+        return None
+    (write,) = statement.body
+    if not isinstance(write, Write) or not write.streamed or statement.role is Role.VECTOR:
+        return None
+    (store,) = write.stores
+    assert isinstance(store, Store) and isinstance(store.value, Kept)
+    return store, store.value, statement
+
+
+def copied_run(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
+    """Return the store and the load of a loop over a short axis that copies adjacent elements."""
+    if loop.kind is not Kind.DIGIT or len(loop.body) != 1 or not isinstance(loop.body[0], Write):
+        return None
+    (keep,) = loop.body[0].stores
+    load = keep.value
+    if not isinstance(keep, Keep) or not isinstance(load, Load):
+        return None
+    direct = all(isinstance(atom, str) for atom in load.offset.terms)
+    adjoins = keep.offset.step(loop.variable) == 1 == load.offset.step(loop.variable)
+    return (keep, load, loop) if direct and adjoins else None
 
 
 def counts_elements(loop: LoopNode, by: int) -> bool:

@@ -15,6 +15,12 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
 from ...kernels.ir.scalar_code import Load, Scalar, walk
+from ...loops.streaming_copies import (
+    MAX_STREAMED_STORES,
+    MAX_STREAMED_WORK,
+    MIN_STREAMED_TURNS,
+    STREAMED_BLOCK_BYTES,
+)
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.pass_text import PrintedPass, PrintedStore, first_turn
 from ...sizes.blocks import CACHE_LINE_BYTES
@@ -22,8 +28,6 @@ from ..machine.caches import MIN_CACHE_BYTES
 from ..names.naming import KernelNames
 from .transpose_tiles import TILE_ROW_BYTES, width
 
-STAGING_BYTES = 1 << 10  # bytes of the buffer of each store
-MIN_STREAMING_TURNS = 64  # minimum iterations of a loop for which non-temporal stores pay off
 MIN_SINGLE_TEXT_TURNS = (
     256  # iterations from which on one loop serves plain and non-temporal stores
 )
@@ -31,10 +35,6 @@ MIN_STREAMING_PIECE_BYTES = 1 << 16  # minimum bytes that a piece of a nest stor
 TRANSPOSED_STORE_WEIGHT = (
     2  # weight of bytes that are stored transposed, where lines are not prefetched
 )
-# Maximum operations for each stored byte: buffers cost a kernel that arithmetic bounds more than
-# the traffic that they save (x + y 0.66 of the time, tanh 0.88, 15 products and an exp 1.15).
-MAX_STREAMED_WORK = 4
-MAX_STREAMED_STORES = 8  # maximum buffered stores of a loop: 8 KiB
 RESULT_LIMIT, REREAD_LIMIT = "geon_past_bytes", "geon_reread_bytes"
 
 
@@ -151,7 +151,7 @@ class Past:
         A pass with reductions has none: its terms are added in blocks of another size. Nor has one
         that computes much.
         """
-        short = isinstance(inner.extent, int) and inner.extent < MIN_STREAMING_TURNS
+        short = isinstance(inner.extent, int) and inner.extent < MIN_STREAMED_TURNS
         if self.passing is None or made.sums or made.states or (short and not made.flat):
             return []
         if made.weight > MAX_STREAMED_WORK * sum(store.itemsize for store in made.stores):
@@ -186,53 +186,41 @@ class Past:
         inner: Loop,
         bounds: tuple[str, str],
         run: Callable[[str, str], list[str]],
-        *,
-        divided: bool = False,
-        whole: bool = False,
-        apart: bool = False,
     ) -> list[str]:
-        """Return the loop ``run`` between bounds, in blocks that are buffered and copied.
+        """Return the loop ``run`` over lanes between bounds, in blocks that are copied.
 
         With few bytes stored, one block without copies can use the same text. That is done if the
-        nest's size is known, for a ``divided`` loop and for one of at least
-        ``MIN_SINGLE_TEXT_TURNS`` iterations.
-        Other loops have a second version without blocks, as a block would cost too much. Blocks
-        consist of ``whole`` vectors or end at cache lines. Stores of runs that are ``apart`` in
-        memory are buffered only if all runs begin at cache lines: otherwise two lines of each run
-        would be written in parts.
+        nest's size is known, and for a loop of at least ``MIN_SINGLE_TEXT_TURNS`` iterations. Other
+        loops have a second version without blocks, as a block would cost too much. Blocks end at
+        cache lines. Stores are buffered only if all runs begin at cache lines: otherwise two lines
+        of each run would be written in parts.
         """
-        if not chosen:
-            return run(*bounds)
         assert self.passing is not None
         self.plain = True
         first, size, (low, high) = first_turn(inner.name), inner.extent, bounds
-        flags = []
+        flags = ["past"]
         if not isinstance(size, int):
-            flags.append(f"{high} - {low} >= {MIN_STREAMING_TURNS}")
-        if apart:
-            step = self.names.length(chosen[0].apart * chosen[0].itemsize)
-            flags.append(
-                f"(((uintptr_t)({chosen[0].start}) | ({step})) & {CACHE_LINE_BYTES - 1}) == 0"
-            )
-        flag = "passes" if flags else "past"
-        begin = [f"const int64_t {first} = {low};"] if apart else []
-        if flags:
-            begin.append(f"const _Bool passes = {' && '.join(['past', *flags])};")
+            flags.append(f"{high} - {low} >= {MIN_STREAMED_TURNS}")
+        step = self.names.length(chosen[0].apart * chosen[0].itemsize)
+        flags.append(f"(((uintptr_t)({chosen[0].start}) | ({step})) & {CACHE_LINE_BYTES - 1}) == 0")
+        begin = [
+            f"const int64_t {first} = {low};",
+            f"const _Bool passes = {' && '.join(flags)};",
+        ]
         known = isinstance(self.passing.stored, int) or (
             isinstance(size, int) and size >= MIN_SINGLE_TEXT_TURNS
         )
-        if divided or known:
-            lines = self.blocks(chosen, inner, bounds, run, flag, whole)
+        if known:
+            lines = self.blocks(chosen, inner, bounds, run, "passes", False)
         else:
-            start = [] if apart else [f"const int64_t {first} = {low};"]
             lines = [
-                f"if ({flag}) {{",
-                *indent(self.blocks(chosen, inner, bounds, run, "", whole)),
+                "if (passes) {",
+                *indent(self.blocks(chosen, inner, bounds, run, "", False)),
                 "} else {",
-                *indent([*start, *_near(chosen, "false"), *run(low, high)]),
+                *indent([*_near(chosen, "false"), *run(low, high)]),
                 "}",
             ]
-        return ["{", *indent([*begin, *lines]), "}"] if begin else lines
+        return ["{", *indent([*begin, *lines]), "}"]
 
     def row_of_tile(
         self,
@@ -270,7 +258,7 @@ class Past:
         """
         first, stop, (low, high) = first_turn(inner.name), f"{inner.name}_to", bounds
         start, each = chosen[0].start, chosen[0].itemsize
-        turns = STAGING_BYTES // max(store.itemsize for store in chosen)
+        turns = STREAMED_BLOCK_BYTES // max(store.itemsize for store in chosen)
         place = "NULL" if whole else start
         part = f"{first} + geon_past_turns({place}, {each}, {high} - {first}, {turns})"
         streams = [""] * len(chosen) if rows else self.streams(chosen)

@@ -24,7 +24,7 @@ def joins_turns(made: PrintedPass) -> bool:
     extent = made.loops[-1].extent
     if isinstance(extent, int) and extent < MIN_JAM_GROUPS * JAM_FACTOR:
         return False
-    if made.stores or made.windows or made.stages or not (made.sums or made.states):
+    if made.stores or made.windows or not (made.sums or made.states):
         return False
     return len(made.body.lines) <= MAX_JAM_STATEMENTS
 

@@ -11,7 +11,7 @@ from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import Apply, RandomBits, Scalar, walk
 from ...kernels.nests.buffered_loads import Staged, choose_buffered
-from ...printing.nests.gather_prefetch import lookups
+from ...loops.gather_prefetch import lookups
 from ...printing.scalars import c_expressions
 
 MIN_STRIP_ROW_ELEMENTS = 64  # minimum elements of a row, lest the horizontal sums dominate
@@ -49,8 +49,7 @@ def function_itemsize(nest: Nest, vector_bytes: int) -> int | None:
     found: list[int] = []
     for step in nest.passes:
         inner = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT_DEPTH]
-        own = any(map(is_periodic, choose_buffered(step))) or lookups(nest, step)
-        if own or any(isinstance(node, RandomBits) for node in inner) or is_ordered(step):
+        if has_own_form(nest, step) or is_ordered(step):
             return None
         extent = step.loops[-1].extent
         short = isinstance(extent, int) and extent < MIN_STRIP_ROW_ELEMENTS
@@ -58,6 +57,12 @@ def function_itemsize(nest: Nest, vector_bytes: int) -> int | None:
             calls = [node for node in inner if function_of(node, vector_bytes) is not None]
             found += [max(4, node.dtype.itemsize) for node in calls]
     return min(found, default=None)
+
+
+def has_own_form(nest: Nest, step: Pass) -> bool:
+    """Return True if a pass draws random bits, or prefetches or buffers some of its loads."""
+    draws = any(isinstance(node, RandomBits) for node in walk(*step.computed))
+    return draws or any(map(is_periodic, choose_buffered(step))) or bool(lookups(nest, step))
 
 
 def is_periodic(staged: Staged) -> bool:

@@ -10,13 +10,10 @@ from ...kernels.analysis.loop_depth import Depths
 from ...kernels.analysis.op_counts import weight
 from ...kernels.ir.nest import Keep, Loop, Nest, Pass, RowArray, Store
 from ...kernels.ir.scalar_code import Load, walk
-from ...kernels.nests.buffered_loads import Staged, choose_buffered
 from ...kernels.nests.collapsed_rows import flat_parts
 from ...kernels.nests.collapsible_lanes import is_one_run, values_of_lanes
 from ...kernels.nests.random_runs import RandomRun, runs
 from ..scalars import c_expressions
-from .buffered_loads import print_stage, staged_text
-from .gather_prefetch import PREFETCH_DISTANCE_ROWS, Lookup, PrintedLookup, lookups
 from .pass_text import (
     PrintedArray,
     PrintedNest,
@@ -31,7 +28,6 @@ from .scalar_statements import MemoryNames, ScalarPrinter
 from .statement_blocks import StatementBlock
 from .tile_loads import TilePrinter
 from .transposed_passes import across_loads, crosses, is_direct, is_flat
-from .unroll_hint import interleaved_item_bytes
 
 
 def only_truths(step: Pass) -> bool:
@@ -175,17 +171,12 @@ class _NestPrinter:
         lanes, across = self.names.lanes, self.nest.across
         around = self.around(row, step)
         body = StatementBlock(row) if around is None else around.inside(self.inner_loop(step).name)
-        ahead = choose_buffered(step) if row.lanes is None and lanes.stages else []
         for load, name in self.loaded.items():
             body.names[load] = name
         made = PrintedPass(step.loops, body, weight(step, self.depths), number=self.passes)
         self.passes += 1
         made.around, made.divided, made.most = around, step.divided, self.nest.most
         made.only_truths = only_truths(step)
-        made.stages = [print_stage(self.scalars, row, each) for each in ahead]
-        self.read_ahead(body, made, ahead)
-        if lanes.fetches:
-            made.lookups = [self.looked_up(each, step) for each in lookups(self.nest, step)]
         if lanes.tiles and across is not None and crosses(step, across.name):
             self.across_memory(row, made, step, across.name)
         self.scalars.words = {}
@@ -197,8 +188,6 @@ class _NestPrinter:
         self.put(made, step)
         if made.one_run:
             made.of_lanes = self.arrays_of_lanes(row, step)
-        if not made.windows and across is None and step.loops:
-            made.abreast = interleaved_item_bytes(step, self.depths)
         return made
 
     def across_memory(self, row: StatementBlock, made: PrintedPass, step: Pass, lane: str) -> None:
@@ -247,12 +236,6 @@ class _NestPrinter:
                 found[array] = c_expressions.C_TYPES[name_of(node.dtype)]
         return found
 
-    def read_ahead(self, body: StatementBlock, made: PrintedPass, ahead: Sequence[Staged]) -> None:
-        """Make a block read buffered values from their arrays."""
-        for stage, each in zip(made.stages, ahead, strict=True):
-            at = self.scalars.variable(made.loops[-1].name)
-            body.names[each.value] = staged_text(stage, each, at)
-
     def around(self, row: StatementBlock, step: Pass) -> StatementBlock | None:
         """Return the block for positions and guards that are invariant in the innermost loop.
 
@@ -263,24 +246,13 @@ class _NestPrinter:
         if not self.names.lanes.fetches or any(each.folds is None for each in step.reductions):
             return None
         if across is None:
-            return StatementBlock(row) if loops > 1 else None
+            return None
         turned = crosses(step, across.name) or is_one_run(step, across, self.depths)
         return StatementBlock(row) if loops and not turned else None
 
     def inner_loop(self, step: Pass) -> Loop:
         """Return the innermost loop of a pass: the loop over lanes if there is one."""
         return step.loops[-1] if self.nest.across is None else self.nest.across
-
-    def looked_up(self, lookup: Lookup, step: Pass) -> PrintedLookup:
-        """Return the prefetch of the row that a load reads some iterations later."""
-        block, offset, name = StatementBlock(self.top), lookup.load.offset, lookup.variable
-        self.scalars.spelled = {
-            name: f"({name} + {PREFETCH_DISTANCE_ROWS})",
-            step.loops[-1].name: "0",
-        }
-        start = f"{self.names.operand(lookup.load.operand)} + {self.scalars.index(block, offset)}"
-        self.scalars.spelled = {}
-        return PrintedLookup(name, tuple(map(str, block.lines)), start, lookup.size)
 
     def innermost(self, step: Pass, crosses: bool) -> list[str]:
         """Return the variables of the innermost loops, last one first; two if there are lanes."""

@@ -9,8 +9,6 @@ from ....op_graph.axes.affine import Size
 from ...kernels.ir.nest import Loop
 from ..scalars import c_expressions
 from ..scalars.dialect import Lanes
-from .buffered_loads import PrintedStage
-from .gather_prefetch import PrintedLookup
 from .statement_blocks import StatementBlock
 
 
@@ -177,13 +175,12 @@ class PrintedPass:
     tiles. ``windows``: buffers of random bits. ``one_run``: True if lanes and iterations form one
     contiguous loop. ``of_lanes``: the arrays, by name with their type, that it reads with an
     element per lane. ``only_truths``: True if it only folds bools. ``number``: its number within
-    the nest. ``stages``: buffers that are filled before its innermost loop. ``patterns``,
+    the nest. ``patterns``,
     ``grouped``, ``others``: tiles of a flat pass that are equal in all rows, equal in all lanes, or
-    computed one by one. ``lookups``: prefetches of gathered rows. ``around``: statements before the
-    innermost loop, in each iteration of the next one. ``abreast``: the bytes of an element if
-    several vectors are interleaved, else 0. ``copies``: True if the only load from a tile is stored
-    unchanged. ``divided``: the number of the loop that threads share. ``most``: the maximum extent
-    of loops of open length if these are short, else 0.
+    computed one by one. ``around``: statements before the innermost loop, in each iteration of the
+    next one. ``copies``: True if the only load from a tile is stored unchanged. ``divided``: the
+    number of the loop that threads share. ``most``: the maximum extent of loops of open length if
+    these are short, else 0.
     """
 
     loops: tuple[Loop, ...]
@@ -200,13 +197,10 @@ class PrintedPass:
     of_lanes: dict[str, str] = field(default_factory=dict)
     only_truths: bool = False
     number: int = 0
-    stages: list[PrintedStage] = field(default_factory=list)
     patterns: PrintedTiles = field(default_factory=PrintedTiles)
     grouped: PrintedTiles = field(default_factory=PrintedTiles)
     others: PrintedTiles = field(default_factory=PrintedTiles)
-    lookups: list[PrintedLookup] = field(default_factory=list)
     around: StatementBlock | None = None
-    abreast: int = 0
     copies: bool = False
     divided: int = 0
     most: int = 0

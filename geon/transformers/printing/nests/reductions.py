@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ....op_graph.values.dtypes import INT32, SIGNED, UNSIGNED, kind, name_of
+from ....op_graph.values.dtypes import INT32, kind, name_of
+from ...kernels.analysis.integer_ranges import before_widening, is_whole
 from ...kernels.ir.nest import Reduction
-from ...kernels.ir.scalar_code import Apply, IndexNumber, Load, Running, Scalar, ScalarBuilder, walk
+from ...kernels.ir.scalar_code import IndexNumber, Load, Running, ScalarBuilder, walk
 from ..scalars import c_expressions
 from ..scalars.dialect import Lanes
 from .pass_text import (
@@ -19,19 +20,6 @@ from .pass_text import (
 from .scalar_statements import MemoryNames, ScalarPrinter
 from .statement_blocks import StatementBlock
 from .transposed_passes import is_direct
-
-
-def is_whole(value: Scalar) -> bool:
-    """Return True if a value is an integer or a bool."""
-    return kind(value.dtype) != "f"
-
-
-def keeps_values(cast: Apply) -> bool:
-    """Return True if a cast widens an integer or bool without changing its value."""
-    (value,) = cast.args
-    wider = cast.dtype.itemsize > value.dtype.itemsize
-    kept = name_of(cast.dtype) not in UNSIGNED or name_of(value.dtype) not in SIGNED
-    return is_whole(value) and is_whole(cast) and wider and kept
 
 
 def truth_word(reduction: Reduction) -> str:
@@ -78,8 +66,7 @@ class ReductionPrinter:
     def narrow_term(self, body: StatementBlock, reduction: Reduction) -> str | None:
         """Return the term of a 64-bit integer sum as int32 if it has at most 16 bits, else None."""
         value, *others = reduction.elements
-        while isinstance(value, Apply) and value.row.name == "cast" and keeps_values(value):
-            value = value.args[0]
+        value = before_widening(value)
         if others or value.dtype.itemsize > 2 or not is_whole(value):
             return None
         if kind(reduction.states[0]) != "i" or reduction.states[0].itemsize < 8:

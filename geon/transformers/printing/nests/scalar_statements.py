@@ -208,12 +208,15 @@ class ScalarPrinter:
         if place is block and block.around is not None:
             place = block if changes(guards, block.inner) else block.around
         conditions = " && ".join([text for guard in guards for text in self.guard(place, guard)])
-        innermost = place.depth == ELEMENT_DEPTH and not place.is_around
-        if innermost or place.lanes is not None or not self.names.lanes.hides:
+        if self.is_innermost(place) or place.lanes is not None or not self.names.lanes.hides:
             return self.let(place, guards, "_Bool", conditions)
         name = place.names[guards] = self.fresh()
         place.lines.append(known_truth(name, conditions))
         return name
+
+    def is_innermost(self, block: StatementBlock) -> bool:
+        """Return True if a block runs for each element of a pass."""
+        return block.depth == ELEMENT_DEPTH and not block.is_around
 
     def guard(self, block: StatementBlock, guard: InRange) -> list[str]:
         """Return the conditions of a guard."""

@@ -55,6 +55,7 @@ class StatementBlock:
         self.called: list[str] | None = None  # helpers to declare only if this block is used
         self.around: StatementBlock | None = None
         self.is_around = False
+        self.is_innermost = False  # of a loop tree: in a loop without loops inside
         self.inner = ""
 
     def inside(self, loop: str) -> StatementBlock:

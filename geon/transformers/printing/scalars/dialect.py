@@ -10,17 +10,16 @@ class Lanes(Protocol):
 
     ``tiles``: passes across memory read transposed loads from tiles. ``flat``: short contiguous
     rows are collapsed into one loop. ``windows``: random bits of a loop are buffered before it.
-    ``stages``: loads in another order are buffered. ``together``: stores of row values share one
+    ``together``: stores of row values share one
     loop over lanes. ``wraps``: signed integers wrap around. ``spares``: loads are guarded, so that
     nothing is read that no select uses. ``hides``: strides that compilers vectorise worse are
-    hidden from them. ``fetches``: gathered rows are prefetched.
+    hidden from them. ``fetches``: positions are computed before innermost loops.
     """
 
     number: str
     tiles: bool
     flat: bool
     windows: bool
-    stages: bool
     together: bool
     wraps: bool
     spares: bool

@@ -12,6 +12,8 @@ from ...loops.tree import Body, LoopNode, Role, Tree, loops_of, variables
 from ..nests.parameters import Parameter
 from ..scalars.c_types import C_TYPES
 
+SERIAL = (Role.SERIAL, Role.SIMD, Role.TASK)  # roles of loops that are loops in C
+
 
 def buffer_name(number: int) -> str:
     """Return the name of a private buffer."""
@@ -73,7 +75,7 @@ class BufferNames:
 
 def is_serial(statement: object) -> bool:
     """Return True for a loop that is a loop in C."""
-    return isinstance(statement, LoopNode) and statement.role in (Role.SERIAL, Role.TASK)
+    return isinstance(statement, LoopNode) and statement.role in SERIAL
 
 
 def arrays_of(tree: Tree, together: Role) -> set[int]:

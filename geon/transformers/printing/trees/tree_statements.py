@@ -23,12 +23,13 @@ from ...kernels.ir.scalar_code import (
     operands_of,
 )
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import is_straight
+from ...loops.access import is_unrolled
 from ...loops.tree import (
     Body,
     CachePrefetch,
     Choose,
     Combine,
+    Draw,
     Fold,
     Least,
     LoopNode,
@@ -36,12 +37,13 @@ from ...loops.tree import (
     Substitution,
     Tree,
     Write,
+    loops_of,
     values_of,
 )
 from ..nests.loop_lines import for_loop, indent
 from ..nests.scalar_statements import DIRECT, MemoryNames, ScalarPrinter
 from ..nests.statement_blocks import StatementBlock
-from .buffer_names import BufferNames, buffer_name
+from .buffer_names import BufferNames, buffer_name, is_serial
 
 HERE = 1 << 30  # depth of values that are computed where they are used
 
@@ -89,8 +91,17 @@ class TreeScalars(ScalarPrinter):
         """Return the text of an atom of an index."""
         if not isinstance(atom, Least):
             return super().atom(block, atom)
-        first, second = (self.index(block, each) for each in atom.of)
-        return f"({first} < {second} ? {first} : {second})"
+        found = block.find(atom)
+        if found is not None:
+            return found
+        depth = self.depths.atom(atom)
+        block = block.at(depth)
+        text, *others = (self.index(block, each) for each in atom.of)
+        for k, other in enumerate(others):
+            last = k == len(others) - 1 and depth
+            text = f"{text} < {other} ? {text} : {other}"
+            text = text if last else f"({text})"
+        return self.let(block, atom, "int64_t", text) if depth else text
 
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element of a private buffer at ``offset``."""
@@ -98,6 +109,10 @@ class TreeScalars(ScalarPrinter):
         if number in self.buffers.registers:
             return name
         return f"{name}[{self.index(block, offset)}]"
+
+    def is_innermost(self, block: StatementBlock) -> bool:
+        """Return True if a block is the body of a loop without loops inside."""
+        return block.is_innermost
 
     def share(self, copies: Sequence[Write]) -> None:
         """Prepare statements that are copies of each other; a hook for subclasses."""
@@ -152,6 +167,10 @@ class TreeStatements:
     ) -> None:
         """Emit a prefetch; a hook for targets that have them."""
 
+    def draw(self, draw: Draw, block: StatementBlock) -> None:
+        """Emit the random bits of a buffer; a hook for targets that have such buffers."""
+        raise NotImplementedError
+
     def counted(self, loop: LoopNode, block: StatementBlock) -> None:
         """Emit a loop over all iterations."""
         self.serial(loop, block, "0", self.scalars.index(block, loop.extent))
@@ -159,6 +178,7 @@ class TreeStatements:
     def serial(self, loop: LoopNode, block: StatementBlock, low: str, high: str) -> None:
         """Emit a C loop between bounds."""
         inner = StatementBlock(block)
+        inner.is_innermost = not any(map(is_serial, loops_of(loop.body)))
         self.depths.variables[loop.variable] = inner.depth
         self.body(loop.body, inner)
         block.lines += self.repeated(loop, low, high, self.text(inner))
@@ -194,6 +214,9 @@ class TreeStatements:
                 continue
             if isinstance(each, CachePrefetch):
                 self.prefetch(each, copies, block)
+                continue
+            if isinstance(each, Draw):
+                self.draw(each, block)
                 continue
             assert isinstance(each, Write)
             made = [Substitution(self.tree.code, env) for env in copies if env]
@@ -245,8 +268,12 @@ class TreeStatements:
             self.scalars.value(block, put.value)
         write = Write(tuple(puts))
         block.lines += [self.store(put, write, block) for put in puts]
-        for put in puts:
-            block.names.pop(put.value, None)  # the next value of this state is another one
+        old: set[int] = set()  # ids of values of the former state, which a later fold has anew
+        for node in walk_scalars(*[put.value for put in puts]):
+            kept = isinstance(node, Kept) and node.number in into
+            if kept or any(id(part) in old for part in operands_of(node)):
+                old.add(id(node))
+                block.names.pop(node, None)
 
     def store(self, store: Store | Keep, write: Write, block: StatementBlock) -> str:
         """Return the statement that stores a value."""
@@ -266,13 +293,3 @@ class TreeStatements:
             if declared
             else f"{place} = {value};"
         )
-
-
-def is_unrolled(loop: LoopNode) -> bool:
-    """Return True if an unrolled loop holds straight code, vectors or other such loops."""
-    return all(
-        is_straight((each,))
-        or (isinstance(each, LoopNode) and each.role in (Role.VECTOR, Role.UNROLLED)
-            and is_unrolled(each))
-        for each in loop.body
-    )  # fmt: skip

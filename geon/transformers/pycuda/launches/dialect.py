@@ -54,7 +54,7 @@ class ThreadLanes:
     """
 
     number = "1"
-    windows = stages = together = hides = fetches = False
+    windows = together = hides = fetches = False
     flat = False
     wraps = False  # nvcc assumes that signed overflow does not occur: x + 1 > x is true
     spares = True  # arrays without elements have no memory

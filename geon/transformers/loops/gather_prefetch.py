@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....op_graph.axes.affine import Size
-from ...kernels.analysis.footprint import names_in
-from ...kernels.ir.nest import Nest, Pass
-from ...kernels.ir.scalar_code import NODES, Load, walk
+from ...op_graph.axes.affine import AffineIndex, Size, variable
+from ...op_graph.axes.index_map import InRange
+from ..kernels.analysis.footprint import names_in
+from ..kernels.ir.nest import Loop, Nest, Pass
+from ..kernels.ir.scalar_code import NODES, Load, ScalarBuilder, walk
+from .tree import CachePrefetch, Choose, Substitution
 
 PREFETCH_DISTANCE_ROWS = 16  # prefetch distance, in rows
 MAX_PREFETCHED_LINES = 4  # cache lines fetched per row; then the hardware prefetcher takes over
@@ -47,15 +49,10 @@ def lookups(nest: Nest, step: Pass) -> list[Lookup]:
     return found if len(found) <= MAX_PREFETCHED_TABLES else []
 
 
-@dataclass(frozen=True, slots=True)
-class PrintedLookup:
-    """Text of a prefetch in loop ``variable``.
-
-    After the statements ``before``, it fetches the ``size`` bytes at ``start``: the row that is
-    read ``PREFETCH_DISTANCE_ROWS`` iterations later.
-    """
-
-    variable: str
-    before: tuple[str, ...]
-    start: str
-    size: Size
+def asked_ahead(lookup: Lookup, row: Loop, inner: Loop, code: ScalarBuilder) -> Choose:
+    """Return the prefetch of the row that a load along ``inner`` reads some iterations later."""
+    later = variable(row.name) + PREFETCH_DISTANCE_ROWS
+    change = Substitution(code, {row.name: later, inner.name: AffineIndex()})
+    start = change.index(lookup.load.offset)
+    fetch = CachePrefetch(lookup.load.operand, start, nbytes=lookup.size)
+    return Choose((InRange(later, 0, row.extent),), (fetch,), ())

@@ -1,0 +1,305 @@
+"""Rules for columns in loops over them, of which compilers make vectors.
+
+Terms and columns that follow each other in memory are one run. A few columns then fill vectors with
+several of their terms, each with a state for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import gcd
+
+from ...op_graph.axes.affine import Size, variable
+from ...op_graph.axes.index_map import InRange
+from ...op_graph.rows.elementwise import add
+from ..kernels.ir.nest import Keep, Store
+from ..kernels.ir.scalar_code import Apply, IndexNumber, Kept, Load, Scalar, indices
+from ..kernels.ir.scalar_code import walk as walk_scalars
+from . import transformations as shape
+from .access import is_straight, most
+from .column_rules import (
+    MAX_PART_STATES,
+    MIN_COLUMN_PARTS,
+    block_vectors,
+    copies_together,
+    folded,
+    rows_of,
+    with_roles,
+)
+from .partial_states import ValueReplacement, hoist, rfactor
+from .tree import (
+    Fold,
+    Kind,
+    LoopNode,
+    PrivateBuffer,
+    Role,
+    Space,
+    Substitution,
+    Tree,
+    VectorWidth,
+    Write,
+    constant,
+    find,
+    fresh,
+    least,
+    loops_of,
+    replaced,
+    require,
+    values_of,
+)
+
+MAX_OPEN_BLOCK_BYTES = 1024  # bytes of columns in a task, of an open number of them
+MIN_RUN_ELEMENTS = 64  # minimum elements of a run: fewer are short loops
+MAX_RUN_ELEMENTS = 512  # maximum elements of a run, whose states stay in the first cache
+MAX_PASS_COLUMNS = MAX_PART_STATES // MIN_COLUMN_PARTS  # columns whose passes have parts
+MAX_CROSSED_COLUMNS = MAX_CROSSED_TERMS = 64  # sides of a tile, which stays in the first cache
+MIN_RUNS = 4  # minimum runs of a pass for which states for several terms pay
+
+
+def columns_in_lanes(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Compute columns in loops over them, of which the compiler makes vectors.
+
+    Tasks have neighbouring columns, or parts of the terms of a few columns.
+    """
+    loop, above = find(tree, name)
+    size = loop.size
+    require(size is not None, f"the length of {name} changes with other loops")
+    assert size is not None
+    runs = runs_of(loop, vectors)
+    several = sum(isinstance(each, LoopNode) for each in loop.body) > 1 and not above
+    if isinstance(size, int) and (runs or (several and size <= MAX_PASS_COLUMNS)):
+        return by_passes(tree, name, runs, vectors)
+    if runs and not above:
+        few = InRange(constant(size), 1, MIN_RUN_ELEMENTS)
+        tree = shape.specialise(tree, (few,))
+        copy = next(each for each in loops_of(tree.body) if each.kind is Kind.COLUMNS)
+        tree = by_passes(tree, copy.variable, runs_of(copy, vectors), vectors)
+    tree, parts = in_lanes(tree, name, vectors, blocks=True)
+    return with_roles(tree, parts)
+
+
+def by_passes(tree: Tree, name: str, runs: Mapping[str, int], vectors: VectorWidth) -> Tree:
+    """Compute all columns in each pass before the next one, and in ``runs`` of their terms.
+
+    Passes read whole rows of memory, and each is divided among tasks.
+    """
+    size, parts = find(tree, name)[0].size, list[str]()
+    tree, names = in_runs(tree, name, runs)
+    if not isinstance(size, int):
+        assert size is not None
+        counts = {1, *runs.values()}
+        tree = bounded(tree, names, {size * n: (MIN_RUN_ELEMENTS - 1) * n for n in counts})
+    for each in names:
+        tree, part = in_lanes(tree, each, vectors, blocks=False)
+        parts += [] if part is None else [part]
+    for each in parts:
+        tree = with_roles(tree, each)
+    return tree
+
+
+def bounded(tree: Tree, names: Sequence[str], bounds: Mapping[Size, int]) -> Tree:
+    """Return the tree with known upper bounds of open lengths: of loops, and sizes of buffers."""
+    buffers = [replace(each, size=bounds.get(each.size, each.size)) for each in tree.buffers]
+    tree = replace(tree, buffers=tuple(buffers))
+
+    def shorter(loop: LoopNode) -> tuple[LoopNode]:
+        assert loop.size is not None
+        extent = least([constant(bounds[loop.size]), constant(loop.size)])
+        return (replace(loop, extent=extent),)
+
+    for name in names:
+        tree = replaced(tree, name, shorter)
+    return tree
+
+
+def in_lanes(
+    tree: Tree, name: str, vectors: VectorWidth, *, blocks: bool
+) -> tuple[Tree, str | None]:
+    """Move a loop over columns into the loops over terms, where compilers make vectors of it.
+
+    With ``blocks``, tasks have neighbouring columns. Return the loop over parts of terms, if any.
+    """
+    loop, above = find(tree, name)
+    size = most(loop.extent)
+    require(size is not None, f"the length of {name} changes with other loops")
+    assert size is not None
+    rows, inner = rows_of(above), name
+    tree, parts = folded(tree, name, size * rows if isinstance(size, int) else None)
+    crossed = any(stores_across(each, name) for each in loops_of(loop.body))
+    if parts is None and (blocks or crossed):
+        block = MAX_OPEN_BLOCK_BYTES // vectors.itemsize
+        if crossed:
+            block = MAX_CROSSED_COLUMNS
+        elif isinstance(size, int):
+            block = block_vectors(size * rows // vectors.count, vectors) * vectors.count
+        if not isinstance(size, int) or size > block:
+            cut = shape.split(tree, name, block, short=True)
+            tree, inner = shape.set_kind(cut.tree, name, Kind.MAIN), cut.inner
+    tree = shape.set_kind(tree, inner, Kind.LANES)
+    along = []  # loops that store along memory, where columns are not adjacent
+    for each in loops_of(find(tree, inner)[0].body):
+        if stores_across(each, inner):
+            cut = shape.split(tree, each.variable, MAX_CROSSED_TERMS, short=True)
+            values = walk_scalars(*[value for x in each.body for value in values_of(x)])
+            few = isinstance(size, int) and size < vectors.count and any(map(is_costly, values))
+            direct = few or loop.size is None
+            tree, later = (cut.tree, cut.inner) if direct else stored_later(cut.tree, cut.inner)
+            along.append(later)
+    within = loops_of(find(tree, inner)[0].body)
+    into = [x.variable for x in within if x.kind is not Kind.COPIES and x.variable not in along]
+    tree, names = shape.sink(tree, inner, into)
+    tree = copies_together(tree)
+    for each in names:
+        (first, *_) = find(tree, each)[0].body
+        crossed = isinstance(first, LoopNode) and first.variable in along
+        name = first.variable if crossed else each
+        reason = "elements are adjacent where they are stored" if crossed else "adjacent columns"
+        tree = shape.set_role(tree, name, Role.SIMD, reason)
+    return tree, parts
+
+
+def is_costly(node: Scalar) -> bool:
+    """Return True if a value is computed by a function, which short vectors waste."""
+    return isinstance(node, Apply) and node.row.cost == "expensive"
+
+
+def stored_later(tree: Tree, name: str) -> tuple[Tree, str]:
+    """Compute what a loop stores to buffers, and store it in a loop of its own.
+
+    Return the tree and that loop.
+    """
+    loop, _ = find(tree, name)
+    (write,) = loop.body
+    bound, later = most(loop.extent), fresh(tree, name)
+    assert isinstance(write, Write) and bound is not None
+    change = Substitution(tree.code, {name: variable(later)})
+    keeps, stores = list[Keep](), list[Store]()
+    for number, store in enumerate(write.stores, len(tree.buffers)):
+        assert isinstance(store, Store)
+        keeps.append(Keep(number, variable(name), store.value))
+        kept = tree.code(Kept, number, variable(later), store.value.dtype)
+        stores.append(replace(store, offset=change.index(store.offset), value=kept))
+    buffers = [PrivateBuffer(each.value.dtype, bound, Space.STACK) for each in write.stores]
+    first = replace(loop, body=(Write(tuple(keeps)),))
+    extent = change.index(loop.extent)
+    behind = replace(loop, variable=later, extent=extent, body=(Write(tuple(stores)),))
+    return replaced(tree, name, lambda _: (first, behind), buffers), later
+
+
+def stores_across(loop: LoopNode, columns: str) -> bool:
+    """Return True if what a loop stores is adjacent along it, and not along columns."""
+    puts = [put for each in loop.body if isinstance(each, Write) for put in each.stores]
+    stores = [put for put in puts if isinstance(put, Store)]
+    if len(loop.body) > 1 or not stores or not is_straight(loop.body):
+        return False
+    return all(put.offset.step(loop.variable) == 1 != put.offset.step(columns) for put in stores)
+
+
+# Runs ---------------------------------------------------------------------------------------------
+
+
+def runs_of(columns: LoopNode, vectors: VectorWidth) -> dict[str, int]:
+    """Return how many terms of all columns are one run, by the loops over terms that have runs."""
+    counts = {
+        each.variable: terms_of_run(columns, each, vectors)
+        for each in columns.body
+        if isinstance(each, LoopNode)
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def terms_of_run(columns: LoopNode, loop: LoopNode, vectors: VectorWidth) -> int:
+    """Return how many terms of all columns are one run that fills vectors; 0 if none are.
+
+    All that a pass reads and stores in it follows each other in memory, or is of a column.
+    """
+    size = columns.size
+    if size is None or (isinstance(size, int) and not 1 < size < MIN_RUN_ELEMENTS):
+        return 0
+    if not is_straight(loop.body):
+        return 0
+    for each in loop.body:
+        puts = each.stores if isinstance(each, Write) else ()
+        offsets = [put.offset for put in puts if isinstance(put, Store)]
+        if any(isinstance(put, Keep) for put in puts):
+            return 0
+        for node in walk_scalars(*values_of(each)):
+            if isinstance(node, Load):
+                offsets.append(node.offset)
+            elif any(set(index.terms) - {loop.variable} for index in indices(node)):
+                return 0
+        for offset in offsets:
+            if not all(isinstance(atom, str) for atom in offset.terms):
+                return 0
+            near, far = offset.step(columns.variable), offset.step(loop.variable)
+            if far != 0 and (near != 1 or far != size):
+                return 0
+    count = vectors.count
+    if isinstance(size, int):
+        count = vectors.count // gcd(size, vectors.count)
+        while count * size < MIN_RUN_ELEMENTS:
+            count *= 2
+        while count * size > MAX_RUN_ELEMENTS:
+            count //= 2
+    terms = loop.size
+    few = isinstance(terms, int) and terms < MIN_RUNS * count
+    return 0 if few or count == 1 else count
+
+
+def in_runs(tree: Tree, name: str, runs: Mapping[str, int]) -> tuple[Tree, list[str]]:
+    """Make one loop of columns and ``runs``: several terms of each loop over terms.
+
+    Each statement of a column gets a loop over columns of its own. Return these loops.
+    """
+    for terms, count in runs.items():
+        made = shape.split(tree, terms, count)
+        tree, loop = made.tree, find(made.tree, made.inner)[0]
+        if any(isinstance(each, Fold) for each in loop.body):
+            tree = rfactor(tree, terms, made.inner)
+        tree = shape.reorder(tree, terms, made.inner)
+        tree = hoisted_values(tree, terms, made.inner)
+    into = [x.variable for x in find(tree, name)[0].body if is_run(x)]
+    tree, names = shape.sink(shape.set_kind(tree, name, Kind.LANES), name, into)
+    found = list[str]()
+    for each in names:
+        around = find(tree, each)[1][-1:]
+        if around and around[0].variable in into:
+            tree = shape.collapse(tree, around[0].variable, each)
+            found.append(around[0].variable)
+        else:
+            tree, parts = shape.distribute(tree, each)
+            found += parts
+    return tree, found
+
+
+def is_run(statement: object) -> bool:
+    """Return True if a statement is a loop over the terms of a run, not over states of a column."""
+    return (
+        isinstance(statement, LoopNode)
+        and statement.kind is Kind.BLOCK
+        and not any(isinstance(each, Fold) and each.merges for each in statement.body)
+    )
+
+
+def hoisted_values(tree: Tree, name: str, terms: str) -> Tree:
+    """Compute what changes not at all or only with ``terms`` before a loop over runs.
+
+    A position in the loop is the sum of that of its run and that of the term in it.
+    """
+    loop, _ = find(tree, name)
+    nodes = list(walk_scalars(*[value for each in loop.body for value in values_of(each)]))
+    fixed: list[Scalar] = []
+    sums: dict[int, Scalar] = {}
+    for node in nodes:
+        if isinstance(node, (Load, Kept)) and not node.offset.step(name):
+            fixed.append(node)
+        elif isinstance(node, IndexNumber) and node.index.step(name) and node.index.step(terms):
+            near = variable(terms) * node.index.step(terms)
+            first, term = (tree.code(IndexNumber, x, node.dtype) for x in (node.index - near, near))
+            sums[id(node)] = tree.code.apply(add, first, term)
+            fixed.append(term)
+    if sums:
+        body = ValueReplacement(tree, sums).body(loop.body)
+        tree = replaced(tree, name, lambda loop: (replace(loop, body=body),))
+    return hoist(tree, name, fixed) if fixed else tree

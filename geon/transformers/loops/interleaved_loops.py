@@ -1,0 +1,59 @@
+"""Choose loops whose vectors the compiler computes side by side.
+
+An elementary function is a chain of dependent operations. Out-of-order execution looks ahead over
+so many of them that it finds little of the next vector's chain, so code that interleaves the
+operations of several vectors takes less time for the same work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..kernels.ir.scalar_code import Apply, Load, Scalar, Select
+from . import transformations as shape
+from .access import most
+from .tree import Kind, Tree, VectorWidth, Write, find, loops_of, require
+from .work import varying
+
+INTERLEAVED_VECTORS = 4  # independent vectors, which hide the latency of each step
+MIN_INTERLEAVED_BYTES = 32  # minimum bytes of vectors: AVX2 has those of all numbers
+MAX_INTERLEAVED_NODES = 96  # maximum nodes of an element; above, one vector has enough parallelism
+MIN_LOOP_BLOCKS = 2  # minimum blocks of vectors of a loop for which a second loop pays off
+
+
+def storing(tree: Tree) -> Iterator[str]:
+    """Yield the innermost loops that only store."""
+    for loop in loops_of(tree.body):
+        if loop.kind is not Kind.DIGIT and all(isinstance(each, Write) for each in loop.body):
+            yield loop.variable
+
+
+def interleaved(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Split a loop with elementary functions into blocks of vectors, and the rest."""
+    loop, _ = find(tree, name)
+    writes = [each for each in loop.body if isinstance(each, Write)]
+    nodes = [node for each in writes for node in varying(each, {name})]
+    if not any(isinstance(node, Apply) and node.row.cost == "expensive" for node in nodes):
+        return tree
+    require(not vectors.serial, "there are values that the compiler does not vectorise")
+    enough = vectors.vector_bytes >= MIN_INTERLEAVED_BYTES
+    require(enough, f"vectors have fewer than {MIN_INTERLEAVED_BYTES} bytes")
+    width, size = item_bytes(nodes, name), most(loop.extent)
+    require(width > 0, f"{name} has no chain of operations that is long and alone")
+    by = INTERLEAVED_VECTORS * vectors.vector_bytes // width
+    short = isinstance(size, int) and size < MIN_LOOP_BLOCKS * by
+    require(not short, f"{name} has fewer than {MIN_LOOP_BLOCKS * by} iterations")
+    return shape.split(tree, name, by, Kind.COPIES).tree
+
+
+def item_bytes(nodes: Sequence[Scalar], name: str) -> int:
+    """Return the bytes of the widest value of a loop that should be interleaved, else 0."""
+    loads = [node for node in nodes if isinstance(node, Load)]
+    offsets = [load.offset for load in loads]
+    direct = all(isinstance(atom, str) for offset in offsets for atom in offset.terms)
+    adjoin = all(offset.step(name) in (0, 1) for offset in offsets)
+    chooses = any(isinstance(node, Select) for node in nodes)
+    if len(nodes) > MAX_INTERLEAVED_NODES or chooses or not (direct and adjoin):
+        return 0
+    widest = max([4, *(node.dtype.itemsize for node in nodes)])
+    return widest if widest in (4, 8) else 0

@@ -1,0 +1,217 @@
+"""Compute values of a pass before its innermost loop, into buffers that the loop reads.
+
+Compilers do not vectorise loads along short axes that memory does not traverse as one, nor random
+bits. Loops over the digits of such an axis, or a function for consecutive bits, fill a buffer for a
+block of iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from ...op_graph.axes.affine import AffineIndex, Size, ravel, variable
+from ...op_graph.axes.index_map import InRange
+from ...op_graph.axes.lengths import is_multiple
+from ...op_graph.values.dtypes import BOOL, DType, named_dtype
+from ..kernels.analysis.loop_depth import Depths
+from ..kernels.ir.nest import Keep, Nest, Pass
+from ..kernels.ir.scalar_code import IndexNumber, Kept, Load, Scalar, ScalarBuilder, Select
+from ..kernels.nests.buffered_loads import Staged, choose_buffered
+from ..kernels.nests.random_runs import RandomRun, runs
+from .tree import (
+    Body,
+    Draw,
+    Kind,
+    LoopNode,
+    PrivateBuffer,
+    Space,
+    Statement,
+    Substitution,
+    Write,
+    constant,
+    divided,
+    least,
+)
+
+MAX_BUFFERED_TURNS = 512  # maximum iterations that are buffered: arrays stay in the L1 cache
+MAX_BUFFERED_WORDS = 1024  # maximum words of random bits of a buffer, for the same reason
+BYTE = named_dtype("uint8")  # dtype of truths in buffers: compilers vectorise loads of bytes
+
+
+class Block(NamedTuple):
+    """The iterations of a loop that are computed at once: at most ``turns`` of ``extent``.
+
+    ``outer`` counts the blocks, and is None if there is one. ``at`` is an iteration of a block.
+    """
+
+    turns: int
+    extent: Size
+    outer: str | None
+    at: str
+
+    @property
+    def begin(self) -> AffineIndex:
+        """Return the first iteration of a block."""
+        return AffineIndex() if self.outer is None else variable(self.outer) * self.turns
+
+    def groups(self, of: int = 1) -> AffineIndex:
+        """Return the number of groups of ``of`` iterations in a block, of which all are whole."""
+        size = constant(self.extent // of)
+        if self.outer is None:
+            return size
+        if is_multiple(self.extent, self.turns):
+            return constant(self.turns // of)
+        turns = self.turns // of
+        return least([constant(turns), size - variable(self.outer) * turns])
+
+    def loops(self, filled: Sequence[Statement], body: Body) -> Body:
+        """Return the loops over iterations with ``body``, after the ``filled`` buffers."""
+        found: Body = (*filled, LoopNode(self.at, self.groups(), body))
+        if self.outer is None:
+            return found
+        blocks = (self.extent + (self.turns - 1)) // self.turns
+        return (LoopNode(self.outer, constant(blocks), found),)
+
+
+class Ahead:
+    """The values of a pass that are computed ahead in a native kernel, in buffers from ``first``.
+
+    ``values`` are the values and guards with the code that reads them in the loop; ``filled`` are
+    the statements that fill the buffers, in terms of the nest's loops, and ``buffers`` these.
+    """
+
+    def __init__(self, nest: Nest, step: Pass, code: ScalarBuilder, first: int) -> None:
+        self.code, self.first, self.loop = code, first, step.loops[-1] if step.loops else None
+        self.staged = choose_buffered(step)
+        self.runs = runs(nest, step, Depths.of(nest))
+        self.buffers: list[PrivateBuffer] = []
+        self.values: dict[Hashable, Scalar] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.staged or self.runs)
+
+    def turns(self) -> int:
+        """Return the number of iterations in a block: whole periods of the buffered values."""
+        words = max([run.node.dtype.itemsize // 4 for run in self.runs], default=1)
+        most = MAX_BUFFERED_WORDS // words if self.runs else MAX_BUFFERED_TURNS
+        most = min(most, MAX_BUFFERED_TURNS) if self.staged else most
+        period = max([each.period for each in self.staged], default=1)
+        return max(most // period, 1) * period
+
+    def block(self, outer: str, at: str) -> Block:
+        """Return the block of iterations of the innermost loop, over the variables given."""
+        assert self.loop is not None
+        turns, extent = self.turns(), self.loop.extent
+        if isinstance(extent, int) and extent <= turns:
+            return Block(extent, extent, None, at)
+        return Block(turns, extent, outer, at)
+
+    def filled(self, block: Block, env: Mapping[str, AffineIndex]) -> list[Statement]:
+        """Return the statements that fill the buffers for a block.
+
+        ``env`` are the indices of the loops around.
+        """
+        assert self.loop is not None
+        found: list[Statement] = []
+        for each in self.staged:
+            number = self.buffer(BYTE if each.dtype is BOOL else each.dtype, block)
+            self.values[each.value] = self.read(each, number, block)
+            found += self.stage(each, number, block, env)
+        for run in self.runs:
+            number = self.buffer(run.node.dtype, block)
+            self.values[run.node] = self.code(Kept, number, variable(block.at), run.node.dtype)
+            found.append(self.draw(run, number, block, env))
+        return found
+
+    def buffer(self, dtype: DType, block: Block) -> int:
+        """Return the number of a further buffer for a block."""
+        self.buffers.append(PrivateBuffer(dtype, block.turns, Space.STACK))
+        return self.first + len(self.buffers) - 1
+
+    def read(self, stage: Staged, number: int, block: Block) -> Scalar:
+        """Return the code that reads a buffered value: a byte for guards."""
+        dtype = BYTE if stage.dtype is BOOL else stage.dtype
+        kept = self.code(Kept, number, variable(block.at), dtype)
+        truth = stage.dtype is BOOL and isinstance(stage.value, Load)
+        return self.code.cast(kept, BOOL) if truth else kept
+
+    def stage(
+        self, stage: Staged, number: int, block: Block, env: Mapping[str, AffineIndex]
+    ) -> list[Statement]:
+        """Return the loops that evaluate a value for a block."""
+        assert self.loop is not None
+        if stage.every:
+            return self.sparse(stage, number, block, env)
+        period, digits = stage.period, list(stage.digits)
+        first = f"{block.at}_{number}"
+        begin = (
+            AffineIndex()
+            if block.outer is None
+            else variable(block.outer) * (block.turns // period)
+        )
+        names = {name: f"{first}_{k}" for k, (name, _) in enumerate(digits, 1)}
+        inner = {name: variable(new) for name, new in names.items()}
+        change = Substitution(self.code, {**env, **inner, stage.first: begin + variable(first)})
+        lengths = [0, *(length for _, length in digits)]
+        at = ravel([variable(first), *inner.values()], lengths)
+        body: Body = (Write((Keep(number, at, self.evaluated(stage, change)),)),)
+        for name, length in reversed(digits):
+            body = (LoopNode(names[name], constant(length), body, kind=Kind.DIGIT),)
+        return [LoopNode(first, block.groups(period), body)]
+
+    def evaluated(self, stage: Staged, change: Substitution) -> Scalar:
+        """Return the code of a buffered value, over the loops that fill its buffer."""
+        if isinstance(stage.value, tuple):
+            return self.truth(change.guards(stage.guards))
+        index = change.index(stage.index)
+        if isinstance(stage.value, IndexNumber):
+            return self.code(IndexNumber, index, stage.value.dtype)
+        dtype = BYTE if stage.dtype is BOOL else stage.dtype  # as they are in memory
+        return self.code(Load, stage.value.operand, index, dtype)
+
+    def truth(self, guards: tuple[InRange, ...]) -> Scalar:
+        """Return 1 where guards hold, else 0."""
+        yes, no = (self.code.number(value, BYTE) for value in (1, 0))
+        return self.code(Select, guards, yes, no) if guards else yes
+
+    def sparse(
+        self, stage: Staged, number: int, block: Block, env: Mapping[str, AffineIndex]
+    ) -> list[Statement]:
+        """Return the loops that set truths of which few hold: all to 0, then each so many."""
+        assert self.loop is not None
+        every, zero, at = stage.every, f"{block.at}_{number}", f"{block.at}_{number}_1"
+        shift = Substitution(self.code, env).index(stage.index) + block.begin
+        start = divided(negative(shift, every), every)[1]
+        place = variable(at) * every + start
+        here = Substitution(self.code, {**env, stage.first: block.begin + place})
+        count = divided(block.groups() - start + (every - 1), every)[0]
+        clear = Write((Keep(number, variable(zero), self.code.number(0, BYTE)),))
+        truth = self.truth(here.guards(stage.guards))
+        return [
+            LoopNode(zero, block.groups(), (clear,)),
+            LoopNode(at, count, (Write((Keep(number, place, truth),)),)),
+        ]
+
+    def draw(
+        self, run: RandomRun, number: int, block: Block, env: Mapping[str, AffineIndex]
+    ) -> Draw:
+        """Return the statement that draws the bits of a block."""
+        change = Substitution(self.code, env)
+        assert run.end is not None, "rows in lanes have no buffers"
+        node = change.value(run.node)
+        position = change.index(run.base) + block.begin
+        bits = self.code(
+            type(node), node.seed, node.draw, node.call, position, node.size, node.dtype
+        )
+        return Draw(number, bits, block.groups(), change.index(run.end))
+
+
+def negative(index: AffineIndex, every: int) -> AffineIndex:
+    """Return ``-index`` plus a multiple of ``every``, so that it is not negative."""
+
+    def turned(step: Size) -> Size:
+        return -step % every if isinstance(step, int) else step * (every - 1)
+
+    terms = [(atom, turned(step)) for atom, step in index.terms.items()]
+    return AffineIndex(terms, turned(index.constant))

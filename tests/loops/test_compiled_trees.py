@@ -1,0 +1,114 @@
+"""Trees of loops that compilers vectorise: buffers, copies past the caches, prefetches, draws."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon import Axis
+from geon.testing.cases import for_each
+from geon.transformers.loops import streaming_copies, values_ahead
+from geon.transformers.loops.cpu_rules import schedule
+from geon.transformers.loops.show import show
+from geon.transformers.loops.tree import CachePrefetch, Draw, Kind, VectorWidth, loops_of, walk
+from tests.kernels.transformer import KernelsTransformer
+from tests.loops.trees import agree, memory_of, nests_of
+
+N, M = Axis("N", 13), Axis("M", 11)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of a few iterations, so that small arrays have several."""
+    monkeypatch.setattr(values_ahead, "MAX_BUFFERED_TURNS", 8)
+    monkeypatch.setattr(values_ahead, "MAX_BUFFERED_WORDS", 16)
+    monkeypatch.setattr(streaming_copies, "STREAMED_BLOCK_BYTES", 40)
+    monkeypatch.setattr(streaming_copies, "MAX_BLOCK_TURNS", 6)
+    monkeypatch.setattr(streaming_copies, "MIN_STREAMED_TURNS", 3)
+
+
+def turned(length):
+    """A truth of rows and short axes that memory has in another order."""
+    k = Axis("K", length)
+    x, y = geon.placeholder([N, M, k]), geon.placeholder([M, N, k], dtype="bool")
+    return [x * geon.broadcast(geon.cast(y, "float32"), x.axes)], [x, y]
+
+
+def strided(step, start=0):
+    """Elements of which each ``step``-th one is another."""
+    k = Axis("K", 3)
+    x = geon.placeholder([N, k])
+    part = x[{N: slice(start, None, step)}]
+    return [geon.deriv(geon.sum(geon.square(part)), x) + geon.sign(x)], [x]
+
+
+def reversed_halves():
+    """Rows that are read backwards beside elements of another width."""
+    x = geon.placeholder([N, M])
+    return [geon.cast(x[:, ::-1], "float64")], [x]
+
+
+def gathered():
+    """Rows of a large table at computed positions."""
+    v, w = Axis("V", 1 << 12), Axis("W", 5)
+    table, at = geon.placeholder([v, w]), geon.placeholder([N], dtype="int64")
+    return [geon.gather(table, at, v) * 2], [table, at]
+
+
+def drawn():
+    """Random bits of rows."""
+    x = geon.placeholder([N, M])
+    return [x + geon.Random(3).uniform([N, M])], [x]
+
+
+def mixed():
+    """Two results of different widths."""
+    x = geon.placeholder([N, M])
+    return [geon.cast(x, "float64") * 2, x > 0], [x]
+
+
+PROGRAMS = {
+    **{f"turned {length}": (lambda length=length: turned(length)) for length in (2, 3, 5)},
+    **{
+        f"strided {step} from {start}": (lambda step=step, start=start: strided(step, start))
+        for step in (2, 3, 5)
+        for start in (0, 1, 2)
+    },
+    "reversed": reversed_halves,
+    "gathered": gathered,
+    "drawn": drawn,
+    "mixed": mixed,
+}
+
+
+def trees_of(name):
+    """The nests of a program with their trees, and random numbers."""
+    results, leaves = PROGRAMS[name]()
+    with KernelsTransformer() as transformer:
+        for nest in nests_of(transformer.computation(results, *leaves)):
+            past = frozenset(range(len(nest.operands)))
+            yield nest, schedule(nest, VectorWidth(64, 4, compiled=True, past=past))
+
+
+@for_each("name", PROGRAMS)
+def test_trees_compute_what_nests_do(name, small_blocks):
+    random = np.random.default_rng(len(name))
+    for nest, tree in trees_of(name):
+        agree(nest, tree, memory_of(nest, {}, random), {}, random)
+
+
+@pytest.mark.parametrize("name", ["turned 3", "strided 3 from 1"])
+def test_values_of_short_axes_are_computed_ahead(name, small_blocks):
+    ((_, tree),) = trees_of(name)
+    assert any(loop.variable.endswith("_at") for loop in loops_of(tree.body))
+    assert any(loop.kind is Kind.DIGIT for loop in loops_of(tree.body))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("gathered", CachePrefetch), ("drawn", Draw)])
+def test_rows_are_prefetched_and_bits_drawn_ahead(name, kind):
+    found = [each for _, tree in trees_of(name) for each, _ in walk(tree.body)]
+    assert any(isinstance(each, kind) for each in found)
+
+
+def test_stores_are_copied_past_the_caches(small_blocks):
+    ((_, tree),) = trees_of("mixed")
+    assert show(tree).count("past the caches") == 2

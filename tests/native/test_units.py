@@ -15,7 +15,6 @@ from geon.transformers.native.emit.module_text import function_of, make_module
 from geon.transformers.native.emit.unit_texts import small_functions
 from geon.transformers.native.library.library_kernels import library_text
 from geon.transformers.native.products.product_text import product_units
-from geon.transformers.native.sizes.blocking import half_vector_shape, shape
 from geon.transformers.native.toolchain import shared_objects, translation_units
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.toolchain.flags import OF_VECTORS
@@ -24,6 +23,7 @@ from geon.transformers.native.toolchain.translation_units import (
     MIN_UNIT_CHARACTERS,
     divide_units,
 )
+from geon.transformers.sizes.product_blocks import half_vector_shape, shape
 from tests.golden.chunks import top_level
 from tests.golden.emitting import VECTOR_BYTES, native
 from tests.golden.programs import PROGRAMS

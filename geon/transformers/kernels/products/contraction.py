@@ -234,6 +234,25 @@ def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
     return next((atom for atom in adjoining if isinstance(atom, str)), None)
 
 
+def lines_adjoin(
+    value: Scalar, lines: Sequence[Loop], summed: Sequence[Loop], loops: Iterable[Loop]
+) -> bool | None:
+    """Return True if the lines of an operand are contiguous in memory, False if its summed indices
+    are.
+
+    Return None if it is computed or padded, or has several strides along lines or along summed
+    indices. ``loops`` are all loops of the contraction.
+    """
+    found = padded_access(value, loops)
+    if found is None or found.guards:
+        return None
+    merged = [merge_loops(each, found.strides) for each in (lines, summed)]
+    if any(len(own) > 1 for own, _ in merged):
+        return None
+    steps = [strides[own[0].name] if own else 0 for own, strides in merged]
+    return None if 1 not in steps else steps[0] == 1
+
+
 def as_one(
     loops: Sequence[Loop], pairs: Collection[tuple[str, str]]
 ) -> tuple[tuple[Loop, ...], tuple[str, ...]]:

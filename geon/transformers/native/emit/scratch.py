@@ -16,6 +16,7 @@ from ...kernels.products.row_blocking import Blocked
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...lowering.planning.schedule import Schedule
 from ...printing.scalars.c_expressions import C_TYPES
+from ...sizes.product_blocks import Shape, shape
 from ...sizes.scratch import PerThread, Scratch, lines
 from ..library.matrices import matrix_scratch
 from ..library.prefixes import prefix_scratch
@@ -24,7 +25,6 @@ from ..library.sorting import SORTS
 from ..products.implicit_im2col import find_band
 from ..products.multi_index import last
 from ..products.operand_plan import contraction_sides
-from ..sizes.blocking import Shape, shape
 from ..sizes.kernel_scratch import BlockedScratch, SortScratch
 from ..sizes.products import OneOf, ProductScratch, unknown
 from ..trees.row_arrays import scratch_each

@@ -12,8 +12,8 @@ from ...kernels.ir.scalar_code import Scalar
 from ...kernels.products.contraction import Contraction, padded_access, result_access, unit_of
 from ...printing.nests.contractions import PrintedElement
 from ...printing.scalars.c_expressions import C_TYPES
-from ..sizes.blocking import MIN_PACK_CACHE_COLUMNS, MIN_PACK_CACHE_ROWS, shape
-from ..sizes.product_plan import TILES, ProductPlan
+from ...sizes.product_blocks import MIN_PACK_CACHE_COLUMNS, MIN_PACK_CACHE_ROWS, shape
+from ...sizes.product_plan import TILES, ProductPlan
 from ..sizes.products import Sides
 from .descriptor import ProductText
 from .implicit_im2col import vector_elements

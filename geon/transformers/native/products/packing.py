@@ -9,7 +9,7 @@ from functools import cached_property
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import as_one
 from ...printing.nests.contractions import PrintedElement
-from ..sizes.blocking import FEW_ROWS_PANELS, MAX_SHALLOW_DEPTH, ROWS_PER_GROUP, Shape
+from ...sizes.product_blocks import FEW_ROWS_PANELS, MAX_SHALLOW_DEPTH, ROWS_PER_GROUP, Shape
 from .multi_index import Walker, indent, index_name, size
 from .operand_views import Operand, View, view
 from .packing_copies import PackingMoves

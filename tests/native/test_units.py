@@ -11,6 +11,7 @@ import pytest
 
 import geon
 from geon.transformers.kernels.ir.nest import Nest
+from geon.transformers.loading import compiling
 from geon.transformers.native.emit.module_text import function_of, make_module
 from geon.transformers.native.emit.unit_texts import small_functions
 from geon.transformers.native.library.library_kernels import library_text
@@ -162,7 +163,7 @@ def test_the_longest_text_is_begun_first(monkeypatch, tmp_path):
     monkeypatch.setattr(
         shared_objects, "_compile", lambda *args: (begun.append(args[1]), compile_one(*args))[1]
     )
-    monkeypatch.setattr(shared_objects, "available", lambda: 1)
+    monkeypatch.setattr(compiling, "available", lambda: 1)
     monkeypatch.setenv("GEON_CACHE", str(tmp_path / "cache"))
     toolchain = find_toolchain()
     if toolchain is None:

@@ -405,7 +405,7 @@ CONSTANTS = (
         "line64",
         each=(1, 2),
     ),
-    _native("sizes/kernel_scratch", "MAX_NARROW_SORT_LENGTH", "line", "line16", "line32", "line64"),
+    _shared("sizes/blocks", "MAX_NARROW_SORT_LENGTH", "line", "line16", "line32", "line64"),
     _native("sizes/kernel_scratch", "MAX_TILE_BYTES", "line32", each=(16, 32, 64), many=0),
     _native("library/sorting", "MIN_SHARED_SORT_LENGTH", "line32", many=2),
     _c(

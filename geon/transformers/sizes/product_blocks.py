@@ -4,6 +4,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+VECTOR_SIZES_BYTES = (16, 32, 64)
+"""Bytes of vectors that products know: a plan of memory must serve all of them."""
+
 ROWS_PER_GROUP = 48
 """Rows of the left operand packed at a time: a multiple of every tile height."""
 
@@ -19,7 +22,8 @@ MAX_BAND_ROWS = 192
 copied once."""
 
 MAX_BAND_BYTES = 1 << 20
-"""The most memory for that."""
+"""The most memory for that, and for the columns packed once that bands are multiplied by: their
+panels stay in the second cache."""
 
 WINDOW_TILE_ROWS = 8
 """Rows of a tile of windows that is one vector wide: multiplications take four cycles, and two
@@ -107,9 +111,6 @@ MAX_BLOCK_ROWS = 480
 
 MAX_PACKED_BYTES = 8 << 20
 """The most memory for a right operand that is packed once for all rows."""
-
-MAX_BAND_PACKED_BYTES = 1 << 20
-"""The same for one that bands of rows are multiplied by: its panels stay near all rows."""
 
 MIN_PACK_FIRST_MULADDS = 500_000_000
 """The fewest multiply-adds of a product that packs first: threads then wait for each other, and
@@ -285,17 +286,19 @@ class Shape:
             "PACKED": self.packed,
             "PACKED_COLUMNS": self.packed_columns,
             "PACKED_WORK": MIN_PACK_FIRST_MULADDS,
-            "BAND_PACKED": MAX_BAND_PACKED_BYTES // self.bytes,
+            "BAND_PACKED": MAX_BAND_BYTES // self.bytes,
         }
 
 
 def shape(type: str, vector_bytes: int) -> Shape:
     """Return block sizes for sums of `type` with vectors of `vector_bytes` (16, 32 or 64)."""
-    if vector_bytes not in (16, 32, 64):
-        raise ValueError(f"vector_bytes is {vector_bytes}; products know 16, 32 and 64")
+    if vector_bytes not in VECTOR_SIZES_BYTES:
+        raise ValueError(f"vector_bytes is {vector_bytes}; products know {VECTOR_SIZES_BYTES}")
     return Shape(type, vector_bytes // SIZES[type])
 
 
 def half_vector_shape(of: Shape) -> Shape | None:
-    """Return the shape with half as wide vectors, or None unless vectors have 64 bytes."""
-    return replace(of, vector=of.vector // 2, halved=True) if of.vector * of.bytes == 64 else None
+    """Return the shape with half as wide vectors, or None unless vectors are the widest."""
+    if of.vector * of.bytes < VECTOR_SIZES_BYTES[-1]:
+        return None
+    return replace(of, vector=of.vector // 2, halved=True)

@@ -272,11 +272,10 @@ def merge_loops(
     loops: Sequence[Loop],
     strides: Mapping[str, Size],
     apart: Container[str] = (),
-    leading: bool = False,
 ) -> tuple[tuple[Loop, ...], dict[str, Size]]:
     """Merge loops that one operand's strides cannot distinguish; return them and their strides.
 
-    Loops in ``apart`` are not merged with others; with ``leading``, not with outer ones.
+    Loops in ``apart`` are not merged with others.
     """
     found: list[Loop] = []
     steps = {loop.name: strides.get(loop.name, 0) for loop in loops}
@@ -284,8 +283,7 @@ def merge_loops(
         if inner.extent == 1:
             continue
         outer = found[-1] if found else None
-        alone = outer is not None and outer.name in apart and not leading
-        if outer is None or alone or inner.name in apart:
+        if outer is None or outer.name in apart or inner.name in apart:
             found.append(inner)
             continue
         if steps[outer.name] == steps[inner.name] * inner.extent:

@@ -10,7 +10,7 @@ from ....op_graph.axes.lengths import Length, evaluate
 from ...sizes.product_blocks import (
     DIRECT_COLUMN_BLOCKS,
     DIRECT_DEPTH_BLOCKS,
-    MAX_BAND_PACKED_BYTES,
+    MAX_BAND_BYTES,
     MAX_BLOCK_ROWS,
     MAX_DIRECT_BLOCK_BYTES,
     MAX_DIRECT_ROWS,
@@ -198,7 +198,7 @@ class ProductScratch:
             or -(-rows // ROWS_PER_GROUP) < wanted
         ):
             return self.of.packed
-        return max(MAX_BAND_PACKED_BYTES // self.of.bytes, 2 * MAX_PANEL_COLUMNS * depth)
+        return max(MAX_BAND_BYTES // self.of.bytes, 2 * MAX_PANEL_COLUMNS * depth)
 
     def _first(self, batches: int, columns: int, depth: int, room: int) -> int:
         """Return the elements of a right operand that is packed once: some columns, or some

@@ -128,8 +128,8 @@ static QUICK void geon_pack_right(
         /* All panels' parts of a row together: a row is one run of memory. */
         const int64_t whole = block->width / PANEL * PANEL;
         for (int64_t k = 0; k < depth_run; ++k)
-            TAG(geon_spread)(block->panels + k * PANEL, PANEL * depth_run, from + k * right->summed,
-                             whole);
+            TAG(geon_copy)(block->panels + k * PANEL, PANEL * depth_run, from + k * right->summed,
+                           PANEL, whole / PANEL, PANEL);
         c = whole;
     }
     for (; c < block->width; c += PANEL) {

@@ -14,7 +14,7 @@ import pytest
 import geon
 from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.products.product_text import product_units
-from geon.transformers.native.sizes.blocking import shape
+from geon.transformers.sizes.product_blocks import shape
 from tests.golden.__main__ import differences
 from tests.golden.chunks import is_own, top_level
 from tests.golden.emitting import (

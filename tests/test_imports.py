@@ -57,18 +57,17 @@ OF_A_CALL = {
     "transformers.binding": "call_values complex_calls coordinate_origins entry_values futures"
     " memory_option open_lengths result_tree variables",
     "transformers.cache": "disk programs serialization",
-    "transformers.loading": "c_extensions environment lazy_loading registry",
+    "transformers.loading": "c_extensions compiling environment lazy_loading progress registry",
     "transformers.native": "sizes transformer",
     "transformers.native.emit": "record",
     "transformers.native.machine": "caches roofline_peaks threads",
     "transformers.native.names": "c_texts",
     "transformers.native.runtime": "bound_program fast_call flushing result_pool",
-    "transformers.native.sizes": "blocking product_plan products",
-    "transformers.native.toolchain": "compilers flags prebuilt progress shared_objects"
-    " translation_units",
+    "transformers.native.sizes": "products",
+    "transformers.native.toolchain": "compilers flags prebuilt shared_objects translation_units",
     "transformers.runtime": "arena arguments calls complex_arrays dims feeding loop_steps memory"
     " out_arrays rwlock state value_errors variable_slot",
-    "transformers.sizes": "budget buffers ceilings scratch spaces",
+    "transformers.sizes": "budget buffers ceilings product_blocks product_plan scratch spaces",
 }
 # Modules of the graph: nearly all are rows, which `import geon` loads.
 MOST_OF_THE_GRAPH = 120

@@ -119,7 +119,6 @@ def test_nvcc_is_a_compiler_where_there_is_no_nvrtc(monkeypatch):
     monkeypatch.setattr(nvrtc, "find_nvrtc", lambda: None)
     monkeypatch.setattr(nvrtc, "find_nvcc", lambda: "/cuda/bin/nvcc")
     told = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.8, V12.8.93\n"
-    done = types.SimpleNamespace(stdout=told)
-    monkeypatch.setattr(nvrtc.subprocess, "run", lambda *_, **__: done)
+    monkeypatch.setattr(nvrtc, "run_program", lambda command: (0, told, ""))
     found = nvrtc.compiler.__wrapped__()
     assert found == "/cuda/bin/nvcc: Cuda compilation tools, release 12.8, V12.8.93"

@@ -12,7 +12,8 @@ from geon.op_graph.axes.index_map import InRange
 from geon.transformers.kernels.ir.nest import Loop
 from geon.transformers.native.products import descriptor
 from geon.transformers.native.products.implicit_im2col import find_band, runs
-from geon.transformers.native.sizes.blocking import (
+from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.sizes.product_blocks import (
     MAX_BAND_BYTES,
     MAX_BAND_ROWS,
     MAX_WINDOW_RUNS,
@@ -20,7 +21,6 @@ from geon.transformers.native.sizes.blocking import (
     ROWS_PER_GROUP,
     shape,
 )
-from geon.transformers.native.toolchain.compilers import find_toolchain
 from tests import window_cases as cases
 
 needs_compiler = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")

@@ -7,7 +7,7 @@ from geon import Axis
 from geon.transformers.native.emit import compiler
 from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.products.product_text import product_units
-from geon.transformers.native.sizes.blocking import shape
+from geon.transformers.sizes.product_blocks import shape
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))

@@ -15,6 +15,7 @@ import pytest
 
 from geon.errors import UnavailableError
 from geon.transformers.cache import disk
+from geon.transformers.loading import compiling
 from geon.transformers.native.names.dialect import FUNCTIONS, declarations
 from geon.transformers.native.toolchain import compilers, shared_objects
 
@@ -97,7 +98,7 @@ def test_units_are_compiled_side_by_side(monkeypatch):
         return done
 
     monkeypatch.setattr(shared_objects, "run_compiler", slow)
-    monkeypatch.setattr(shared_objects, "available", lambda: 3)
+    monkeypatch.setattr(compiling, "available", lambda: 3)
     shared_objects.shared_object(TOOLS, [unit(f"f{i}", i) for i in range(6)])
     assert max(most) == 3
     assert shared_objects.compiled == 6
@@ -326,7 +327,7 @@ def test_what_was_begun_counts_among_the_compilers_at_work(monkeypatch):
             at_once[0] -= 1
 
     monkeypatch.setattr(shared_objects, "_compile", compile_slowly)
-    monkeypatch.setattr(shared_objects, "available", lambda: 2)
+    monkeypatch.setattr(compiling, "available", lambda: 2)
     texts = [unit(name, n) + "//" + "x" * 100 * n for n, name in enumerate("abcd")]
     shared_objects.begin(TOOLS, texts[0])
     shared_objects.shared_object(TOOLS, texts)

@@ -32,15 +32,15 @@ from geon.transformers.native.products.product_text import (
     shape_of,
 )
 from geon.transformers.native.sizes import products as product_sizes
-from geon.transformers.native.sizes.blocking import (
+from geon.transformers.native.sizes.products import ProductScratch
+from geon.transformers.printing.nests.contractions import PrintedElement
+from geon.transformers.printing.scalars.c_types import c_length
+from geon.transformers.sizes.product_blocks import (
     MAX_PACKED_BYTES,
     MIN_PACK_FIRST_MULADDS,
     TAGS,
     shape,
 )
-from geon.transformers.native.sizes.products import ProductScratch
-from geon.transformers.printing.nests.contractions import PrintedElement
-from geon.transformers.printing.scalars.c_types import c_length
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler was found")

@@ -2,15 +2,19 @@
 
 import ctypes
 import random
+import re
 
 import pytest
 
 import geon
+from geon.transformers.kernels.costs.kernel_costs import cost_of
+from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.products.product_text import product_units
-from geon.transformers.native.sizes.blocking import MAX_DIRECT_ROWS, ROWS_PER_GROUP, shape
-from geon.transformers.native.sizes.product_plan import WAYS, plan_product
 from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.sizes.product_blocks import MAX_DIRECT_ROWS, ROWS_PER_GROUP, shape
+from geon.transformers.sizes.product_plan import WAYS, plan_product
 
+from ..golden.emitting import Native
 from .test_product import Case, compile_module, module_units
 
 needs_compiler = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
@@ -34,8 +38,8 @@ int chosen(int64_t rows, int64_t columns, int64_t depth, int left, int right, in
     product.result = plain ? &result : NULL;
     geon_set(&product.left, left);
     geon_set(&product.right, right);
-    const geon_product turned = geon_turn(&product);
-    return geon_choose_way(&turned) * 2 + turned.turned;
+    const geon_product planned = geon_planned(&product);
+    return planned.way * 2 + planned.exchanged;
 }
 """
 
@@ -73,6 +77,25 @@ def test_the_driver_chooses_the_same(type, vector_bytes, tmp_path):
         )
         seen.add(plan)
     assert len(seen) == 6  # each way, and those of few rows exchanged too
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_predictions_are_of_the_algorithm_in_the_text(dtype):
+    of = shape("float" if dtype == "float32" else "double", 32)
+    draw, seen = random.Random(3), set()
+    for _ in range(200):
+        m, n = (geon.Axis(name, max(5, sized(draw, of.vector))) for name in "MN")
+        k = geon.Axis("K", draw.choice((max(5, sized(draw, of.vector)), 512)))
+        orders = ([m, k], [k, n])
+        x, y = (geon.placeholder(draw.choice((o, o[::-1])), dtype) for o in orders)
+        f = Native().computation(geon.dot(geon.exp(x) if draw.random() < 0.2 else x, y), x, y)
+        products = [cost_of(kernel.work, {}).product for kernel in f.plan.schedule.kernels]
+        (made,) = [product for product in products if product is not None]
+        plan = plan_product(made.rows, made.columns, made.depth, of, *made.sides, True)
+        text = "".join(make_module(f.plan, f.linking, 32, annotate=False).units)
+        assert re.findall(r"\.way = (\w+)", text) == [plan.way]
+        seen.add(plan.way)
+    assert seen == set(WAYS)
 
 
 @needs_compiler

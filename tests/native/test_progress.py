@@ -15,7 +15,8 @@ import pytest
 
 from geon.errors import UnavailableError
 from geon.transformers.cache import disk
-from geon.transformers.native.toolchain import compilers, progress, shared_objects
+from geon.transformers.loading import compiling, progress
+from geon.transformers.native.toolchain import compilers, shared_objects
 
 if compilers.find_toolchain() is None:
     pytest.skip(compilers.missing_compiler(), allow_module_level=True)
@@ -42,7 +43,7 @@ def slowly(tmp_path, monkeypatch):
     monkeypatch.setenv(disk.CACHE, str(tmp_path / "cache"))
     monkeypatch.setattr(disk, "_checked", {})
     monkeypatch.setattr(shared_objects, "run_compiler", slow)
-    monkeypatch.setattr(shared_objects, "available", lambda: 1)
+    monkeypatch.setattr(compiling, "available", lambda: 1)
     monkeypatch.setattr(progress, "REPORT_INTERVAL_SECONDS", 0.1)
 
 

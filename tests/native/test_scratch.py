@@ -17,10 +17,10 @@ from geon.transformers.lowering.planning.plan import place_plan
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from geon.transformers.native.emit import scratch
 from geon.transformers.native.runtime import bound_program
-from geon.transformers.native.sizes.blocking import shape
 from geon.transformers.native.sizes.products import ProductScratch
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.sizes.buffers import Buffer
+from geon.transformers.sizes.product_blocks import shape
 from tests.native.test_sanitized import run as run_sanitized
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")

@@ -11,11 +11,11 @@ import pytest
 
 import geon
 from geon.transformers.kernels.ir.nest import Nest
+from geon.transformers.loading import compiling
 from geon.transformers.native.emit.module_text import function_of, make_module
 from geon.transformers.native.emit.unit_texts import small_functions
 from geon.transformers.native.library.library_kernels import library_text
 from geon.transformers.native.products.product_text import product_units
-from geon.transformers.native.sizes.blocking import half_vector_shape, shape
 from geon.transformers.native.toolchain import shared_objects, translation_units
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.toolchain.flags import OF_VECTORS
@@ -24,6 +24,7 @@ from geon.transformers.native.toolchain.translation_units import (
     MIN_UNIT_CHARACTERS,
     divide_units,
 )
+from geon.transformers.sizes.product_blocks import half_vector_shape, shape
 from tests.golden.chunks import top_level
 from tests.golden.emitting import VECTOR_BYTES, native
 from tests.golden.programs import PROGRAMS
@@ -162,7 +163,7 @@ def test_the_longest_text_is_begun_first(monkeypatch, tmp_path):
     monkeypatch.setattr(
         shared_objects, "_compile", lambda *args: (begun.append(args[1]), compile_one(*args))[1]
     )
-    monkeypatch.setattr(shared_objects, "available", lambda: 1)
+    monkeypatch.setattr(compiling, "available", lambda: 1)
     monkeypatch.setenv("GEON_CACHE", str(tmp_path / "cache"))
     toolchain = find_toolchain()
     if toolchain is None:

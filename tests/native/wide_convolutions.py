@@ -6,7 +6,7 @@ Lengths are around those at which blocks of places and of rows, and vectors, end
 import numpy as np
 
 import geon
-from geon.transformers.native.sizes.blocking import ROWS_PER_GROUP
+from geon.transformers.sizes.product_blocks import ROWS_PER_GROUP
 from tests import window_cases as cases
 
 CHANNELS = (1, 3, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 64, 72)

@@ -1,6 +1,7 @@
 """A made-up machine, on which predictions can be worked out by hand."""
 
-from geon.transformers.kernels.costs.machine import Ceilings, Machine, RowCost, Speeds, Tile
+from geon.transformers.kernels.costs.machine import Ceilings, Machine, RowCost, Speeds
+from geon.transformers.sizes.product_blocks import shape
 
 SIZES = (1 << 15, 1 << 20, 1 << 25)
 
@@ -17,9 +18,9 @@ def made(threads=1, ceilings=None):
         "far": (1e-9, 2e-9, 8e-9), "latency": (1e-9, 1e-8, 1e-7), "tile": {4: 64e9, 8: 32e9},
         "stream": {4: 64e9, 8: 32e9},
     }  # fmt: skip
-    tile = Tile(height=4, panel=32, rows=480, columns=256, depth=256, few=8)
+    shapes = {4: shape("float", 64), 8: shape("double", 64)}
     rows = {("exp", "float32"): RowCost(20, 16), ("power", "float64"): RowCost(serial=True)}
     return Machine(
         "a made-up machine", True, 64, (1 << 15, 1 << 20), 2, ceilings, Speeds(**own),
-        {4: tile, 8: tile}, rows, 512,
+        shapes, rows, 512,
     )  # fmt: skip

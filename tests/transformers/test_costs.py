@@ -150,7 +150,7 @@ def test_a_product_takes_two_operations_for_each_triple():
     assert only(found) == (4 * (600 + 800), 4 * 1200, 4 * 2600, 2 * 30 * 20 * 40)
     product = found[0].product
     assert (product.batch, product.rows, product.columns, product.depth) == (1, 30, 40, 20)
-    assert product.along == (True, False)
+    assert product.sides == (False, True)
 
 
 def test_what_is_done_with_sums_counts():

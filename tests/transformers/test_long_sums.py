@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.sizes.blocking import shape
+from geon.transformers.sizes.product_blocks import shape
 
 pytestmark = pytest.mark.optimized  # bounds hold for the order of sums that optimised loops have
 

@@ -9,7 +9,7 @@ import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
 from geon.transformers.lowering.planning.kernel_order import KernelStep, order_of_least_memory
-from geon.transformers.native.sizes.blocking import MAX_PACK_CACHE_ROWS
+from geon.transformers.sizes.product_blocks import MAX_PACK_CACHE_ROWS
 
 ROWS = MAX_PACK_CACHE_ROWS + 256  # products of so many rows keep no packed weights between calls
 N, E, F = geon.Axis("N", ROWS), geon.Axis("E", 64), geon.Axis("F", 256)

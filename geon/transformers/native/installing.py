@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 
 from ..cache import disk
+from ..sizes.product_blocks import TAGS, half_vector_shape, shape
 from .library.library_kernels import library_text
 from .machine.threads import pool_library
 from .products.product_text import product_units
-from .sizes.blocking import TAGS, half_vector_shape, shape
 from .toolchain.compilers import find_toolchain, record_name, record_text
 from .toolchain.shared_objects import unit_objects
 

@@ -12,6 +12,7 @@ BLOCK_BYTES = 1 << 19  # bytes of the values of one block: half of the L2 cache
 MIN_BLOCK_ROWS = 96  # minimum rows of a block of more bytes: operands are packed for each block
 MAX_BLOCK_ROWS = 480  # maximum rows of a block
 CACHE_LINE_BYTES = 64  # bytes of a cache line, to which the values of a block are aligned
+MAX_NARROW_SORT_LENGTH = 256  # maximum elements of lines that are sorted in vector lanes
 MIN_BLOCKS = 16  # desired number of all blocks of rows, or of parts of a loop, for load balance
 MIN_BALANCED_BLOCK_ROWS = 24  # minimum rows of a block if they are cut further for that
 

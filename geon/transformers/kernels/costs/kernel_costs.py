@@ -20,7 +20,7 @@ from ..analysis.op_counts import DRAW, INDEX, MULTIPLY_ADD, Rows, count, note, r
 from ..ir.nest import Call, Loop, Nest, Pass, Region, Store
 from ..ir.scalar_code import Kept, Load, Scalar, walk
 from ..nests.random_runs import roots, runs
-from ..products.contraction import Contraction, unit_of
+from ..products.contraction import Contraction, lines_adjoin
 from ..products.row_blocking import Blocked, StepOperand
 from ..scans.sequential_scan import OrderedLoop
 from .library_costs import Counted, count_call
@@ -83,10 +83,11 @@ class Stage:
 class ProductCost:
     """Lengths and operand costs of a contraction.
 
-    ``batch``, ``rows``, ``columns`` and ``depth`` (the summed length) are element counts. ``left``
-    and ``right`` count the primitives that compute one element of an operand; empty if the operand
-    is in memory. ``along`` has, for left and right, True if elements are adjacent along a summed
-    index. ``store`` is the epilogue on the sums.
+    ``batch``, ``rows``, ``columns`` and ``depth`` (the summed length) are element counts; results
+    are contiguous along columns. ``left`` and ``right`` count the primitives that compute one
+    element of an operand; empty if the operand is in memory. ``sides`` has, for left and right,
+    True if lines (rows, columns) adjoin in memory, False if summed indices do, None if the operand
+    is no plain memory. ``store`` is the epilogue on the sums.
     """
 
     batch: int
@@ -96,7 +97,7 @@ class ProductCost:
     itemsize: int
     left: Rows
     right: Rows
-    along: tuple[bool, ...]
+    sides: tuple[bool | None, bool | None]
     store: Stage
 
 
@@ -441,19 +442,21 @@ class _ContractionCost:
             terms = sum(self.terms(piece) for piece in made.pieces)
             depth = terms // max(batch * rows * columns, 1)
         note(total, MULTIPLY_ADD, name_of(made.dtype), batch * rows * columns * depth)
-        along = tuple([self.is_along_sum(value) for value in (made.left, made.right)])
+        sides = (
+            lines_adjoin(made.left, made.rows, made.summed, self.loops),
+            lines_adjoin(made.right, made.columns, made.summed, self.loops),
+        )
+        if any(loop.name == made.unit for loop in made.rows):  # stores adjoin along columns
+            rows, columns, left, right = columns, rows, right, left
+            sides = sides[1], sides[0]
         itemsize = made.dtype.itemsize
-        product = ProductCost(batch, rows, columns, depth, itemsize, left, right, along, store)
+        product = ProductCost(batch, rows, columns, depth, itemsize, left, right, sides, store)
         return _made(self.counts.moves(), places, total, product=product)
 
     def terms(self, piece: Contraction) -> int:
         """Return the number of products that a piece sums."""
         loops = (*piece.batch, *piece.rows, *piece.columns, *piece.summed)
         return math.prod(self.reaches.number(loop.extent) for loop in loops)
-
-    def is_along_sum(self, value: Scalar) -> bool:
-        """Return True if an operand's elements are adjacent along a summed index."""
-        return unit_of(value, self.loops) in {loop.name for loop in self.made.summed}
 
     def turns(self, loops: Iterable[Loop]) -> int:
         total = 1

@@ -9,6 +9,7 @@ from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.dtypes import name_of
+from ...sizes.blocks import MAX_NARROW_SORT_LENGTH
 from ..analysis.op_counts import Rows, note
 from ..nests.inlining import inspected_values
 
@@ -16,7 +17,6 @@ from ..nests.inlining import inspected_values
 STEPS = {"cumsum": 3, "cumprod": 4, "cummax": 3, "cummin": 3, "argmax": 4, "argmin": 4}
 SCATTER_STEPS = 2  # scalar steps per position of a scatter
 SORTS = frozenset({"sort", "argsort", "top_k"})
-MAX_COLUMN_SORT_LENGTH = 256  # maximum elements of lines that are sorted in vector lanes
 COUNTING_SORT_STEPS = 10  # scalar steps per element of a counting sort of bytes
 COUNTED = frozenset({*RUNNING, "argmax", "argmin"})  # one operation per element
 
@@ -77,7 +77,7 @@ def sorted_steps(op: Op, lengths: Mapping[str, int]) -> float:
     finds = op.primitive.name != "sort"
     if n < 2:
         return 1.0
-    if n <= MAX_COLUMN_SORT_LENGTH:
+    if n <= MAX_NARROW_SORT_LENGTH:
         wide = 6 if finds and itemsize == 8 else max(itemsize * (1 + finds), 4) / 4
         return (2 + bits / 2) * wide
     if itemsize == 1:

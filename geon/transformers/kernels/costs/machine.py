@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...sizes.ceilings import Ceilings, interpolate
+from ...sizes.product_blocks import Shape
 from ..analysis.op_counts import MULTIPLY_ADD
 
 
@@ -27,33 +28,6 @@ class RowCost:
     statements: int = 1
     divisions: int = 0
     serial: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """Blocking of a matrix product, in elements.
-
-    A register tile has ``height`` rows and ``panel`` columns. Packed blocks have ``rows``,
-    ``columns`` and ``depth`` (summed) indices. Operands are not packed for up to ``few`` rows.
-    Exception: columns that are contiguous along the depth are packed, unless the depth is at least
-    ``dots`` per row, for up to ``dot_rows`` rows.
-    """
-
-    height: int
-    panel: int
-    rows: int
-    columns: int
-    depth: int
-    few: int
-    dots: int = 0
-    dot_rows: int = 0
-
-    def in_place(self, rows: int, depth: int, dots: bool) -> bool:
-        """Return True if a product of ``rows`` rows reads its columns without packing.
-
-        ``dots`` is True if the columns are contiguous along the depth.
-        """
-        return rows <= self.few and not (dots and depth < self.dots * min(rows, self.dot_rows))
 
 
 @dataclass(frozen=True)
@@ -95,9 +69,9 @@ class Machine:
     ``name`` identifies it. ``measured`` is True if its numbers were measured on it.
     ``vector_bytes`` is the size of a vector register. ``caches`` are the bytes of a core's caches,
     nearest first. ``cores`` is the number of cores. ``ceilings`` are by thread count, one thread
-    included. ``speeds`` are costs of one thread. ``tiles`` are by the bytes of an element. ``rows``
-    are costs of elementwise primitives by (primitive name, dtype name). ``side_by_side`` is the
-    number of adjacent rows that are processed together.
+    included. ``speeds`` are costs of one thread. ``shapes`` are the block sizes of products, by the
+    bytes of an element. ``rows`` are costs of elementwise primitives by (primitive name, dtype
+    name). ``side_by_side`` is the number of adjacent rows that are processed together.
     """
 
     name: str
@@ -107,7 +81,7 @@ class Machine:
     cores: int
     ceilings: Mapping[int, Ceilings] = field(hash=False)
     speeds: Speeds = field(hash=False)
-    tiles: Mapping[int, Tile] = field(hash=False)
+    shapes: Mapping[int, Shape] = field(hash=False)
     rows: Mapping[tuple[str, str], RowCost] = field(hash=False)
     side_by_side: int
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from ....op_graph.values.dtypes import named_dtype
 from ...sizes.blocks import CACHE_LINE_BYTES
+from ...sizes.product_blocks import MAX_BLOCK_ROWS, Shape
+from ...sizes.product_plan import STREAM, THIN, TILES, plan_product
 from ..analysis.footprint import FAR, UNIT
 from ..analysis.op_counts import INDEX, Rows
 from ..ir.nest import Call, Nest, Region
@@ -20,7 +22,7 @@ from ..products.contraction import Contraction
 from ..products.row_blocking import Blocked
 from ..scans.sequential_scan import OrderedLoop
 from .kernel_costs import AccessCost, Cost, ProductCost, Stage, StepCost, cost_of
-from .machine import Machine, RowCost, Tile
+from .machine import Machine, RowCost
 
 MIN_PARALLEL_STATEMENTS = 1 << 17  # operations up to which one thread runs alone
 PAGE_BYTES = 4096  # bytes of a page, whose end the hardware prefetcher does not cross
@@ -269,35 +271,42 @@ class _Predictor:
     # Products -----------------------------------------------------------------------------------
 
     def product(self, product: ProductCost) -> float:
-        """Return the seconds of a contraction: register tiles, packing and epilogue."""
-        tile = self.machine.tiles[8 if product.itemsize == 8 else 4]
-        rows, columns = product.rows, product.columns
-        swapped = columns < tile.panel // 2 and columns < rows
-        if swapped:
+        """Return the seconds of a contraction by the algorithm of its plan, with its epilogue."""
+        of = self.machine.shapes[8 if product.itemsize == 8 else 4]
+        rows, columns, (left, right) = product.rows, product.columns, product.sides
+        plan = plan_product(rows, columns, product.depth, of, left, right, plain_result=True)
+        if plan.exchanged:
             rows, columns = columns, rows
-        in_place = tile.in_place(rows, product.depth, product.along[not swapped])
-        if in_place and not (product.left if swapped else product.right):
-            return self.few(product, rows, columns, not swapped) + self.stored(product)
-        height = tile.height if rows >= tile.height else max(rows, 1)
+        if plan.way == TILES:
+            found = self.tiles(product, of, rows, columns)
+            found += self.packing(product, of, rows, columns)
+        else:
+            found = self.few(product, rows, columns, plan.way != STREAM)
+            if plan.way == THIN:
+                found += self.packing(product, of, rows, columns)
+        return found + self.stored(product)
+
+    def tiles(self, product: ProductCost, of: Shape, rows: int, columns: int) -> float:
+        """Return the seconds of register tiles, which compute whole tiles at the borders too."""
+        height = of.heights[0] if rows >= of.heights[0] else max(rows, 1)
         lanes = self.machine.lanes(product.itemsize)
-        panel = tile.panel if columns > lanes else lanes
+        panel = of.panel if columns > lanes else lanes
         padded = math.ceil(rows / height) * height * math.ceil(columns / panel) * panel
         rate = self.speeds.tile[8 if product.itemsize == 8 else 4]
-        tiles = 2 * product.batch * padded * product.depth / rate / self.threads
-        return tiles + self.packing(product, tile, rows, columns) + self.stored(product)
+        return 2 * product.batch * padded * product.depth / rate / self.threads
 
-    def few(self, product: ProductCost, rows: int, columns: int, swapped: bool) -> float:
-        """Return the seconds of a product of few rows; the right operand is read unpacked."""
+    def few(self, product: ProductCost, rows: int, columns: int, dots: bool) -> float:
+        """Return the seconds of a stream or of dot products, without packing."""
         flops = 2 * product.batch * rows * columns * product.depth
         rate = self.speeds.stream[8 if product.itemsize == 8 else 4]
         loads = product.batch * columns * product.depth * product.itemsize
         near = loads / self.alone.bandwidth(self.machine.caches[0], 1, 0)
         seconds = max(flops / rate, near)
-        if product.along[swapped]:  # dot products: a horizontal add ends each sum
+        if dots:  # a horizontal add ends each sum
             lanes = self.machine.lanes(product.itemsize)
             steps = math.log2(2 * lanes) * product.batch * rows * columns
             seconds += steps * self.speeds.statement
-        line = product.itemsize * (product.depth if product.along[swapped] else columns)
+        line = product.itemsize * (product.depth if dots else columns)
         if line < PAGE_BYTES:
             seconds += self.waits()
         fetched = self.fetched([(read, 0) for read, _ in self.cost.moves])
@@ -313,15 +322,15 @@ class _Predictor:
                 )
         return found
 
-    def packing(self, product: ProductCost, tile: Tile, rows: int, columns: int) -> float:
+    def packing(self, product: ProductCost, of: Shape, rows: int, columns: int) -> float:
         """Return the seconds to pack both operands and to spill partial sums between blocks."""
         lanes = self.machine.lanes(product.itemsize)
-        left = product.batch * rows * product.depth * math.ceil(columns / tile.columns)
-        right = product.batch * columns * product.depth * math.ceil(rows / tile.rows)
+        left = product.batch * rows * product.depth * math.ceil(columns / of.columns)
+        right = product.batch * columns * product.depth * math.ceil(rows / MAX_BLOCK_ROWS)
         moved = 2.0 * (left + right)
         total = self.scalar_code(_times(product.left, left), lanes)
         total += self.scalar_code(_times(product.right, right), lanes)
-        blocks = math.ceil(product.depth / tile.depth)
+        blocks = math.ceil(product.depth / of.depth)
         moved += product.batch * rows * columns * 2.0 * blocks
         # Packed blocks and sums lie in the second-level cache.
         second = self.machine.caches[min(1, len(self.machine.caches) - 1)] / 2

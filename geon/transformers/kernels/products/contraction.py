@@ -234,6 +234,25 @@ def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
     return next((atom for atom in adjoining if isinstance(atom, str)), None)
 
 
+def lines_adjoin(
+    value: Scalar, lines: Sequence[Loop], summed: Sequence[Loop], loops: Iterable[Loop]
+) -> bool | None:
+    """Return True if the lines of an operand are contiguous in memory, False if its summed indices
+    are.
+
+    Return None if it is computed or padded, or has several strides along lines or along summed
+    indices. ``loops`` are all loops of the contraction.
+    """
+    found = padded_access(value, loops)
+    if found is None or found.guards:
+        return None
+    merged = [merge_loops(each, found.strides) for each in (lines, summed)]
+    if any(len(own) > 1 for own, _ in merged):
+        return None
+    steps = [strides[own[0].name] if own else 0 for own, strides in merged]
+    return None if 1 not in steps else steps[0] == 1
+
+
 def as_one(
     loops: Sequence[Loop], pairs: Collection[tuple[str, str]]
 ) -> tuple[tuple[Loop, ...], tuple[str, ...]]:
@@ -253,11 +272,10 @@ def merge_loops(
     loops: Sequence[Loop],
     strides: Mapping[str, Size],
     apart: Container[str] = (),
-    leading: bool = False,
 ) -> tuple[tuple[Loop, ...], dict[str, Size]]:
     """Merge loops that one operand's strides cannot distinguish; return them and their strides.
 
-    Loops in ``apart`` are not merged with others; with ``leading``, not with outer ones.
+    Loops in ``apart`` are not merged with others.
     """
     found: list[Loop] = []
     steps = {loop.name: strides.get(loop.name, 0) for loop in loops}
@@ -265,8 +283,7 @@ def merge_loops(
         if inner.extent == 1:
             continue
         outer = found[-1] if found else None
-        alone = outer is not None and outer.name in apart and not leading
-        if outer is None or alone or inner.name in apart:
+        if outer is None or outer.name in apart or inner.name in apart:
             found.append(inner)
             continue
         if steps[outer.name] == steps[inner.name] * inner.extent:

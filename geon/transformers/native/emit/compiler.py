@@ -15,10 +15,10 @@ from ...lowering.planning.iteration_spaces import loops_of, spaces_of
 from ...lowering.planning.plan import Plan, kernels_of
 from ...lowering.rules.program import Program
 from ...printing.scalars.c_expressions import C_TYPES
+from ...sizes.product_blocks import shape
 from ..library.library_calls import CALLED, function_of_call
 from ..machine.threads import processors
 from ..products.product_text import product_units
-from ..sizes.blocking import shape
 from ..toolchain.compilers import Toolchain
 from ..toolchain.shared_objects import begin, shared_object
 from .module_text import KEPT, CModule, make_module

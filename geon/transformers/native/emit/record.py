@@ -36,10 +36,10 @@ PARTS = {
     "SortScratch": f"{OWN}.kernel_scratch",
     "OneOf": f"{OWN}.products",
     "PackedCopy": f"{OWN}.products",
-    "ProductPlan": f"{OWN}.product_plan",
+    "ProductPlan": f"{ALL}.product_plan",
     "ProductScratch": f"{OWN}.products",
     "Sides": f"{OWN}.products",
-    "Shape": "geon.transformers.native.sizes.blocking",
+    "Shape": f"{ALL}.product_blocks",
 }
 
 

@@ -16,6 +16,7 @@ from ...kernels.products.row_blocking import Blocked
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...lowering.planning.schedule import Schedule
 from ...printing.scalars.c_expressions import C_TYPES
+from ...sizes.product_blocks import VECTOR_SIZES_BYTES, Shape, shape
 from ...sizes.scratch import PerThread, Scratch, lines
 from ..library.matrices import matrix_scratch
 from ..library.prefixes import prefix_scratch
@@ -24,14 +25,9 @@ from ..library.sorting import SORTS
 from ..products.implicit_im2col import find_band
 from ..products.multi_index import last
 from ..products.operand_plan import contraction_sides
-from ..sizes.blocking import Shape, shape
 from ..sizes.kernel_scratch import BlockedScratch, SortScratch
 from ..sizes.products import OneOf, ProductScratch, unknown
 from ..trees.row_arrays import scratch_each
-
-MAX_VECTOR_BYTES = (
-    64  # bytes of the widest vectors, whose product blocks need the most scratch memory
-)
 
 
 def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
@@ -123,7 +119,8 @@ def product_scratch(work: Contraction, alone: bool = True) -> ProductScratch:
     """Return the scratch memory of a contraction; it is a step of a chain unless ``alone``."""
     parts = (work.batch, work.rows, work.columns, work.summed)
     batches, rows, columns, depth = (product(loop.extent for loop in each) for each in parts)
-    of = shape(C_TYPES[name_of(work.dtype)], MAX_VECTOR_BYTES)
+    # Blocks of the widest vectors need the most scratch memory.
+    of = shape(C_TYPES[name_of(work.dtype)], VECTOR_SIZES_BYTES[-1])
     found = contraction_sides(work) if alone else unknown(_band(work, of))
     return ProductScratch(batches, rows, columns, depth, of, alone, found)
 

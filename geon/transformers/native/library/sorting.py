@@ -20,10 +20,9 @@ from collections.abc import Mapping
 
 from ....op_graph.values.dtypes import named_dtype
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
-from ...sizes.blocks import CACHE_LINE_BYTES
+from ...sizes.blocks import CACHE_LINE_BYTES, MAX_NARROW_SORT_LENGTH
 from ..names.c_files import FileFunction, file_function, instance
 from ..sizes.kernel_scratch import (
-    MAX_NARROW_SORT_LENGTH,
     MAX_TILE_BYTES,
     MIN_TASK_ELEMENTS,
     word_bytes,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...kernels.costs.machine import Machine, Speeds, Tile
+from ...kernels.costs.machine import Machine, Speeds
 from ...printing.nests.scalar_statements import MAX_LANES
 from ...printing.scalars.op_costs import ROW_COSTS
 from ...sizes.ceilings import READ_WRITE_MIXES, Ceilings
-from ..sizes.blocking import MAX_BLOCK_ROWS, MAX_DIRECT_ROWS, MAX_DOT_ROWS, shape
+from ...sizes.product_blocks import SIZES, Shape, shape
 from ..toolchain.compilers import Toolchain, find_toolchain
 from .caches import DEFAULT_CACHE_SIZES, caches_of
 from .microbenchmarks import kept_speeds, speeds
@@ -50,7 +50,7 @@ def machine(threads: int, toolchain: Toolchain | None = None, *, measure: bool =
         cores=processors(),
         ceilings=limits,
         speeds=own,
-        tiles=_tiles(width),
+        shapes=_shapes(width),
         rows=ROW_COSTS,
         side_by_side=MAX_LANES,
     )
@@ -80,15 +80,8 @@ def _stated(threads: int) -> dict[int, Ceilings]:
     }
 
 
-def _tiles(vector_bytes: int) -> dict[int, Tile]:
-    found = {}
-    for element, type in ((4, "float"), (8, "double")):
-        of = shape(type, vector_bytes)
-        few, dots = MAX_DIRECT_ROWS["stream"], of.dots_from(1)
-        found[element] = Tile(
-            of.heights[0], of.panel, MAX_BLOCK_ROWS, of.columns, of.depth, few, dots, MAX_DOT_ROWS
-        )
-    return found
+def _shapes(vector_bytes: int) -> dict[int, Shape]:
+    return {size: shape(type, vector_bytes) for type, size in SIZES.items()}
 
 
 # The model that fusion uses: default speeds only, so that kernels are the same on every machine.
@@ -100,7 +93,7 @@ MODEL = Machine(
     cores=1,
     ceilings=_stated(1),
     speeds=_SPEEDS,
-    tiles=_tiles(32),
+    shapes=_shapes(32),
     rows=ROW_COSTS,
     side_by_side=MAX_LANES,
 )

@@ -13,10 +13,11 @@ from typing import Any
 from ....errors import ArgumentError, UnavailableError
 from ....version import __version__
 from ...cache.disk import fork_safe_lock
+from ...loading.compiling import available
 from ...loading.environment import THREADS, setting
 from ..names.c_texts import c_text
 from ..toolchain.compilers import Toolchain, find_toolchain, missing_compiler
-from ..toolchain.shared_objects import available, shared_object
+from ..toolchain.shared_objects import shared_object
 
 MAX_THREADS = 1024
 # Prefix of the library's file name, by which threadpoolctl recognises it.

@@ -7,15 +7,13 @@ from functools import cached_property
 
 from ....op_graph.axes.lengths import least_unless_zero
 from ...kernels.ir.nest import Loop
-from ..sizes.blocking import (
-    MAX_DIRECT_ROWS,
+from ...sizes.product_blocks import (
     MAX_WINDOW_RUNS,
-    MIN_STREAM_VECTORS,
     PACKING_CYCLES_PER_ELEMENT,
     ROWS_PER_GROUP,
     Shape,
 )
-from ..sizes.product_plan import ProductPlan, plan_product
+from ...sizes.product_plan import ProductPlan, is_thin, may_read_in_place, plan_product
 from .epilogue import Storing
 from .im2col_text import BandText, PlacesText, array
 from .implicit_im2col import are_known, find_band, has_long_runs, overlap, vector_elements
@@ -52,17 +50,13 @@ class ProductText:
         found = view(product.result, self.of.type, product.batch, product.rows, product.columns)
         return found if found is not None and found.is_plain else None
 
-    def few(self) -> int:
-        """Return the maximum number of rows that are multiplied by the unpacked right operand; 0:
-        none.
-        """
-        found = self.right.plain
-        if found is None:
-            return 0
-        columns, stream = size(self.product.columns), found.line_step == 1
-        if stream and isinstance(columns, int) and columns < MIN_STREAM_VECTORS * self.of.vector:
-            return 0
-        return MAX_DIRECT_ROWS["stream" if stream else "dots"]
+    def may_read_in_place(self) -> bool:
+        """Return True if few rows may be multiplied by the right operand where it lies."""
+        found, product = self.right.plain, self.product
+        rows, columns, depth = map(size, (product.rows, product.columns, product.summed))
+        return found is not None and may_read_in_place(
+            rows, columns, depth, self.of, found.line_step == 1
+        )
 
     @cached_property
     def plan(self) -> ProductPlan | None:
@@ -287,7 +281,7 @@ class ProductText:
         product = self.product
         own = (product.batch, product.rows, product.columns)
         _, rows, columns = product.whole or map(size, own)
-        return self.of.thin(rows, columns, size(product.summed))
+        return is_thin(rows, columns, size(product.summed), self.of)
 
     def pack(self, to: str) -> str:
         """Add the function that packs a block of an operand, and return its name.

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ....op_graph.axes.lengths import is_multiple, least_unless_zero
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import as_one
+from ...sizes.product_blocks import ROWS_PER_GROUP, Shape
 from ..names.dialect import SIMD
-from ..sizes.blocking import ROWS_PER_GROUP, Shape
 from .multi_index import Walker, indent, index_name, size
 from .product_ir import MatrixProduct, StoreText
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.index_map import InRange
 from ...kernels.ir.nest import Loop
-from ..sizes.blocking import MAX_BAND_ROWS, Shape
+from ...sizes.product_blocks import MAX_BAND_ROWS, Shape
 from .implicit_im2col import Band, WindowAxis, runs
 from .multi_index import Walker
 from .operand_views import Operand

@@ -16,7 +16,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.index_map import InRange
 from ...kernels.ir.nest import Loop
 from ...kernels.products.windows import overlapping_windows, window_loops
-from ..sizes.blocking import (
+from ...sizes.product_blocks import (
     MAX_BAND_BYTES,
     MAX_BAND_ROWS,
     MAX_WINDOW_RUNS,

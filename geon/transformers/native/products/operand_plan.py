@@ -12,8 +12,13 @@ from ...kernels.ir.scalar_code import Scalar
 from ...kernels.products.contraction import Contraction, padded_access, result_access, unit_of
 from ...printing.nests.contractions import PrintedElement
 from ...printing.scalars.c_expressions import C_TYPES
-from ..sizes.blocking import MIN_PACK_CACHE_COLUMNS, MIN_PACK_CACHE_ROWS, shape
-from ..sizes.product_plan import TILES, ProductPlan
+from ...sizes.product_blocks import (
+    MIN_PACK_CACHE_COLUMNS,
+    MIN_PACK_CACHE_ROWS,
+    VECTOR_SIZES_BYTES,
+    shape,
+)
+from ...sizes.product_plan import TILES, ProductPlan
 from ..sizes.products import Sides
 from .descriptor import ProductText
 from .implicit_im2col import vector_elements
@@ -22,8 +27,6 @@ from .operand_views import Operand
 from .padded_packing import Border
 from .product_ir import MatrixProduct
 from .product_text import orient_product
-
-VECTOR_SIZES_BYTES = (16, 32, 64)  # bytes of vectors: a plan must serve all of them
 
 
 def sides(product: MatrixProduct) -> tuple[Sides, ...]:

@@ -6,13 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import merge_loops
 from ...printing.nests.contractions import Element
-from .padded_packing import Border, Windows
-
-Loops = tuple[tuple[Loop, ...], dict[str, Size]]  # collapsed loops and their strides
+from .padded_packing import Border
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,6 @@ class View:
     strides: Mapping[str, Size]
     batch: tuple[str, ...]
     border: Border | None = None
-    windows: Windows | None = None
 
     @property
     def line_step(self) -> Size:
@@ -96,16 +92,8 @@ def view(
         return None
     border = operand.border
     apart = border.loops if border is not None else frozenset[str]()
-    sides = [merge_loops(loops, operand.strides, apart) for loops in (lines, summed)]
-    windows = None
-    if border is not None:
-        for k, loops in ((1, summed), (0, lines)):
-            led = merge_loops(loops, operand.strides, apart, True)
-            windows = led_windows(border, loops, led, sides[1 - k][0], k == 1)
-            if windows is not None:
-                sides[k] = _with_last(sides[k], led)
-                break
-    (line_loops, line_steps), (summed_loops, summed_steps) = sides
+    line_loops, line_steps = merge_loops(lines, operand.strides, apart)
+    summed_loops, summed_steps = merge_loops(summed, operand.strides, apart)
     outer = {loop.name: operand.strides.get(loop.name, 0) for loop in batch}
     found = View(
         operand.pointer,
@@ -114,40 +102,5 @@ def view(
         {**outer, **line_steps, **summed_steps},
         tuple(outer),
         border,
-        windows,
     )
     return found if 1 in (found.line_step, found.summed_step) else None
-
-
-def _with_last(apart: Loops, led: Loops) -> Loops:
-    """Return the loops of ``apart``, with those that ``led``'s last loop covers collapsed."""
-    last = led[0][-1]
-    kept = tuple([loop for loop in apart[0] if not set(loop.axes) <= set(last.axes)])
-    steps = {loop.name: apart[1][loop.name] for loop in kept}
-    return (*kept, last), {**steps, last.name: led[1][last.name]}
-
-
-def led_windows(
-    border: Border,
-    loops: Sequence[Loop],
-    led: Loops,
-    across: Sequence[Loop],
-    of_lines: bool,
-) -> Windows | None:
-    """Return windows whose tap loop is the outermost part of the innermost collapsed loop, or None.
-
-    They lie along the innermost loop of ``across``, which may have no other guard.
-    """
-    if not led[0] or not across or led[1][led[0][-1].name] != 1:
-        return None
-    short, along = led[0][-1], across[-1].name
-    inner = [loop for loop in loops if loop.extent != 1 and set(loop.axes) <= set(short.axes)]
-    guards = [guard for guard in border.guards if along in guard.index.terms]
-    if not inner or len(guards) != 1:
-        return None
-    positions, step = inner[0].name, guards[0].index.terms[along]
-    on = [guard for guard in border.guards if positions in guard.index.terms]
-    if on != guards or not isinstance(step, int) or step < 1:
-        return None
-    each = product(loop.extent for loop in inner[1:])
-    return Windows(guards[0], along, of_lines, positions, each, short.name)

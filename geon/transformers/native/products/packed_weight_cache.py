@@ -16,7 +16,7 @@ from ...kernels.nests.inlining import element_arguments
 from ...kernels.products.contraction import Contraction
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.schedule import Schedule
-from ..sizes.blocking import (
+from ...sizes.product_blocks import (
     MAX_PACK_CACHE_ROWS,
     MAX_PANEL_COLUMNS,
     MIN_PACK_CACHE_COLUMNS,

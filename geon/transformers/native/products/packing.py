@@ -9,7 +9,7 @@ from functools import cached_property
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import as_one
 from ...printing.nests.contractions import PrintedElement
-from ..sizes.blocking import FEW_ROWS_PANELS, MAX_SHALLOW_DEPTH, ROWS_PER_GROUP, Shape
+from ...sizes.product_blocks import FEW_ROWS_PANELS, MAX_SHALLOW_DEPTH, ROWS_PER_GROUP, Shape
 from .multi_index import Walker, indent, index_name, size
 from .operand_views import Operand, View, view
 from .packing_copies import PackingMoves
@@ -126,16 +126,14 @@ class PackingWriter:
                 f"geon_copy_{tag}(panels, {panel}, staged, width, depth_run, width);",
             ]
         if found is None and not self.along_summed:
-            step = f"{panel} * depth_run"
+            rest = f"{panel} * depth_run, staged, {panel}, (width + {panel - 1}) / {panel}, {panel}"
             return [
                 f"for (int64_t c = width; c % {panel}; ++c) staged[c] = 0;",
                 *self.computed_along_lines(
                     "column_start",
                     "width",
                     lambda k, c: f"staged[{c}]",
-                    lambda k: [
-                        f"geon_spread_{tag}(panels + ({k}) * {panel}, {step}, staged, width);"
-                    ],
+                    lambda k: [f"geon_copy_{tag}(panels + ({k}) * {panel}, {rest});"],
                 ),
             ]
         if found is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .multi_index import Walker
+from .multi_index import Walker, indent, index_name
 from .operand_views import View
-from .padded_packing import RunTexts, of_windows, pack_run
+from .padded_packing import Border, RunTexts, narrow_run
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,40 @@ class PackingMoves:
         )
 
     def moved(self, run: RunTexts) -> list[str]:
-        """Return the statements that write one run into the block."""
-        found, length = self.found, self.walker.length
+        """Return the statements that write one run into the block.
+
+        If a guard depends on both loops of a run, each summed index is a run of its own.
+        """
+        found = self.found
         if found.border is None:
             return [self.move(run, self.source())]
-        if found.windows is not None:
-            return of_windows(
-                found.border, found.windows, run, length, self.clear, lambda at: self.show(run, at)
-            )
         line, deep = (loops[-1].name if loops else None for loops in (found.lines, found.summed))
-        return pack_run(found.border, (line, deep), run, length, self.clear, self.inside)
+        if deep is None or not found.border.mixes(line, deep):
+            return self.padded(found.border, line, deep, run)
+        index = index_name(deep)
+        one = RunTexts(run.line, run.lines, f"{run.deep} + single", "1")
+        each = [f"const int64_t {index} = run_start + single;"]
+        each += self.padded(found.border, line, None, one)
+        return [
+            f"for (int64_t single = 0; single < {run.run}; ++single) {{",
+            *indent([f"const int64_t run_start = {index};", "{", *indent(each), "}"]),
+            "}",
+        ]
+
+    def padded(
+        self, border: Border, line: str | None, deep: str | None, run: RunTexts
+    ) -> list[str]:
+        """Return the statements that copy the part of a run inside of the operand and clear the
+        rest.
+        """
+        lows = "line_low > 0 || deep_low > 0"
+        return [
+            *narrow_run(border, line, deep, run, self.walker.length),
+            f"if ({lows} || line_high < {run.lines} || deep_high < {run.run})",
+            f"  {self.clear(run)}",
+            "if (line_low < line_high && deep_low < deep_high)",
+            f"  {self.inside(run.inside)}",
+        ]
 
     @property
     def line_steps(self) -> bool:
@@ -86,15 +110,6 @@ class PackingMoves:
         steps = [("line_low", self.found.line_step), ("deep_low", self.found.summed_step)]
         offsets = [f"{name} * {self.walker.factor(each)}" for name, each in steps if each != 0]
         return self.move(run, self.source(*offsets))
-
-    def show(self, run: RunTexts, given: str) -> str:
-        """Return the call that copies windows, given the bounds of valid positions."""
-        assert self.found.windows is not None
-        of_lines = self.found.windows.of_lines
-        far = self.walker.length(self.found.line_step if of_lines else self.found.summed_step)
-        across = str(int(of_lines != self.lines_first))
-        sizes = _sizes(run, of_lines)
-        return self.call("windows", run, [self.source(), far, *sizes, across, given])
 
     def clear(self, run: RunTexts) -> str:
         """Return the statement that fills a run with zeros."""

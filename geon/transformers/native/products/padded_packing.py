@@ -1,4 +1,4 @@
-"""Pack operands with padding: clear the part of a run outside of the operand, copy the rest.
+"""The part of a run of a padded operand that is inside of the operand, as C.
 
 Each guard restricts a run to an interval of its lines or of its summed indices, or to all or none
 of it.
@@ -7,11 +7,11 @@ of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.index_map import InRange
-from .multi_index import indent, index_name
+from .multi_index import indent
 
 
 @dataclass(frozen=True)
@@ -32,23 +32,6 @@ class Border:
         """Return True if a guard depends on both loops."""
         terms = [guard.index.terms for guard in self.guards]
         return any(first in each and second in each for each in terms)
-
-
-@dataclass(frozen=True)
-class Windows:
-    """Windows that are contiguous runs of memory.
-
-    ``guard`` holds for valid positions. ``along`` is the loop over windows, which is a loop over
-    lines if ``of_lines``. ``positions`` is the loop over taps, the outermost part of the collapsed
-    loop ``short``. ``each`` is the number of elements of a tap.
-    """
-
-    guard: InRange
-    along: str
-    of_lines: bool
-    positions: str
-    each: Size
-    short: str
 
 
 @dataclass(frozen=True)
@@ -115,95 +98,4 @@ def _interval(name: str, base: str, low: str, high: str, step: int) -> list[str]
         f"const int64_t most = above > 0 ? (above + {more}) / {size} : 0;",
         f"if ({name}_low < least) {name}_low = least;",
         f"if ({name}_high > most) {name}_high = most;",
-    ]
-
-
-def pack_run(
-    border: Border,
-    loops: tuple[str | None, str | None],
-    run: RunTexts,
-    length: Callable[[Size], str],
-    clear: Callable[[RunTexts], str],
-    move: Callable[[RunTexts], str],
-) -> list[str]:
-    """Return statements that pack one run: copy the inside and clear the rest.
-
-    ``loops`` are those of lines and of summed indices along which the run lies. If a guard depends
-    on both, each summed index is a run of its own.
-    """
-    line, deep = loops
-    if border.mixes(line, deep):
-        assert deep is not None
-        one = RunTexts(run.line, run.lines, f"{run.deep} + single", "1")
-        return [
-            f"for (int64_t single = 0; single < {run.run}; ++single) {{",
-            *indent(
-                [
-                    f"const int64_t run_start = {index_name(deep)};",
-                    "{",
-                    *indent(
-                        [
-                            f"const int64_t {index_name(deep)} = run_start + single;",
-                            *_parts(border, line, None, one, length, clear, move),
-                        ]
-                    ),
-                    "}",
-                ]
-            ),
-            "}",
-        ]
-    return _parts(border, line, deep, run, length, clear, move)
-
-
-def of_windows(
-    border: Border,
-    windows: Windows,
-    run: RunTexts,
-    length: Callable[[Size], str],
-    clear: Callable[[RunTexts], str],
-    move: Callable[[str], str],
-) -> list[str]:
-    """Return statements that pack one run of contiguous windows by their shared function."""
-    others = replace(border, guards=tuple([g for g in border.guards if g is not windows.guard]))
-    terms = windows.guard.index.terms
-    base = " + ".join(
-        [
-            *(f"at_{n} * ({length(t)})" for n, t in terms.items() if n != windows.positions),
-            f"({length(windows.guard.index.constant)})",
-        ]
-    )
-    given = [
-        base,
-        length(terms[windows.along]),
-        length(windows.guard.low),
-        length(windows.guard.high),
-        length(windows.each),
-        length(terms[windows.positions]),
-        index_name(windows.short),
-    ]
-    return [
-        *narrow_run(others, None, None, run, length),
-        "if (line_low < line_high && deep_low < deep_high)",
-        f"  {move(', '.join(given))}",
-        "else",
-        f"  {clear(run)}",
-    ]
-
-
-def _parts(
-    border: Border,
-    line: str | None,
-    deep: str | None,
-    run: RunTexts,
-    length: Callable[[Size], str],
-    clear: Callable[[RunTexts], str],
-    move: Callable[[RunTexts], str],
-) -> list[str]:
-    outside = f"line_low > 0 || deep_low > 0 || line_high < {run.lines} || deep_high < {run.run}"
-    return [
-        *narrow_run(border, line, deep, run, length),
-        f"if ({outside})",
-        f"  {clear(run)}",
-        "if (line_low < line_high && deep_low < deep_high)",
-        f"  {move(run.inside)}",
     ]

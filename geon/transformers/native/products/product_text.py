@@ -23,10 +23,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ...kernels.ir.nest import Loop
-from ..names.c_files import defines
-from ..names.c_texts import c_text
-from ..names.dialect import PRELUDE
-from ..sizes.blocking import (
+from ...sizes.product_blocks import (
     MAX_TRANSPOSED_COLUMNS,
     MIN_HALF_VECTOR_MULADDS,
     MIN_UNPACKED_STRIDE_BYTES,
@@ -36,6 +33,10 @@ from ..sizes.blocking import (
     half_vector_shape,
     shape,
 )
+from ...sizes.product_plan import rule_macros
+from ..names.c_files import defines
+from ..names.c_texts import c_text
+from ..names.dialect import PRELUDE
 from .descriptor import ProductText
 from .multi_index import last, size
 from .operand_views import Operand
@@ -57,7 +58,7 @@ def product_header(of: Shape) -> str:
 @lru_cache(maxsize=16)
 def product_units(of: Shape) -> tuple[str, ...]:
     """Return the units that define the shared product functions of a shape."""
-    macros = _typed(of) | of.macros()
+    macros = _typed(of) | of.macros() | rule_macros(of)
     first = PRELUDE + defines(macros)
     return tuple(first + c_text(file) for file in ("product/driver.c", "product/kernels.c"))
 
@@ -161,15 +162,15 @@ def orient_product(product: MatrixProduct, of: Shape) -> MatrixProduct:
     """
     if any(d.name == product.store_unit for d in product.rows):
         product = _swapped(product)
-    columns, depth = size(product.columns), size(product.summed)
+    columns = size(product.columns)
     few = isinstance(columns, int) and columns <= of.vector
     if isinstance(columns, int) and few and not ProductText(product, of).thin():
         swapped = _ordered(_swapped(product), of)
         streams = any(loop.name == product.left.unit for loop in product.rows)
-        deep = streams or not isinstance(depth, int) or depth >= of.dots_from(columns)
-        narrow = columns <= ProductText(swapped, of).few()
         packed = streams and product.left.pointer is None and columns <= MAX_TRANSPOSED_COLUMNS
-        if (packed or (narrow and deep)) and not _is_small(product.rows, of):
+        if (packed or ProductText(swapped, of).may_read_in_place()) and not _is_small(
+            product.rows, of
+        ):
             return replace(swapped, kept=False)
     if _turns_more(product, of):
         return replace(_ordered(_swapped(product), of), kept=False)

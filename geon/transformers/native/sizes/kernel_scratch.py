@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.lengths import Length, evaluate
 from ....op_graph.values.dtypes import named_dtype
-from ...sizes.blocks import CACHE_LINE_BYTES, Cut
+from ...sizes.blocks import CACHE_LINE_BYTES, MAX_NARROW_SORT_LENGTH, Cut
 from ...sizes.scratch import Size, lines
 
-MAX_NARROW_SORT_LENGTH = 256  # maximum elements of lines that vectors of two numbers sort in lanes
 MAX_TILE_BYTES = 1 << 22  # maximum bytes of a transposed tile of long lines
 MIN_TASK_ELEMENTS = 16384  # elements of a task: about 100 microseconds
 

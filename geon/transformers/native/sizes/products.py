@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....op_graph.axes.lengths import Length, evaluate
-from ...sizes.scratch import Size
-from ..sizes.blocking import (
-    MAX_BAND_PACKED_BYTES,
+from ...sizes.product_blocks import (
+    DIRECT_COLUMN_BLOCKS,
+    DIRECT_DEPTH_BLOCKS,
+    MAX_BAND_BYTES,
     MAX_BLOCK_ROWS,
     MAX_DIRECT_BLOCK_BYTES,
     MAX_DIRECT_ROWS,
@@ -22,9 +23,12 @@ from ..sizes.blocking import (
     MIN_PACK_FIRST_MULADDS,
     MIN_STREAM_COST_ROWS,
     ROWS_PER_GROUP,
+    TASK_MULADDS,
     Shape,
+    blocks_for,
 )
-from ..sizes.product_plan import STREAM, THIN, TILES, ProductPlan
+from ...sizes.product_plan import STREAM, THIN, TILES, ProductPlan
+from ...sizes.scratch import Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class ProductScratch:
         results = max(
             max(rows, MIN_STREAM_COST_ROWS) * columns, rows * max(columns, MIN_STREAM_COST_ROWS)
         )
-        tasks = int(float(batches) * results * (depth + 4) / 2e5) + 1
+        tasks = int(float(batches) * results * (depth + 4) / TASK_MULADDS) + 1
         count = min(threads, tasks)
         sizes = (rows, columns, batches, depth, count, threads)
         return max(self._all(side, *sizes) for side in self.sides)
@@ -194,7 +198,7 @@ class ProductScratch:
             or -(-rows // ROWS_PER_GROUP) < wanted
         ):
             return self.of.packed
-        return max(MAX_BAND_PACKED_BYTES // self.of.bytes, 2 * MAX_PANEL_COLUMNS * depth)
+        return max(MAX_BAND_BYTES // self.of.bytes, 2 * MAX_PANEL_COLUMNS * depth)
 
     def _first(self, batches: int, columns: int, depth: int, room: int) -> int:
         """Return the elements of a right operand that is packed once: some columns, or some
@@ -233,9 +237,9 @@ class ProductScratch:
         widest = max(of.packed_columns // threads, of.columns) if self.alone else of.columns
         width = min(widest, _up(columns, of.panel))
         deep = min(of.depth, _up(depth, 8))
-        height = min(ROWS_PER_GROUP, _up(rows, 12))
+        height = min(ROWS_PER_GROUP, _up(rows, of.row_step))
         groups = (
-            math.ceil(min(MAX_BLOCK_ROWS, _up(rows, 12)) / ROWS_PER_GROUP)
+            math.ceil(min(MAX_BLOCK_ROWS, _up(rows, of.row_step)) / ROWS_PER_GROUP)
             if depth > of.depth
             else 1
         )
@@ -251,11 +255,11 @@ class ProductScratch:
     def _direct(self, side: Sides, rows: int, columns: int, depth: int) -> int:
         """Return the elements for few rows that are multiplied by an operand read in place."""
         of = self.of
-        width = min((8 if rows <= 8 else 2) * of.columns, _up(columns, of.panel))
-        most = of.depth * (32 if rows <= 4 else 10 if rows <= 16 else 1)
+        width = min(blocks_for(rows, DIRECT_COLUMN_BLOCKS) * of.columns, _up(columns, of.panel))
+        most = of.depth * blocks_for(rows, DIRECT_DEPTH_BLOCKS)
         deep = min(max(most, of.vector * MAX_SERIAL_TERMS), _up(depth, 8))
         left = _up(rows * (deep + of.vector), 64)
-        height = min(ROWS_PER_GROUP, _up(rows, 12))
+        height = min(ROWS_PER_GROUP, _up(rows, of.row_step))
         sums = self._sums(height, width, depth > of.long_stream)
         return left + sums + self._staged(side, height, deep, width)
 
@@ -266,7 +270,7 @@ class ProductScratch:
         deep = min(of.vector * MAX_SERIAL_TERMS, most, _up(depth, 8)) + 8
         packed = _up(rows * (deep + of.vector), 64) + _up(columns * (deep + of.vector), 64)
         width = _up(columns, of.panel)
-        sums = self._sums(_up(rows, 12), width, depth > of.long_depth)
+        sums = self._sums(_up(rows, of.row_step), width, depth > of.long_depth)
         return packed + sums + _up(sides * deep + width, 64)
 
     def _sums(self, rows: int, width: int, is_long: bool) -> int:

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from ....errors import UnavailableError
 from ...cache import disk
-from ...loading.environment import COMPILER, PROGRAMS, environment_of_child, setting
+from ...loading.compiling import find_program, run_program
+from ...loading.environment import COMPILER, PROGRAMS, setting
 from . import prebuilt
 from .flags import (
     ANY_TYPE,
@@ -101,18 +102,6 @@ def _is_zig(command: Sequence[str]) -> bool:
     return command[-1] == "cc" and os.path.basename("".join(command[-2:-1])).startswith("zig")
 
 
-def _which(name: str) -> str | None:
-    """Return the path of the program ``name``, as a shell finds it, or None.
-
-    It replaces ``shutil.which``, whose import takes longer than all else on a cache hit.
-    """
-    folders = [""] if os.path.dirname(name) else os.get_exec_path()
-    for path in (os.path.join(folder, name) for folder in folders):
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return os.path.abspath(path)
-    return None
-
-
 _lock = disk.fork_safe_lock()
 _found: dict[tuple[str, str], Toolchain | None] = {}
 _refused: dict[tuple[str, str], list[str]] = {}
@@ -162,9 +151,9 @@ def _candidates(refused: list[str]) -> Iterator[tuple[str, ...]]:
     seen = set()
     given = setting(COMPILER).strip()
     # A path with spaces is a command if there is such a file.
-    asked = (given,) if given and _which(given) else _words(given, refused)
+    asked = (given,) if given and find_program(given) else _words(given, refused)
     for command in filter(None, (asked, ("cc",), ("gcc",), ("clang",))):
-        where = _which(command[0])
+        where = find_program(command[0])
         if where is None:
             if command is asked:
                 yield command
@@ -244,31 +233,11 @@ class UnusableError(Exception):
 def run_compiler(
     command: Sequence[str], arguments: Iterable[str], text: str | None = None
 ) -> tuple[int, str, str]:
-    """Run a compiler and return its exit status, output and messages, which are in English.
-
-    ``text`` is its standard input.
-    """
-    import subprocess  # slow to import, and not needed if all is in the cache
-
-    environment = environment_of_child(LC_ALL="C")
-    if "asan" in environment.get("LD_PRELOAD", ""):
-        del environment["LD_PRELOAD"]  # the sanitizer would make the compiler three times as slow
-    if _is_zig(command):
-        # zig has a cache of its own, which must not be in a read-only home.
-        zig = str(disk.folder() / "zig")
-        environment.setdefault("ZIG_GLOBAL_CACHE_DIR", zig)
-        environment.setdefault("ZIG_LOCAL_CACHE_DIR", zig)
-    done = subprocess.run(
-        [*command, *arguments],
-        input=(text or "").encode("utf-8", "surrogateescape"),
-        capture_output=True,
-        env=environment,
-    )
-    return (
-        done.returncode,
-        done.stdout.decode("utf-8", "replace"),
-        done.stderr.decode("utf-8", "replace"),
-    )
+    """Run a compiler as ``run_program`` does."""
+    # zig has a cache of its own, which must not be in a read-only home.
+    folders = ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR") if _is_zig(command) else ()
+    given = {name: str(disk.folder() / "zig") for name in folders}
+    return run_program([*command, *arguments], text, **given)
 
 
 def _make(command: tuple[str, ...]) -> Toolchain:
@@ -377,7 +346,7 @@ def _linker(command: tuple[str, ...], made: str, path: str) -> str:
     if sys.platform != "linux" or _is_zig(command):
         return ""
     status, said, _ = run_compiler(command, ["-print-prog-name=ld"])
-    linker = _which(said.strip()) if status == 0 and said.strip() else None
+    linker = find_program(said.strip()) if status == 0 and said.strip() else None
     if linker is None:
         return ""
     try:

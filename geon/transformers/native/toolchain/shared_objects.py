@@ -14,15 +14,17 @@ import os
 import shlex
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from ....errors import GeonError, UnavailableError
 from ...cache import disk
+from ...loading.compiling import in_parallel
 from ...loading.environment import CACHE
+from ...loading.progress import CompileProgress
 from . import prebuilt
 from .compilers import CURE, Toolchain, link_by_itself, run_compiler
 from .flags import OF_VECTORS
-from .progress import CompileProgress
 from .translation_units import VECTOR_TEXT_COST_RATIO
 
 # Number of units that this process compiled, without linking.
@@ -155,8 +157,6 @@ def _objects(
     toolchain: Toolchain, flags: Mapping[str, Sequence[str]], keys: Sequence[str]
 ) -> list[Path]:
     """Return the object of each text; compile missing ones in parallel."""
-    from concurrent.futures import ThreadPoolExecutor  # not needed if all is in the cache
-
     texts = list(flags)
 
     def one(text: str, key: str) -> Path:
@@ -164,39 +164,21 @@ def _objects(
         begun = _begun.get(key)
         if begun is not None:
             begun.join()
-        found = _found(f"{key}.o") or _object(toolchain, text, key, flags[text])
-        progress.done()
-        return found
+        return _found(f"{key}.o") or _object(toolchain, text, key, flags[text])
 
-    with (
-        CompileProgress(len(texts)) as progress,
-        ThreadPoolExecutor(min(len(texts), available())) as pool,
-    ):
-        # Units that are being compiled already come first, as they have a processor. The others
-        # follow by decreasing cost, so that the last ones are short and processors idle little.
-        ahead = set(_begun)
-        each = [(key not in ahead, -cost_of(text)) for text, key in zip(texts, keys, strict=True)]
-        order = sorted(range(len(texts)), key=each.__getitem__)
-        begun = {number: pool.submit(one, texts[number], keys[number]) for number in order}
-        tasks = [begun[number] for number in range(len(texts))]
-        try:
-            return [task.result() for task in tasks]
-        except BaseException:
-            # Cancel units that have not started.
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    # Units that are being compiled already come first, as they have a processor. The others
+    # follow by decreasing cost, so that the last ones are short and processors idle little.
+    ahead = set(_begun)
+    each = [(key not in ahead, -cost_of(text)) for text, key in zip(texts, keys, strict=True)]
+    order = sorted(range(len(texts)), key=each.__getitem__)
+    made = in_parallel([partial(one, texts[number], keys[number]) for number in order])
+    found = dict(zip(order, made, strict=True))
+    return [found[number] for number in range(len(texts))]
 
 
 def cost_of(unit: str) -> float:
     """Return the estimated compile cost of a unit, in characters of scalar text."""
     return len(unit) * (VECTOR_TEXT_COST_RATIO if unit.startswith(OF_VECTORS) else 1)
-
-
-def available() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _compile(toolchain: Toolchain, text: str, key: str, flags: Sequence[str], made: Path) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 
 from ....errors import DeviceError, DeviceMemoryError
 from ...cache import disk
+from ...loading.compiling import available
 from ..launches.device import OPTIONS, Array, CudaSource, LibraryCall, Signature, most_blocks
 from ..products.cublaslt import CublasLt
 from ..products.cudnn import CuDnn
@@ -29,7 +30,7 @@ from ..products.cufft import load_cufft
 from ..products.cusolver import load_cusolver
 from . import graph_replay
 from .context import CAPTURES, Entered, Graph, Owned, capturing, pushed
-from .nvrtc import compiled_together, identity, processors
+from .nvrtc import compiled_together, identity
 from .primary_context import PrimaryContext
 
 PACKAGES = "pip install 'geon[cuda]'"
@@ -224,7 +225,7 @@ class GpuDevice:
 
         A module that takes long to compile is divided into several, compiled in parallel.
         """
-        groups = source.divided(min(processors(), MAX_PARALLEL_COMPILES))
+        groups = source.divided(min(available(), MAX_PARALLEL_COMPILES))
         binaries = self.binaries([source.of(group) for group in groups])
         with self.entered("a module is loaded"):
             modules = {}

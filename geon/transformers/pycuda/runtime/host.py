@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -20,6 +18,7 @@ import numpy as np
 
 from ....errors import DeviceError
 from ...cache import disk
+from ...loading.compiling import find_program, run_program
 from ...runtime.memory import HOST
 from ..launches.device import (
     OPTIONS,
@@ -60,11 +59,11 @@ class HostKernel(NamedTuple):
 def find_compiler() -> tuple[str, str] | None:
     """Return the C++ compiler's path and version text; None if there is none."""
     for name in COMPILERS:
-        path = shutil.which(name)
+        path = find_program(name)
         if path is not None:
-            done = subprocess.run([path, "--version"], capture_output=True, text=True)
-            if done.returncode == 0:
-                return path, done.stdout
+            status, version, _ = run_program([path, "--version"])
+            if status == 0:
+                return path, version
     return None
 
 
@@ -85,10 +84,10 @@ def shared_object(source: str, flags: Sequence[str] = (), linked: Sequence[str] 
         command = [path, *FLAGS, *flags, "-c", "-x", "c++", "-", "-o", str(object_file)]
         link = [path, "-shared", str(object_file), *linked, "-o", str(made)]
         for step in (command, link):
-            done = subprocess.run(step, input=source, capture_output=True, text=True)
-            if done.returncode != 0:
+            status, _, said = run_program(step, source)
+            if status != 0:
                 message = f"{path} does not compile a module of kernels:"
-                raise DeviceError(f"{message}\n{done.stderr[:4000]}")
+                raise DeviceError(f"{message}\n{said[:4000]}")
         return str(disk.keep(name, made))
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import site
-import subprocess
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from ....errors import DeviceError
+from ...loading.compiling import find_program, in_parallel, run_program
 
 # No contraction to FMA, as on every other target: so random numbers have the same bits.
 FLAGS = ("--fmad=false", "--std=c++17")
@@ -42,9 +39,9 @@ def compiler() -> str:
         return f"NVRTC {found[1]}"
     if nvcc is None:
         return ""
-    done = subprocess.run([nvcc, "--version"], capture_output=True, text=True)
-    lines = [line for line in done.stdout.splitlines() if "release" in line]
-    return f"{nvcc}: {lines[0] if lines else done.stdout}"
+    _, told, _ = run_program([nvcc, "--version"])
+    lines = [line for line in told.splitlines() if "release" in line]
+    return f"{nvcc}: {lines[0] if lines else told}"
 
 
 def identity(architecture: str) -> tuple[str, ...]:
@@ -62,20 +59,12 @@ def compile_cubin(source: str, architecture: str) -> bytes:
 
 def compiled_together(sources: Sequence[str], architecture: str) -> list[bytes]:
     """Compile several texts in parallel; raise as ``compile_cubin`` does."""
-    if len(sources) < 2:
-        return [compile_cubin(source, architecture) for source in sources]
-    with ThreadPoolExecutor(min(len(sources), processors())) as pool:
-        return list(pool.map(lambda source: compile_cubin(source, architecture), sources))
-
-
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0))
+    return in_parallel([partial(compile_cubin, source, architecture) for source in sources])
 
 
 def find_nvcc() -> str | None:
     """Return the path of nvcc, from PATH or NVIDIA's wheels; None if there is none."""
-    found = shutil.which("nvcc")
+    found = find_program("nvcc")
     if found is None:
         for folder in map(Path, site.getsitepackages()):
             for path in sorted(folder.glob("nvidia/*/bin/nvcc")):
@@ -126,7 +115,7 @@ def by_nvcc(source: str, architecture: str, *flags: str) -> bytes:
         target = f"-gencode=arch=compute_{number},code={architecture}"
         command = [nvcc, "-cubin", target, *FLAGS, *flags]
         command += ["-o", str(made), str(text)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise DeviceError(f"nvcc does not compile for {architecture}:\n{done.stderr[:4000]}")
+        status, _, said = run_program(command)
+        if status != 0:
+            raise DeviceError(f"nvcc does not compile for {architecture}:\n{said[:4000]}")
         return made.read_bytes()

@@ -33,7 +33,7 @@ struct geon_block {
     int near;
     const TYPE *lines; /* columns whose elements adjoin, for dot products */
     int64_t line_step;
-    const TYPE *shown[BAND + 12];   /* the place of each row of windows */
+    const TYPE *shown[BAND + ROW_STEP];   /* the place of each row of windows */
     const TYPE *places[MOST_DEPTH]; /* of each summed index, where columns are windows */
 };
 
@@ -107,7 +107,7 @@ static QUICK void geon_pack_left(
     else
         TAG(geon_transpose)(block->left, block->left_step, from, left->summed, depth_run, height);
     /* The last tile's missing rows, of zeros. */
-    for (int64_t r = height; !run->direct && r % 12; ++r)
+    for (int64_t r = height; !run->direct && r % ROW_STEP; ++r)
         __builtin_memset(block->left + r * block->left_step, 0, (size_t)depth_run * sizeof *from);
 }
 
@@ -128,8 +128,8 @@ static QUICK void geon_pack_right(
         /* All panels' parts of a row together: a row is one run of memory. */
         const int64_t whole = block->width / PANEL * PANEL;
         for (int64_t k = 0; k < depth_run; ++k)
-            TAG(geon_spread)(block->panels + k * PANEL, PANEL * depth_run, from + k * right->summed,
-                             whole);
+            TAG(geon_copy)(block->panels + k * PANEL, PANEL * depth_run, from + k * right->summed,
+                           PANEL, whole / PANEL, PANEL);
         c = whole;
     }
     for (; c < block->width; c += PANEL) {
@@ -151,7 +151,7 @@ static QUICK void geon_show(const struct geon_product_run *run, struct geon_bloc
     const int64_t count = block->block_end - block->block_start;
     TAG(geon_places)(run->product->left.view, block->batch, block->block_start, count, block->left,
                      block->shown);
-    for (int64_t r = count; r < count + 12; ++r)
+    for (int64_t r = count; r < count + ROW_STEP; ++r)
         block->shown[r] = block->shown[count - 1];
 }
 

@@ -28,7 +28,7 @@ static QUICK int64_t geon_share(int64_t total, int64_t most, int64_t step)
 /* Where a block of rows begins: of all blocks some have one tile more than the others, at most. */
 static QUICK int64_t geon_row_start(const struct geon_cut *s, int64_t rows, int64_t number)
 {
-    return (rows + 11) / 12 * number / s->row_blocks * 12;
+    return geon_blocks(rows, ROW_STEP) * number / s->row_blocks * ROW_STEP;
 }
 
 /* The most columns of a block: rows are packed once for each, so wide ones are better; what one
@@ -88,26 +88,26 @@ static QUICK struct geon_cut geon_cut(
     s.part_depth = ((depth + s.parts - 1) / s.parts + 7) / 8 * 8;
     s.is_long = direct == 1 ? s.part_depth > LONG_STREAM : depth > LONG_DEPTH;
     s.chain = s.is_long ? CHAIN : depth > 0 ? depth : 1;
-    const int64_t wide = few ? (rows <= 8 ? 8 : 2) * MOST_COLUMNS
+    const int64_t wide = few ? DIRECT_COLUMN_BLOCKS(rows) * MOST_COLUMNS
         : alone ? geon_widest(threads) : MOST_COLUMNS;
     /* A stream waits for the rows that it reads, as long as a few of its own take. */
     const int64_t busy = direct == 1 && rows < STREAM_ROWS ? STREAM_ROWS : rows;
     const double work = (double)batches * (double)busy * (double)columns * (double)(depth + 4);
     s.duration = work < INT32_MAX ? (int32_t)work / WORK_RATE : INT32_MAX;
     /* Streams go through long runs; where one block has all columns, two threads share much work. */
-    const int halves = columns <= MOST_COLUMNS && work > 2e5;
+    const int halves = columns <= MOST_COLUMNS && work > TASK_WORK;
     const int64_t least = direct != 1 ? WHOLE * PANEL : halves ? MOST_COLUMNS / 2 : MOST_COLUMNS;
-    const int64_t wanted = threads > 1 && work > 1e5 ? 2 * (int64_t)threads : 1;
-    int64_t row_block = geon_share(rows, MOST_ROWS, 12);
+    const int64_t wanted = threads > 1 && work > TASK_WORK / 2 ? 2 * (int64_t)threads : 1;
+    int64_t row_block = geon_share(rows, MOST_ROWS, ROW_STEP);
     int64_t column_block = geon_share(columns, wide, PANEL);
     for (;;) {
         s.row_blocks = (rows + row_block - 1) / row_block;
         s.column_blocks = (columns + column_block - 1) / column_block;
         s.items = batches * s.row_blocks * s.column_blocks * s.parts;
-        if (s.items >= wanted || work / (double)s.items < 1e5 || (direct == 1 && s.parts > 1))
+        if (s.items >= wanted || work / (double)s.items < TASK_WORK / 2 || (direct == 1 && s.parts > 1))
             break;
         if (row_block > 96 && (row_block >= column_block || column_block <= least))
-            row_block = geon_share(row_block, row_block / 2, 12);
+            row_block = geon_share(row_block, row_block / 2, ROW_STEP);
         else if (column_block > least)
             column_block = geon_share(column_block, column_block / 2, PANEL);
         else
@@ -123,14 +123,14 @@ static QUICK struct geon_cut geon_cut(
     s.row_block = row_block;
     s.column_block = column_block;
     const int64_t near = THIN_BYTES / TYPE_BYTES / (whole[1] + whole[2]) / VECTOR * VECTOR;
-    const int64_t runs = few && whole[1] <= 16 ? (whole[1] <= 4 ? 32 : 10) : 1;
+    const int64_t runs = few ? DIRECT_DEPTH_BLOCKS(whole[1]) : 1;
     const int64_t most = thin ? LEAST(VECTOR * CHAIN, near)
         : s.is_long && direct == 2 ? VECTOR * CHAIN
         : (direct == 2 ? LEAST(VECTOR, runs) : runs) * MOST_DEPTH;
     s.depth_block = geon_share(s.parts > 1 ? s.part_depth : depth, most, 8);
     s.tasks = wanted > 1 ? 4 * wanted : 1;
-    if (work < 2e5 * (double)s.tasks)
-        s.tasks = (int64_t)(work / 2e5) + 1;
+    if (work < TASK_WORK * (double)s.tasks)
+        s.tasks = (int64_t)(work / TASK_WORK) + 1;
     s.packed_batches = batches;
     s.packed_columns = 0;
     s.packed_block = column_block;
@@ -159,7 +159,7 @@ static QUICK void geon_cut_packed(
     }
     s->packed_columns = geon_share(columns, LEAST(room, PACKED_COLUMNS), PANEL);
     s->packed_batches = s->packed_columns < columns ? 1 : LEAST(batches, room / s->packed_columns);
-    s->row_block = geon_share(rows, GROUP, 12);
+    s->row_block = geon_share(rows, GROUP, ROW_STEP);
     s->row_blocks = geon_blocks(rows, s->row_block);
     s->column_block = s->packed_columns;
     while (s->packed_batches * s->row_blocks * geon_blocks(s->packed_columns, s->column_block)
@@ -179,9 +179,9 @@ static QUICK void geon_cut_bands(
     struct geon_cut *s, int64_t batches, int64_t rows, int64_t most, int deep, int32_t threads)
 {
     const int64_t block = !s->packed_columns ? s->row_block : deep ? GROUP : most;
-    s->row_block = geon_share(rows, LEAST(block, most), 12);
+    s->row_block = geon_share(rows, LEAST(block, most), ROW_STEP);
     s->row_blocks = geon_blocks(rows, s->row_block);
-    const int64_t others = batches * s->column_blocks * s->parts, tiles = geon_blocks(rows, 12);
+    const int64_t others = batches * s->column_blocks * s->parts, tiles = geon_blocks(rows, ROW_STEP);
     while (s->tasks > 1 && others * s->row_blocks % threads && s->row_blocks < tiles)
         ++s->row_blocks;
     s->items = others * s->row_blocks;

@@ -3,7 +3,7 @@
 
    A product's own text fills in a `struct geon_product`: extents, operand layouts, and functions
    for what is specific to it: computed elements on packing, offsets of batches, and the epilogue of
-   each element. Block sizes are macros, which `sizes/blocking.py` defines for each type and vector
+   each element. Block sizes are macros, which `sizes/product_blocks.py` defines for each type and vector
    width. */
 
 #include "product/common.h"
@@ -150,7 +150,7 @@ static QUICK void geon_product_task(void *argument, int64_t index)
     block.sums_step = cut->column_block + VECTOR;
     const int64_t groups = product->depth > cut->depth_block
         ? (cut->row_block + GROUP - 1) / GROUP : 1;
-    const int64_t height = product->rows < GROUP ? (product->rows + 11) / 12 * 12 : GROUP;
+    const int64_t height = product->rows < GROUP ? geon_blocks(product->rows, ROW_STEP) * ROW_STEP : GROUP;
     const int64_t left = run->banded ? geon_lines(product->left.band_size) :
         geon_lines(run->direct ? product->rows * block.left_step : height * LEFT_LINE);
     const int64_t panels = geon_lines(
@@ -247,81 +247,57 @@ static QUICK int64_t geon_columns(const geon_product *product, int placed)
     return placed ? product->columns / run * geon_blocks(run, VECTOR) * VECTOR : product->columns;
 }
 
-/* Whether there are few rows and few columns, and both are long: their dot products are taken. A
-   stream of long enough rows of the right operand is left one. */
-static QUICK int geon_is_thin(const geon_product *product)
+/* How an operand lies in memory: 1 if its lines adjoin, 0 if its summed indices do, -1 if it is no
+   plain memory. */
+static QUICK int geon_adjoins(const geon_operand *operand)
 {
-    const int64_t rows = product->whole[1], columns = product->whole[2];
-    const int streams = product->right.line == 1 && geon_is_plain(&product->right)
-        && columns >= STREAM_VECTORS * VECTOR;
-    return rows <= GROUP && columns <= GROUP && rows * columns <= THIN
-        && product->depth >= 8 * VECTOR && !streams
-        && (geon_is_plain(&product->right) || product->right.pack_lines);
+    return geon_is_plain(operand) ? operand->line == 1 : -1;
 }
 
-/* Whether sums are long enough to be dot products of so few rows with columns where they lie: their
-   lanes are added in the end, which takes as long as packing the columns of short ones. */
-static QUICK int geon_dots_pay(int64_t rows, int64_t depth)
+/* The product with its way, which is chosen here where lengths are open; with its operands exchanged
+   if its transpose is computed. */
+static QUICK geon_product geon_planned(const geon_product *told)
 {
-    return depth >= DOT_VECTORS * VECTOR * LEAST(rows, DOT_ROWS);
-}
-
-/* Few columns of many rows are few rows of many columns, which read the operand in place: in streams
-   at any depth, in vector lanes where they are deep. */
-static QUICK geon_product geon_turn(const geon_product *product)
-{
-    geon_product turned = *product;
-    if (!product->whole[1]) {
-        turned.whole[0] = product->batches;
-        turned.whole[1] = product->rows;
-        turned.whole[2] = product->columns;
+    geon_product made = *told;
+    if (!made.whole[1]) {
+        made.whole[0] = made.batches;
+        made.whole[1] = made.rows;
+        made.whole[2] = made.columns;
     }
-    const int64_t rows = turned.whole[1], columns = turned.whole[2];
-    const int can = product->result && geon_is_plain(&product->left)
-        && geon_is_plain(&product->right)
-        && !geon_is_thin(&turned);
-    const int64_t most = product->left.line == 1 ? LEAST(FEW_STREAM, VECTOR)
-        : LEAST(FEW_DOTS, VECTOR);
-    const int pays = can && columns <= most && rows >= STREAM_VECTORS * VECTOR
-        && (product->left.line == 1 || geon_dots_pay(columns, product->depth));
-    if (product->way ? product->exchanged : pays) {
-        turned.left = product->right;
-        turned.right = product->left;
-        turned.rows = product->columns;
-        turned.columns = product->rows;
-        turned.whole[1] = columns;
-        turned.whole[2] = rows;
-        turned.kept = NULL;
-        turned.turned = 1;
-        turned.across = !product->across;
+    const int64_t rows = made.whole[1], columns = made.whole[2], depth = made.depth;
+    if (!made.way) {
+        const int left = geon_adjoins(&made.left), right = geon_adjoins(&made.right);
+        const int can = made.result && left >= 0 && right >= 0 && EXCHANGES(rows, columns);
+        made.way = CHOSEN_WAY(rows, columns, depth, right);
+        const enum geon_way other = CHOSEN_WAY(columns, rows, depth, left);
+        if (can && made.way != GEON_THIN && other != GEON_TILES) {
+            made.way = other;
+            made.exchanged = 1;
+        }
     }
-    return turned;
-}
-
-/* How a product is computed, but for one that keeps a packed operand. */
-static QUICK enum geon_way geon_choose_way(const geon_product *product)
-{
-    const int64_t rows = product->whole[1], columns = product->whole[2];
-    if (product->way)
-        return product->way;
-    if (geon_is_thin(product))
-        return GEON_THIN;
-    if (!geon_is_plain(&product->right))
-        return GEON_TILES;
-    if (product->right.line == 1)
-        return rows <= FEW_STREAM && columns >= STREAM_VECTORS * VECTOR ? GEON_STREAM : GEON_TILES;
-    return rows <= FEW_DOTS && geon_dots_pay(rows, product->depth) ? GEON_DOTS : GEON_TILES;
+    if (made.exchanged) {
+        made.left = told->right;
+        made.right = told->left;
+        made.rows = told->columns;
+        made.columns = told->rows;
+        made.whole[1] = columns;
+        made.whole[2] = rows;
+        made.kept = NULL;
+        made.turned = 1;
+        made.across = !told->across;
+    }
+    return made;
 }
 
 QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
 {
-    const geon_product turned = geon_turn(told), *product = &turned;
+    const geon_product planned = geon_planned(told), *product = &planned;
     const int64_t batches = product->batches, rows = product->rows;
     if (batches <= 0 || rows <= 0 || product->columns <= 0)
         return;
     struct geon_product_run run;
     run.product = product;
-    const enum geon_way way = geon_choose_way(product);
+    const enum geon_way way = product->way;
     const int keeps = product->kept && product->kept->copy;
     run.thin = way == GEON_THIN;
     run.direct = run.thin ? 2 : keeps ? 0 : way == GEON_STREAM ? 1 : way == GEON_DOTS ? 2 : 0;

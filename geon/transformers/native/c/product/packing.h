@@ -49,15 +49,6 @@ QUICK void TAG(geon_copy)(
     }
 }
 
-void TAG(geon_spread)(
-    TYPE *restrict to, int64_t panel_step, const TYPE *restrict from, int64_t columns)
-{
-    for (int64_t column = 0; column < columns; column += PANEL, to += panel_step) {
-        *(geon_vector *)to = *(const geon_vector *)(from + column);
-        *(geon_vector *)(to + VECTOR) = *(const geon_vector *)(from + column + VECTOR);
-    }
-}
-
 static QUICK void geon_transpose_end(
     TYPE *restrict to, int64_t to_step, const TYPE *restrict from, int64_t from_step, int64_t rows,
     int64_t columns)
@@ -216,65 +207,10 @@ QUICK void TAG(geon_transpose)(
         }
 }
 
-/* How many steps from `at` on stay below `bound`, at most `most`. */
-static QUICK int64_t geon_below(int64_t at, int64_t step, int64_t bound, int64_t most)
-{
-    const int64_t count = bound > at ? (bound - at + step - 1) / step : 0;
-    return count < most ? count : most;
-}
-
 QUICK void TAG(geon_clear)(TYPE *restrict to, int64_t to_step, int64_t rows, int64_t columns)
 {
     for (int64_t row = 0; row < rows; ++row, to += to_step)
         __builtin_memset(to, 0, (size_t)columns * sizeof *to);
-}
-
-/* The window at one place, of which some positions are outside: those inside are neighbours. */
-static QUICK void geon_edge(
-    TYPE *restrict to, int64_t to_step, const TYPE *restrict from, int64_t shorts, int across,
-    int64_t base, int64_t low, int64_t high, int64_t each, int64_t apart, int64_t first)
-{
-    const int64_t below = apart > 0 ? low - base : base - high + 1;
-    const int64_t above = apart > 0 ? high - base : base - low + 1;
-    const int64_t all = first + shorts, step = apart > 0 ? apart : -apart;
-    const int64_t until = geon_below(0, step, above, all) * each - first;
-    const int64_t from_on = geon_below(0, step, below, all) * each - first;
-    const int64_t end = until < 0 ? 0 : until < shorts ? until : shorts;
-    const int64_t begin = from_on < 0 ? 0 : from_on < end ? from_on : end;
-    if (across) {
-        for (int64_t q = 0; q < shorts; ++q)
-            to[q * to_step] = q >= begin && q < end ? from[q] : 0;
-        return;
-    }
-    __builtin_memset(to, 0, (size_t)begin * sizeof *to);
-    if (end > begin)
-        TAG(geon_copy)(to + begin, to_step, from + begin, 0, 1, end - begin);
-    __builtin_memset(to + end, 0, (size_t)(shorts - end) * sizeof *to);
-}
-
-QUICK void TAG(geon_windows)(
-    TYPE *restrict to, int64_t to_step, const TYPE *restrict from, int64_t from_step, int64_t longs,
-    int64_t shorts, int across, int64_t base, int64_t step, int64_t low, int64_t high, int64_t each,
-    int64_t apart, int64_t first)
-{
-    /* Of the positions in this run, how far the first and the last lie from the window's place. */
-    const int64_t one = first / each * apart, other = (first + shorts - 1) / each * apart;
-    const int64_t least = one < other ? one : other, most = one < other ? other : one;
-    const int64_t begin = geon_below(base + least, step, low, longs);
-    int64_t end = geon_below(base + most, step, high, longs);
-    end = end < begin ? begin : end;
-    const int64_t next = across ? 1 : to_step;
-    for (int64_t e = begin > 0 ? 0 : end; e < longs; e = e + 1 == begin ? end : e + 1)
-        geon_edge(to + e * next, to_step, from + e * from_step, shorts, across, base + e * step, low,
-                  high, each, apart, first);
-    if (begin >= end)
-        return;
-    if (across)
-        TAG(geon_transpose)(to + begin, to_step, from + begin * from_step, from_step, end - begin,
-                            shorts);
-    else
-        TAG(geon_copy)(to + begin * to_step, to_step, from + begin * from_step, from_step,
-                       end - begin, shorts);
 }
 
 QUICK void TAG(geon_line)(

@@ -93,21 +93,11 @@ __attribute__((visibility("hidden"))) void TAG(geon_copy)(
 /* Rows of zeros. */
 __attribute__((visibility("hidden"))) void TAG(geon_clear)(
     TYPE *restrict to, int64_t to_step, int64_t rows, int64_t columns);
-/* Windows at `longs` places, `from_step` and `step` apart, of each the same `shorts` elements, which
-   are one run of memory: that of position p, `each` of them from `first` on, is 0 unless the place
-   plus p * `apart` is from `low` to before `high`. `across` has places side by side. */
-__attribute__((visibility("hidden"))) void TAG(geon_windows)(
-    TYPE *restrict to, int64_t to_step, const TYPE *restrict from, int64_t from_step, int64_t longs,
-    int64_t shorts, int across, int64_t base, int64_t step, int64_t low, int64_t high, int64_t each,
-    int64_t apart, int64_t first);
 /* A line of a band: `count` positions of `each` elements, which lie `step` apart from `offset` on.
    Those before `begin` and from `end` on are 0. */
 __attribute__((visibility("hidden"))) void TAG(geon_line)(
     TYPE *restrict to, const TYPE *restrict from, int64_t offset, int64_t step, int64_t each,
     int64_t count, int64_t begin, int64_t end);
-/* One row of the right operand, padded to whole panels by its maker, laid into the panels. */
-__attribute__((visibility("hidden"))) void TAG(geon_spread)(
-    TYPE *restrict to, int64_t panel_step, const TYPE *restrict from, int64_t columns);
 /* to[column][row] = from[row][column]. */
 __attribute__((visibility("hidden"))) void TAG(geon_transpose)(
     TYPE *restrict to, int64_t to_step, const TYPE *restrict from, int64_t from_step, int64_t rows,

@@ -1,8 +1,11 @@
 """Block sizes of matrix products, which the C files receive as macros."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ...sizes.scratch import Size
+VECTOR_SIZES_BYTES = (16, 32, 64)
+"""Bytes of vectors that products know: a plan of memory must serve all of them."""
 
 ROWS_PER_GROUP = 48
 """Rows of the left operand packed at a time: a multiple of every tile height."""
@@ -19,7 +22,8 @@ MAX_BAND_ROWS = 192
 copied once."""
 
 MAX_BAND_BYTES = 1 << 20
-"""The most memory for that."""
+"""The most memory for that, and for the columns packed once that bands are multiplied by: their
+panels stay in the second cache."""
 
 WINDOW_TILE_ROWS = 8
 """Rows of a tile of windows that is one vector wide: multiplications take four cycles, and two
@@ -50,8 +54,21 @@ MAX_THIN_RESULTS = 400
 """Up to so many results of rows and columns that are no more than a group each, a deep product is
 one of dot products along lines of both operands."""
 
+MIN_THIN_VECTORS = 8
+"""The fewest vectors of summed indices of such dot products."""
+
 MAX_THIN_BYTES = 65536
 """The most bytes of these lines in one block."""
+
+DIRECT_COLUMN_BLOCKS = {8: 8, MAX_DIRECT_ROWS["stream"]: 2}
+"""For up to so many rows that read the right operand in place: blocks of `Shape.columns` columns
+that one item has, as streams go through long runs."""
+
+DIRECT_DEPTH_BLOCKS = {4: 32, 16: 10, MAX_DIRECT_ROWS["stream"]: 1}
+"""The same for blocks of `Shape.depth` summed indices."""
+
+TASK_MULADDS = 200_000
+"""Multiply-adds of a task: two microseconds."""
 
 MAX_SHALLOW_DEPTH = 64
 """Up to so many summed indices, rows are packed without a gap between them."""
@@ -95,9 +112,6 @@ MAX_BLOCK_ROWS = 480
 MAX_PACKED_BYTES = 8 << 20
 """The most memory for a right operand that is packed once for all rows."""
 
-MAX_BAND_PACKED_BYTES = 1 << 20
-"""The same for one that bands of rows are multiplied by: its panels stay near all rows."""
-
 MIN_PACK_FIRST_MULADDS = 500_000_000
 """The fewest multiply-adds of a product that packs first: threads then wait for each other, and
 read what another one wrote."""
@@ -128,6 +142,17 @@ MIN_STREAM_DEPTH = 4
 
 TAGS = {"float": "f32", "double": "f64"}
 SIZES = {"float": 4, "double": 8}
+
+
+def blocks_for(rows: int, blocks: Mapping[int, int]) -> int:
+    """Return the number of blocks in a table by the maximum of rows."""
+    return next((count for most, count in blocks.items() if rows <= most), min(blocks.values()))
+
+
+def _choice(blocks: Mapping[int, int]) -> str:
+    """Return ``blocks_for`` as C."""
+    *first, last = blocks.items()
+    return f"({''.join([f'(rows) <= {most} ? {count} : ' for most, count in first])}{last[1]})"
 
 
 @dataclass(frozen=True)
@@ -211,29 +236,14 @@ class Shape:
         return (12, 4) if self.vector * self.bytes * registers == 64 else (6, 4)
 
     @property
+    def row_step(self) -> int:
+        """Return the rows of which blocks have a multiple: both tiles fill them."""
+        return math.lcm(*self.heights)
+
+    @property
     def placed(self) -> int:
         """Return the rows of a tile that is three vectors wide, for columns that are windows."""
         return 8 if self.heights[0] == 12 else 4
-
-    def thin(self, rows: Size, columns: Size, depth: Size) -> bool | None:
-        """Return True if a product is `THIN`, None if that depends on open lengths."""
-        known = [size for size in (rows, columns) if isinstance(size, int)]
-        shallow = isinstance(depth, int) and depth < 8 * self.vector
-        if shallow or any(size > ROWS_PER_GROUP for size in known):
-            return False
-        if len(known) < 2:
-            return None
-        if known[0] * known[1] > MAX_THIN_RESULTS:
-            return False
-        return True if isinstance(depth, int) else None
-
-    def dots_from(self, rows: int) -> int:
-        """Return the minimum summed indices for which ``rows`` rows use dot products with unpacked
-        columns.
-
-        The final horizontal sums take as long as packing short columns.
-        """
-        return MIN_DOT_VECTORS * self.vector * min(rows, MAX_DOT_ROWS)
 
     def macros(self) -> dict[str, object]:
         """Return the macros of the products' C files."""
@@ -244,19 +254,17 @@ class Shape:
             "PANEL": self.panel,
             "HIGH": high,
             "LOW": low,
+            "ROW_STEP": self.row_step,
             "GROUP": ROWS_PER_GROUP,
             "HANDED": TRANSPOSE_TILE_SIDE,
             "WHOLE": FEW_ROWS_PANELS,
             "BAND": MAX_BAND_ROWS,
             "TALL": WINDOW_TILE_ROWS,
             "PLACED": self.placed,
-            "FEW_STREAM": MAX_DIRECT_ROWS["stream"],
-            "FEW_DOTS": MAX_DIRECT_ROWS["dots"],
-            "STREAM_VECTORS": MIN_STREAM_VECTORS,
-            "DOT_VECTORS": MIN_DOT_VECTORS,
-            "DOT_ROWS": MAX_DOT_ROWS,
-            "THIN": MAX_THIN_RESULTS,
             "THIN_BYTES": MAX_THIN_BYTES,
+            "DIRECT_COLUMN_BLOCKS(rows)": _choice(DIRECT_COLUMN_BLOCKS),
+            "DIRECT_DEPTH_BLOCKS(rows)": _choice(DIRECT_DEPTH_BLOCKS),
+            "TASK_WORK": float(TASK_MULADDS),
             "SHALLOW": MAX_SHALLOW_DEPTH,
             "LOWERED": MAX_LOW_TILE_DEPTH,
             "NEAR": MAX_DIRECT_BLOCK_BYTES,
@@ -278,17 +286,19 @@ class Shape:
             "PACKED": self.packed,
             "PACKED_COLUMNS": self.packed_columns,
             "PACKED_WORK": MIN_PACK_FIRST_MULADDS,
-            "BAND_PACKED": MAX_BAND_PACKED_BYTES // self.bytes,
+            "BAND_PACKED": MAX_BAND_BYTES // self.bytes,
         }
 
 
 def shape(type: str, vector_bytes: int) -> Shape:
     """Return block sizes for sums of `type` with vectors of `vector_bytes` (16, 32 or 64)."""
-    if vector_bytes not in (16, 32, 64):
-        raise ValueError(f"vector_bytes is {vector_bytes}; products know 16, 32 and 64")
+    if vector_bytes not in VECTOR_SIZES_BYTES:
+        raise ValueError(f"vector_bytes is {vector_bytes}; products know {VECTOR_SIZES_BYTES}")
     return Shape(type, vector_bytes // SIZES[type])
 
 
 def half_vector_shape(of: Shape) -> Shape | None:
-    """Return the shape with half as wide vectors, or None unless vectors have 64 bytes."""
-    return replace(of, vector=of.vector // 2, halved=True) if of.vector * of.bytes == 64 else None
+    """Return the shape with half as wide vectors, or None unless vectors are the widest."""
+    if of.vector * of.bytes < VECTOR_SIZES_BYTES[-1]:
+        return None
+    return replace(of, vector=of.vector // 2, halved=True)

@@ -377,6 +377,26 @@ def test_windows_over_pixels_of_a_product_are_no_step_of_its_blocks():
         np.testing.assert_allclose(f(*given), g(*given), rtol=1e-4, atol=1e-4)
 
 
+def test_windows_compute_an_activation_whose_product_is_stored_for_its_derivative():
+    """The derivative reads the product, so storing the activation as well is a second result."""
+    N, C, K = geon.Axis("N"), geon.Axis("C", 8), geon.Axis("K", 96)
+    X, Y, R, S = geon.Axis("X", 40), geon.Axis("Y", 40), geon.Axis("R", 2), geon.Axis("S", 2)
+    image, w = geon.placeholder([N, C, X, Y]), geon.placeholder([C, K])
+    pooled = geon.max_pool(
+        geon.relu(geon.dot(image, w)), {X: geon.Window(R, stride=2), Y: geon.Window(S, stride=2)}
+    )
+    slope = geon.deriv(geon.sum(pooled), w)
+    f = geon.NativeTransformer(threads=1).computation([pooled, slope], image, w)
+    product = f.stages().schedule.kernels[0]
+    assert isinstance(product.work, Contraction)
+    assert [op.primitive.name for op in product.results] == ["dot"]
+    random = np.random.default_rng(0)
+    given = [random.normal(size=s).astype("f4") for s in ((2, 8, 40, 40), (8, 96))]
+    g = geon.make_transformer("numpy").computation([pooled, slope], image, w)
+    for got, expected in zip(f(*given), g(*given), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize(
     "order, pixels, copied",
     [("NXYC", 40, True), ("NCXY", 40, False), ("NXYC", 3, False)],

@@ -53,7 +53,8 @@ def a_class(what: str, name: str, number: int | None, axis: Axis) -> None:
     ):
         return
     raise ArgumentError(
-        f"{what}: {name}={number!r} is no class of {axis}; give the number of one, from 0 on"
+        f"{user_call(what)}: {name}={number!r} is no class of {axis}; give the number of one, "
+        "from 0 on"
     )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...op_graph.axes.axes import Axes
+from ...op_graph.core.source_info import user_call
 from ...op_graph.op_graph import Tensor
 from ...op_graph.rows.elementwise import sqrt
 from ...op_graph.rows.leaves import length_value
@@ -180,7 +181,9 @@ class Sparse(Drawn):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.share <= 1:
-            raise ArgumentError(f"Sparse: share={self.share!r} of the inputs; give one from 0 to 1")
+            raise ArgumentError(
+                f"{user_call('Sparse')}: share={self.share!r} of the inputs; give one from 0 to 1"
+            )
 
     def __call__(self, axes: Axes, inputs: Axes, outputs: Axes) -> Callable[[Axes], Array]:
         numbers = _numbers(self.random)

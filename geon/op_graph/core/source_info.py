@@ -60,6 +60,11 @@ def building(own: OwnTable | None = None) -> Iterator[Building]:
 _getframe = sys._getframe
 
 
+def is_generated(code: CodeType) -> bool:
+    """Return True for the ``__init__`` that ``dataclasses`` writes: its file is ``<string>``."""
+    return code.co_filename == "<string>" and code.co_name == "__init__"
+
+
 def user_site(depth: int = 1) -> Site:
     """Return the site of the caller ``depth`` frames up, or of the first frame outside geon."""
     override = current.site
@@ -67,7 +72,7 @@ def user_site(depth: int = 1) -> Site:
         return override
     frame = _getframe(depth)
     code = frame.f_code
-    while code.co_filename.startswith(ROOT):
+    while code.co_filename.startswith(ROOT) or is_generated(code):
         outer = frame.f_back
         if outer is None:
             break

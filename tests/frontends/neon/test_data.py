@@ -11,6 +11,7 @@ import pytest
 import geon
 from geon.frontends import neon
 from geon.frontends.neon import augment
+from tests.places import placed
 
 from .test_training import Interrupt, batches, examples, model, same
 
@@ -272,7 +273,7 @@ def test_noise(dtype):
     ids=["batch", "none", "long", "empty", "negative"],
 )
 def test_changes_that_do_not_fit_are_refused(change, what):
-    with pytest.raises(geon.ArgumentError, match=what):
+    with pytest.raises(geon.ArgumentError, match=placed(what)):
         changed(change)
 
 
@@ -281,7 +282,7 @@ def test_changes_that_do_not_fit_are_refused(change, what):
 )
 def test_padding_that_a_dtype_does_not_hold_is_refused(value, dtype):
     change = augment.Pad({1: 1}, value=value)
-    with pytest.raises(geon.ArgumentError, match=f"Pad: value={value} is "):
+    with pytest.raises(geon.ArgumentError, match=placed(f"Pad: value={value} is ")):
         change(None, np.zeros((1, 1), dtype))
     np.testing.assert_array_equal(change(None, np.zeros((1, 1))), [[value, 0, value]])
 
@@ -369,7 +370,7 @@ def test_sequences_that_do_not_fit_are_refused():
         ((), {"size": 2}, "list of sequences"),
         ((words,), {"size": 0}, "size=0"),
     ):
-        with pytest.raises(geon.ArgumentError, match=what):
+        with pytest.raises(geon.ArgumentError, match=placed(what)):
             neon.Buckets(*columns, **options)
 
 
@@ -438,7 +439,7 @@ FLIP, ROWS = neon.augment.Flip(1), np.ones((4, 2))
     ],
 )
 def test_what_makes_no_batches_is_refused(build, what):
-    with pytest.raises(geon.ArgumentError, match=what):
+    with pytest.raises(geon.ArgumentError, match=placed(what)):
         build()
 
 
@@ -471,5 +472,5 @@ def test_parts_of_buckets_share_nothing_and_have_as_many_batches(seed, last, par
 
 def test_a_division_of_buckets_that_is_none_is_refused():
     for options, what in (({"last": "x"}, "last='x'"), ({"shard": (2, 2)}, r"shard=\(2, 2\)")):
-        with pytest.raises(geon.ArgumentError, match=f"Buckets: .*{what}"):
+        with pytest.raises(geon.ArgumentError, match=rf"Buckets.*test_data.py:\d+: .*{what}"):
             neon.Buckets([[1]], size=1, **options)

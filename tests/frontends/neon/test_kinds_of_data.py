@@ -8,6 +8,7 @@ import pytest
 import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
+from tests.places import placed
 
 N, T = ax.N, ax.T
 xr, pd = pytest.importorskip("xarray"), pytest.importorskip("pandas")
@@ -196,7 +197,7 @@ def test_an_epoch_is_anything_that_can_be_called(transformer):
 )
 def test_what_is_refused(call, what):
     made = sums(geon.make_transformer("numpy"), [N, T], [N, T])
-    with pytest.raises(geon.GeonError, match=what):
+    with pytest.raises(geon.GeonError, match=placed(what)):
         call(made)
 
 

@@ -14,6 +14,7 @@ import pytest
 import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
+from tests.places import placed
 
 N = ax.N
 C, H, Y = geon.Axis("C", 4), geon.Axis("H", 8), geon.Axis("Y", 3)
@@ -194,7 +195,9 @@ def test_a_model_without_an_optimiser_is_not_trained(transformer):
 
 def test_an_epoch_without_a_batch_is_refused(make):
     for data in ([], neon.Batches(*examples(10), size=16, last="drop")):
-        with pytest.raises(geon.ArgumentError, match="fit: the data have no batch in epoch 0"):
+        with pytest.raises(
+            geon.ArgumentError, match=placed("fit: the data have no batch in epoch 0")
+        ):
             model(make()).fit(data, 1)
 
 
@@ -654,7 +657,7 @@ def test_a_step_by_hand_is_a_batch_of_the_epoch(make):
 
 @pytest.mark.parametrize("wrong", [neon.History(), [neon.History], [print], None])
 def test_what_are_no_callbacks_is_refused(wrong):
-    with pytest.raises(geon.ArgumentError, match=r"fit: callbacks=.*\[neon.History\(\)\]"):
+    with pytest.raises(geon.ArgumentError, match=placed(r"fit: callbacks=.*\[neon.History\(\)\]")):
         model(geon.NumPyTransformer()).fit(batches(), 1, callbacks=wrong)
 
 
@@ -668,7 +671,7 @@ def test_what_are_no_callbacks_is_refused(wrong):
     ],
 )
 def test_counts_of_fit_that_are_none_are_refused(options, what):
-    with pytest.raises(geon.ArgumentError, match=f"fit: {what}; give an integer"):
+    with pytest.raises(geon.ArgumentError, match=placed(f"fit: {what}; give an integer")):
         model(geon.NumPyTransformer()).fit(batches(), **options)
 
 

@@ -28,7 +28,8 @@ class Several(Layer):
         super().__init__(name)
         if isinstance(parts, Layer) or not isinstance(parts, Iterable):
             raise ArgumentError(
-                f"{type(self).__name__}: {parts!r} is no list of layers and functions; give one, "
+                f"{user_call(type(self).__name__)}: {parts!r} is no list of layers and functions; "
+                "give one, "
                 "such as [neon.Affine(K, init), geon.relu]"
             )
         self.parts = [as_layer(part) for part in parts]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError
+from ....op_graph.core.source_info import user_call
 from ....op_graph.op_graph import Tensor
 from ....op_graph.rows.elementwise import cast, where
 from ....op_graph.syntax.operators import is_function
@@ -62,7 +63,8 @@ class Dropout(Layer):
         stream("Dropout", random)
         if not finite(rate) or not 0 <= rate < 1:
             raise ArgumentError(
-                f"Dropout: rate={rate!r} is the share of elements that become 0; give one of at "
+                f"{user_call('Dropout')}: rate={rate!r} is the share of elements that become 0; "
+                "give one of at "
                 "least 0 and less than 1"
             )
         self.rate, self.random, self.axes = rate, random, axes

@@ -143,7 +143,8 @@ class BatchNorm(Norm):
         super().__init__(over, epsilon, name=name)
         if not finite(momentum) or not 0 <= momentum <= 1:
             raise ArgumentError(
-                f"BatchNorm: momentum={momentum!r} is the share of the running statistics that "
+                f"{user_call('BatchNorm')}: momentum={momentum!r} is the share of the running "
+                "statistics that "
                 "stays in a step; give one from 0 to 1"
             )
         self.momentum = momentum

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError
+from ....op_graph.core.source_info import user_call
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.syntax.operators import is_function
 from ....op_graph.values.tree import is_mapping
@@ -59,7 +60,8 @@ class Groups(Optimiser):
         super().__init__(0.0, clip=clip, name=name)
         if not is_mapping(groups):
             raise ArgumentError(
-                f"Groups: groups={groups!r} is no mapping; give one from what parameters are meant "
+                f"{user_call('Groups')}: groups={groups!r} is no mapping; give one from what "
+                "parameters are meant "
                 'to their optimisers, such as {"*.b": neon.SGD(0.1)}'
             )
         self.keys = list(groups)
@@ -67,13 +69,15 @@ class Groups(Optimiser):
         for key, optimiser in [*groups.items(), ("rest", rest)]:
             if optimiser is not None and not isinstance(optimiser, Optimiser):
                 raise ArgumentError(
-                    f"Groups: {optimiser!r} of {key!r} is no optimiser; give one, such as "
+                    f"{user_call('Groups')}: {optimiser!r} of {key!r} is no optimiser; give one, "
+                    "such as "
                     "neon.Adam(0.001), or None for parameters that stay as they are"
                 )
         for key in self.keys:
             if not isinstance(key, str) and not is_function(key):
                 raise ArgumentError(
-                    f"Groups: {key!r} says of no parameter whether it is meant; give a pattern of "
+                    f"{user_call('Groups')}: {key!r} says of no parameter whether it is meant; "
+                    "give a pattern of "
                     "names, neon.Tag, neon.Matrices() or a function"
                 )
         for number, optimiser in enumerate(self.optimisers):
@@ -93,7 +97,8 @@ class Groups(Optimiser):
         for key in self.keys:
             if isinstance(key, str) and not any(fnmatchcase(name, key) for name in names):
                 raise ArgumentError(
-                    f"Groups: the pattern {key!r} fits none of the names of parameters, which are "
+                    f"{user_call('Groups')}: the pattern {key!r} fits none of the names of "
+                    "parameters, which are "
                     f"{', '.join(map(repr, names))}"
                 )
         return [w for w in weights if self.optimiser_of(w) is not None]
@@ -118,7 +123,8 @@ class Groups(Optimiser):
             made = optimiser.moves([w for w, _ in group], [gradient for _, gradient in group])
             if made.when is not None:
                 raise ArgumentError(
-                    f"Groups: {type(optimiser).__name__} does not move its group in each step, and "
+                    f"{user_call('Groups')}: {type(optimiser).__name__} does not move its group "
+                    "in each step, and "
                     "so the groups would part; put it around Groups: "
                     f"neon.{type(optimiser).__name__}(neon.Groups(...))"
                 )

@@ -12,6 +12,7 @@ from ....op_graph.autodiff.deriv import deriv
 from ....op_graph.axes.axes import Axis
 from ....op_graph.building.constants import as_tensor
 from ....op_graph.building.weak import in_dtype
+from ....op_graph.core.source_info import user_call
 from ....op_graph.functions.composites import wide_norm
 from ....op_graph.op_graph import Leaf, Op, Tensor
 from ....op_graph.regions.scan import scan
@@ -57,7 +58,7 @@ class LBFGS(Optimiser):
         at_least_one("LBFGS", "history", self.history)
         at_least_one("LBFGS", "searches", self.searches)
         if self.clip is not None:
-            raise ArgumentError("LBFGS: clip= would hide the curvature; give none")
+            raise ArgumentError(f"{user_call('LBFGS')}: clip= would hide the curvature; give none")
 
     def moves(self, weights: Sequence[Leaf], gradients: Sequence[Tensor]) -> Moves:
         """Raise ``ArgumentError``: it needs the cost."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from ....errors import ArgumentError
+from ....op_graph.core.source_info import user_call
 from ....op_graph.functions.composites import L2_norm
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.rows.contraction import dot
@@ -47,7 +48,8 @@ class Muon(Optimiser):
         """Return the weight minus rate times the orthogonal matrix."""
         if len(w.axes) != 2:
             raise ArgumentError(
-                f"Muon: {w} (made at {w.line_info}) has {len(w.axes)} axes, and it moves matrices, "
+                f"{user_call('Muon')}: {w} (made at {w.line_info}) has {len(w.axes)} axes, and it "
+                "moves matrices, "
                 "of two; give neon.Groups({neon.Matrices(): neon.Muon()}, rest=neon.AdamW())"
             )
         kept = step.state(w, "momentum")

@@ -110,7 +110,8 @@ class Optimiser:
             share(what, name, getattr(self, name))
         if self.clip is not None and not is_function(self.clip):
             raise ArgumentError(
-                f"{what}: clip={self.clip!r} clips no gradients; give neon.ByValue, neon.ByNorm or "
+                f"{user_call(what)}: clip={self.clip!r} clips no gradients; give neon.ByValue, "
+                "neon.ByNorm or "
                 "neon.ByGlobalNorm, such as clip=neon.ByGlobalNorm(1.0)"
             )
 
@@ -223,7 +224,8 @@ def checked_rate(what: str, rate: Any) -> None:
     if isinstance(rate, Tensor):
         if len(rate.axes):
             raise ArgumentError(
-                f"{what}: the rate {rate} (made at {rate.line_info}) is no scalar; give one for "
+                f"{user_call(what)}: the rate {rate} (made at {rate.line_info}) is no scalar; "
+                "give one for "
                 "all weights, or neon.Groups with a rate for each group"
             )
     elif not is_function(rate):

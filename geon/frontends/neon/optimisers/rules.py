@@ -6,6 +6,7 @@ import math
 from dataclasses import KW_ONLY, dataclass
 
 from ....errors import ArgumentError
+from ....op_graph.core.source_info import user_call
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.rows.elementwise import cast, expm1, sign, sqrt, square
 from .optimiser import Optimiser, Rate, UpdateStep
@@ -28,7 +29,9 @@ class SGD(Optimiser):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nesterov and not self.momentum:
-            raise ArgumentError("SGD: nesterov=True looks ahead along a momentum; give momentum=")
+            raise ArgumentError(
+                f"{user_call('SGD')}: nesterov=True looks ahead along a momentum; give momentum="
+            )
 
     def moved(self, w: Leaf, value: Tensor, gradient: Tensor, step: UpdateStep) -> Tensor:
         """Return the weight minus rate times velocity."""

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from ....errors import ArgumentError
 from ....op_graph.axes.axes import Axis
 from ....op_graph.building.constants import as_tensor, constant
+from ....op_graph.core.source_info import user_call
 from ....op_graph.functions.composites import clip
 from ....op_graph.op_graph import Tensor
 from ....op_graph.rows.elementwise import cast, floor, maximum, minimum, power, where
@@ -138,7 +139,7 @@ class WarmUp:
         not_negative("WarmUp", "steps", self.steps)
         if not is_function(self.then):
             raise ArgumentError(
-                f"WarmUp: then={self.then!r} is no schedule; give one, such as "
+                f"{user_call('WarmUp')}: then={self.then!r} is no schedule; give one, such as "
                 "neon.schedules.Fixed(0.1)"
             )
 
@@ -168,7 +169,9 @@ class OneCycle:
         not_negative("OneCycle", "highest", self.highest)
         above_zero("OneCycle", "steps", self.steps)
         if not (finite(self.rise) and 0 <= self.rise <= 1):
-            raise ArgumentError(f"OneCycle: rise={self.rise!r} of the steps; give one from 0 to 1")
+            raise ArgumentError(
+                f"{user_call('OneCycle')}: rise={self.rise!r} of the steps; give one from 0 to 1"
+            )
         above_zero("OneCycle", "first", self.first)
         above_zero("OneCycle", "last", self.last)
 
@@ -186,7 +189,9 @@ class Given:
 
     def __init__(self, rates: Sequence[float]) -> None:
         if not isinstance(rates, Iterable) or not len(rates):
-            raise ArgumentError("Given: no rate was given; give a list of at least one")
+            raise ArgumentError(
+                f"{user_call('Given')}: no rate was given; give a list of at least one"
+            )
         for number, rate in enumerate(rates):
             not_negative("Given", f"rates[{number}]", rate)
         self.rates = tuple(float(rate) for rate in rates)

@@ -7,6 +7,7 @@ from functools import reduce
 
 from ....errors import ArgumentError
 from ....op_graph.building.constants import as_tensor
+from ....op_graph.core.source_info import user_call
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.rows.elementwise import cast, isfinite, maximum, minimum, where
 from ....op_graph.rows.logic import logical_and
@@ -25,7 +26,8 @@ class OptimiserWrapper(Optimiser):
     def __init__(self, inner: Optimiser) -> None:
         if not isinstance(inner, Optimiser):
             raise ArgumentError(
-                f"{type(self).__name__}: {inner!r} is no optimiser to go around; give one, such as "
+                f"{user_call(type(self).__name__)}: {inner!r} is no optimiser to go around; give "
+                "one, such as "
                 "neon.Adam(0.001)"
             )
         self.inner = inner
@@ -33,7 +35,8 @@ class OptimiserWrapper(Optimiser):
         while isinstance(around, OptimiserWrapper):
             if type(around) is type(self):
                 raise ArgumentError(
-                    f"{type(self).__name__}: there is one around {around.inner} already, and both "
+                    f"{user_call(type(self).__name__)}: there is one around {around.inner} "
+                    "already, and both "
                     "would keep their numbers by one name; give one of them"
                 )
             around = around.inner

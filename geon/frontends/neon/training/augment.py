@@ -15,6 +15,7 @@ import numpy as np
 
 from ....errors import ArgumentError
 from ....op_graph.core.argument_hints import check_flag
+from ....op_graph.core.source_info import user_call
 from ....op_graph.values.arrays import array_of
 from ....op_graph.values.tree import is_mapping
 from ..checks import a_number, at_least_zero, finite, is_integer, not_negative
@@ -39,7 +40,8 @@ class Augmented(MadeOf):
         super().__init__(data)
         if not isinstance(changes, Iterable) or not all(map(callable, changes)):
             raise ArgumentError(
-                f"Augmented: changes={changes!r} is no list of functions of a random generator and "
+                f"{user_call('Augmented')}: changes={changes!r} is no list of functions of a "
+                "random generator and "
                 "an array; give one such as [neon.augment.Flip(1)]"
             )
         check_seed("Augmented", seed)
@@ -51,7 +53,8 @@ class Augmented(MadeOf):
             random = np.random.default_rng([self.seed, number, place])
             if not -len(batch) <= self.part < len(batch):
                 raise ArgumentError(
-                    f"Augmented: part={self.part} of a batch of {len(batch)} arrays; give the "
+                    f"{user_call('Augmented')}: part={self.part} of a batch of {len(batch)} "
+                    "arrays; give the "
                     "number of one"
                 )
             # A copy, as a change may write to it, and data may return the same array again.
@@ -74,7 +77,9 @@ class Flip:
     def __post_init__(self) -> None:
         a_dim("Flip", self.dim)
         if not finite(self.rate) or not 0 <= self.rate <= 1:
-            raise ArgumentError(f"Flip: rate={self.rate!r} is no chance; give one from 0 to 1")
+            raise ArgumentError(
+                f"{user_call('Flip')}: rate={self.rate!r} is no chance; give one from 0 to 1"
+            )
 
     def __call__(self, random: np.random.Generator, array: Array) -> Array:
         checked_dims("Flip", [self.dim], array)
@@ -100,7 +105,7 @@ class Crop:
         check_flag("Crop", "middle", self.middle)
         for dim, size in self.sizes.items():
             if not is_integer(size):
-                raise ArgumentError(f"Crop: sizes[{dim}]={size!r}; give an integer")
+                raise ArgumentError(f"{user_call('Crop')}: sizes[{dim}]={size!r}; give an integer")
 
     def __call__(self, random: np.random.Generator, array: Array) -> Array:
         checked_dims("Crop", self.sizes, array)
@@ -108,7 +113,8 @@ class Crop:
             room = array.shape[dim] - size
             if size < 1 or room < 0:
                 raise ArgumentError(
-                    f"Crop: dimension {dim} is to have length {size} and has {array.shape[dim]} in "
+                    f"{user_call('Crop')}: dimension {dim} is to have length {size} and has "
+                    f"{array.shape[dim]} in "
                     f"an array of shape {array.shape}; give a smaller one, or neon.augment.Pad "
                     "before it"
                 )
@@ -161,7 +167,8 @@ class Noise:
     def __call__(self, random: np.random.Generator, array: Array) -> Array:
         if array.dtype.kind != "f":
             raise ArgumentError(
-                f"Noise: an array of {array.dtype} has no room for noise; give one of floats"
+                f"{user_call('Noise')}: an array of {array.dtype} has no room for noise; give one "
+                "of floats"
             )
         return (array + self.deviation * random.standard_normal(array.shape)).astype(array.dtype)
 
@@ -170,7 +177,8 @@ def a_dim(what: str, dim: Any) -> None:
     """Raise ``ArgumentError`` unless ``dim`` is an integer."""
     if not is_integer(dim):
         raise ArgumentError(
-            f"{what}: dimension {dim!r}; give an integer from 1 on, since 0 is that of the examples"
+            f"{user_call(what)}: dimension {dim!r}; give an integer from 1 on, since 0 is that of "
+            "the examples"
         )
 
 
@@ -178,7 +186,7 @@ def by_dim(what: str, name: str, given: Any) -> None:
     """Raise ``ArgumentError`` unless ``given`` is a mapping from dimensions."""
     if not is_mapping(given):
         raise ArgumentError(
-            f"{what}: {name}={given!r} is no mapping; give one from dimensions, such as "
+            f"{user_call(what)}: {name}={given!r} is no mapping; give one from dimensions, such as "
             f"{what}({{1: 4, 2: 4}})"
         )
     for dim in given:
@@ -190,6 +198,7 @@ def checked_dims(what: str, dims: Any, array: Array) -> None:
     for dim in dims:
         if not 1 <= dim < array.ndim:
             raise ArgumentError(
-                f"{what}: dimension {dim} of an array of shape {array.shape}; give one from 1 to "
+                f"{user_call(what)}: dimension {dim} of an array of shape {array.shape}; give one "
+                "from 1 to "
                 f"{array.ndim - 1}, since 0 is that of the examples"
             )

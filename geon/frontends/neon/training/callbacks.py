@@ -11,6 +11,7 @@ from typing import Any
 
 from ....errors import ArgumentError, UnavailableError
 from ....op_graph.core.argument_hints import check_flag
+from ....op_graph.core.source_info import user_call
 from ..checks import at_least_one, made_folder
 from ..checks import path as as_path
 from .run import Callback, Run
@@ -76,7 +77,8 @@ class Watcher(Callback):
             return False
         if self.figure not in run.figures:
             raise ArgumentError(
-                f"{type(self).__name__}: there is no figure {self.figure!r} of an epoch; there are "
+                f"{user_call(type(self).__name__)}: there is no figure {self.figure!r} of an "
+                "epoch; there are "
                 f"{', '.join(map(repr, run.figures))}{self._cure(run)}"
             )
         value, best = run.figures[self.figure], run.model.number(self.key)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ....errors import ArgumentError
+from ....op_graph.core.source_info import user_call
 from ....op_graph.syntax.operators import is_function
 from ..axis import N
 from ..checks import at_least_one, at_least_zero, is_integer
@@ -85,7 +86,8 @@ class Stream:
     def __init__(self, make: Callable[[int], Iterable[Batch]]) -> None:
         if not is_function(make):
             raise ArgumentError(
-                f"Stream: make is {type(make).__name__} and no function of the number of an epoch; "
+                f"{user_call('Stream')}: make is {type(make).__name__} and no function of the "
+                "number of an epoch; "
                 "give one, such as lambda number: batches"
             )
         self.make = make
@@ -95,7 +97,8 @@ class Stream:
         batches = self.make(number)
         if not isinstance(batches, Iterable):
             raise ArgumentError(
-                f"Stream: make({number}) gave {type(batches).__name__}; give an iterable of the "
+                f"{user_call('Stream')}: make({number}) gave {type(batches).__name__}; give an "
+                "iterable of the "
                 "batches of an epoch"
             )
         return itertools.islice(iter(batches), start, None)
@@ -130,10 +133,10 @@ def checked_division(what: str, size: Any, last: Any, shard: Any) -> None:
     """Raise ``ArgumentError`` for an invalid division of examples into batches."""
     at_least_one(what, "size", size)
     if last not in ("keep", "drop"):
-        raise ArgumentError(f"{what}: there is no last={last!r}; give 'keep' or 'drop'")
+        raise ArgumentError(f"{user_call(what)}: there is no last={last!r}; give 'keep' or 'drop'")
     pair = isinstance(shard, (tuple, list)) and len(shard) == 2 and all(map(is_integer, shard))
     if not pair or not 0 <= shard[0] < shard[1]:
-        raise ArgumentError(f"{what}: shard={shard!r}; give (k, n) with 0 <= k < n")
+        raise ArgumentError(f"{user_call(what)}: shard={shard!r}; give (k, n) with 0 <= k < n")
 
 
 def checked_padding(what: str, name: str, value: float, dtype: Any, where: str) -> None:
@@ -142,7 +145,8 @@ def checked_padding(what: str, name: str, value: float, dtype: Any, where: str) 
         padded = np.array(value).astype(dtype)
     if dtype.kind in "biu" and padded != value:
         raise ArgumentError(
-            f"{what}: {name}={value!r} is {padded.item()!r} in {where}, of {dtype}; give a number "
+            f"{user_call(what)}: {name}={value!r} is {padded.item()!r} in {where}, of {dtype}; "
+            "give a number "
             "that it holds, or data of another dtype"
         )
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import ArgumentError, FeedError
+from ....op_graph.core.source_info import user_call
 from ....op_graph.values.arrays import is_masked
 from ....op_graph.values.labels import dim_names, refuse_list
 from ..axis import N
@@ -27,7 +28,7 @@ class Examples:
             array = made_array(what, array)
         self.array, self.dim = array, self._place(array, dim)
         if not hasattr(array, "__len__") or len(getattr(array, "shape", (1,))) <= self.dim:
-            raise ArgumentError(f"{what}: {array!r} has no rows; give arrays")
+            raise ArgumentError(f"{user_call(what)}: {array!r} has no rows; give arrays")
 
     def _place(self, array: Any, dim: int) -> int:
         names = dim_names(array)
@@ -74,7 +75,8 @@ def count_of_examples(what: str, parts: Iterable[Examples]) -> int:
     lengths = {len(part) for part in parts}
     if len(lengths) != 1:
         raise ArgumentError(
-            f"{what}: arrays of lengths {sorted(lengths)}; give at least one, all with a row for "
+            f"{user_call(what)}: arrays of lengths {sorted(lengths)}; give at least one, all with "
+            "a row for "
             "each example"
         )
     return lengths.pop()
@@ -87,6 +89,7 @@ def made_array(what: str, values: Any) -> Any:
         return np.array(values)
     except ValueError as failed:
         raise ArgumentError(
-            f"{what}: a list whose elements are no array together ({failed}); neon.Buckets makes "
+            f"{user_call(what)}: a list whose elements are no array together ({failed}); "
+            "neon.Buckets makes "
             "batches of sequences of several lengths"
         ) from None

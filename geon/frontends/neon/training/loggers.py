@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import ArgumentError, UnavailableError
+from ....op_graph.core.source_info import user_call
 from ..checks import made_folder
 from ..checks import path as as_path
 from .run import Callback, Run
@@ -58,7 +59,8 @@ class History(Callback):
                 found.append(record)
             elif number < len(lines) and line.strip():
                 raise ArgumentError(
-                    f"{type(self).__name__}: line {number} of {path} is no record of an epoch: "
+                    f"{user_call(type(self).__name__)}: line {number} of {path} is no record of "
+                    "an epoch: "
                     f"{line[:60]!r}; take it out, or give another path"
                 )
         return found
@@ -183,14 +185,16 @@ class Curves(Callback):
     def __init__(self, history: History, path: str | os.PathLike[str]) -> None:
         if not isinstance(history, History):
             raise ArgumentError(
-                f"Curves: history={history!r}; give the neon.History() that is among the callbacks"
+                f"{user_call('Curves')}: history={history!r}; give the neon.History() that is "
+                "among the callbacks"
             )
         self.history, self.path = history, as_path("Curves", "path", path)
         self.figures: Any = optional("matplotlib.figure", "Curves draws pictures", "matplotlib")
         known = self.figures.Figure().canvas.get_supported_filetypes()
         if self.path.suffix.removeprefix(".").lower() not in known:
             raise ArgumentError(
-                f"Curves: path={os.fspath(path)!r} ends in no format of pictures; give one that "
+                f"{user_call('Curves')}: path={os.fspath(path)!r} ends in no format of pictures; "
+                "give one that "
                 f"ends in {', '.join('.' + ending for ending in known)}"
             )
 

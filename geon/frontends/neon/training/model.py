@@ -12,6 +12,7 @@ import numpy as np
 from ....errors import ArgumentError, CheckpointError, NonFiniteError
 from ....op_graph.axes.axes import Axes, Axis
 from ....op_graph.core.argument_hints import public
+from ....op_graph.core.source_info import user_call
 from ....op_graph.functions.composites import mean
 from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Op, Tensor
@@ -74,7 +75,9 @@ class Model:
         name: str = FIT,
     ) -> None:
         if not isinstance(name, str) or not name:
-            raise ArgumentError(f"Model: name={name!r} is no text; give one such as 'fit'")
+            raise ArgumentError(
+                f"{user_call('Model')}: name={name!r} is no text; give one such as 'fit'"
+            )
         self.name = name
         self.inputs = checked_parts(layer, inputs, target, cost, optimiser)
         self.layer, self.target, self.cost, self.mask = layer, target, cost, mask
@@ -148,7 +151,8 @@ class Model:
                             return run
                 if run.batch == 0:
                     raise ArgumentError(
-                        f"fit: the data have no batch in epoch {run.epoch}; give some, or smaller "
+                        f"{user_call('fit')}: the data have no batch in epoch {run.epoch}; give "
+                        "some, or smaller "
                         "batches where those that are not full are left out"
                     )
                 found = self._validated(validation, averaged)
@@ -374,7 +378,7 @@ def checked_parts(layer: Any, inputs: Any, target: Any, cost: Any, optimiser: An
     }  # fmt: skip
     for name, (fits, given, cure) in wanted.items():
         if not fits:
-            raise ArgumentError(f"Model: {name}={given!r} cannot serve; give {cure}")
+            raise ArgumentError(f"{user_call('Model')}: {name}={given!r} cannot serve; give {cure}")
     return listed
 
 

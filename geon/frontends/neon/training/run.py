@@ -9,6 +9,7 @@ from signal import SIG_DFL, SIGINT, default_int_handler, raise_signal
 from typing import TYPE_CHECKING, Any
 
 from ....errors import ArgumentError
+from ....op_graph.core.source_info import user_call
 
 try:  # the functions of signal take as long as all else at an epoch's end, for their enumerations
     # A module of CPython without type stubs, hence the ignored error of the checker.
@@ -74,7 +75,7 @@ def in_order(callbacks: Sequence[Callback]) -> list[Callback]:
     listed = list(callbacks) if isinstance(callbacks, (list, tuple, Iterable)) else [callbacks]
     if listed == [callbacks] or not all(isinstance(each, Callback) for each in listed):
         raise ArgumentError(
-            f"fit: callbacks={callbacks!r} is no list of callbacks; give callbacks="
+            f"{user_call('fit')}: callbacks={callbacks!r} is no list of callbacks; give callbacks="
             "[neon.History()], or objects of your own subclass of neon.Callback"
         )
     owners: dict[str, Callback] = {}
@@ -83,7 +84,8 @@ def in_order(callbacks: Sequence[Callback]) -> list[Callback]:
             other = owners.setdefault(name, callback)
             if other is not callback:
                 raise ArgumentError(
-                    f"fit: the callbacks {other!r} and {callback!r} keep one number, {name!r}, in "
+                    f"{user_call('fit')}: the callbacks {other!r} and {callback!r} keep one "
+                    f"number, {name!r}, in "
                     "checkpoints; give one of them, or have them watch other figures"
                 )
     return sorted(listed, key=lambda callback: callback.saves)

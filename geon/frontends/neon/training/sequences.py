@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ArgumentError
+from ....op_graph.core.source_info import user_call
 from ....op_graph.values.arrays import array_of
 from .data import check_seed, checked_division, checked_padding
 
@@ -42,14 +43,17 @@ class Buckets:
     ) -> None:
         checked_division("Buckets", size, last, shard)
         if not isinstance(edges, Iterable):
-            raise ArgumentError(f"Buckets: edges={edges!r}; give a list of lengths")
+            raise ArgumentError(f"{user_call('Buckets')}: edges={edges!r}; give a list of lengths")
         if not columns or isinstance(columns[0], np.ndarray):
-            raise ArgumentError("Buckets: the first column is a list of sequences; give one")
+            raise ArgumentError(
+                f"{user_call('Buckets')}: the first column is a list of sequences; give one"
+            )
         check_seed("Buckets", seed)
         for number, column in enumerate(columns):
             if not isinstance(column, Iterable):
                 raise ArgumentError(
-                    f"Buckets: column {number} is {column!r}; give a list with a sequence for each "
+                    f"{user_call('Buckets')}: column {number} is {column!r}; give a list with a "
+                    "sequence for each "
                     "example, or an array with a row for each"
                 )
         # By position: indexing a table's column would look up labels.
@@ -59,7 +63,8 @@ class Buckets:
         for k, each in enumerate(columns[0]):
             if isinstance(each, str) or not hasattr(each, "__len__"):
                 raise ArgumentError(
-                    f"Buckets: example {k} is {each!r}, and no sequence of numbers; give lists or "
+                    f"{user_call('Buckets')}: example {k} is {each!r}, and no sequence of "
+                    "numbers; give lists or "
                     "arrays"
                 )
         self.lengths = np.array([len(each) for each in columns[0]], "int64")
@@ -120,7 +125,7 @@ class Buckets:
         inner = {part.shape[1:] for part in known} or {()}
         if len(inner) > 1:
             raise ArgumentError(
-                f"Buckets: sequences of column {number} have elements of the shapes "
+                f"{user_call('Buckets')}: sequences of column {number} have elements of the shapes "
                 f"{sorted(inner)}; give elements of one shape"
             )
         dtype = np.result_type(*known) if known else np.dtype("float64")
@@ -131,17 +136,20 @@ class Buckets:
         count = len(self.lengths)
         if len(column) != count:
             raise ArgumentError(
-                f"Buckets: column {number} has {len(column)} examples and column 0 has {count}; "
+                f"{user_call('Buckets')}: column {number} has {len(column)} examples and column 0 "
+                f"has {count}; "
                 "give as many"
             )
         for k, each in enumerate([] if isinstance(column, np.ndarray) else column):
             if not hasattr(each, "__len__"):
                 raise ArgumentError(
-                    f"Buckets: example {k} of column {number} is {each!r}, and no sequence; give "
+                    f"{user_call('Buckets')}: example {k} of column {number} is {each!r}, and no "
+                    "sequence; give "
                     "an array where a column has a row for each example"
                 )
             if len(each) != self.lengths[k]:
                 raise ArgumentError(
-                    f"Buckets: example {k} has length {len(each)} in column {number} and "
+                    f"{user_call('Buckets')}: example {k} has length {len(each)} in column "
+                    f"{number} and "
                     f"{self.lengths[k]} in column 0; give sequences of one length"
                 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ....op_graph.axes.lengths import is_below, product
 from ....op_graph.op_graph import Op
 from .fusion_state import FusionGroup, FusionState, Use
@@ -27,9 +29,11 @@ class Repeats:
         self.chain: dict[Op, int] = {}
         self.recompute_sources: dict[Op, frozenset[Op]] = {}
         self.after_contraction: set[Op] = set()
+        self.readers: Counter[Op] = Counter()
 
     def measure(self, op: Op) -> None:
         """Record the cost of repeating ``op``, and whether it follows a contraction elementwise."""
+        self.readers.update(set(op.args))
         if op.primitive.name == "dot":
             self.after_contraction.add(op)
         elif any(arg in self.after_contraction and arg.axes.same_set(op.axes) for arg in op.args):
@@ -60,14 +64,14 @@ class Repeats:
         """Return True if ``op`` is computed in each consumer and never stored.
 
         Windows always are if the consumers can. The operand of a window never is in a product, or
-        if it follows one elementwise: it would be computed once per window position, and is stored
-        in place of the product.
+        if it follows one elementwise that nothing else reads: it would be computed once per window
+        position, and is stored in place of the product.
         """
         if shows(op):
             return all(may_compute(self.state, op, uses, group) for group in users)
         if any(use.shown and self.multiplied(use, users) for use in uses):
             return False
-        if op in self.after_contraction and any(use.shown for use in uses):
+        if any(use.shown for use in uses) and self.replaces_contraction(op):
             return False
         if op.primitive.name == "copy" and op.attrs.layout is not None:
             return False  # it is there for the order of its elements in memory
@@ -85,6 +89,16 @@ class Repeats:
         if not all(may_compute(self.state, op, uses, group) for group in users):
             return False
         return not any(self.state.operand(use) and op in self.after_contraction for use in uses)
+
+    def replaces_contraction(self, op: Op) -> bool:
+        """Return True if ``op`` follows a contraction elementwise, and only it reads the result."""
+        while op in self.after_contraction and op.primitive.name != "dot":
+            op = next(
+                x for x in op.args if x in self.after_contraction and x.axes.same_set(op.axes)
+            )
+            if self.readers[op] > 1 or op in self.state.required:
+                return False
+        return op in self.after_contraction
 
     def together(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:
         """Return True if all readers of moved elements read each at one index, in one loop."""

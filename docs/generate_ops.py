@@ -148,7 +148,8 @@ def parameter(p: inspect.Parameter) -> str:
     if p.annotation is not p.empty:
         text += f": {p.annotation}"
     if p.default is not p.empty:
-        text += f"{' = ' if p.annotation is not p.empty else '='}{p.default!r}"
+        default = p.default.__name__ if inspect.isfunction(p.default) else repr(p.default)
+        text += f"{' = ' if p.annotation is not p.empty else '='}{default}"
     return text
 
 

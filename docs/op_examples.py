@@ -58,7 +58,17 @@ def output(name: str, code: str) -> str:
 
 
 def examples() -> dict[str, Example]:
-    """Every example by the name of its function, run."""
-    return {
-        name: Example(group, code, output(name, code)) for name, (group, code) in cells().items()
-    }
+    """Every example by the name of its function, run.
+
+    What lives already, modules above all, is kept out of the garbage collection before each.
+    """
+    exec(compile(beginning(), "begin.py", "exec"), {"__name__": "__main__"})  # imports
+    gc.collect()
+    gc.freeze()
+    try:
+        return {
+            name: Example(group, code, output(name, code))
+            for name, (group, code) in cells().items()
+        }
+    finally:
+        gc.unfreeze()

@@ -97,7 +97,25 @@ def pytest_collection():
         gc.collect()
         gc.freeze()
         gc.set_threshold(10_000, 10, 10)
+        gc.callbacks.append(note_full_collection)
         gc.enable()
+
+
+full_collections = 0  # since the last freeze
+
+
+def note_full_collection(phase, info):
+    """Count the full garbage collections: most are asked for by tests."""
+    global full_collections
+    full_collections += phase == "stop" and info["generation"] == 2
+
+
+def freeze_survivors():
+    """Keep what survived the full collections of the test before out of the next ones."""
+    global full_collections
+    if full_collections:
+        gc.freeze()
+        full_collections = 0
 
 
 def pytest_collection_modifyitems(config, items):
@@ -129,8 +147,9 @@ def is_long_on_host(item):
 
 
 def pytest_runtest_setup(item):
-    """Settle how the programs of a test are compiled."""
+    """Settle how the programs of a test are compiled, and what garbage collections visit."""
     tiers.set_up(item)
+    freeze_survivors()
 
 
 def pytest_report_header(config):

@@ -8,7 +8,7 @@
 
 Of the others, `make test` runs those cases that are listed in ``kernel_cases.txt``: first the ones
 that reach most in a second. Tests that take time and schedule only what others do are listed in
-``rotating_tests.txt``.
+``rotating_tests.txt``, and the cases of random programs, which have ever new kernels.
 
 A key is the digest of a kernel's structure: loops, reductions, stores and scalar code, with dtypes
 and without names. There are two: one with all lengths and other numbers, of which random programs
@@ -46,7 +46,13 @@ KINDS = ("structures", "structures with lengths")
 # What runs every time: it is about the files of the project.
 FIXED = re.compile(r"tests/(test_(docs|layers|readme|golden|types|public|lines)|tiny)")
 # Seconds of a test, of its cases that could rotate, and of a test of one case, from which it does.
-LONG, LONG_REST, LONG_SINGLE = 0.5, 1.0, 2.0
+LONG, LONG_REST, LONG_SINGLE = 0.05, 0.1, 2.0
+LONG_CASE = 0.03  # mean seconds of these cases, below which a run has them all
+# Least number of kernels of its own that a case schedules in a second of processor time, to run
+# always. The others rotate: together they have 2 % of the kernels and take an eighth of the time.
+MIN_WORTH = 3.0
+# In the names of tests whose cases are alike: they rotate whatever kernels they have.
+ALIKE = re.compile(r"random|sums_of_equal_values_of_every_row")
 _found: dict[str, set[str]] = defaultdict(set)  # by key: the tests that schedule such a kernel
 _seconds: dict[str, float] = {}  # of processor time, by test
 
@@ -134,20 +140,23 @@ def few_tests(wanted: dict[str, set[str]]) -> list[tuple[str, int]]:
     return chosen
 
 
-def cover(keys_of: dict[str, set[str]], seconds: dict[str, float]) -> set[str]:
-    """Return cases that together have all keys, first the ones with most new keys in a second."""
+def cover(keys_of: dict[str, set[str]], seconds: dict[str, float]) -> dict[str, float]:
+    """Return cases that together have all keys, and how many new ones each has in a second.
+
+    The ones with most come first.
+    """
     missing = set().union(*keys_of.values())
     worth = lambda test: len(keys_of[test] & missing) / (seconds[test] + 0.02)  # noqa: E731
     queue = [(-worth(test), test) for test in keys_of]
     heapq.heapify(queue)
-    chosen = set()
+    chosen = {}
     while missing:
         _, test = heapq.heappop(queue)
         now = -worth(test)
         if queue and now > queue[0][0]:
             heapq.heappush(queue, (now, test))
         elif now < 0:
-            chosen.add(test)
+            chosen[test] = -now
             missing -= keys_of[test]
     return chosen
 
@@ -162,19 +171,25 @@ def rotate(folder: str) -> None:
     keys_of: dict[str, set[str]] = defaultdict(set)
     for key, tests in tests_by_key(folder).items():
         for test in tests & set(seconds) if key[0] == "0" else ():
-            keys_of[test].add(key)
-    chosen = cover(keys_of, seconds)
+            if not ALIKE.search(test):
+                keys_of[test].add(key)
+    worth = cover(keys_of, seconds)
     cases: dict[str, list[str]] = defaultdict(list)
     for test in seconds:
         cases[test.partition("[")[0]].append(test)
-    always = set(KERNEL_CASES.read_text().splitlines())
-    rotating = set(ROTATING_TESTS.read_text().splitlines())  # this run has a part of them
+    # This run has a part of the cases of tests that rotate already.
+    always = set(KERNEL_CASES.read_text().splitlines()) - set(seconds)
+    rotating = set(ROTATING_TESTS.read_text().splitlines())
     for name, group in cases.items():
-        rest = sum(seconds[test] for test in group if test not in chosen)
-        bound = LONG_REST if chosen & set(group) else LONG if len(group) > 1 else LONG_SINGLE
-        if rest >= bound and not FIXED.match(name):
+        least = MIN_WORTH if len(group) > 1 else 0.0
+        own = {test for test in group if worth.get(test, 0.0) > least}
+        rest = [seconds[test] for test in group if test not in own]
+        bound = LONG_REST if own else LONG if len(group) > 1 else LONG_SINGLE
+        is_long = sum(rest) >= max(bound, LONG_CASE * len(rest))
+        is_unit = len(group) == 1 and ALIKE.search(name)  # of which each run has another
+        if name in rotating or is_long and not is_unit and not FIXED.match(name):
             rotating.add(name)
-            always |= chosen & set(group)
+            always |= own
     KERNEL_CASES.write_text("".join(f"{name}\n" for name in sorted(always)))
     ROTATING_TESTS.write_text("".join(f"{name}\n" for name in sorted(rotating)))
 
@@ -197,7 +212,7 @@ def main() -> None:
     for k, kind in enumerate(KINDS):
         wanted = {key: tests for key, tests in every.items() if key[0] == str(k)}
         fixed = {
-            key: tests for key, tests in wanted.items() if not all("random" in t for t in tests)
+            key: tests for key, tests in wanted.items() if not all(ALIKE.search(t) for t in tests)
         }
         for what, keys in ((kind, wanted), (f"{kind} of not only random programs", fixed)):
             missing = {key: tests for key, tests in keys.items() if key not in found}

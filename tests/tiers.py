@@ -58,8 +58,10 @@ def add_options(parser: pytest.Parser) -> None:
 
 def configure(config: pytest.Config) -> None:
     """Settle the seed for all workers, and choose the compiler's passes."""
+    global cases_seed
     if config.option.cases_seed is None:
         config.option.cases_seed = int(time.time()) // SECONDS_PER_DAY
+    cases_seed = config.option.cases_seed
     if not config.option.all:
         compile_with_few_passes()
 
@@ -78,6 +80,7 @@ def compile_with_few_passes() -> None:
 
 
 few_passes = True
+cases_seed = 0
 
 
 def set_up(item: pytest.Item) -> None:
@@ -102,6 +105,15 @@ def scaled(count: int) -> int:
     All of them with ``--all``, as many more or fewer elsewhere as Hypothesis' profile has examples.
     """
     return max(1, count * settings.default.max_examples // ALL_EXAMPLES)
+
+
+def units(count: int) -> list[int]:
+    """Return the numbers of the units of random cases that a run of this size has, of ``count``.
+
+    They are as many as ``scaled`` says; a run that has not all has others for each seed.
+    """
+    first = cases_seed if scaled(count) < count else 0
+    return [(first + k) % max(count, scaled(count)) for k in range(scaled(count))]
 
 
 # Choice -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from geon.testing.running import compute_samples
 from geon.testing.samples import SAMPLES
 from tests.native.test_random_native import drawn
 from tests.test_random_graphs import compare_call
+from tests.tiers import units
 
 from .transformer import KernelsTransformer
 
@@ -20,10 +21,10 @@ def test_every_sample(sample):
         compute_samples(transformer, sample)
 
 
-@pytest.mark.parametrize("number", [100, 101])
+@pytest.mark.parametrize("number", [100 + number for number in units(4)])
 def test_random_graphs(number):
     """Views of views, joins, positions, several passes: as the interpreter computes them."""
-    for case in drawn(number, each=2):
+    for case in drawn(number):
         f, g = [KernelsTransformer().computation(case.results, *case.placeholders) for _ in "ab"]
         leaves = [v for v in storage_leaves(*case.results) if v.info.stored]
         for feeds, lengths in zip(case.feeds, case.lengths, strict=True):

@@ -1,4 +1,4 @@
-"""Random graphs compiled to C, a hundred in one unit: they mean what the interpreter says.
+"""Random graphs compiled to C, many in one unit: they mean what the interpreter says.
 
 With a plan and without, on one thread and on three, all bits are equal. Work is divided among
 threads from a few statements on, so that the small arrays of these graphs are divided too.
@@ -13,22 +13,23 @@ from geon.op_graph.values.dtypes import kind
 from tests.native.together import Together
 from tests.random_graphs import graphs
 from tests.test_random_graphs import FAILURES, PARTS, THEMES, check, programs
-from tests.tiers import scaled
+from tests.tiers import units
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
-UNITS = scaled(3)  # 3, and more with --hypothesis-profile=long
-EACH = 4  # graphs of every part in a unit
+UNITS = units(12)  # more with --hypothesis-profile=long
 OF = 4  # graphs drawn for each that is compiled
+OF_PRODUCTS = 50  # graphs drawn for two that have products of matrices
 
 
-def drawn(number, each=EACH):
+def drawn(number, each=1):
     """Random graphs: ``each`` of every part, and some with products of matrices."""
     found = []
     for k, part in enumerate(PARTS):
         found += richest(graphs_of(part, each * OF, 1000 * number + k), each)
-    cases = graphs_of(("contractions", False, 0), 200, 1000 * number + len(PARTS))
+    part = ("contractions", False, 0)
+    cases = graphs_of(part, OF_PRODUCTS * each, 1000 * number + len(PARTS))
     found += richest([case for case in cases if has_product(case)], 2 * each)
     return found
 
@@ -84,8 +85,8 @@ def compare(cases, together, name):
     assert not together.missed
 
 
-@pytest.mark.parametrize("number", range(UNITS))
+@pytest.mark.parametrize("number", UNITS)
 def test_random_graphs(number):
     cases = drawn(number)
-    assert len(cases) >= 100
+    assert len(cases) >= len(PARTS)
     compare(cases, Together(divided=True), f"native-{number}")

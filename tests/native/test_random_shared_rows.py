@@ -7,17 +7,17 @@ import pytest
 import geon
 from tests.native.together import Together
 from tests.random_shared_rows import Maker
-from tests.tiers import scaled
+from tests.tiers import units
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
-UNITS = scaled(2)  # 2, and more with --hypothesis-profile=long
-PROGRAMS = 60  # in each unit
+UNITS = units(12)  # more with --hypothesis-profile=long
+PROGRAMS = 10  # in each unit
 WAYS = ((2, True), (1, True), (1, False))  # how many threads, and whether memory is planned
 
 
-@pytest.mark.parametrize("unit", range(UNITS))
+@pytest.mark.parametrize("unit", UNITS)
 def test_random_programs_over_shared_rows(unit):
     together, cases = Together(divided=True), []
     for number in range(PROGRAMS * unit, PROGRAMS * (unit + 1)):

@@ -10,13 +10,13 @@ from geon.op_graph.op_graph import post_order
 from geon.op_graph.values.dtypes import kind
 from tests.native.together import Together
 from tests.random_short_rows import Maker
-from tests.tiers import scaled
+from tests.tiers import units
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
-UNITS = scaled(4)  # 4, and more with --hypothesis-profile=long
-PROGRAMS = 40  # in each unit
+UNITS = units(12)  # more with --hypothesis-profile=long
+PROGRAMS = 14  # in each unit
 GUARD = 256  # bytes before and after a result
 MARK = 0xA5
 
@@ -46,7 +46,7 @@ def run(f, arrays):
         return type(error)
 
 
-@pytest.mark.parametrize("unit", range(UNITS))
+@pytest.mark.parametrize("unit", UNITS)
 def test_random_programs_over_short_rows(unit):
     together, cases = Together(divided=True), []
     for number in range(PROGRAMS * unit, PROGRAMS * (unit + 1)):

@@ -26,7 +26,6 @@ def operands(row, dtype):
 
 
 @pytest.mark.optimized  # its bounds hold for the order of sums that optimised loops have
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
 def test_sums_of_equal_values_of_every_row(dtype):
     """A tenth of a row's value, in float32, is added many times: chains would show."""

@@ -1,4 +1,4 @@
-"""Nests that are text of vectors: values of plain text, and its bits but in sums of rows."""
+"""Nests that are text of vectors: values of plain text, and its bits where sums have its order."""
 
 import numpy as np
 import pytest
@@ -26,8 +26,8 @@ def no_tree(*args, **options):
 
 
 def alike(ours, theirs, case):
-    """The bits of plain text, or where sums go along vectors its values."""
-    if not case.sums_along:
+    """The bits of plain text, or where terms are added in another order its values."""
+    if not case.reordered:
         np.testing.assert_array_equal(bits(ours), bits(theirs), err_msg=case.kind)
         return
     bound = EPSILON[case.dtype] * max(np.abs(theirs).max(initial=0), 1)

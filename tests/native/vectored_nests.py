@@ -35,7 +35,8 @@ class VectoredNest:
         if len(self.axes) > 1 and self.random.integers(0, 3):
             self.axes[0] = Axis("N")
         self.results = getattr(self, kind)()
-        self.sums_along = kind in ("rows", "layer", "all")
+        # Whether vectors add terms in another order than plain text does.
+        self.reordered = kind in ("rows", "layer", "all", "normalised")
         self.kind = f"{kind} of {self.dtype} {self.lengths}, seed {seed}"
 
     def one(self, choices):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ...op_graph.axes.lengths import is_never_negative
@@ -28,10 +28,14 @@ from .tree import (
     Fold,
     Least,
     LoopNode,
+    Memory,
+    Statement,
     Tree,
     Write,
+    body_of,
     find,
-    loops_of,
+    loops_in,
+    names_in,
     require,
     values_of,
     variables,
@@ -39,11 +43,10 @@ from .tree import (
 )
 
 READ, WRITE, FOLD = "reads", "writes", "folds"
-Memory = tuple[str, int]  # "operand" or "buffer", and its number
+ONLY = {way: frozenset([way]) for way in (READ, WRITE, FOLD)}
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """An access to the element at ``offset`` of ``memory``; ``way`` is READ, WRITE or FOLD.
 
     ``count`` elements follow each other from there.
@@ -52,38 +55,119 @@ class Access:
     memory: Memory
     offset: AffineIndex
     way: str
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]
 
 
-def accesses(body: Body) -> Iterator[Access]:
-    """Yield the accesses of statements in order."""
+class Use(NamedTuple):
+    """How statements use some memory: the first way in which they access it, and all ways."""
+
+    first: str
+    ways: frozenset[str]
+
+
+Uses = Mapping[Memory, Use]  # in the order of first accesses
+
+
+def accesses(body: Body, memories: Collection[Memory] | None = None) -> list[Access]:
+    """Return the accesses of statements in order, by default to all memory."""
+    found: list[Access] = []
     for each in body:
-        if isinstance(each, (LoopNode, Write, Fold)):
-            if each.accessed is None:
-                found = accesses(each.body) if isinstance(each, LoopNode) else _of_statement(each)
-                object.__setattr__(each, "accessed", tuple(found))
-            yield from each.accessed
+        if isinstance(each, LoopNode):
+            if memories is None or not used(each).keys().isdisjoint(memories):
+                found += accesses(each.body, memories)
         elif isinstance(each, Choose):
-            yield from accesses((*each.then, *each.otherwise))
-        elif isinstance(each, Combine):
-            for number in each.of:
-                yield Access(("buffer", number), each.start, WRITE, each.count)
-            for number in each.into:
-                yield Access(("buffer", number), each.offset, FOLD)
+            found += accesses((*each.then, *each.otherwise), memories)
+        else:
+            found += [
+                access
+                for access in _of_statement(each, memories)
+                if memories is None or access.memory in memories
+            ]
+    return found
 
 
-def _of_statement(each: Write | Fold) -> Iterator[Access]:
-    for node in walk_scalars(*values_of(each)):
-        if isinstance(node, Load):
-            yield Access(("operand", node.operand), node.offset, READ)
-        elif isinstance(node, Kept):
-            yield Access(("buffer", node.number), node.offset, READ)
+def _of_statement(each: Statement, memories: Collection[Memory] | None) -> Iterable[Access]:
+    """Return the accesses of a statement; those to other memory may be among them."""
     if isinstance(each, Write):
-        for store in each.stores:
-            yield Access(memory_of(store), store.offset, WRITE)
-        return
-    for number in each.into:
-        yield Access(("buffer", number), each.offset, FOLD)
+        return _of_values(each, memories)
+    if isinstance(each, Fold):
+        into = [Access(("buffer", number), each.offset, FOLD) for number in each.into]
+        return [*_of_values(each, memories), *into]
+    if isinstance(each, Combine):
+        of = [Access(("buffer", number), each.start, WRITE, each.count) for number in each.of]
+        return [*of, *[Access(("buffer", number), each.offset, FOLD) for number in each.into]]
+    return ()
+
+
+def _of_values(each: Write | Fold, memories: Collection[Memory] | None) -> Iterable[Access]:
+    """Return the accesses of the values of a statement, and of the stores of a write."""
+    if each.deferred is None or each.accessed is not None:
+        return _given_values(each)
+    source, change = each.deferred
+    found = [
+        change.access(access)
+        for access in _given_values(source)
+        if memories is None or change.moves or access.memory in memories
+    ]
+    if memories is None:
+        object.__setattr__(each, "accessed", found)
+    return found
+
+
+def _given_values(each: Write | Fold) -> Sequence[Access]:
+    """Return the accesses of values, and of the stores of a write, that are not deferred."""
+    found: list[Access] | None = each.accessed
+    if found is None:
+        found = []
+        for node in walk_scalars(*values_of(each)):
+            if isinstance(node, Load):
+                found.append(Access(("operand", node.operand), node.offset, READ))
+            elif isinstance(node, Kept):
+                found.append(Access(("buffer", node.number), node.offset, READ))
+        for store in each.stores if isinstance(each, Write) else ():
+            found.append(Access(memory_of(store), store.offset, WRITE))
+        object.__setattr__(each, "accessed", found)
+    return found
+
+
+def uses(body: Body) -> Uses:
+    """Return how statements use memory, by memory."""
+    if len(body) == 1:
+        return used(body[0])
+    found: dict[Memory, Use] = {}
+    for each in body:
+        for memory, use in used(each).items():
+            old = found.get(memory)
+            if old is None:
+                found[memory] = use
+            elif not use.ways <= old.ways:
+                found[memory] = Use(old.first, old.ways | use.ways)
+    return found
+
+
+def used(each: Statement) -> Uses:
+    """Return how a statement uses memory, by memory."""
+    if isinstance(each, Choose):
+        return uses((*each.then, *each.otherwise))
+    if not isinstance(each, (LoopNode, Write, Fold)):
+        return _uses_in(each)
+    found: Uses | None = each.used
+    if found is None:
+        found = uses(each.body) if isinstance(each, LoopNode) else _uses_in(each)
+        object.__setattr__(each, "used", found)
+    return found
+
+
+def _uses_in(each: Statement) -> Uses:
+    """Return how a statement without others in it uses memory."""
+    found: dict[Memory, Use] = {}
+    for memory, _, way, _ in _of_statement(each, None):
+        old = found.get(memory)
+        if old is None:
+            found[memory] = Use(way, ONLY[way])
+        elif way not in old.ways:
+            found[memory] = Use(old.first, old.ways | ONLY[way])
+    return found
 
 
 def memory_of(store: Store | Keep) -> Memory:
@@ -93,15 +177,19 @@ def memory_of(store: Store | Keep) -> Memory:
     return "buffer", store.number
 
 
+def buffer_uses(each: Statement) -> list[tuple[Memory, Use]]:
+    """Return the uses of private buffers in a statement."""
+    return [(memory, use) for memory, use in used(each).items() if memory[0] == "buffer"]
+
+
 def used_buffers(body: Body) -> set[int]:
     """Return the numbers of the buffers that statements access."""
-    return {each.memory[1] for each in accesses(body) if each.memory[0] == "buffer"}
+    return {number for kind, number in uses(body) if kind == "buffer"}
 
 
 def operands_in(tree: Tree) -> list[int]:
     """Return the numbers of the operands that a tree accesses, in order of the first access."""
-    found = [each.memory[1] for each in accesses(tree.body) if each.memory[0] == "operand"]
-    return list(dict.fromkeys(found))
+    return [number for kind, number in uses(tree.body) if kind == "operand"]
 
 
 def sizes_in(tree: Tree) -> Iterator[Size]:
@@ -142,14 +230,14 @@ def private(tree: Tree, name: str) -> list[int]:
     nothing outside of the loop accesses.
     """
     loop, _ = find(tree, name)
-    first: dict[Memory, str] = {}
-    for each in accesses(loop.body):
-        first.setdefault(each.memory, each.way)
-    begun = [memory for memory, way in first.items() if memory[0] == "buffer" and way == WRITE]
-    if not begun:
-        return []
-    inside, uses = (Counter([x.memory for x in accesses(body)]) for body in (loop.body, tree.body))
-    return [memory[1] for memory in begun if inside[memory] == uses[memory]]
+    begun = [memory for memory, use in buffer_uses(loop) if use.first == WRITE]
+    body, outside = tree.body, list[Uses]()
+    while begun and loop not in body:
+        (around,) = [each for each in body if name in names_in(each)]
+        outside += [used(each) for each in body if each is not around]
+        body = body_of(around)
+    outside += [used(each) for each in body if each is not loop]
+    return [memory[1] for memory in begun if not any(memory in each for each in outside)]
 
 
 def ranges(loops: Sequence[LoopNode]) -> dict[str, Size]:
@@ -252,19 +340,23 @@ def require_independent(
     same element.
     """
     loop, _ = find(tree, name)
-    private_memory = {("buffer", k) for k in (private(tree, name) if own is None else own)}
-    found = [each for each in accesses(loop.body) if each.memory not in private_memory]
-    written = {each.memory for each in found if each.way != READ}
-    inner = ranges([loop, *loops_of(loop.body)])
-    extents: dict[Hashable, AffineIndex]
-    extents = {each.variable: each.extent for each in loops_of(loop.body)}
+    inside = {("buffer", k) for k in (private(tree, name) if own is None else own)}
+    written = {
+        memory
+        for memory, use in used(loop).items()
+        if use.ways != ONLY[READ] and memory not in inside
+    }
+    found = accesses(loop.body, written)
+    inner: dict[str, Size] = {}
     for memory in sorted(written):
         here = [each for each in found if each.memory == memory]
         what = f"{memory[0]} {memory[1]}"
         if memory[0] == "operand":
             writes = {each.offset for each in here if each.way == WRITE}
+            extents: dict[Hashable, AffineIndex]
+            extents = {each.variable: each.extent for each in loops_in(loop)}
             reads = {footprint(each.offset, extents) for each in here if each.way == READ}
-            stored = {footprint(offset, extents) for offset in writes}
+            stored = {footprint(offset, extents) for offset in writes} if reads else reads
             changes = all(name in variables(offset) for offset in writes)
             require(changes, f"iterations of {name} store the same elements of {what}")
             require(reads <= stored, f"iterations of {name} read what others store in {what}")
@@ -274,6 +366,7 @@ def require_independent(
             require(not need, f"{what} takes its elements in order")
             continue
         single = all(each.count == 1 for each in here)
+        inner = inner or ranges([loop, *loops_in(loop)])
         keys = {own_part(each.offset, name, inner) for each in here} if single else {None}
         require(len(keys) == 1 and None not in keys, f"iterations of {name} share {what}")
 
@@ -289,8 +382,15 @@ def footprint(offset: AffineIndex, extents: Mapping[Hashable, AffineIndex]) -> H
 
 def needs_order(body: Body, number: int) -> bool:
     """Return True if a buffer is the state of a reducer that takes elements in ascending order."""
-    folds = [each for each, _ in walk(body) if isinstance(each, Fold) and number in each.into]
-    return any(each.reducer.step is each.reducer.further for each in folds)
+    memory = ("buffer", number)
+    for each in body:
+        if isinstance(each, Fold) and number in each.into:
+            if each.reducer.step is each.reducer.further:
+                return True
+        elif isinstance(each, (LoopNode, Choose)) and memory in used(each):
+            if needs_order(body_of(each), number):
+                return True
+    return False
 
 
 def is_straight(body: Body) -> bool:

@@ -10,6 +10,7 @@ from ...op_graph.rows.elementwise import multiply
 from ..kernels.ir.nest import Keep, Loop, Nest, Pass, Reduction, Store
 from ..kernels.ir.scalar_code import Kept, Reduced, Scalar, ScalarBuilder, Select
 from .prefetch import prefetches
+from .substitution import Substitution
 from .tree import (
     Body,
     Fold,
@@ -18,7 +19,6 @@ from .tree import (
     PrivateBuffer,
     Space,
     Statement,
-    Substitution,
     Tree,
     Write,
     constant,

@@ -8,17 +8,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import Kept, ScalarNode
-from .access import accesses, is_straight, most, private, require_independent, used_buffers
+from .access import (
+    READ,
+    accesses,
+    is_straight,
+    most,
+    private,
+    require_independent,
+    used,
+    used_buffers,
+)
 from .simplify import simplified
+from .substitution import BufferLayout, DeferredSubstitution, Substitution
 from .tree import (
     Body,
+    CachePrefetch,
     Choose,
     Combine,
     Fold,
@@ -26,17 +36,19 @@ from .tree import (
     Kind,
     Least,
     LoopNode,
+    PrivateBuffer,
     Role,
     Space,
     Statement,
-    Substitution,
     Tree,
     constant,
     divided,
     find,
     fresh,
     least,
+    loops_in,
     loops_of,
+    replace,
     replaced,
     require,
     variables,
@@ -69,7 +81,7 @@ def split(
     loop, _ = find(tree, name)
     require_serial(loop)
     inner, outer = fresh(tree, name), variable(name)
-    body = Substitution(tree.code, {name: outer * by + variable(inner)}).body(loop.body)
+    body = DeferredSubstitution(tree.code, {name: outer * by + variable(inner)}).body(loop.body)
     block = LoopNode(inner, constant(by), body, kind=kind)
     blocks, left = blocks_of(loop.extent, by)
     if (short or guarded) and left != AffineIndex():
@@ -151,7 +163,7 @@ def copied(
     numbers = {number: len(tree.buffers) + k for k, number in enumerate(own)}
     more = [tree.buffers[number] for number in own]
     tree = replace(tree, buffers=(*tree.buffers, *more))
-    return Substitution(tree.code, env, numbers).body(body), tree
+    return DeferredSubstitution(tree.code, env, numbers).body(body), tree
 
 
 def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
@@ -174,7 +186,8 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     if role in (Role.VECTOR, Role.UNROLLED):
         tree = expand(tree, name, own, adjacent=role is Role.VECTOR) if own else tree
     if role is Role.VECTOR:
-        inside = [each for each in accesses(find(tree, name)[0].body) if each.memory[0] == "buffer"]
+        body = find(tree, name)[0].body
+        inside = accesses(body, {("buffer", number) for number in used_buffers(body)})
         apart = [each.memory[1] for each in inside if each.offset.step(name) not in (0, 1)]
         require(not apart, f"elements of {name} are apart in buffers {apart}")
     if role is Role.TASK:
@@ -205,7 +218,7 @@ def collapse(tree: Tree, outer: str, inner: str) -> Tree:
     assert loop.size is not None and nested.size is not None
     count = nested.size
     index, rest = divided(variable(outer), count)
-    body = Substitution(tree.code, {outer: index, inner: rest}).body(nested.body)
+    body = DeferredSubstitution(tree.code, {outer: index, inner: rest}).body(nested.body)
     joined = replace(loop, extent=constant(loop.size * count), body=body)
     return replaced(tree, outer, lambda _: (joined,))
 
@@ -242,29 +255,41 @@ def expand(
     loop, _ = find(tree, name)
     own = private(tree, name)
     require(all(each in own for each in numbers), f"a buffer is not private to {name}")
+    buffers = enlarged(tree, loop, numbers, space)
+    layouts = layouts_at(tree, loop, numbers, name, adjacent)
+    body = DeferredSubstitution(tree.code, {}, layouts=layouts).body(loop.body)
+    return replace(replaced(tree, name, lambda loop: (replace(loop, body=body),)), buffers=buffers)
+
+
+def enlarged(
+    tree: Tree, loop: LoopNode, numbers: Sequence[int], space: Space | None
+) -> tuple[PrivateBuffer, ...]:
+    """Return the buffers of a tree with those of ``numbers`` enlarged for each iteration."""
     size = most(loop.extent)
-    require(size is not None, f"{name} has no greatest length")
+    require(size is not None, f"{loop.variable} has no greatest length")
     assert size is not None
-    at, adjacent = variable(name), adjacent or loop.kind is Kind.LANES
-
-    def widened(number: int, offset: AffineIndex) -> AffineIndex:
-        return offset * size + at if adjacent else offset + at * tree.buffers[number].size
-
     combined = [
         each
         for each, _ in walk(loop.body)
-        if isinstance(each, Combine) and set(each.of) & set(numbers)
+        if isinstance(each, Combine) and not set(each.of).isdisjoint(numbers)
     ]
     require(not combined, "states in lanes are adjacent")
-    body = reindexed(tree, loop.body, frozenset(numbers), widened)
-    buffers = [
-        replace(buffer, size=buffer.size * size, space=space or buffer.space)
-        if number in numbers
-        else buffer
-        for number, buffer in enumerate(tree.buffers)
-    ]
-    tree = replaced(tree, name, lambda loop: (replace(loop, body=body),))
-    return replace(tree, buffers=tuple(buffers))
+    buffers = list(tree.buffers)
+    for number in numbers:
+        old = buffers[number]
+        buffers[number] = PrivateBuffer(old.dtype, old.size * size, space or old.space, old.of_rows)
+    return tuple(buffers)
+
+
+def layouts_at(
+    tree: Tree, loop: LoopNode, numbers: Sequence[int], at: str, adjacent: bool = False
+) -> dict[int, BufferLayout]:
+    """Return the layouts of buffers with an element for each iteration of a loop, number ``at``."""
+    index, size = variable(at), most(loop.extent)
+    assert size is not None
+    if adjacent or loop.kind is Kind.LANES:
+        return dict.fromkeys(numbers, BufferLayout(size, index))
+    return {number: BufferLayout(1, index * tree.buffers[number].size) for number in numbers}
 
 
 def reindexed(
@@ -288,6 +313,7 @@ class _BufferOffsets(Substitution):
     ) -> None:
         super().__init__(tree.code, {})
         self.numbered, self.change = numbers, change
+        self.memories = {("buffer", number) for number in numbers}
 
     def index(self, index: AffineIndex) -> AffineIndex:
         """Return an index; only computed positions in it can change."""
@@ -312,7 +338,12 @@ class _BufferOffsets(Substitution):
 
     def statement(self, each: Statement) -> Statement:
         """Return a statement; states in the buffers have changed offsets."""
-        made: Statement = super().statement(each)
+        uses = used(each)
+        inside = [use for memory in self.memories if (use := uses.get(memory)) is not None]
+        if not inside and not isinstance(each, (LoopNode, Choose, CachePrefetch)):
+            return each
+        folds = isinstance(each, Fold) and not any(READ in use.ways for use in inside)
+        made: Statement = each if folds else super().statement(each)
         if isinstance(made, (Fold, Combine)) and self.numbered.intersection(made.into):
             return replace(made, offset=self.change(made.into[0], made.offset))
         return made
@@ -336,7 +367,7 @@ def distribute(tree: Tree, name: str) -> tuple[Tree, list[str]]:
     found: list[LoopNode] = []
     for each in loop.body:
         own = fresh(tree, name, [other.variable for other in found]) if found else name
-        body = Substitution(tree.code, {name: variable(own)}).body((each,))
+        body = DeferredSubstitution(tree.code, {name: variable(own)}).body((each,))
         found.append(replace(loop, variable=own, body=body))
     return replaced(tree, name, lambda _: tuple(found)), [each.variable for each in found]
 
@@ -361,7 +392,7 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     def takes(each: LoopNode) -> bool:
         return each.kind not in within if into is None else each.variable in into
 
-    inner = [each for each in loops_of(loop.body) if takes(each)]
+    inner = [each for each in loops_in(loop) if takes(each)]
     require_serial(loop, *inner, *tasks_in(loop.body))
     require(
         not any(name in variables(each.extent) for each in inner),
@@ -373,17 +404,16 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     )
     own = private(tree, name)
     require_independent(tree, name, own=own)
-    tree = expand(tree, name, own, Space.STACK) if own else tree
-    loop, _ = find(tree, name)
+    buffers = enlarged(tree, loop, own, Space.STACK) if own else tree.buffers
     names: list[str] = []
 
     def around(statements: list[Statement]) -> LoopNode:
-        own = fresh(tree, name, names) if names else name
-        names.append(own)
-        body = tuple(statements)
-        if own != name:
-            body = Substitution(tree.code, {name: variable(own)}).body(body)
-        return replace(loop, variable=own, body=body)
+        at = fresh(tree, name, names) if names else name
+        names.append(at)
+        env = {} if at == name else {name: variable(at)}
+        layouts = layouts_at(tree, loop, own, at) if own else None
+        body = DeferredSubstitution(tree.code, env, layouts=layouts).body(tuple(statements))
+        return replace(loop, variable=at, body=body)
 
     def sunk(body: Body) -> Body:
         found: list[Statement] = []
@@ -400,7 +430,7 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
             found.append(around(straight))
         return tuple(found)
 
-    return replaced(tree, name, lambda loop: sunk(loop.body)), names
+    return replace(replaced(tree, name, lambda _: sunk(loop.body)), buffers=buffers), names
 
 
 def unroll(tree: Tree, name: str, by: int, reason: str = "") -> Tree:
@@ -416,7 +446,7 @@ def unrolled(tree: Tree, name: str) -> Tree:
     require(isinstance(size, int), f"{name} has no known length")
     assert isinstance(size, int)
     if size == 1:
-        body = Substitution(tree.code, {name: AffineIndex()}).body(loop.body)
+        body = DeferredSubstitution(tree.code, {name: AffineIndex()}).body(loop.body)
         return replaced(tree, name, lambda _: body)
     own, found, taken = private(tree, name), list[Statement](), list[str]()
     for k in range(size):

@@ -45,7 +45,7 @@ def varying(statement: Write | Fold, inner: set[str]) -> list[Scalar]:
     """Return the values of a statement that change with some variables."""
     found: dict[int, Scalar] = {}
     for node in walk_scalars(*values_of(statement)):
-        own = any(variables(index) & inner for index in indices(node))
+        own = any(not inner.isdisjoint(variables(index)) for index in indices(node))
         if own or any(id(part) in found for part in children_of(node)):
             found[id(node)] = node
     return list(found.values())

@@ -12,6 +12,7 @@ from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...loops.substitution import Substitution
 from ...loops.tree import (
     Body,
     CachePrefetch,
@@ -20,7 +21,6 @@ from ...loops.tree import (
     LoopNode,
     Role,
     Statement,
-    Substitution,
     Tree,
     Write,
     constant,

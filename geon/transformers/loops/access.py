@@ -33,12 +33,12 @@ from .tree import (
     Tree,
     Write,
     body_of,
+    changes_with,
     find,
     loops_in,
-    names_in,
+    path_to,
     require,
     values_of,
-    variables,
     walk,
 )
 
@@ -77,16 +77,14 @@ def accesses(body: Body, memories: Collection[Memory] | None = None) -> list[Acc
                 found += accesses(each.body, memories)
         elif isinstance(each, Choose):
             found += accesses((*each.then, *each.otherwise), memories)
-        else:
-            found += [
-                access
-                for access in _of_statement(each, memories)
-                if memories is None or access.memory in memories
-            ]
+        elif memories is None:
+            found += _of_statement(each)
+        elif not used(each).keys().isdisjoint(memories):
+            found += [x for x in _of_statement(each, memories) if x.memory in memories]
     return found
 
 
-def _of_statement(each: Statement, memories: Collection[Memory] | None) -> Iterable[Access]:
+def _of_statement(each: Statement, memories: Collection[Memory] | None = None) -> Iterable[Access]:
     """Return the accesses of a statement; those to other memory may be among them."""
     if isinstance(each, Write):
         return _of_values(each, memories)
@@ -105,9 +103,10 @@ def _of_values(each: Write | Fold, memories: Collection[Memory] | None) -> Itera
         return _given_values(each)
     source, change = each.deferred
     found = [
-        change.access(access)
+        Access(memory, change.element(access), access.way)
         for access in _given_values(source)
-        if memories is None or change.moves or access.memory in memories
+        for memory in (change.memory(access.memory),)
+        if memories is None or memory in memories
     ]
     if memories is None:
         object.__setattr__(each, "accessed", found)
@@ -161,7 +160,7 @@ def used(each: Statement) -> Uses:
 def _uses_in(each: Statement) -> Uses:
     """Return how a statement without others in it uses memory."""
     found: dict[Memory, Use] = {}
-    for memory, _, way, _ in _of_statement(each, None):
+    for memory, _, way, _ in _of_statement(each):
         old = found.get(memory)
         if old is None:
             found[memory] = Use(way, ONLY[way])
@@ -229,15 +228,14 @@ def private(tree: Tree, name: str) -> list[int]:
     """Return the buffers that each iteration of a loop writes before it reads them, and that
     nothing outside of the loop accesses.
     """
-    loop, _ = find(tree, name)
+    loop, *around = path_to(tree, name)
     begun = [memory for memory, use in buffer_uses(loop) if use.first == WRITE]
-    body, outside = tree.body, list[Uses]()
-    while begun and loop not in body:
-        (around,) = [each for each in body if name in names_in(each)]
-        outside += [used(each) for each in body if each is not around]
-        body = body_of(around)
-    outside += [used(each) for each in body if each is not loop]
-    return [memory[1] for memory in begun if not any(memory in each for each in outside)]
+    for each in (*around, tree) if begun else ():
+        body = each.body if isinstance(each, Tree) else body_of(each)
+        outside = [used(other) for other in body if other is not loop]
+        begun = [memory for memory in begun if not any(memory in uses for uses in outside)]
+        loop = each
+    return [memory[1] for memory in begun]
 
 
 def ranges(loops: Sequence[LoopNode]) -> dict[str, Size]:
@@ -357,7 +355,7 @@ def require_independent(
             extents = {each.variable: each.extent for each in loops_in(loop)}
             reads = {footprint(each.offset, extents) for each in here if each.way == READ}
             stored = {footprint(offset, extents) for offset in writes} if reads else reads
-            changes = all(name in variables(offset) for offset in writes)
+            changes = all(changes_with(offset, {name}) for offset in writes)
             require(changes, f"iterations of {name} store the same elements of {what}")
             require(reads <= stored, f"iterations of {name} read what others store in {what}")
             continue

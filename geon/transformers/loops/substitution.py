@@ -29,6 +29,7 @@ from .tree import (
     Fold,
     Least,
     LoopNode,
+    Memory,
     Write,
     changed,
     deferring,
@@ -236,13 +237,16 @@ class DeferredSubstitution(Substitution):
         """Return True if numbers of buffers or offsets into them may change."""
         return bool(self.buffers or self.layouts)
 
-    def access(self, access: Access) -> Access:
-        """Return an access to memory with variables and buffers replaced."""
+    def memory(self, memory: Memory) -> Memory:
+        """Return memory with buffers replaced."""
+        kind, number = memory
+        return (kind, self.number(number)) if kind == "buffer" and self.moves else memory
+
+    def element(self, access: Access) -> AffineIndex:
+        """Return the offset of an access with variables and buffers replaced."""
         kind, number = access.memory
-        if kind == "operand" or not self.moves:
-            return access._replace(offset=self.index(access.offset))
-        memory = kind, self.number(number)
-        return access._replace(memory=memory, offset=self.offset(number, access.offset))
+        moves = kind == "buffer" and self.moves
+        return self.offset(number, access.offset) if moves else self.index(access.offset)
 
     def reaches(self, uses: Uses) -> bool:
         """Return True if statements that use memory so access a buffer that is replaced."""
@@ -305,6 +309,8 @@ class _Composition(DeferredSubstitution):
         if found is None:
             parts = [(self.atom(atom), step) for atom, step in index.terms.items()]
             made = weighted_sum(parts, index.constant) if parts else index
+            if made == index:
+                made = index  # so that nodes which do not change stay the nodes that they are
             found = self.indices[id(index)] = index, made
         return found[1]
 

@@ -41,6 +41,7 @@ from .tree import (
     Space,
     Statement,
     Tree,
+    changes_with,
     constant,
     divided,
     find,
@@ -229,7 +230,7 @@ def reorder(tree: Tree, outer: str, inner: str) -> Tree:
     nested, _ = find(tree, inner)
     require_serial(loop, nested)
     require(loop.body == (nested,), f"{inner} is not all that is in {outer}")
-    require(outer not in variables(nested.extent), f"the length of {inner} changes with {outer}")
+    require(not changes_with(nested.extent, {outer}), f"the length of {inner} changes with {outer}")
     swapped = replace(nested, body=(replace(loop, body=nested.body),))
     made = replaced(tree, outer, lambda _: (swapped,))
     try:
@@ -395,7 +396,7 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     inner = [each for each in loops_in(loop) if takes(each)]
     require_serial(loop, *inner, *tasks_in(loop.body))
     require(
-        not any(name in variables(each.extent) for each in inner),
+        not any(changes_with(each.extent, {name}) for each in inner),
         f"the length of a loop inside changes with {name}",
     )
     require(

@@ -7,7 +7,7 @@ is part of the indices inside of it. Memory is that of the kernel's operands, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
@@ -107,8 +107,8 @@ class PrivateBuffer:
 class LoopNode:
     """A loop over ``variable`` from 0 up to ``extent``, with the ``reason`` of its form.
 
-    Variables are unique in a tree. ``inner``, ``names`` and ``used`` cache what ``loops_of``,
-    ``names_in`` and ``uses`` return for the body.
+    Variables are unique in a tree. ``inner`` and ``used`` cache what ``loops_in`` and ``used``
+    return.
     """
 
     variable: str
@@ -118,7 +118,6 @@ class LoopNode:
     kind: Kind = Kind.MAIN
     reason: str = ""
     inner: Any = field(init=False, default=None)
-    names: Any = field(init=False, default=None)
     used: Any = field(init=False, default=None)
 
     @property
@@ -231,7 +230,7 @@ class Tree:
 
     ``buffers`` are its private buffers, by number. ``code`` interns its scalar code. ``refusals``
     are the transformations that were tried in vain, each with the reason. ``vectors`` are those
-    that it was scheduled for. ``found`` caches what ``find`` returns.
+    that it was scheduled for. ``paths`` caches what ``path_to`` returns.
     """
 
     body: Body
@@ -240,9 +239,7 @@ class Tree:
     code: ScalarBuilder
     refusals: tuple[str, ...] = ()
     vectors: VectorWidth | None = None
-    found: dict[str, tuple[LoopNode, tuple[LoopNode, ...]]] = field(
-        init=False, default_factory=dict
-    )
+    paths: dict[str, list[Any]] = field(init=False, default_factory=dict)
 
 
 class IllegalScheduleError(Exception):
@@ -292,44 +289,32 @@ def loops_in(loop: LoopNode) -> tuple[LoopNode, ...]:
     return found
 
 
-def names_in(statement: Statement) -> frozenset[str]:
-    """Return the variables of the loops in a statement, but for its own."""
-    if isinstance(statement, LoopNode):
-        found: frozenset[str] | None = statement.names
-        if found is None:
-            found = frozenset([loop.variable for loop in loops_in(statement)])
-            object.__setattr__(statement, "names", found)
-        return found
-    if isinstance(statement, Choose):
-        inner = loops_of((*statement.then, *statement.otherwise))
-        return frozenset([loop.variable for loop in inner])
-    return frozenset()
-
-
 def find(tree: Tree, name: str) -> tuple[LoopNode, tuple[LoopNode, ...]]:
     """Return the loop over a variable and the loops around it."""
-    found = tree.found.get(name)
+    loop, *around = path_to(tree, name)
+    return loop, tuple([each for each in reversed(around) if isinstance(each, LoopNode)])
+
+
+def path_to(tree: Tree, name: str) -> list[Any]:
+    """Return the loop over a variable, and the loops and choices around it, outermost last."""
+    found = tree.paths.get(name)
     if found is None:
-        found = tree.found[name] = _search(tree, name)
+        found = tree.paths[name] = _path(tree.body, name)
+    require(bool(found), f"the tree has no loop over {name}")
     return found
 
 
-def _search(tree: Tree, name: str) -> tuple[LoopNode, tuple[LoopNode, ...]]:
-    """Return the loop over a variable and the loops around it."""
-    above: list[LoopNode] = []
-    body = tree.body
-    while True:
-        around = None
-        for each in body:
-            if isinstance(each, LoopNode) and each.variable == name:
-                return each, tuple(above)
-            if isinstance(each, (LoopNode, Choose)) and name in names_in(each):
-                around = each
-                break
-        require(around is not None, f"the tree has no loop over {name}")
-        if isinstance(around, LoopNode):
-            above.append(around)
-        body = body_of(around)
+def _path(body: Body, name: str) -> list[Any]:
+    """Return the path to the loop over a variable in a body, [] if there is none."""
+    for each in body:
+        if isinstance(each, LoopNode) and each.variable == name:
+            return [each]
+        if isinstance(each, (LoopNode, Choose)):
+            found = _path(body_of(each), name)
+            if found:
+                found.append(each)
+                return found
+    return []
 
 
 def body_of(statement: Statement | None) -> Body:
@@ -344,21 +329,22 @@ def replaced(
 ) -> Tree:
     """Return the tree with the loop over a variable replaced, and with further ``buffers``."""
 
-    def body(statements: Body) -> Body:
-        for k, each in enumerate(statements):
-            new: Body
-            if isinstance(each, LoopNode) and each.variable == name:
-                new = change(each)
-            elif isinstance(each, LoopNode) and name in names_in(each):
-                new = (replace(each, body=body(each.body)),)
-            elif isinstance(each, Choose) and name in names_in(each):
-                new = (changed(each, then=body(each.then), otherwise=body(each.otherwise)),)
-            else:
-                continue
-            return (*statements[:k], *new, *statements[k + 1 :])
-        return statements
+    loop, *around = path_to(tree, name)
+    old, new = loop, change(loop)
 
-    return replace(tree, body=body(tree.body), buffers=(*tree.buffers, *buffers))
+    def inside(body: Body) -> Body:
+        if old not in body:
+            return body  # the other side of a choice
+        at = body.index(old)
+        return (*body[:at], *new, *body[at + 1 :])
+
+    for each in around:
+        if isinstance(each, LoopNode):
+            new = (replace(each, body=inside(each.body)),)
+        else:
+            new = (replace(each, then=inside(each.then), otherwise=inside(each.otherwise)),)
+        old = each
+    return replace(tree, body=inside(tree.body), buffers=(*tree.buffers, *buffers))
 
 
 def values_of(statement: Statement) -> tuple[Scalar, ...]:
@@ -387,13 +373,25 @@ def variables(index: AffineIndex) -> set[str]:
     for atom in index.terms:
         if isinstance(atom, str):
             found.add(atom)
-        elif isinstance(atom, Least):
-            found |= set().union(*map(variables, atom.of))
-        elif isinstance(atom, NODES):
-            found |= variables_of(atom)
         else:
-            found |= set().union(*map(variables, inner_indices(atom)))
+            found |= variables_in(atom)
     return found
+
+
+def variables_in(atom: Any) -> set[str]:
+    """Return the loop variables inside of an atom of an index that is no variable."""
+    if isinstance(atom, NODES):
+        return variables_of(atom)
+    inner = atom.of if isinstance(atom, Least) else inner_indices(atom)
+    return set().union(*map(variables, inner))
+
+
+def changes_with(index: AffineIndex, names: Container[str]) -> bool:
+    """Return True if an index changes with one of some loop variables."""
+    return any(
+        atom in names if isinstance(atom, str) else any(x in names for x in variables_in(atom))
+        for atom in index.terms
+    )
 
 
 def variables_of(*values: Scalar) -> set[str]:
@@ -421,8 +419,8 @@ def replace(node: Node, **fields: Any) -> Node:
         return deferring(kind, source, substitution, given)
     made: Node = kind(*[fields[x] if x in fields else getattr(node, x) for x in names])
     if isinstance(node, LoopNode) and "body" not in fields:
-        for name in ("inner", "names", "used"):
-            object.__setattr__(made, name, getattr(node, name))
+        object.__setattr__(made, "inner", node.inner)
+        object.__setattr__(made, "used", node.used)
     return made
 
 

@@ -58,14 +58,14 @@ class Access(NamedTuple):
     count: int = 1  # type: ignore[assignment]
 
 
-class Use(NamedTuple):
+class MemoryUse(NamedTuple):
     """How statements use some memory: the first way in which they access it, and all ways."""
 
     first: str
     ways: frozenset[str]
 
 
-Uses = Mapping[Memory, Use]  # in the order of first accesses
+MemoryUses = Mapping[Memory, MemoryUse]  # in the order of first accesses
 
 
 def accesses(body: Body, memories: Collection[Memory] | None = None) -> list[Access]:
@@ -129,43 +129,43 @@ def _given_values(each: Write | Fold) -> Sequence[Access]:
     return found
 
 
-def uses(body: Body) -> Uses:
+def uses(body: Body) -> MemoryUses:
     """Return how statements use memory, by memory."""
     if len(body) == 1:
         return used(body[0])
-    found: dict[Memory, Use] = {}
+    found: dict[Memory, MemoryUse] = {}
     for each in body:
         for memory, use in used(each).items():
             old = found.get(memory)
             if old is None:
                 found[memory] = use
             elif not use.ways <= old.ways:
-                found[memory] = Use(old.first, old.ways | use.ways)
+                found[memory] = MemoryUse(old.first, old.ways | use.ways)
     return found
 
 
-def used(each: Statement) -> Uses:
+def used(each: Statement) -> MemoryUses:
     """Return how a statement uses memory, by memory."""
     if isinstance(each, Choose):
         return uses((*each.then, *each.otherwise))
     if not isinstance(each, (LoopNode, Write, Fold)):
         return _uses_in(each)
-    found: Uses | None = each.used
+    found: MemoryUses | None = each.used
     if found is None:
         found = uses(each.body) if isinstance(each, LoopNode) else _uses_in(each)
         object.__setattr__(each, "used", found)
     return found
 
 
-def _uses_in(each: Statement) -> Uses:
+def _uses_in(each: Statement) -> MemoryUses:
     """Return how a statement without others in it uses memory."""
-    found: dict[Memory, Use] = {}
+    found: dict[Memory, MemoryUse] = {}
     for memory, _, way, _ in _of_statement(each):
         old = found.get(memory)
         if old is None:
-            found[memory] = Use(way, ONLY[way])
+            found[memory] = MemoryUse(way, ONLY[way])
         elif way not in old.ways:
-            found[memory] = Use(old.first, old.ways | ONLY[way])
+            found[memory] = MemoryUse(old.first, old.ways | ONLY[way])
     return found
 
 
@@ -176,7 +176,7 @@ def memory_of(store: Store | Keep) -> Memory:
     return "buffer", store.number
 
 
-def buffer_uses(each: Statement) -> list[tuple[Memory, Use]]:
+def buffer_uses(each: Statement) -> list[tuple[Memory, MemoryUse]]:
     """Return the uses of private buffers in a statement."""
     return [(memory, use) for memory, use in used(each).items() if memory[0] == "buffer"]
 

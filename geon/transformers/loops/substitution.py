@@ -20,7 +20,7 @@ from ..kernels.ir.scalar_code import (
     Wrapped,
 )
 from ..kernels.ir.scalar_code import walk as walk_scalars
-from .access import Access, Uses, used
+from .access import Access, MemoryUses, used
 from .tree import (
     Body,
     CachePrefetch,
@@ -248,7 +248,7 @@ class DeferredSubstitution(Substitution):
         moves = kind == "buffer" and self.moves
         return self.offset(number, access.offset) if moves else self.index(access.offset)
 
-    def reaches(self, uses: Uses) -> bool:
+    def reaches(self, uses: MemoryUses) -> bool:
         """Return True if statements that use memory so access a buffer that is replaced."""
         return any(("buffer", number) in uses for number in (*self.buffers, *self.layouts))
 

@@ -43,7 +43,6 @@ from .tree import (
 )
 
 READ, WRITE, FOLD = "reads", "writes", "folds"
-ONLY = {way: frozenset([way]) for way in (READ, WRITE, FOLD)}
 
 
 class Access(NamedTuple):
@@ -65,6 +64,7 @@ class MemoryUse(NamedTuple):
     ways: frozenset[str]
 
 
+ONLY = {way: MemoryUse(way, frozenset([way])) for way in (READ, WRITE, FOLD)}
 MemoryUses = Mapping[Memory, MemoryUse]  # in the order of first accesses
 
 
@@ -163,9 +163,9 @@ def _uses_in(each: Statement) -> MemoryUses:
     for memory, _, way, _ in _of_statement(each):
         old = found.get(memory)
         if old is None:
-            found[memory] = MemoryUse(way, ONLY[way])
+            found[memory] = ONLY[way]
         elif way not in old.ways:
-            found[memory] = MemoryUse(old.first, old.ways | ONLY[way])
+            found[memory] = MemoryUse(old.first, old.ways | ONLY[way].ways)
     return found
 
 
@@ -340,9 +340,7 @@ def require_independent(
     loop, _ = find(tree, name)
     inside = {("buffer", k) for k in (private(tree, name) if own is None else own)}
     written = {
-        memory
-        for memory, use in used(loop).items()
-        if use.ways != ONLY[READ] and memory not in inside
+        memory for memory, use in used(loop).items() if use != ONLY[READ] and memory not in inside
     }
     found = accesses(loop.body, written)
     inner: dict[str, Size] = {}

@@ -152,7 +152,7 @@ def only_folds(loop: LoopNode, fold: Fold | Combine) -> bool:
     """Return True if a loop only folds into the buffers of a fold."""
     uses = used(loop)
     found = [use for k in fold.into if (use := uses.get(("buffer", k))) is not None]
-    return all(use.ways == ONLY[FOLD] for use in found)
+    return all(use == ONLY[FOLD] for use in found)
 
 
 def is_plain(loop: LoopNode, fold: Fold | Combine) -> bool:
@@ -242,7 +242,7 @@ def sources(*values: Scalar) -> set[Memory]:
 
 def written(body: Body) -> set[Memory]:
     """Return the memory that statements change."""
-    return {memory for memory, use in uses(body).items() if use.ways != ONLY[READ]}
+    return {memory for memory, use in uses(body).items() if use != ONLY[READ]}
 
 
 def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:

@@ -340,7 +340,8 @@ def replaced(
 
     for each in around:
         if isinstance(each, LoopNode):
-            new = (replace(each, body=inside(each.body)),)
+            name, body = each.variable, inside(each.body)
+            new = (LoopNode(name, each.extent, body, each.role, each.kind, each.reason),)
         else:
             new = (replace(each, then=inside(each.then), otherwise=inside(each.otherwise)),)
         old = each

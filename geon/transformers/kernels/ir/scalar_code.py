@@ -256,15 +256,18 @@ def walk(*roots: Scalar, known: Container[int] = ()) -> Iterator[Scalar]:
         if value is None:  # marker: all operands of the next node were yielded
             yield stack.pop()
             continue
-        if id(value) in seen or id(value) in known:
+        number = id(value)
+        if number in seen or number in known:
             continue
-        seen.add(id(value))
-        under = children_of(value)
+        seen.add(number)
+        try:
+            under = value.under
+        except AttributeError:
+            under = children_of(value)
         if not under:
             yield value
             continue
-        stack += (value, None)
-        stack += reversed(under)
+        stack += (value, None, *under[::-1])
 
 
 def positions(index: AffineIndex) -> Iterator[Scalar]:

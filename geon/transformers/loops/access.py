@@ -146,14 +146,14 @@ def uses(body: Body) -> MemoryUses:
 
 def used(each: Statement) -> MemoryUses:
     """Return how a statement uses memory, by memory."""
-    if isinstance(each, Choose):
-        return uses((*each.then, *each.otherwise))
-    if not isinstance(each, (LoopNode, Write, Fold)):
-        return _uses_in(each)
-    found: MemoryUses | None = each.used
+    found: MemoryUses | None = getattr(each, "used", None)
     if found is None:
-        found = uses(each.body) if isinstance(each, LoopNode) else _uses_in(each)
-        object.__setattr__(each, "used", found)
+        if isinstance(each, (LoopNode, Choose)):
+            found = uses(body_of(each))
+        else:
+            found = _uses_in(each)
+        if isinstance(each, (LoopNode, Write, Fold)):
+            object.__setattr__(each, "used", found)
     return found
 
 

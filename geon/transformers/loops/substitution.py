@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from typing import Any, NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable, weighted_sum
@@ -34,7 +35,6 @@ from .tree import (
     changed,
     deferring,
     divided,
-    is_same,
     least,
 )
 
@@ -92,7 +92,7 @@ class Substitution:
             return self.image(atom)
         if isinstance(atom, Least):
             options = [self.index(each) for each in atom.of]
-            same = all(map(is_same, options, atom.of))
+            same = all(map(is_, options, atom.of))
             return variable(atom) if same else least(options)
         if isinstance(atom, (Quotient, Remainder)):
             return divided(self.index(atom.of), atom.by)[isinstance(atom, Remainder)]
@@ -119,7 +119,7 @@ class Substitution:
         known, code = self.known, self.code
         if isinstance(node, Apply):
             args = tuple([known[id(each)] for each in node.args])
-            same = all(map(is_same, args, node.args))
+            same = all(map(is_, args, node.args))
             return node if same else code(Apply, node.row, args, node.attrs, node.dtype)
         if isinstance(node, (Load, Kept)):
             if isinstance(node, Load):
@@ -174,7 +174,7 @@ class Substitution:
         name: Any = loop.variable
         if name in self.env:
             name = next(iter(self.env[name].terms))
-        elif extent is loop.extent and all(map(is_same, body, loop.body)):
+        elif extent is loop.extent and all(map(is_, body, loop.body)):
             return loop
         return LoopNode(name, extent, body, loop.role, loop.kind, loop.reason)
 

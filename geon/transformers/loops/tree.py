@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import is_
 from typing import Any, ClassVar, TypeVar
 
 from ...op_graph.axes.affine import (
@@ -259,13 +260,15 @@ def walk(
     body: Body, above: tuple[LoopNode, ...] = ()
 ) -> Iterator[tuple[Any, tuple[LoopNode, ...]]]:
     """Yield each statement in order with the loops around it, outermost first."""
-    for each in body:
-        yield each, above
+    stack = [(each, above) for each in reversed(body)]
+    while stack:
+        each, around = stack.pop()
+        yield each, around
         if isinstance(each, LoopNode):
-            yield from walk(each.body, (*above, each))
+            within = (*around, each)
+            stack += [(inner, within) for inner in reversed(each.body)]
         elif isinstance(each, Choose):
-            yield from walk(each.then, above)
-            yield from walk(each.otherwise, above)
+            stack += [(inner, around) for inner in reversed(body_of(each))]
 
 
 def loops_of(body: Body) -> list[LoopNode]:
@@ -273,10 +276,9 @@ def loops_of(body: Body) -> list[LoopNode]:
     found: list[LoopNode] = []
     for each in body:
         if isinstance(each, LoopNode):
-            found.append(each)
-            found += loops_in(each)
+            found += (each, *loops_in(each))
         elif isinstance(each, Choose):
-            found += loops_of((*each.then, *each.otherwise))
+            found += loops_of(body_of(each))
     return found
 
 
@@ -307,13 +309,18 @@ def path_to(tree: Tree, name: str) -> list[Any]:
 def _path(body: Body, name: str) -> list[Any]:
     """Return the path to the loop over a variable in a body, [] if there is none."""
     for each in body:
-        if isinstance(each, LoopNode) and each.variable == name:
-            return [each]
-        if isinstance(each, (LoopNode, Choose)):
-            found = _path(body_of(each), name)
-            if found:
-                found.append(each)
-                return found
+        if isinstance(each, LoopNode):
+            if each.variable == name:
+                return [each]
+            inner = each.body
+        elif isinstance(each, Choose):
+            inner = body_of(each)
+        else:
+            continue
+        found = _path(inner, name)
+        if found:
+            found.append(each)
+            return found
     return []
 
 
@@ -345,7 +352,9 @@ def replaced(
         else:
             new = (replace(each, then=inside(each.then), otherwise=inside(each.otherwise)),)
         old = each
-    return replace(tree, body=inside(tree.body), buffers=(*tree.buffers, *buffers))
+    body = inside(tree.body)
+    more = (*tree.buffers, *buffers)
+    return Tree(body, tree.operands, more, tree.code, tree.refusals, tree.vectors)
 
 
 def values_of(statement: Statement) -> tuple[Scalar, ...]:
@@ -441,14 +450,9 @@ def changed(node: Node, **fields: Any) -> Node:
     for name, new in fields.items():
         old = getattr(node, name)
         parts, others = (old, new) if isinstance(old, tuple) else ((old,), (new,))
-        if len(parts) != len(others) or not all(map(is_same, parts, others)):
+        if len(parts) != len(others) or not all(map(is_, parts, others)):
             return replace(node, **fields)
     return node
-
-
-def is_same(one: object, other: object) -> bool:
-    """Return True if two objects are one."""
-    return one is other
 
 
 # Arithmetic ---------------------------------------------------------------------------------------

@@ -216,6 +216,9 @@ def operands_of(value: Scalar) -> tuple[Scalar, ...]:
 
 def indices(value: Scalar) -> tuple[AffineIndex, ...]:
     """Return the indices in a node."""
+    kind = type(value)
+    if kind is Apply or kind is Number:  # most nodes
+        return ()
     if isinstance(value, (Load, Kept)):
         return (value.offset,)
     if isinstance(value, RandomBits):

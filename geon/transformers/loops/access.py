@@ -352,10 +352,10 @@ def require_independent(
             extents: dict[Hashable, AffineIndex]
             extents = {each.variable: each.extent for each in loops_in(loop)}
             reads = {footprint(each.offset, extents) for each in here if each.way == READ}
-            stored = {footprint(offset, extents) for offset in writes} if reads else reads
             changes = all(changes_with(offset, {name}) for offset in writes)
             require(changes, f"iterations of {name} store the same elements of {what}")
-            require(reads <= stored, f"iterations of {name} read what others store in {what}")
+            own_elements = not reads or reads <= {footprint(each, extents) for each in writes}
+            require(own_elements, f"iterations of {name} read what others store in {what}")
             continue
         if folds and all(each.way == FOLD for each in here):
             need = not ordered and needs_order(loop.body, memory[1])

@@ -318,12 +318,6 @@ class ValueReplacement(Substitution):
         super().__init__(tree.code, {})
         self.new = new
 
-    def index(self, index: AffineIndex) -> AffineIndex:
-        """Return an index; only computed positions in it can change."""
-        if all(isinstance(atom, str) for atom in index.terms):
-            return index
-        return super().index(index)
-
     def node(self, node: Any) -> Any:
         """Return a node with its operands replaced."""
         return self.new[id(node)] if id(node) in self.new else super().node(node)

@@ -21,12 +21,6 @@ class _Simplification(Substitution):
         self.extents: dict[Hashable, Size] = {name: extents[name] for name in extents}
         self.facts = Facts()
 
-    def index(self, index: AffineIndex) -> AffineIndex:
-        """Return an index with what is known about its atoms."""
-        if all(isinstance(atom, str) for atom in index.terms):
-            return index
-        return super().index(index)
-
     def atom(self, atom: Any) -> AffineIndex:
         """Return a quotient, remainder or clamped index, simplified."""
         if isinstance(atom, Clamped):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from ..kernels.ir.scalar_code import (
     Wrapped,
 )
 from ..kernels.ir.scalar_code import walk as walk_scalars
-from .access import Access, MemoryUses, used
+from .access import READ, Access, MemoryUses, used
 from .tree import (
     Body,
     CachePrefetch,
@@ -31,11 +31,13 @@ from .tree import (
     Least,
     LoopNode,
     Memory,
+    Tree,
     Write,
     changed,
     deferring,
     divided,
     least,
+    replace,
 )
 
 
@@ -200,11 +202,10 @@ class Substitution:
 
 
 class DeferredSubstitution(Substitution):
-    """Replaces variables and private buffers in statements whose values nobody may read.
+    """Replaces variables and private buffers in a statement at once, and in its values later.
 
-    The values of a statement are replaced when they are first read. Several substitutions in a
-    statement become one, so that transformations which follow each other do not build its scalar
-    code again and again.
+    Values are replaced when they are first read. Several substitutions in a statement become one,
+    so that transformations which follow each other do not build its scalar code again and again.
     """
 
     def __init__(
@@ -216,7 +217,8 @@ class DeferredSubstitution(Substitution):
     ) -> None:
         super().__init__(code, env, buffers, layouts)
         self.indices: dict[int, tuple[AffineIndex, AffineIndex]] = {}  # by id, old and new
-        self.behind: dict[int, tuple[Any, DeferredSubstitution]] = {}  # by id, others and both
+        # By the id of a substitution before this one: that one, and both as one.
+        self.behind: dict[int, tuple[DeferredSubstitution, DeferredSubstitution]] = {}
 
     def index(self, index: AffineIndex) -> AffineIndex:
         """Return an index with variables replaced."""
@@ -325,3 +327,53 @@ class _Composition(DeferredSubstitution):
             self.offsets[number, id(offset)] = found
             self.roots.append(offset)
         return found
+
+
+def reindexed(
+    tree: Tree,
+    body: Body,
+    numbers: frozenset[int],
+    change: Callable[[int, AffineIndex], AffineIndex],
+) -> Body:
+    """Return statements with the offsets into private buffers ``numbers`` changed.
+
+    ``change`` returns the offset that replaces one into the buffer of a number.
+    """
+    return _BufferOffsets(tree, numbers, change).body(body)
+
+
+class _BufferOffsets(Substitution):
+    """Changes the offsets of accesses to some buffers."""
+
+    def __init__(
+        self, tree: Tree, numbers: frozenset[int], change: Callable[[int, AffineIndex], AffineIndex]
+    ) -> None:
+        super().__init__(tree.code, {})
+        self.numbered, self.change = numbers, change
+        self.memories = {("buffer", number) for number in numbers}
+
+    def node(self, node: Any) -> Any:
+        """Return a node; loads from the buffers have changed offsets."""
+        if isinstance(node, Kept) and node.number in self.numbered:
+            offset = self.change(node.number, self.index(node.offset))
+            return self.code(Kept, node.number, offset, node.dtype)
+        return super().node(node)
+
+    def store(self, store: Store | Keep) -> Store | Keep:
+        """Return a store; one to the buffers has a changed offset."""
+        made = super().store(store)
+        if isinstance(made, Keep) and made.number in self.numbered:
+            return replace(made, offset=self.change(made.number, made.offset))
+        return made
+
+    def statement(self, each: Any) -> Any:
+        """Return a statement; states in the buffers have changed offsets."""
+        uses = used(each)
+        inside = [use for memory in self.memories if (use := uses.get(memory)) is not None]
+        if not inside and not isinstance(each, (LoopNode, Choose, CachePrefetch)):
+            return each
+        folds = isinstance(each, Fold) and not any(READ in use.ways for use in inside)
+        made = each if folds else super().statement(each)
+        if isinstance(made, (Fold, Combine)) and self.numbered.intersection(made.into):
+            return replace(made, offset=self.change(made.into[0], made.offset))
+        return made

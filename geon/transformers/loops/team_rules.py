@@ -24,7 +24,7 @@ from .access import WRITE, accesses, own_part, ranges
 from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned, is_whole
 from .partial_states import ValueReplacement, fuse, rfactor, widened
 from .reduction_rules import is_float
-from .substitution import Substitution
+from .substitution import Substitution, reindexed
 from .tree import (
     Fold,
     Kind,
@@ -280,7 +280,7 @@ def in_registers(tree: Tree, layouts: Mapping[int, ThreadLayout], team: int) -> 
         ]
         return AffineIndex(terms, offset.constant)
 
-    body = shape.reindexed(tree, tree.body, frozenset(layouts), moved)
+    body = reindexed(tree, tree.body, frozenset(layouts), moved)
     buffers = [
         replace(buffer, size=layouts[number].own * team, space=Space.REGISTER)
         if number in layouts

@@ -12,26 +12,20 @@ from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
-from ..kernels.ir.nest import Keep, Store
-from ..kernels.ir.scalar_code import Kept, ScalarNode
 from .access import (
-    READ,
     accesses,
     is_straight,
     most,
     private,
     require_independent,
-    used,
     used_buffers,
 )
 from .simplify import simplified
-from .substitution import BufferLayout, DeferredSubstitution, Substitution
+from .substitution import BufferLayout, DeferredSubstitution
 from .tree import (
     Body,
-    CachePrefetch,
     Choose,
     Combine,
-    Fold,
     IllegalScheduleError,
     Kind,
     Least,
@@ -291,63 +285,6 @@ def layouts_at(
     if adjacent or loop.kind is Kind.LANES:
         return dict.fromkeys(numbers, BufferLayout(size, index))
     return {number: BufferLayout(1, index * tree.buffers[number].size) for number in numbers}
-
-
-def reindexed(
-    tree: Tree,
-    body: Body,
-    numbers: frozenset[int],
-    change: Callable[[int, AffineIndex], AffineIndex],
-) -> Body:
-    """Return statements with the offsets into private buffers ``numbers`` changed.
-
-    ``change`` returns the offset that replaces one into the buffer of a number.
-    """
-    return _BufferOffsets(tree, numbers, change).body(body)
-
-
-class _BufferOffsets(Substitution):
-    """Changes the offsets of accesses to some buffers."""
-
-    def __init__(
-        self, tree: Tree, numbers: frozenset[int], change: Callable[[int, AffineIndex], AffineIndex]
-    ) -> None:
-        super().__init__(tree.code, {})
-        self.numbered, self.change = numbers, change
-        self.memories = {("buffer", number) for number in numbers}
-
-    def index(self, index: AffineIndex) -> AffineIndex:
-        """Return an index; only computed positions in it can change."""
-        if all(isinstance(atom, str) for atom in index.terms):
-            return index
-        return super().index(index)
-
-    def node(self, node: ScalarNode) -> ScalarNode:
-        """Return a node; loads from the buffers have changed offsets."""
-        if isinstance(node, Kept) and node.number in self.numbered:
-            offset = self.change(node.number, self.index(node.offset))
-            return self.code(Kept, node.number, offset, node.dtype)
-        found: ScalarNode = super().node(node)
-        return found
-
-    def store(self, store: Store | Keep) -> Store | Keep:
-        """Return a store; one to the buffers has a changed offset."""
-        made = super().store(store)
-        if isinstance(made, Keep) and made.number in self.numbered:
-            return replace(made, offset=self.change(made.number, made.offset))
-        return made
-
-    def statement(self, each: Statement) -> Statement:
-        """Return a statement; states in the buffers have changed offsets."""
-        uses = used(each)
-        inside = [use for memory in self.memories if (use := uses.get(memory)) is not None]
-        if not inside and not isinstance(each, (LoopNode, Choose, CachePrefetch)):
-            return each
-        folds = isinstance(each, Fold) and not any(READ in use.ways for use in inside)
-        made: Statement = each if folds else super().statement(each)
-        if isinstance(made, (Fold, Combine)) and self.numbered.intersection(made.into):
-            return replace(made, offset=self.change(made.into[0], made.offset))
-        return made
 
 
 def distribute(tree: Tree, name: str) -> tuple[Tree, list[str]]:

@@ -72,7 +72,7 @@ def schedule(
     copy at the end. New ops are in ``own``. With ``check`` every float kernel may raise, and each
     op is a kernel of its own. ``carries`` are the leaves whose next values are the first outputs.
     """
-    return _lowered(_arranged(laid_out, target, own, check, carries))
+    return _lowered(_in_order(laid_out, target, own, check, carries))
 
 
 def program_schedule(program: Program, target: Target, own: OwnTable, check: bool) -> Schedule:
@@ -80,7 +80,7 @@ def program_schedule(program: Program, target: Target, own: OwnTable, check: boo
 
     What ``least_peak`` found for the program is used again.
     """
-    known = _arrangements.pop(program, None)
+    known = _ordered.pop(program, None)
     if known is None or check or known.work.target is not target or known.work.own is not own:
         return schedule(lay_out(program, target, own, check), target, own, check)
     return _lowered(known)
@@ -91,12 +91,12 @@ def least_peak(program: Program, target: Target, own: OwnTable) -> int:
 
     Kernels are ordered but not lowered.
     """
-    found = _arranged(lay_out(program, target, own, False), target, own, False, ())
-    _arrangements[program] = found
+    found = _in_order(lay_out(program, target, own, False), target, own, False, ())
+    _ordered[program] = found
     return found.peak
 
 
-class _Arrangement(NamedTuple):
+class _OrderedGroups(NamedTuple):
     """Groups of ops in execution order, not lowered yet, and the peak bytes of their values.
 
     ``held`` are the carries that are updated in place.
@@ -108,13 +108,13 @@ class _Arrangement(NamedTuple):
     held: tuple[Leaf, ...]
 
 
-# Arrangements of programs that ``least_peak`` compared, until one of them is scheduled.
-_arrangements: WeakKeyDictionary[Program, _Arrangement] = WeakKeyDictionary()
+# Ordered groups of programs that ``least_peak`` compared, until one of them is scheduled.
+_ordered: WeakKeyDictionary[Program, _OrderedGroups] = WeakKeyDictionary()
 
 
-def _arranged(
+def _in_order(
     laid_out: LaidOut, target: Target, own: OwnTable, check: bool, carries: Sequence[Leaf]
-) -> _Arrangement:
+) -> _OrderedGroups:
     """Return the groups of a laid-out program in execution order."""
     with building(own):
         work = _Scheduler(laid_out, target, own, check)
@@ -122,14 +122,14 @@ def _arranged(
         held = work.hold(carries)
         work.assign_storage()
         order, peak = work.run()
-    return _Arrangement(work, order, peak, held)
+    return _OrderedGroups(work, order, peak, held)
 
 
-def _lowered(arrangement: _Arrangement) -> Schedule:
+def _lowered(ordered: _OrderedGroups) -> Schedule:
     """Return the kernels of groups in order."""
-    work, target = arrangement.work, arrangement.work.target
+    work, target = ordered.work, ordered.work.target
     with building(work.own):
-        order = [group for group in arrangement.order if not group.op.primitive.is_barrier]
+        order = [group for group in ordered.order if not group.op.primitive.is_barrier]
         kernels = [work.kernel(group) for group in order]
     waves: tuple[int, ...] = ()
     if target.concurrent_kinds:
@@ -137,7 +137,7 @@ def _lowered(arrangement: _Arrangement) -> Schedule:
     laid_out = work.laid_out
     return Schedule(
         tuple(kernels), work.program, laid_out.layouts, laid_out.base, target, work.check, waves,
-        arrangement.held,
+        ordered.held,
     )  # fmt: skip
 
 

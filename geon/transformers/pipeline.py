@@ -10,11 +10,10 @@ from ..op_graph.regions.segments import MARKED, Division
 from ..op_graph.transforms.functionalize import Functional
 from .loading.environment import debugging
 from .lowering.facts.target import Target
-from .lowering.fusion.layout import lay_out
 from .lowering.planning.derivable_values import kept_once
 from .lowering.planning.memory_budget import Fitting
 from .lowering.planning.plan import Plan, plan_memory
-from .lowering.planning.schedule import Schedule, schedule
+from .lowering.planning.schedule import Schedule, program_schedule
 from .lowering.rules.program import Program, build_program
 from .request import Request
 from .sizes.budget import Budget
@@ -50,8 +49,7 @@ def built(
 
 def make_schedule(request: Request, program: Program, target: Target) -> Schedule:
     """Return the kernels of a simplified graph, in order."""
-    own, check = request.own, request.check
-    return schedule(lay_out(program, target, own, check), target, own, check)
+    return program_schedule(program, target, request.own, request.check)
 
 
 def make_plan(request: Request, kernels: Schedule) -> Plan:

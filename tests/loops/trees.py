@@ -36,6 +36,8 @@ def compare(nest, memory, lengths, random, moves, done, make=from_nest):
         tries[0] += 1
         tree = after
         steps.append(name)
+        if random.integers(4) == 0:
+            show(tree)  # reads values, which later moves then find computed
     agree(nest, tree, memory, lengths, random, steps)
 
 

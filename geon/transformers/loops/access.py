@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ...op_graph.axes.lengths import is_never_negative
@@ -29,24 +29,25 @@ from .tree import (
     Fold,
     Least,
     LoopNode,
+    Memory,
     Role,
     Statement,
     Tree,
     Write,
+    body_of,
+    changes_with,
     find,
-    loops_of,
+    loops_in,
+    path_to,
     require,
     values_of,
-    variables,
     walk,
 )
 
 READ, WRITE, FOLD = "reads", "writes", "folds"
-Memory = tuple[str, int]  # "operand" or "buffer", and its number
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """An access to the element at ``offset`` of ``memory``; ``way`` is READ, WRITE or FOLD.
 
     ``count`` elements follow each other from there.
@@ -55,30 +56,53 @@ class Access:
     memory: Memory
     offset: AffineIndex
     way: str
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]
 
 
-def accesses(body: Body) -> Iterator[Access]:
-    """Yield the accesses of statements in order."""
+class MemoryUse(NamedTuple):
+    """How statements use some memory: the first way in which they access it, and all ways."""
+
+    first: str
+    ways: frozenset[str]
+
+
+ONLY = {way: MemoryUse(way, frozenset([way])) for way in (READ, WRITE, FOLD)}
+MemoryUses = Mapping[Memory, MemoryUse]  # in the order of first accesses
+
+
+def accesses(body: Body, memories: Collection[Memory] | None = None) -> list[Access]:
+    """Return the accesses of statements in order, by default to all memory."""
+    found: list[Access] = []
     for each in body:
-        if isinstance(each, (LoopNode, Write, Fold)):
-            if each.accessed is None:
-                found = accesses(each.body) if isinstance(each, LoopNode) else _of_statement(each)
-                object.__setattr__(each, "accessed", tuple(found))
-            yield from each.accessed
+        if isinstance(each, LoopNode):
+            if memories is None or not used(each).keys().isdisjoint(memories):
+                found += accesses(each.body, memories)
         elif isinstance(each, Choose):
-            yield from accesses((*each.then, *each.otherwise))
-        elif isinstance(each, Combine):
-            for number in each.of:
-                yield Access(("buffer", number), each.start, WRITE, each.count)
-            for number in each.into:
-                yield Access(("buffer", number), each.offset, FOLD)
-        elif isinstance(each, Draw):
-            yield from _reads(each)
-            yield Access(("buffer", each.into), AffineIndex(), WRITE)
+            found += accesses((*each.then, *each.otherwise), memories)
+        elif memories is None:
+            found += _of_statement(each)
+        elif not used(each).keys().isdisjoint(memories):
+            found += [x for x in _of_statement(each, memories) if x.memory in memories]
+    return found
+
+
+def _of_statement(each: Statement, memories: Collection[Memory] | None = None) -> Iterable[Access]:
+    """Return the accesses of a statement; those to other memory may be among them."""
+    if isinstance(each, Write):
+        return _of_values(each, memories)
+    if isinstance(each, Fold):
+        into = [Access(("buffer", number), each.offset, FOLD) for number in each.into]
+        return [*_of_values(each, memories), *into]
+    if isinstance(each, Combine):
+        of = [Access(("buffer", number), each.start, WRITE, each.count) for number in each.of]
+        return [*of, *[Access(("buffer", number), each.offset, FOLD) for number in each.into]]
+    if isinstance(each, Draw):
+        return [*_reads(each), Access(("buffer", each.into), AffineIndex(), WRITE)]
+    return ()
 
 
 def _reads(each: Statement) -> Iterator[Access]:
+    """Yield the accesses of the values of a statement."""
     for node in walk_scalars(*values_of(each)):
         if isinstance(node, Load):
             yield Access(("operand", node.operand), node.offset, READ)
@@ -86,14 +110,71 @@ def _reads(each: Statement) -> Iterator[Access]:
             yield Access(("buffer", node.number), node.offset, READ)
 
 
-def _of_statement(each: Write | Fold) -> Iterator[Access]:
-    yield from _reads(each)
-    if isinstance(each, Write):
-        for store in each.stores:
-            yield Access(memory_of(store), store.offset, WRITE)
-        return
-    for number in each.into:
-        yield Access(("buffer", number), each.offset, FOLD)
+def _of_values(each: Write | Fold, memories: Collection[Memory] | None) -> Iterable[Access]:
+    """Return the accesses of the values of a statement, and of the stores of a write."""
+    if each.deferred is None or each.accessed is not None:
+        return _given_values(each)
+    source, change = each.deferred
+    found = [
+        Access(memory, change.element(access), access.way)
+        for access in _given_values(source)
+        for memory in (change.memory(access.memory),)
+        if memories is None or memory in memories
+    ]
+    if memories is None:
+        object.__setattr__(each, "accessed", found)
+    return found
+
+
+def _given_values(each: Write | Fold) -> Sequence[Access]:
+    """Return the accesses of values, and of the stores of a write, that are not deferred."""
+    found: list[Access] | None = each.accessed
+    if found is None:
+        found = list(_reads(each))
+        for store in each.stores if isinstance(each, Write) else ():
+            found.append(Access(memory_of(store), store.offset, WRITE))
+        object.__setattr__(each, "accessed", found)
+    return found
+
+
+def uses(body: Body) -> MemoryUses:
+    """Return how statements use memory, by memory."""
+    if len(body) == 1:
+        return used(body[0])
+    found: dict[Memory, MemoryUse] = {}
+    for each in body:
+        for memory, use in used(each).items():
+            old = found.get(memory)
+            if old is None:
+                found[memory] = use
+            elif not use.ways <= old.ways:
+                found[memory] = MemoryUse(old.first, old.ways | use.ways)
+    return found
+
+
+def used(each: Statement) -> MemoryUses:
+    """Return how a statement uses memory, by memory."""
+    found: MemoryUses | None = getattr(each, "used", None)
+    if found is None:
+        if isinstance(each, (LoopNode, Choose)):
+            found = uses(body_of(each))
+        else:
+            found = _uses_in(each)
+        if isinstance(each, (LoopNode, Write, Fold)):
+            object.__setattr__(each, "used", found)
+    return found
+
+
+def _uses_in(each: Statement) -> MemoryUses:
+    """Return how a statement without others in it uses memory."""
+    found: dict[Memory, MemoryUse] = {}
+    for memory, _, way, _ in _of_statement(each):
+        old = found.get(memory)
+        if old is None:
+            found[memory] = ONLY[way]
+        elif way not in old.ways:
+            found[memory] = MemoryUse(old.first, old.ways | ONLY[way].ways)
+    return found
 
 
 def memory_of(store: Store | Keep) -> Memory:
@@ -103,15 +184,19 @@ def memory_of(store: Store | Keep) -> Memory:
     return "buffer", store.number
 
 
+def buffer_uses(each: Statement) -> list[tuple[Memory, MemoryUse]]:
+    """Return the uses of private buffers in a statement."""
+    return [(memory, use) for memory, use in used(each).items() if memory[0] == "buffer"]
+
+
 def used_buffers(body: Body) -> set[int]:
     """Return the numbers of the buffers that statements access."""
-    return {each.memory[1] for each in accesses(body) if each.memory[0] == "buffer"}
+    return {number for kind, number in uses(body) if kind == "buffer"}
 
 
 def operands_in(tree: Tree) -> list[int]:
     """Return the numbers of the operands that a tree accesses, in order of the first access."""
-    found = [each.memory[1] for each in accesses(tree.body) if each.memory[0] == "operand"]
-    return list(dict.fromkeys(found))
+    return [number for kind, number in uses(tree.body) if kind == "operand"]
 
 
 def sizes_in(tree: Tree) -> Iterator[Size]:
@@ -153,15 +238,14 @@ def private(tree: Tree, name: str) -> list[int]:
     """Return the buffers that each iteration of a loop writes before it reads them, and that
     nothing outside of the loop accesses.
     """
-    loop, _ = find(tree, name)
-    first: dict[Memory, str] = {}
-    for each in accesses(loop.body):
-        first.setdefault(each.memory, each.way)
-    begun = [memory for memory, way in first.items() if memory[0] == "buffer" and way == WRITE]
-    if not begun:
-        return []
-    inside, uses = (Counter([x.memory for x in accesses(body)]) for body in (loop.body, tree.body))
-    return [memory[1] for memory in begun if inside[memory] == uses[memory]]
+    loop, *around = path_to(tree, name)
+    begun = [memory for memory, use in buffer_uses(loop) if use.first == WRITE]
+    for each in (*around, tree) if begun else ():
+        body = each.body if isinstance(each, Tree) else body_of(each)
+        outside = [used(other) for other in body if other is not loop]
+        begun = [memory for memory in begun if not any(memory in uses for uses in outside)]
+        loop = each
+    return [memory[1] for memory in begun]
 
 
 def ranges(loops: Sequence[LoopNode]) -> dict[str, Size]:
@@ -269,28 +353,31 @@ def require_independent(
     same element.
     """
     loop, _ = find(tree, name)
-    private_memory = {("buffer", k) for k in (private(tree, name) if own is None else own)}
-    found = [each for each in accesses(loop.body) if each.memory not in private_memory]
-    written = {each.memory for each in found if each.way != READ}
-    inner = ranges([loop, *loops_of(loop.body)])
-    extents: dict[Hashable, AffineIndex]
-    extents = {each.variable: each.extent for each in loops_of(loop.body)}
+    inside = {("buffer", k) for k in (private(tree, name) if own is None else own)}
+    written = {
+        memory for memory, use in used(loop).items() if use != ONLY[READ] and memory not in inside
+    }
+    found = accesses(loop.body, written)
+    inner: dict[str, Size] = {}
     for memory in sorted(written):
         here = [each for each in found if each.memory == memory]
         what = f"{memory[0]} {memory[1]}"
         if memory[0] == "operand":
             writes = {each.offset for each in here if each.way == WRITE}
+            extents: dict[Hashable, AffineIndex]
+            extents = {each.variable: each.extent for each in loops_in(loop)}
             reads = {footprint(each.offset, extents) for each in here if each.way == READ}
-            stored = {footprint(offset, extents) for offset in writes}
-            changes = all(name in variables(offset) for offset in writes)
+            changes = all(changes_with(offset, {name}) for offset in writes)
             require(changes, f"iterations of {name} store the same elements of {what}")
-            require(reads <= stored, f"iterations of {name} read what others store in {what}")
+            own_elements = not reads or reads <= {footprint(each, extents) for each in writes}
+            require(own_elements, f"iterations of {name} read what others store in {what}")
             continue
         if folds and all(each.way == FOLD for each in here):
             need = not ordered and needs_order(loop.body, memory[1])
             apart = not need or are_apart(here, name, inner)
             require(apart, f"{what} takes its elements in order")
             continue
+        inner = inner or ranges([loop, *loops_in(loop)])
         require(are_apart(here, name, inner), f"iterations of {name} share {what}")
 
 
@@ -308,11 +395,12 @@ def are_apart(found: Sequence[Access], name: str, extents: Mapping[str, Size]) -
 def shared_buffers(tree: Tree, name: str) -> list[int]:
     """Return the private buffers of a loop of which iterations access the same elements."""
     loop, _ = find(tree, name)
-    found, inner = list(accesses(loop.body)), ranges([loop, *loops_of(loop.body)])
+    own = {("buffer", number) for number in private(tree, name)}
+    found, inner = accesses(loop.body, own), ranges([loop, *loops_in(loop)])
     return [
         number
-        for number in private(tree, name)
-        if not are_apart([x for x in found if x.memory == ("buffer", number)], name, inner)
+        for kind, number in sorted(own)
+        if not are_apart([x for x in found if x.memory == (kind, number)], name, inner)
     ]
 
 
@@ -327,8 +415,15 @@ def footprint(offset: AffineIndex, extents: Mapping[Hashable, AffineIndex]) -> H
 
 def needs_order(body: Body, number: int) -> bool:
     """Return True if a buffer is the state of a reducer that takes elements in ascending order."""
-    folds = [each for each, _ in walk(body) if isinstance(each, Fold) and number in each.into]
-    return any(each.reducer.step is each.reducer.further for each in folds)
+    memory = ("buffer", number)
+    for each in body:
+        if isinstance(each, Fold) and number in each.into:
+            if each.reducer.step is each.reducer.further:
+                return True
+        elif isinstance(each, (LoopNode, Choose)) and memory in used(each):
+            if needs_order(body_of(each), number):
+                return True
+    return False
 
 
 def is_straight(body: Body) -> bool:

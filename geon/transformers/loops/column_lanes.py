@@ -7,7 +7,6 @@ several of their terms, each with a state for itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import gcd
 
 from ...op_graph.axes.affine import Size, variable
@@ -28,6 +27,7 @@ from .column_rules import (
     with_roles,
 )
 from .partial_states import ValueReplacement, hoist, rfactor
+from .substitution import Substitution
 from .tree import (
     Fold,
     Kind,
@@ -35,7 +35,6 @@ from .tree import (
     PrivateBuffer,
     Role,
     Space,
-    Substitution,
     Tree,
     VectorWidth,
     Write,
@@ -44,6 +43,7 @@ from .tree import (
     fresh,
     least,
     loops_of,
+    replace,
     replaced,
     require,
     values_of,
@@ -150,12 +150,12 @@ def in_lanes(
     into = [x.variable for x in within if x.kind is not Kind.COPIES and x.variable not in along]
     tree, names = shape.sink(tree, inner, into)
     tree = copies_together(tree)
-    for each in names:
-        (first, *_) = find(tree, each)[0].body
-        crossed = isinstance(first, LoopNode) and first.variable in along
-        name = first.variable if crossed else each
-        reason = "elements are adjacent where they are stored" if crossed else "adjacent columns"
-        tree = shape.set_role(tree, name, Role.SIMD, reason)
+    for sunk in names:
+        (first, *_) = find(tree, sunk)[0].body
+        lanes, reason = sunk, "adjacent columns"
+        if isinstance(first, LoopNode) and first.variable in along:
+            lanes, reason = first.variable, "elements are adjacent where they are stored"
+        tree = shape.set_role(tree, lanes, Role.SIMD, reason)
     return tree, parts
 
 
@@ -259,7 +259,8 @@ def in_runs(tree: Tree, name: str, runs: Mapping[str, int]) -> tuple[Tree, list[
             tree = rfactor(tree, terms, made.inner)
         tree = shape.reorder(tree, terms, made.inner)
         tree = hoisted_values(tree, terms, made.inner)
-    into = [x.variable for x in find(tree, name)[0].body if is_run(x)]
+    body = find(tree, name)[0].body
+    into = [x.variable for x in body if isinstance(x, LoopNode) and is_run(x)]
     tree, names = shape.sink(shape.set_kind(tree, name, Kind.LANES), name, into)
     found = list[str]()
     for each in names:

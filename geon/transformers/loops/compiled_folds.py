@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from ...op_graph.rows.elementwise import add
 from ...op_graph.rows.logic import logical_and, logical_or
@@ -32,6 +31,7 @@ from .tree import (
     changed,
     find,
     loops_of,
+    replace,
     replaced,
     require,
     variables,

@@ -7,7 +7,6 @@ loop; a transformation that is refused is recorded with its reason and changes n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from ...op_graph.axes.affine import AffineIndex
 from ...op_graph.axes.lengths import is_multiple, product
@@ -44,6 +43,7 @@ from .tree import (
     Write,
     find,
     loops_of,
+    replace,
     replaced,
     require,
     values_of,
@@ -208,12 +208,12 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     rest = loop.kind is Kind.REST
     few = is_straight(loop.body) and (rest or not results)
     few = few or (rest and all(getattr(each, "role", None) is Role.SIMD for each in loop.body))
-    (beside,) = [each for each in bodies(tree.body) if loop in each]
-    if len(beside) > 1 and isinstance(loop.size, int):
-        each = work(loop.body)
-        few = few or (isinstance(each, int) and loop.size * each < MIN_WORK)
     if loop.role is not Role.SERIAL or few or shape.tasks_in(loop.body):
         return tree  # a few elements are no work for a task
+    if len(tree.body) > 1 and isinstance(loop.size, int):
+        each = work(loop.body)
+        if isinstance(each, int) and loop.size * each < MIN_WORK:
+            return tree
     while is_rows(loop) and len(loop.body) == 1 and is_rows(loop.body[0]):
         (inner,) = loop.body
         assert isinstance(inner, LoopNode)

@@ -12,6 +12,7 @@ from ..kernels.ir.nest import Keep, Loop, Nest, Pass, Reduction, Store
 from ..kernels.ir.scalar_code import Kept, Reduced, Scalar, ScalarBuilder, Select
 from .gather_prefetch import asked_ahead, lookups
 from .prefetch import prefetches
+from .substitution import Substitution
 from .tree import (
     Body,
     Fold,
@@ -20,7 +21,6 @@ from .tree import (
     PrivateBuffer,
     Space,
     Statement,
-    Substitution,
     Tree,
     Write,
     constant,

@@ -13,7 +13,8 @@ from ...op_graph.axes.index_map import InRange
 from ..kernels.analysis.footprint import names_in
 from ..kernels.ir.nest import Loop, Nest, Pass
 from ..kernels.ir.scalar_code import NODES, Load, ScalarBuilder, walk
-from .tree import CachePrefetch, Choose, Substitution
+from .substitution import Substitution
+from .tree import CachePrefetch, Choose
 
 PREFETCH_DISTANCE_ROWS = 16  # prefetch distance, in rows
 MAX_PREFETCHED_LINES = 4  # cache lines fetched per row; then the hardware prefetcher takes over

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ...op_graph.axes.affine import AffineIndex, Size, variable
@@ -14,7 +13,21 @@ from ...op_graph.values.dtypes import DType
 from ..kernels.ir.nest import Keep
 from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
-from .access import FOLD, READ, Memory, accesses, most, needs_order, own_part, private, ranges
+from .access import (
+    FOLD,
+    ONLY,
+    READ,
+    accesses,
+    buffer_uses,
+    most,
+    needs_order,
+    own_part,
+    private,
+    ranges,
+    used,
+    uses,
+)
+from .substitution import DeferredSubstitution, Substitution
 from .transformations import require_serial, set_kind, split, tasks_in
 from .tree import (
     Body,
@@ -23,11 +36,11 @@ from .tree import (
     Fold,
     Kind,
     LoopNode,
+    Memory,
     PrivateBuffer,
     Role,
     Space,
     Statement,
-    Substitution,
     Tree,
     Write,
     changed,
@@ -35,6 +48,7 @@ from .tree import (
     find,
     fresh,
     loops_of,
+    replace,
     replaced,
     require,
     values_of,
@@ -167,8 +181,9 @@ def require_serial_around(above: Sequence[LoopNode]) -> None:
 
 def only_folds(loop: LoopNode, fold: Fold | Combine) -> bool:
     """Return True if a loop only folds into the buffers of a fold."""
-    uses = [each for each in accesses((loop,)) if each.memory in {("buffer", k) for k in fold.into}]
-    return all(each.way == FOLD for each in uses)
+    uses = used(loop)
+    found = [use for k in fold.into if (use := uses.get(("buffer", k))) is not None]
+    return all(use == ONLY[FOLD] for use in found)
 
 
 def is_plain(loop: LoopNode, fold: Fold | Combine) -> bool:
@@ -217,7 +232,11 @@ class _WideAccesses(Substitution):
 
     def statement(self, each: Any) -> Any:
         """Return a statement; elements of a fold into the buffer are cast."""
-        made = super().statement(each)
+        uses = [use for (_, number), use in buffer_uses(each) if number in self.wide]
+        if not uses:
+            return each
+        folds = isinstance(each, Fold) and not any(READ in use.ways for use in uses)
+        made = each if folds else super().statement(each)
         if isinstance(made, Fold) and any(number in self.wide for number in made.into):
             elements = tuple([self.wide_value(value) for value in made.elements])
             return replace(made, elements=elements)
@@ -273,7 +292,7 @@ def sources(*values: Scalar) -> set[Memory]:
 
 def written(body: Body) -> set[Memory]:
     """Return the memory that statements change."""
-    return {each.memory for each in accesses(body) if each.way != READ}
+    return {memory for memory, use in uses(body).items() if use != ONLY[READ]}
 
 
 def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
@@ -349,12 +368,6 @@ class ValueReplacement(Substitution):
         super().__init__(tree.code, {})
         self.new = new
 
-    def index(self, index: AffineIndex) -> AffineIndex:
-        """Return an index; only computed positions in it can change."""
-        if all(isinstance(atom, str) for atom in index.terms):
-            return index
-        return super().index(index)
-
     def node(self, node: Any) -> Any:
         """Return a node with its operands replaced."""
         return self.new[id(node)] if id(node) in self.new else super().node(node)
@@ -372,12 +385,13 @@ def fuse(tree: Tree, first: str, second: str) -> Tree:
     adjacent = any(pair == (one, two) for pair in zip(body, body[1:], strict=False))
     require(adjacent, f"{second} does not follow {first}")
     require(one.extent == two.extent, f"{first} and {second} have other lengths")
-    behind = Substitution(tree.code, {second: variable(first)}).body(two.body)
+    behind = DeferredSubstitution(tree.code, {second: variable(first)}).body(two.body)
     joined = replace(one, body=(*one.body, *behind))
     inner = ranges([joined, *loops_of(joined.body)])
     own = {("buffer", number) for name in (first, second) for number in private(tree, name)}
-    before, after = list(accesses(one.body)), list(accesses(behind))
-    for memory in {each.memory for each in (*before, *after) if each.way != READ} - own:
+    changing = (written(one.body) | written(behind)) - own
+    before, after = accesses(one.body, changing), accesses(behind, changing)
+    for memory in changing:
         ours = [each for each in before if each.memory == memory]
         theirs = [each for each in after if each.memory == memory]
         if ours and theirs:

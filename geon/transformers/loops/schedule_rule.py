@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
-from .tree import IllegalScheduleError, Tree
+from .tree import IllegalScheduleError, Tree, replace
 
 Facts = TypeVar("Facts")  # what rules know of the target
 

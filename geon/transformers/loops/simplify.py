@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
 from ..kernels.analysis.index_boxes import Facts
 from ..kernels.ir.scalar_code import Clamped, Select
 from .access import most
-from .tree import Body, Choose, LoopNode, Statement, Substitution, Tree, divided
+from .substitution import Substitution
+from .tree import Body, Choose, LoopNode, Statement, Tree, divided, replace
 
 
 class _Simplification(Substitution):
@@ -20,12 +20,6 @@ class _Simplification(Substitution):
         super().__init__(tree.code, {})
         self.extents: dict[Hashable, Size] = {name: extents[name] for name in extents}
         self.facts = Facts()
-
-    def index(self, index: AffineIndex) -> AffineIndex:
-        """Return an index with what is known about its atoms."""
-        if all(isinstance(atom, str) for atom in index.terms):
-            return index
-        return super().index(index)
 
     def atom(self, atom: Any) -> AffineIndex:
         """Return a quotient, remainder or clamped index, simplified."""

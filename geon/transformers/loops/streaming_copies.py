@@ -8,25 +8,24 @@ store elements where they belong, without the copy.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...op_graph.axes.affine import variable
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import Kept
 from . import transformations as shape
 from .access import most
+from .substitution import Substitution
 from .tree import (
     LoopNode,
     PrivateBuffer,
     Space,
     Statement,
-    Substitution,
     Tree,
     VectorWidth,
     Write,
     constant,
     find,
     fresh,
+    replace,
     replaced,
     require,
 )

@@ -9,7 +9,6 @@ lengths alone. What threads need in several passes stays in their registers wher
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from .access import WRITE, accesses, own_part, ranges
 from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned, is_whole
 from .partial_states import ValueReplacement, fuse, rfactor, widened
 from .reduction_rules import is_float
+from .substitution import Substitution, reindexed
 from .tree import (
     Fold,
     Kind,
@@ -32,12 +32,12 @@ from .tree import (
     PrivateBuffer,
     Role,
     Space,
-    Substitution,
     Tree,
     Write,
     find,
     fresh,
     loops_of,
+    replace,
     replaced,
     values_of,
     walk,
@@ -280,7 +280,7 @@ def in_registers(tree: Tree, layouts: Mapping[int, ThreadLayout], team: int) -> 
         ]
         return AffineIndex(terms, offset.constant)
 
-    body = shape.reindexed(tree, tree.body, frozenset(layouts), moved)
+    body = reindexed(tree, tree.body, frozenset(layouts), moved)
     buffers = [
         replace(buffer, size=layouts[number].own * team, space=Space.REGISTER)
         if number in layouts

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
-from ..kernels.ir.nest import Keep, Store
-from ..kernels.ir.scalar_code import Kept, ScalarNode
 from .access import (
     accesses,
     is_straight,
@@ -26,26 +23,29 @@ from .access import (
     used_buffers,
 )
 from .simplify import simplified
+from .substitution import BufferLayout, DeferredSubstitution
 from .tree import (
     Body,
     Choose,
     Combine,
-    Fold,
     IllegalScheduleError,
     Kind,
     Least,
     LoopNode,
+    PrivateBuffer,
     Role,
     Space,
     Statement,
-    Substitution,
     Tree,
+    changes_with,
     constant,
     divided,
     find,
     fresh,
     least,
+    loops_in,
     loops_of,
+    replace,
     replaced,
     require,
     variables,
@@ -78,7 +78,7 @@ def split(
     loop, _ = find(tree, name)
     require_serial(loop)
     inner, outer = fresh(tree, name), variable(name)
-    body = Substitution(tree.code, {name: outer * by + variable(inner)}).body(loop.body)
+    body = DeferredSubstitution(tree.code, {name: outer * by + variable(inner)}).body(loop.body)
     block = LoopNode(inner, constant(by), body, kind=kind)
     blocks, left = blocks_of(loop.extent, by)
     if (short or guarded) and left != AffineIndex():
@@ -174,7 +174,7 @@ def copied(
     numbers = {number: len(tree.buffers) + k for k, number in enumerate(own)}
     more = [tree.buffers[number] for number in own]
     tree = replace(tree, buffers=(*tree.buffers, *more))
-    return Substitution(tree.code, env, numbers).body(body), tree
+    return DeferredSubstitution(tree.code, env, numbers).body(body), tree
 
 
 def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
@@ -199,7 +199,8 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     if role in (Role.VECTOR, Role.UNROLLED):
         tree = expand(tree, name, own, adjacent=role is Role.VECTOR) if own else tree
     if role is Role.VECTOR:
-        inside = [each for each in accesses(find(tree, name)[0].body) if each.memory[0] == "buffer"]
+        body = find(tree, name)[0].body
+        inside = accesses(body, {("buffer", number) for number in used_buffers(body)})
         apart = [each.memory[1] for each in inside if each.offset.step(name) not in (0, 1)]
         require(not apart, f"elements of {name} are apart in buffers {apart}")
     if role is Role.TASK:
@@ -230,7 +231,7 @@ def collapse(tree: Tree, outer: str, inner: str) -> Tree:
     assert loop.size is not None and nested.size is not None
     count = nested.size
     index, rest = divided(variable(outer), count)
-    body = Substitution(tree.code, {outer: index, inner: rest}).body(nested.body)
+    body = DeferredSubstitution(tree.code, {outer: index, inner: rest}).body(nested.body)
     joined = replace(loop, extent=constant(loop.size * count), body=body)
     return replaced(tree, outer, lambda _: (joined,))
 
@@ -241,7 +242,7 @@ def reorder(tree: Tree, outer: str, inner: str) -> Tree:
     nested, _ = find(tree, inner)
     require_serial(loop, nested)
     require(loop.body == (nested,), f"{inner} is not all that is in {outer}")
-    require(outer not in variables(nested.extent), f"the length of {inner} changes with {outer}")
+    require(not changes_with(nested.extent, {outer}), f"the length of {inner} changes with {outer}")
     swapped = replace(nested, body=(replace(loop, body=nested.body),))
     made = replaced(tree, outer, lambda _: (swapped,))
     try:
@@ -267,80 +268,41 @@ def expand(
     loop, _ = find(tree, name)
     own = private(tree, name)
     require(all(each in own for each in numbers), f"a buffer is not private to {name}")
+    buffers = enlarged(tree, loop, numbers, space)
+    layouts = layouts_at(tree, loop, numbers, name, adjacent)
+    body = DeferredSubstitution(tree.code, {}, layouts=layouts).body(loop.body)
+    return replace(replaced(tree, name, lambda loop: (replace(loop, body=body),)), buffers=buffers)
+
+
+def enlarged(
+    tree: Tree, loop: LoopNode, numbers: Sequence[int], space: Space | None
+) -> tuple[PrivateBuffer, ...]:
+    """Return the buffers of a tree with those of ``numbers`` enlarged for each iteration."""
     size = most(loop.extent)
-    require(size is not None, f"{name} has no greatest length")
+    require(size is not None, f"{loop.variable} has no greatest length")
     assert size is not None
-    at, adjacent = variable(name), adjacent or loop.kind is Kind.LANES
-
-    def widened(number: int, offset: AffineIndex) -> AffineIndex:
-        return offset * size + at if adjacent else offset + at * tree.buffers[number].size
-
     combined = [
         each
         for each, _ in walk(loop.body)
-        if isinstance(each, Combine) and set(each.of) & set(numbers)
+        if isinstance(each, Combine) and not set(each.of).isdisjoint(numbers)
     ]
     require(not combined, "states in lanes are adjacent")
-    body = reindexed(tree, loop.body, frozenset(numbers), widened)
-    buffers = [
-        replace(buffer, size=buffer.size * size, space=space or buffer.space)
-        if number in numbers
-        else buffer
-        for number, buffer in enumerate(tree.buffers)
-    ]
-    tree = replaced(tree, name, lambda loop: (replace(loop, body=body),))
-    return replace(tree, buffers=tuple(buffers))
+    buffers = list(tree.buffers)
+    for number in numbers:
+        old = buffers[number]
+        buffers[number] = PrivateBuffer(old.dtype, old.size * size, space or old.space, old.of_rows)
+    return tuple(buffers)
 
 
-def reindexed(
-    tree: Tree,
-    body: Body,
-    numbers: frozenset[int],
-    change: Callable[[int, AffineIndex], AffineIndex],
-) -> Body:
-    """Return statements with the offsets into private buffers ``numbers`` changed.
-
-    ``change`` returns the offset that replaces one into the buffer of a number.
-    """
-    return _BufferOffsets(tree, numbers, change).body(body)
-
-
-class _BufferOffsets(Substitution):
-    """Changes the offsets of accesses to some buffers."""
-
-    def __init__(
-        self, tree: Tree, numbers: frozenset[int], change: Callable[[int, AffineIndex], AffineIndex]
-    ) -> None:
-        super().__init__(tree.code, {})
-        self.numbered, self.change = numbers, change
-
-    def index(self, index: AffineIndex) -> AffineIndex:
-        """Return an index; only computed positions in it can change."""
-        if all(isinstance(atom, str) for atom in index.terms):
-            return index
-        return super().index(index)
-
-    def node(self, node: ScalarNode) -> ScalarNode:
-        """Return a node; loads from the buffers have changed offsets."""
-        if isinstance(node, Kept) and node.number in self.numbered:
-            offset = self.change(node.number, self.index(node.offset))
-            return self.code(Kept, node.number, offset, node.dtype)
-        found: ScalarNode = super().node(node)
-        return found
-
-    def store(self, store: Store | Keep) -> Store | Keep:
-        """Return a store; one to the buffers has a changed offset."""
-        made = super().store(store)
-        if isinstance(made, Keep) and made.number in self.numbered:
-            return replace(made, offset=self.change(made.number, made.offset))
-        return made
-
-    def statement(self, each: Statement) -> Statement:
-        """Return a statement; states in the buffers have changed offsets."""
-        made: Statement = super().statement(each)
-        if isinstance(made, (Fold, Combine)) and self.numbered.intersection(made.into):
-            return replace(made, offset=self.change(made.into[0], made.offset))
-        return made
+def layouts_at(
+    tree: Tree, loop: LoopNode, numbers: Sequence[int], at: str, adjacent: bool = False
+) -> dict[int, BufferLayout]:
+    """Return the layouts of buffers with an element for each iteration of a loop, number ``at``."""
+    index, size = variable(at), most(loop.extent)
+    assert size is not None
+    if adjacent or loop.kind is Kind.LANES:
+        return dict.fromkeys(numbers, BufferLayout(size, index))
+    return {number: BufferLayout(1, index * tree.buffers[number].size) for number in numbers}
 
 
 def distribute(tree: Tree, name: str) -> tuple[Tree, list[str]]:
@@ -361,7 +323,7 @@ def distribute(tree: Tree, name: str) -> tuple[Tree, list[str]]:
     found: list[LoopNode] = []
     for each in loop.body:
         own = fresh(tree, name, [other.variable for other in found]) if found else name
-        body = Substitution(tree.code, {name: variable(own)}).body((each,))
+        body = DeferredSubstitution(tree.code, {name: variable(own)}).body((each,))
         found.append(replace(loop, variable=own, body=body))
     return replaced(tree, name, lambda _: tuple(found)), [each.variable for each in found]
 
@@ -386,10 +348,10 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     def takes(each: LoopNode) -> bool:
         return each.kind not in within if into is None else each.variable in into
 
-    inner = [each for each in loops_of(loop.body) if takes(each)]
+    inner = [each for each in loops_in(loop) if takes(each)]
     require_serial(loop, *inner, *tasks_in(loop.body))
     require(
-        not any(name in variables(each.extent) for each in inner),
+        not any(changes_with(each.extent, {name}) for each in inner),
         f"the length of a loop inside changes with {name}",
     )
     require(
@@ -400,26 +362,28 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     require_independent(tree, name, own=own)
     uses = Counter([number for group in groups(loop.body, takes) for number in used_buffers(group)])
     shared = [each for each in shared_buffers(tree, name) if uses[each] > 1] if own else []
-    tree = expand(tree, name, shared, Space.STACK) if shared else tree
-    loop, _ = find(tree, name)
+    buffers = enlarged(tree, loop, shared, Space.STACK) if shared else tree.buffers
     names: list[str] = []
 
     def around(body: Body) -> LoopNode:
-        own = fresh(tree, name, names) if names else name
-        names.append(own)
-        if own != name:
-            body = Substitution(tree.code, {name: variable(own)}).body(body)
-        return replace(loop, variable=own, body=body)
+        at = fresh(tree, name, names) if names else name
+        names.append(at)
+        env = {} if at == name else {name: variable(at)}
+        layouts = layouts_at(tree, loop, shared, at) if shared else None
+        body = DeferredSubstitution(tree.code, env, layouts=layouts).body(body)
+        return replace(loop, variable=at, body=body)
 
     def sunk(body: Body) -> Body:
         found: list[Statement] = []
         for group in groups(body, takes, deep=False):
             (first, *_) = group
-            inside = isinstance(first, LoopNode) and takes(first)
-            found.append(replace(first, body=sunk(first.body)) if inside else around(group))
+            if isinstance(first, LoopNode) and takes(first):
+                found.append(replace(first, body=sunk(first.body)))
+            else:
+                found.append(around(group))
         return tuple(found)
 
-    return replaced(tree, name, lambda loop: sunk(loop.body)), names
+    return replace(replaced(tree, name, lambda _: sunk(loop.body)), buffers=buffers), names
 
 
 def groups(body: Body, takes: Callable[[LoopNode], bool], *, deep: bool = True) -> Iterator[Body]:
@@ -456,7 +420,7 @@ def unrolled(tree: Tree, name: str) -> Tree:
     require(isinstance(size, int), f"{name} has no known length")
     assert isinstance(size, int)
     if size == 1:
-        body = Substitution(tree.code, {name: AffineIndex()}).body(loop.body)
+        body = DeferredSubstitution(tree.code, {name: AffineIndex()}).body(loop.body)
         return replaced(tree, name, lambda _: body)
     own, found, taken = private(tree, name), list[Statement](), list[str]()
     for k in range(size):

@@ -7,10 +7,11 @@ is part of the indices inside of it. Memory is that of the kernel's operands, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from operator import is_
+from typing import Any, ClassVar, TypeVar
 
 from ...op_graph.axes.affine import (
     AffineIndex,
@@ -19,7 +20,6 @@ from ...op_graph.axes.affine import (
     Size,
     divide,
     variable,
-    weighted_sum,
 )
 from ...op_graph.axes.index_map import InRange
 from ...op_graph.op_graph import Op
@@ -28,16 +28,9 @@ from ...op_graph.values.dtypes import DType
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import (
     NODES,
-    Apply,
-    Clamped,
-    IndexNumber,
-    Kept,
-    Load,
     RandomBits,
     Scalar,
     ScalarBuilder,
-    Select,
-    Wrapped,
     indices,
     inner_indices,
 )
@@ -130,7 +123,8 @@ class LoopNode:
     """A loop over ``variable`` from 0 up to ``extent``, with the ``reason`` of its form.
 
     Variables are unique in a tree. If it ``ends`` early, it may end as soon as no further iteration
-    changes the truths that it folds.
+    changes the truths that it folds. ``inner`` and ``used`` cache what ``loops_in`` and ``used``
+    return.
     """
 
     variable: str
@@ -140,7 +134,8 @@ class LoopNode:
     kind: Kind = Kind.MAIN
     reason: str = ""
     ends: bool = False
-    accessed: Any = field(init=False, default=None)  # cache of ``accesses``
+    inner: Any = field(init=False, default=None)
+    used: Any = field(init=False, default=None)
 
     @property
     def size(self) -> Size | None:
@@ -148,33 +143,59 @@ class LoopNode:
         return None if self.extent.terms else self.extent.constant
 
 
+class Deferring:
+    """Base of statements whose ``LATE`` fields may be computed when they are first read.
+
+    ``deferred`` is then a statement and the substitution to be done in these fields of it, else
+    None. ``accessed`` and ``used`` cache what ``accesses`` and ``uses`` return.
+    """
+
+    __slots__ = ()
+    LATE: ClassVar[tuple[str, ...]] = ()
+    deferred: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.LATE:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+        source, substitution = self.deferred
+        value = substitution.replaced(getattr(source, name))
+        object.__setattr__(self, name, value)
+        return value
+
+
 @dataclass(frozen=True, eq=False, slots=True)
-class Write:
+class Write(Deferring):
     """Stores to operands and buffers; all values are computed before the first store.
 
     ``streamed`` are the operands whose stores pass by the caches in calls that write much memory.
     """
 
+    LATE: ClassVar[tuple[str, ...]] = ("stores",)
     stores: tuple[Store | Keep, ...]
     streamed: frozenset[int] = frozenset()
+    deferred: Any = field(init=False, default=None)
     accessed: Any = field(init=False, default=None)
+    used: Any = field(init=False, default=None)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Fold:
+class Fold(Deferring):
     """Add an element to a reducer's state, which is at ``offset`` of the buffers ``into``.
 
     ``position`` is the element's position where the reducer needs it. If ``merges``, ``elements``
     are another state, which is combined with this one.
     """
 
+    LATE: ClassVar[tuple[str, ...]] = ("elements", "position")
     reducer: Reducer
     into: tuple[int, ...]
     offset: AffineIndex
     elements: tuple[Scalar, ...]
     position: Scalar | None = None
     merges: bool = False
+    deferred: Any = field(init=False, default=None)
     accessed: Any = field(init=False, default=None)
+    used: Any = field(init=False, default=None)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -231,6 +252,7 @@ class Choose:
 
 Statement = LoopNode | Write | Fold | Combine | CachePrefetch | Draw | Choose
 Body = tuple[Statement, ...]
+Memory = tuple[str, int]  # "operand" or "buffer", and its number
 Offset = tuple[str, int, AffineIndex]  # "operand" or "buffer", its number, an index into it
 
 
@@ -240,7 +262,7 @@ class Tree:
 
     ``buffers`` are its private buffers, by number. ``code`` interns its scalar code. ``refusals``
     are the transformations that were tried in vain, each with the reason. ``vectors`` are those
-    that it was scheduled for.
+    that it was scheduled for. ``paths`` caches what ``path_to`` returns.
     """
 
     body: Body
@@ -249,6 +271,7 @@ class Tree:
     code: ScalarBuilder
     refusals: tuple[str, ...] = ()
     vectors: VectorWidth | None = None
+    paths: dict[str, list[Any]] = field(init=False, default_factory=dict)
 
 
 class IllegalScheduleError(Exception):
@@ -268,13 +291,15 @@ def walk(
     body: Body, above: tuple[LoopNode, ...] = ()
 ) -> Iterator[tuple[Any, tuple[LoopNode, ...]]]:
     """Yield each statement in order with the loops around it, outermost first."""
-    for each in body:
-        yield each, above
+    stack = [(each, above) for each in reversed(body)]
+    while stack:
+        each, around = stack.pop()
+        yield each, around
         if isinstance(each, LoopNode):
-            yield from walk(each.body, (*above, each))
+            within = (*around, each)
+            stack += [(inner, within) for inner in reversed(each.body)]
         elif isinstance(each, Choose):
-            yield from walk(each.then, above)
-            yield from walk(each.otherwise, above)
+            stack += [(inner, around) for inner in reversed(body_of(each))]
 
 
 def loops_of(body: Body) -> list[LoopNode]:
@@ -282,34 +307,59 @@ def loops_of(body: Body) -> list[LoopNode]:
     found: list[LoopNode] = []
     for each in body:
         if isinstance(each, LoopNode):
-            found.append(each)
-            found += loops_of(each.body)
+            found += (each, *loops_in(each))
         elif isinstance(each, Choose):
-            found += loops_of((*each.then, *each.otherwise))
+            found += loops_of(body_of(each))
+    return found
+
+
+def loops_in(loop: LoopNode) -> tuple[LoopNode, ...]:
+    """Return the loops inside of a loop, outer ones first."""
+    found: tuple[LoopNode, ...] | None = loop.inner
+    if found is None:
+        found = tuple(loops_of(loop.body))
+        object.__setattr__(loop, "inner", found)
     return found
 
 
 def find(tree: Tree, name: str) -> tuple[LoopNode, tuple[LoopNode, ...]]:
     """Return the loop over a variable and the loops around it."""
-    path = _path(tree.body, name)
-    require(bool(path), f"the tree has no loop over {name}")
-    return path[0], tuple(reversed(path[1:]))
+    loop, *around = path_to(tree, name)
+    return loop, tuple([each for each in reversed(around) if isinstance(each, LoopNode)])
 
 
-def _path(body: Body, name: str) -> list[LoopNode]:
-    """Return the loop over a variable and those around it, outermost last; [] if there is none."""
+def path_to(tree: Tree, name: str) -> list[Any]:
+    """Return the loop over a variable, and the loops and choices around it, outermost last."""
+    found = tree.paths.get(name)
+    if found is None:
+        found = tree.paths[name] = _path(tree.body, name)
+    require(bool(found), f"the tree has no loop over {name}")
+    return found
+
+
+def _path(body: Body, name: str) -> list[Any]:
+    """Return the path to the loop over a variable in a body, [] if there is none."""
     for each in body:
         if isinstance(each, LoopNode):
             if each.variable == name:
                 return [each]
-            found = _path(each.body, name)
-            if found:
-                return [*found, each]
+            inner = each.body
         elif isinstance(each, Choose):
-            found = _path((*each.then, *each.otherwise), name)
-            if found:
-                return found
+            inner = body_of(each)
+        else:
+            continue
+        found = _path(inner, name)
+        if found:
+            found.append(each)
+            return found
     return []
+
+
+def body_of(statement: Statement | None) -> Body:
+    """Return the statements inside of a loop or a choice."""
+    if isinstance(statement, LoopNode):
+        return statement.body
+    return (*statement.then, *statement.otherwise) if isinstance(statement, Choose) else ()
 
 
 def replaced(
@@ -317,20 +367,25 @@ def replaced(
 ) -> Tree:
     """Return the tree with the loop over a variable replaced, and with further ``buffers``."""
 
-    def body(statements: Body) -> Body:
-        for k, each in enumerate(statements):
-            new: Body = (each,)
-            if isinstance(each, Choose):
-                new = (changed(each, then=body(each.then), otherwise=body(each.otherwise)),)
-            elif isinstance(each, LoopNode) and each.variable == name:
-                new = change(each)
-            elif isinstance(each, LoopNode) and (inner := body(each.body)) is not each.body:
-                new = (replace(each, body=inner),)
-            if new != (each,):
-                return (*statements[:k], *new, *statements[k + 1 :])
-        return statements
+    loop, *around = path_to(tree, name)
+    old, new = loop, change(loop)
 
-    return replace(tree, body=body(tree.body), buffers=(*tree.buffers, *buffers))
+    def inside(body: Body) -> Body:
+        if old not in body:
+            return body  # the other side of a choice
+        at = body.index(old)
+        return (*body[:at], *new, *body[at + 1 :])
+
+    for each in around:
+        if isinstance(each, LoopNode):
+            name, body = each.variable, inside(each.body)
+            new = (LoopNode(name, each.extent, body, each.role, each.kind, each.reason),)
+        else:
+            new = (replace(each, then=inside(each.then), otherwise=inside(each.otherwise)),)
+        old = each
+    body = inside(tree.body)
+    more = (*tree.buffers, *buffers)
+    return Tree(body, tree.operands, more, tree.code, tree.refusals, tree.vectors)
 
 
 def values_of(statement: Statement) -> tuple[Scalar, ...]:
@@ -352,7 +407,7 @@ def fresh(tree: Tree, stem: str, taken: Sequence[str] = ()) -> str:
     return next(name for k in range(len(used) + 1) if (name := f"{stem}_{k}") not in used)
 
 
-# Indices and substitution -------------------------------------------------------------------------
+# Indices ------------------------------------------------------------------------------------------
 
 
 def variables(index: AffineIndex) -> set[str]:
@@ -361,13 +416,25 @@ def variables(index: AffineIndex) -> set[str]:
     for atom in index.terms:
         if isinstance(atom, str):
             found.add(atom)
-        elif isinstance(atom, Least):
-            found |= set().union(*map(variables, atom.of))
-        elif isinstance(atom, NODES):
-            found |= variables_of(atom)
         else:
-            found |= set().union(*map(variables, inner_indices(atom)))
+            found |= variables_in(atom)
     return found
+
+
+def variables_in(atom: Any) -> set[str]:
+    """Return the loop variables inside of an atom of an index that is no variable."""
+    if isinstance(atom, NODES):
+        return variables_of(atom)
+    inner = atom.of if isinstance(atom, Least) else inner_indices(atom)
+    return set().union(*map(variables, inner))
+
+
+def changes_with(index: AffineIndex, names: Container[str]) -> bool:
+    """Return True if an index changes with one of some loop variables."""
+    return any(
+        atom in names if isinstance(atom, str) else any(x in names for x in variables_in(atom))
+        for atom in index.terms
+    )
 
 
 def variables_of(*values: Scalar) -> set[str]:
@@ -380,129 +447,48 @@ def variables_of(*values: Scalar) -> set[str]:
     return found
 
 
-class Substitution:
-    """Replaces variables by indices, and private buffers by others, in statements."""
+# Changes ------------------------------------------------------------------------------------------
 
-    def __init__(
-        self,
-        code: ScalarBuilder,
-        env: Mapping[str, AffineIndex],
-        buffers: Mapping[int, int] | None = None,
-    ) -> None:
-        self.code, self.env, self.buffers = code, env, buffers or {}
-        self.known: dict[int, Any] = {}
-
-    def index(self, index: AffineIndex) -> AffineIndex:
-        """Return an index with variables replaced."""
-        if all(isinstance(atom, str) and atom not in self.env for atom in index.terms):
-            return index
-        parts = [(self.atom(atom), step) for atom, step in index.terms.items()]
-        return weighted_sum(parts, index.constant)
-
-    def atom(self, atom: Any) -> AffineIndex:
-        """Return an atom with variables replaced, as an index."""
-        if isinstance(atom, str):
-            return self.env.get(atom, variable(atom))
-        if isinstance(atom, Least):
-            options = [self.index(each) for each in atom.of]
-            same = all(map(is_same, options, atom.of))
-            return variable(atom) if same else least(options)
-        if isinstance(atom, (Quotient, Remainder)):
-            return divided(self.index(atom.of), atom.by)[isinstance(atom, Remainder)]
-        if isinstance(atom, Clamped):
-            return variable(Clamped(self.index(atom.of), self.guards(atom.guards)))
-        return variable(self.value(atom))
-
-    def guards(self, guards: tuple[InRange, ...]) -> tuple[InRange, ...]:
-        """Return guards with variables replaced."""
-        return tuple([replace(guard, index=self.index(guard.index)) for guard in guards])
-
-    def value(self, value: Any) -> Any:
-        """Return scalar code with variables and buffers replaced."""
-        for node in walk_scalars(value, known=self.known):
-            self.known[id(node)] = self.node(node)
-        return self.known[id(value)]
-
-    def node(self, node: Any) -> Any:
-        """Return a node whose children have been replaced: itself where nothing in it is."""
-        known, code = self.known, self.code
-        if isinstance(node, Apply):
-            args = tuple([known[id(each)] for each in node.args])
-            same = all(map(is_same, args, node.args))
-            return node if same else code(Apply, node.row, args, node.attrs, node.dtype)
-        if isinstance(node, (Load, Kept)):
-            number = node.operand if isinstance(node, Load) else node.number
-            if isinstance(node, Kept):
-                number = self.buffers.get(number, number)
-            offset = self.index(node.offset)
-            same = offset is node.offset and (isinstance(node, Load) or number == node.number)
-            return node if same else code(type(node), number, offset, node.dtype)
-        if isinstance(node, IndexNumber):
-            index = self.index(node.index)
-            return node if index is node.index else code(IndexNumber, index, node.dtype)
-        if isinstance(node, Select):
-            sides = known[id(node.value)], known[id(node.other)]
-            return code(Select, self.guards(node.guards), *sides)
-        if isinstance(node, Wrapped):
-            return code(Wrapped, known[id(node.position)], node.length)
-        if isinstance(node, RandomBits):
-            stream = [known[id(each)] for each in (node.seed, node.draw, node.call)]
-            position = self.index(node.position)
-            return code(RandomBits, *stream, position, node.size, node.dtype)
-        return node
-
-    def body(self, statements: Body) -> Body:
-        """Return statements with variables, also of loops in them, and buffers replaced."""
-        return tuple([self.statement(each) for each in statements])
-
-    def statement(self, each: Any) -> Any:
-        """Return a statement with variables and buffers replaced."""
-        if isinstance(each, LoopNode):
-            name = self.atom(each.variable)
-            renamed = next(atom for atom in name.terms if isinstance(atom, str))
-            body, extent = self.body(each.body), self.index(each.extent)
-            return changed(each, variable=renamed, extent=extent, body=body)
-        if isinstance(each, Write):
-            return changed(each, stores=tuple([self.store(store) for store in each.stores]))
-        if isinstance(each, Fold):
-            elements = tuple([self.value(element) for element in each.elements])
-            position = None if each.position is None else self.value(each.position)
-            offset, into = self.index(each.offset), self.numbers(each.into)
-            return changed(each, into=into, offset=offset, elements=elements, position=position)
-        if isinstance(each, Combine):
-            into, of = self.numbers(each.into), self.numbers(each.of)
-            offset, start = self.index(each.offset), self.index(each.start)
-            return changed(each, into=into, of=of, offset=offset, start=start)
-        if isinstance(each, CachePrefetch):
-            return changed(each, offset=self.index(each.offset))
-        if isinstance(each, Draw):
-            (number,), bits = self.numbers((each.into,)), self.value(each.bits)
-            count, end = self.index(each.count), self.index(each.end)
-            return changed(each, into=number, bits=bits, count=count, end=end)
-        then, otherwise = self.body(each.then), self.body(each.otherwise)
-        return changed(each, guards=self.guards(each.guards), then=then, otherwise=otherwise)
-
-    def store(self, store: Store | Keep) -> Store | Keep:
-        """Return a store with variables and buffers replaced."""
-        offset, value = self.index(store.offset), self.value(store.value)
-        if isinstance(store, Store):
-            return changed(store, offset=offset, value=value)
-        (number,) = self.numbers((store.number,))
-        return changed(store, number=number, offset=offset, value=value)
-
-    def numbers(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the numbers of buffers after replacement."""
-        return tuple([self.buffers.get(number, number) for number in numbers])
+Node = TypeVar("Node")
 
 
-def changed(node: Any, **fields: Any) -> Any:
+def replace(node: Node, **fields: Any) -> Node:
+    """Return a tree, a statement or a store with other fields; late ones stay deferred."""
+    kind: Any = type(node)
+    names = kind.__match_args__
+    if isinstance(node, Deferring) and node.deferred and fields.keys().isdisjoint(node.LATE):
+        given = {name: getattr(node, name) for name in names if name not in node.LATE} | fields
+        source, substitution = node.deferred
+        return deferring(kind, source, substitution, given)
+    made: Node = kind(*[fields[x] if x in fields else getattr(node, x) for x in names])
+    if isinstance(node, LoopNode) and "body" not in fields:
+        object.__setattr__(made, "inner", node.inner)
+        object.__setattr__(made, "used", node.used)
+    return made
+
+
+def deferring(kind: type[Node], source: Any, substitution: Any, given: Mapping[str, Any]) -> Node:
+    """Return a statement with ``given`` fields whose late ones are substituted when first read."""
+    made = object.__new__(kind)
+    for name, value in given.items():
+        object.__setattr__(made, name, value)
+    object.__setattr__(made, "deferred", (source, substitution))
+    object.__setattr__(made, "accessed", None)
+    object.__setattr__(made, "used", None)
+    return made
+
+
+def changed(node: Node, **fields: Any) -> Node:
     """Return a statement or store with other fields, itself if all of them are the same."""
     for name, new in fields.items():
         old = getattr(node, name)
         parts, others = (old, new) if isinstance(old, tuple) else ((old,), (new,))
-        if len(parts) != len(others) or not all(map(is_same, parts, others)):
+        if len(parts) != len(others) or not all(map(is_, parts, others)):
             return replace(node, **fields)
     return node
+
+
+# Arithmetic ---------------------------------------------------------------------------------------
 
 
 def divided(index: AffineIndex, by: Size) -> tuple[AffineIndex, AffineIndex]:
@@ -510,11 +496,6 @@ def divided(index: AffineIndex, by: Size) -> tuple[AffineIndex, AffineIndex]:
     if by == 0:
         return variable(Quotient(index, by)), variable(Remainder(index, by))
     return divide(index, by)
-
-
-def is_same(one: object, other: object) -> bool:
-    """Return True if two objects are one."""
-    return one is other
 
 
 def least(options: Sequence[AffineIndex]) -> AffineIndex:

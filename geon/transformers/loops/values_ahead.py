@@ -19,6 +19,7 @@ from ..kernels.ir.nest import Keep, Nest, Pass
 from ..kernels.ir.scalar_code import IndexNumber, Kept, Load, Scalar, ScalarBuilder, Select
 from ..kernels.nests.buffered_loads import Staged, choose_buffered
 from ..kernels.nests.random_runs import RandomRun, runs
+from .substitution import Substitution
 from .tree import (
     Body,
     Draw,
@@ -27,7 +28,6 @@ from .tree import (
     PrivateBuffer,
     Space,
     Statement,
-    Substitution,
     Write,
     constant,
     divided,

@@ -18,7 +18,7 @@ from ..kernels.ir.scalar_code import (
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..sizes.blocks import MIN_BLOCKS
 from .access import most
-from .tree import Body, Fold, Write, values_of, variables, walk
+from .tree import Body, Fold, Write, changes_with, values_of, walk
 
 MIN_WORK = 1 << 17  # operations below which one task is faster than waking a thread
 MIN_TASK_WORK = 1 << 15  # minimum operations of a task, much more than its start costs
@@ -45,7 +45,7 @@ def varying(statement: Write | Fold, inner: set[str]) -> list[Scalar]:
     """Return the values of a statement that change with some variables."""
     found: dict[int, Scalar] = {}
     for node in walk_scalars(*values_of(statement)):
-        own = any(variables(index) & inner for index in indices(node))
+        own = any(changes_with(index, inner) for index in indices(node))
         if own or any(id(part) in found for part in children_of(node)):
             found[id(node)] = node
     return list(found.values())

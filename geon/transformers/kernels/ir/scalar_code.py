@@ -216,6 +216,9 @@ def operands_of(value: Scalar) -> tuple[Scalar, ...]:
 
 def indices(value: Scalar) -> tuple[AffineIndex, ...]:
     """Return the indices in a node."""
+    kind = type(value)
+    if kind is Apply or kind is Number:  # most nodes
+        return ()
     if isinstance(value, (Load, Kept)):
         return (value.offset,)
     if isinstance(value, RandomBits):
@@ -256,15 +259,18 @@ def walk(*roots: Scalar, known: Container[int] = ()) -> Iterator[Scalar]:
         if value is None:  # marker: all operands of the next node were yielded
             yield stack.pop()
             continue
-        if id(value) in seen or id(value) in known:
+        number = id(value)
+        if number in seen or number in known:
             continue
-        seen.add(id(value))
-        under = children_of(value)
+        seen.add(number)
+        try:
+            under = value.under
+        except AttributeError:
+            under = children_of(value)
         if not under:
             yield value
             continue
-        stack += (value, None)
-        stack += reversed(under)
+        stack += (value, None, *under[::-1])
 
 
 def positions(index: AffineIndex) -> Iterator[Scalar]:

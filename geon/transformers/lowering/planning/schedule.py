@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.region_body import Body
@@ -70,19 +72,18 @@ def schedule(
     copy at the end. New ops are in ``own``. With ``check`` every float kernel may raise, and each
     op is a kernel of its own. ``carries`` are the leaves whose next values are the first outputs.
     """
-    with building(own):
-        work = _Scheduler(laid_out, target, own, check)
-        work.connect()
-        held = work.hold(carries)
-        work.assign_storage()
-        order = [group for group in work.run()[0] if not group.op.primitive.is_barrier]
-        kernels = [work.kernel(group) for group in order]
-    waves: tuple[int, ...] = ()
-    if target.concurrent_kinds:
-        kernels, waves = side_by_side(kernels, work.program.outputs, target.concurrent_kinds)
-    return Schedule(
-        tuple(kernels), work.program, laid_out.layouts, laid_out.base, target, check, waves, held
-    )
+    return _lowered(_in_order(laid_out, target, own, check, carries))
+
+
+def program_schedule(program: Program, target: Target, own: OwnTable, check: bool) -> Schedule:
+    """Return the kernels of a program in execution order, as ``schedule`` does.
+
+    What ``least_peak`` found for the program is used again.
+    """
+    known = _ordered.pop(program, None)
+    if known is None or check or known.work.target is not target or known.work.own is not own:
+        return schedule(lay_out(program, target, own, check), target, own, check)
+    return _lowered(known)
 
 
 def least_peak(program: Program, target: Target, own: OwnTable) -> int:
@@ -90,11 +91,54 @@ def least_peak(program: Program, target: Target, own: OwnTable) -> int:
 
     Kernels are ordered but not lowered.
     """
+    found = _in_order(lay_out(program, target, own, False), target, own, False, ())
+    _ordered[program] = found
+    return found.peak
+
+
+class _OrderedGroups(NamedTuple):
+    """Groups of ops in execution order, not lowered yet, and the peak bytes of their values.
+
+    ``held`` are the carries that are updated in place.
+    """
+
+    work: _Scheduler
+    order: list[Group]
+    peak: int
+    held: tuple[Leaf, ...]
+
+
+# Ordered groups of programs that ``least_peak`` compared, until one of them is scheduled.
+_ordered: WeakKeyDictionary[Program, _OrderedGroups] = WeakKeyDictionary()
+
+
+def _in_order(
+    laid_out: LaidOut, target: Target, own: OwnTable, check: bool, carries: Sequence[Leaf]
+) -> _OrderedGroups:
+    """Return the groups of a laid-out program in execution order."""
     with building(own):
-        work = _Scheduler(lay_out(program, target, own, False), target, own, False)
+        work = _Scheduler(laid_out, target, own, check)
         work.connect()
+        held = work.hold(carries)
         work.assign_storage()
-        return work.run()[1]
+        order, peak = work.run()
+    return _OrderedGroups(work, order, peak, held)
+
+
+def _lowered(ordered: _OrderedGroups) -> Schedule:
+    """Return the kernels of groups in order."""
+    work, target = ordered.work, ordered.work.target
+    with building(work.own):
+        order = [group for group in ordered.order if not group.op.primitive.is_barrier]
+        kernels = [work.kernel(group) for group in order]
+    waves: tuple[int, ...] = ()
+    if target.concurrent_kinds:
+        kernels, waves = side_by_side(kernels, work.program.outputs, target.concurrent_kinds)
+    laid_out = work.laid_out
+    return Schedule(
+        tuple(kernels), work.program, laid_out.layouts, laid_out.base, target, work.check, waves,
+        ordered.held,
+    )  # fmt: skip
 
 
 class _Scheduler:

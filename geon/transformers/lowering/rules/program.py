@@ -28,7 +28,7 @@ from .position_checks import without_needless_checks
 from .rematerialisation import rematerialise
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Program:
     """Values to return, new values of variables, and prints; all ops are pure.
 

@@ -17,6 +17,7 @@ from ...loops.access import is_unrolled
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
 from ...loops.interleaved_loops import INTERLEAVED_VECTORS
 from ...loops.partial_states import only_folds
+from ...loops.substitution import Substitution
 from ...loops.tree import (
     Body,
     CachePrefetch,
@@ -27,7 +28,6 @@ from ...loops.tree import (
     LoopNode,
     Role,
     Statement,
-    Substitution,
     Tree,
     Write,
     constant,

@@ -24,6 +24,7 @@ from ...kernels.ir.scalar_code import (
 )
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_unrolled
+from ...loops.substitution import Substitution
 from ...loops.tree import (
     Body,
     CachePrefetch,
@@ -34,7 +35,6 @@ from ...loops.tree import (
     Least,
     LoopNode,
     Role,
-    Substitution,
     Tree,
     Write,
     loops_of,

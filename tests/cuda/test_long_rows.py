@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda.kernels.split_reductions import ELEMENTS_PER_BLOCK, holds
+from geon.transformers.pycuda.kernels.split_reductions import ELEMENTS_PER_BLOCK, division_of
 from geon.transformers.pycuda.launches.launch_ir import (
     FULL_DEVICE_BLOCKS,
     Grids,
     LaunchVariants,
-    Parts,
 )
 from geon.transformers.pycuda.runtime import host
 from geon.transformers.pycuda.runtime.pinned_buffers import bytes_of_result
+from tests.golden.emitting import Cuda
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 R, C = geon.Axis("R"), geon.Axis("C")
@@ -75,11 +75,18 @@ def test_rows_are_those_of_numpy(known, name):
                 assert a.tobytes() == c.tobytes()
 
 
+def sums_of(rows, count):
+    """The nest of the sums of rows."""
+    x = geon.placeholder([geon.Axis("R", rows), geon.Axis("C", count)])
+    (kernel,) = Cuda().computation(geon.sum(x, "C"), x).plan.schedule.kernels
+    return kernel.work
+
+
 def test_rows_are_cut_where_they_are_few():
     for rows in (FULL_DEVICE_BLOCKS // 2 - 1, FULL_DEVICE_BLOCKS // 2, FULL_DEVICE_BLOCKS // 2 + 1):
-        parts = Parts(ELEMENTS_PER_BLOCK + 1, rows, FULL_DEVICE_BLOCKS, ELEMENTS_PER_BLOCK)
-        cut = all(size >= 0 for size in holds(parts))
-        assert cut == (rows <= FULL_DEVICE_BLOCKS // 2) == (parts.number({}) > 1)
+        division = division_of(sums_of(rows, ELEMENTS_PER_BLOCK + 1))
+        assert (division is not None) == (rows <= FULL_DEVICE_BLOCKS // 2)
+        assert division is None or division.parts.number({}) == FULL_DEVICE_BLOCKS // rows
     for count in (
         ELEMENTS_PER_BLOCK - 1,
         ELEMENTS_PER_BLOCK,
@@ -87,9 +94,9 @@ def test_rows_are_cut_where_they_are_few():
         2 * ELEMENTS_PER_BLOCK,
         2 * ELEMENTS_PER_BLOCK + 1,
     ):
-        parts = Parts(count, 2, FULL_DEVICE_BLOCKS, ELEMENTS_PER_BLOCK)
-        assert parts.number({}) == -(-count // ELEMENTS_PER_BLOCK)
-        assert all(size >= 0 for size in holds(parts)) == (count > ELEMENTS_PER_BLOCK)
+        division = division_of(sums_of(2, count))
+        assert (division is not None) == (count > ELEMENTS_PER_BLOCK)
+        assert division is None or division.parts.number({}) == -(-count // ELEMENTS_PER_BLOCK)
 
 
 def test_no_races():

@@ -76,7 +76,7 @@ def in_team(tree: Tree, name: str, threads: Threads) -> Tree:
     if team == 1:
         return tree
     fitting = [each.variable for each in passes_of(tree) if fills_vectors(each, team)]
-    vectors = any(is_vector(tree, each, threads) for each in fitting)
+    vectors = not threads.beside and any(is_vector(tree, each, threads) for each in fitting)
     arrays = [n for n, buffer in enumerate(tree.buffers) if buffer.space is Space.STACK]
     if vectors:
         tree = with_held_loads(tree, fitting, threads, arrays)

@@ -20,7 +20,7 @@ from ...printing.nests.loop_lines import indent
 from ...printing.nests.nest_statements import print_nest
 from ...printing.nests.pass_text import PrintedNest, PrintedPass, RowStore
 from ...printing.nests.scan_statements import print_ordered
-from ..launches.launch_ir import MIN_PART_TURNS, THREADS_PER_BLOCK, Grid, Parts
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid, Parts
 from ..launches.naming import (
     CudaFunction,
     CudaKernelNames,
@@ -35,7 +35,6 @@ from .cooperative_threads import (
     Lines,
     Team,
     finish_sums,
-    places,
     turns,
     values_of,
 )
@@ -44,17 +43,13 @@ from .float4 import (
     turns_by_fours,
 )
 from .split_reductions import (
-    COLUMN_TEAM,
     MAX_PART_BLOCKS,
     all_functions,
-    choose_parts,
     column_functions,
-    cut_rows,
-    is_known,
+    division_of,
     row_functions,
     states,
 )
-from .split_reductions import holds as cut_holds
 from .team_text import team_function
 from .thread_text import thread_function
 from .transpose_tiles import tiled_function
@@ -79,15 +74,15 @@ def nest_parts(work: Nest, names: CudaKernelNames) -> list[Part]:
             found.append(MemoryCopy(target, source, whole_op.axes.size * whole_op.dtype.itemsize))
     if is_by_threads(work):
         return [*found, *thread_parts(work, names)]
-    cut = cut_rows(work)
-    if work.across is not None or is_divided(work):
-        return [*found, *_NestWriter(work, names, cut).parts()]
-    if cut is None:
+    if is_divided(work):
+        return [*found, *_NestWriter(work, names, None).parts()]
+    division = division_of(work)
+    if division is None:
         return [*found, *team_parts(work, names)]
-    several = _NestWriter(work, names, cut).parts()
-    if is_known(cut):
+    several = _NestWriter(work, names, division.parts).parts()
+    if division.is_known:
         return [*found, *several]
-    return [*found, Either(cut_holds(cut), tuple(several), tuple(team_parts(work, names)))]
+    return [*found, Either(division.holds, tuple(several), tuple(team_parts(work, names)))]
 
 
 def thread_parts(nest: Nest, names: CudaKernelNames) -> list[Part]:
@@ -130,7 +125,8 @@ class _NestWriter:
     def __init__(self, nest: Nest, names: CudaKernelNames, cut: Parts | None) -> None:
         self.nest, self.names, self.cut = nest, names, cut
         across = nest.across
-        fits = cut is None or is_known(cut) or is_whole(cut.count)
+        division = division_of(nest)
+        fits = division is None or division.is_known or is_whole(division.parts.count)
         self.fours = fours_of(nest, names) if across is None and fits else None
         loaded = None if self.fours is None else self.fours.texts
         self.printed: PrintedNest = print_nest(nest, names, loaded=loaded)
@@ -144,14 +140,8 @@ class _NestWriter:
     def parts(self) -> list[Part]:
         """Return the functions; open lengths choose among variants at run time."""
         if self.nest.across is not None:
-            whole = self.side_by_side(COLUMN_TEAM)
-            parts = choose_parts(self.nest)
-            if parts is None:
-                return [whole]
-            apart = column_functions(self.nest, self.printed, parts, self.names)
-            if isinstance(parts.count, int):
-                return [*apart]
-            return [Either((MIN_PART_TURNS - parts.count,), (whole,), apart)]
+            assert self.cut is not None
+            return [*column_functions(self.nest, self.printed, self.cut, self.names)]
         if self.cut is None:
             return self.in_parts()
         share = self.share(self.extent(self.cut.count), "parts")
@@ -159,31 +149,6 @@ class _NestWriter:
             self.nest, self.printed, self.cut, self.names, share, self.turns_of_part
         )
         return [*several]
-
-    def side_by_side(self, team: Team) -> CudaFunction:
-        """Return the function in which a block handles some adjacent rows."""
-        nest = self.nest
-        rows = product(loop.extent for loop in nest.rows)
-        assert nest.across is not None
-        lanes = nest.across.extent
-        blocks = (lanes + team.beside - 1) // team.beside
-        size, count = self.extent(lanes), self.extent(blocks)
-        body = [
-            *team.start(),
-            f"const int64_t first_lane = (int64_t)blockIdx.x % ({count}) * {team.beside};",
-            f"int64_t lane = threadIdx.x % {team.beside};",
-            f"const bool inside = first_lane + lane < {size};",
-            "const bool first = inside && rank == 0;",
-            # Threads without a row read the first row on the way to the barriers.
-            "if (!inside) lane = 0;",
-        ]
-        if nest.rows:
-            body.append(f"const int64_t row = (int64_t)blockIdx.x / ({count});")
-            body += places(nest.rows, "row", self.extent)
-        body += [*map(str, self.printed.top.lines)]
-        body += self.statements(team, self.printed.row.lines, inside=True)
-        grid, shared = Grid(rows * blocks), team.shared(states(nest))
-        return self.names.function(body, grid, team.threads, True, shared=shared)
 
     def statements(self, team: Team, lines: Sequence[object], inside: bool = False) -> Lines:
         """Return the statements of a row.

@@ -8,6 +8,7 @@ The division depends on lengths alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
@@ -16,7 +17,7 @@ from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import PrintedNest, PrintedPass
-from ..launches.launch_ir import FULL_DEVICE_BLOCKS, MIN_PART_TURNS, THREADS_PER_BLOCK, Grid, Parts
+from ..launches.launch_ir import FULL_DEVICE_BLOCKS, THREADS_PER_BLOCK, Grid, Parts
 from ..launches.naming import CudaFunction, CudaKernelNames, Part
 from .cooperative_threads import (
     SCALAR_BYTES,
@@ -131,37 +132,44 @@ def _together(values: list[Value], places: dict[str, str], size: str) -> Lines:
 # Rows ---------------------------------------------------------------------------------------------
 
 
-def cut_rows(nest: Nest) -> Parts | None:
-    """Return how the single pass of a nest's rows is split into parts, or None if it never is."""
-    if not nest.rows or nest.across is not None or nest.arrays or nest.pieces:
+class Division(NamedTuple):
+    """The parts of each row or column of a nest; it is divided if no size in ``holds`` is negative.
+
+    The sizes are known or depend on open lengths.
+    """
+
+    parts: Parts
+    holds: tuple[Size, ...]
+
+    @property
+    def is_known(self) -> bool:
+        """Return True if it does not depend on open lengths whether a nest is divided."""
+        return all(isinstance(size, int) for size in self.holds)
+
+
+def division_of(nest: Nest) -> Division | None:
+    """Return how the single pass of a nest's rows or columns is divided; None if it never is."""
+    if not (nest.rows or nest.across) or nest.arrays or nest.pieces:
         return None
     first, *others = nest.steps
     if not isinstance(first, Pass) or not first.reductions or first.stores:
         return None
     if not all(isinstance(step, Store) for step in others):
         return None
-    parts = Parts(
-        product(loop.extent for loop in first.loops),
-        rows_of(nest),
-        FULL_DEVICE_BLOCKS,
-        ELEMENTS_PER_BLOCK,
-    )
-    return None if any(isinstance(n, int) and n < 0 for n in holds(parts)) else parts
+    count, rows = product(loop.extent for loop in first.loops), rows_of(nest)
+    if nest.across is None:
+        parts = Parts(count, rows, FULL_DEVICE_BLOCKS, ELEMENTS_PER_BLOCK)
+        holds: tuple[Size, ...] = (count - parts.least - 1, parts.wanted // 2 - rows)
+    else:
+        parts = Parts(count, blocks_of(nest))
+        holds = (count - parts.least - 1,)
+    never = any(isinstance(size, int) and size < 0 for size in holds)
+    return None if never else Division(parts, holds)
 
 
 def rows_of(nest: Nest) -> Size:
     """Return the number of rows."""
     return product(loop.extent for loop in nest.rows)
-
-
-def holds(parts: Parts) -> tuple[Size, Size]:
-    """Return two sizes that are both >= 0 if there is more than one part."""
-    return parts.count - parts.least - 1, parts.wanted // 2 - parts.blocks
-
-
-def is_known(parts: Parts) -> bool:
-    """Return True if the choice to split does not depend on open lengths."""
-    return all(isinstance(size, int) for size in holds(parts))
 
 
 def row_functions(
@@ -227,19 +235,6 @@ def row_functions(
 
 
 # Columns ------------------------------------------------------------------------------------------
-
-
-def choose_parts(nest: Nest) -> Parts | None:
-    """Return how the single pass of a nest is split into parts, or None if it is not split."""
-    first, *others = nest.steps
-    if nest.across is None or nest.arrays or not isinstance(first, Pass):
-        return None
-    if not first.reductions or first.stores or not all(isinstance(s, Store) for s in others):
-        return None
-    count = product(loop.extent for loop in first.loops)
-    if isinstance(count, int) and count <= MIN_PART_TURNS:
-        return None
-    return Parts(count, blocks_of(nest))
 
 
 def blocks_of(nest: Nest) -> Size:

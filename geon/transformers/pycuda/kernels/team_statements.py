@@ -60,11 +60,12 @@ class TeamStatements(ThreadStatements):
         self.ranks = {loop.variable for loop in loops_of(tree.body) if loop.role is Role.THREAD}
         self.scalars.spelled = dict.fromkeys(self.ranks, "rank")
         self.scalars.ranks = self.ranks
-        self.is_divided = False
+        self.is_divided, self.task_depth = False, 0
         self.read, self.written = set[object](), set[object]()  # since the last barrier
 
     def shared_task(self, body: Body, block: StatementBlock) -> None:
         """Emit the statements of a task, with barriers before what others have read or stored."""
+        self.task_depth = block.depth
         block.lines += self.buffers.arrays(body)
         for _, group in groupby(body, lambda x: isinstance(x, Combine)):
             statements = list(group)
@@ -104,10 +105,18 @@ class TeamStatements(ThreadStatements):
         self.body(loop.body, block)
         self.is_divided = False
 
+    def counted(self, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit a loop over all iterations; threads without a task run none of them."""
+        high = self.scalars.index(block, loop.extent)
+        if self.team.beside and self.is_divided and block.depth == self.task_depth:
+            high = f"(inside ? {high} : 0)"
+        self.serial(loop, block, "0", high)
+
     def store(self, store: Store | Keep, write: Write, block: StatementBlock) -> str:
         """Return the statement that stores a value, by one thread if it is none of its own."""
         text = super().store(store, write, block)
-        return text if self.is_divided or isinstance(store, Keep) else f"if (rank == 0) {text}"
+        one = "inside && rank == 0" if self.team.beside else "rank == 0"
+        return text if self.is_divided or isinstance(store, Keep) else f"if ({one}) {text}"
 
     def joined(self, combines: list[Combine], block: StatementBlock) -> None:
         """Emit the combination of states of all threads; each of them gets the result."""

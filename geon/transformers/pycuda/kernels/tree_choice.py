@@ -15,7 +15,7 @@ from ...printing.nests.transposed_passes import across_loads, crosses
 from ..launches.launch_ir import THREADS_PER_BLOCK
 from ..launches.naming import is_by_elements
 from .cooperative_threads import MAX_WARP_ROW_ELEMENTS, WARP_SIZE, Team
-from .split_reductions import ELEMENTS_PER_BLOCK, cut_rows, is_known
+from .split_reductions import COLUMN_TEAM, ELEMENTS_PER_BLOCK, division_of
 
 MAX_THREAD_ROW_ELEMENTS = 4  # max. elements of a row that one thread handles alone
 MAX_THREAD_COLUMN_ELEMENTS = 8  # the same of a column: neighbouring threads load neighbours
@@ -32,10 +32,10 @@ def is_by_threads(nest: Nest) -> bool:
 
 def is_by_teams(nest: Nest) -> bool:
     """Return True if one team of threads may share each row, or the only one."""
-    if nest.across is not None or is_by_threads(nest) or is_divided(nest):
+    if is_by_threads(nest) or is_divided(nest):
         return False
-    cut = cut_rows(nest)
-    return cut is None or not is_known(cut)
+    division = division_of(nest)
+    return division is None or not division.is_known
 
 
 def is_divided(nest: Nest) -> bool:
@@ -83,8 +83,12 @@ def team_trees(nest: Nest, unaligned: Set[int] = frozenset()) -> list[TeamTree]:
     """Return the trees of a nest whose rows are shared, for warps and for blocks or for one kind.
 
     A warp shares rows of at most ``MAX_WARP_ROW_ELEMENTS``. Where lengths are open, and there are
-    both trees, the first is that for rows which are no longer than that.
+    both trees, the first is that for rows which are no longer than that. Columns have a small team
+    each, and those of adjacent columns are in one block.
     """
+    if nest.across is not None:
+        threads = Threads(COLUMN_TEAM.size, frozenset(unaligned), beside=True)
+        return [TeamTree(COLUMN_TEAM, schedule(nest, threads))]
     counts = [product(loop.extent for loop in step.loops) for step in nest.passes]
     known = [n for n in counts if isinstance(n, int)]
     is_open = len(known) < len(counts)

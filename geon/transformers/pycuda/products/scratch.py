@@ -23,8 +23,7 @@ from ..kernels.sorting import SORTS, memory_of
 from ..kernels.split_reductions import (
     COLUMN_TEAM,
     blocks_of,
-    choose_parts,
-    cut_rows,
+    division_of,
     most_bytes,
     states,
 )
@@ -201,13 +200,12 @@ def _of_nest(nest: Nest) -> Scratch | None:
         each = [_of_nest(piece) for piece in (replace(nest, pieces=()), *nest.pieces)]
         found = tuple([scratch for scratch in each if scratch is not None])
         return Largest(found) if found else None
-    columns = choose_parts(nest)
-    if columns is not None:
+    division = division_of(nest)
+    if division is not None and nest.across is not None:
         lines = blocks_of(nest) * COLUMN_TEAM.beside
-        return Columns(columns, lines, states(nest), most_bytes(nest))
-    rows = cut_rows(nest)
-    if rows is not None:
-        return RowParts(rows, states(nest))
+        return Columns(division.parts, lines, states(nest), most_bytes(nest))
+    if division is not None:
+        return RowParts(division.parts, states(nest))
     size, parts = slot_bytes(nest.arrays), parts_bytes(nest)
     if not (isinstance(size, int) and size == 0):
         return Slots(size, product(loop.extent for loop in nest.rows), MAX_SCRATCH_BLOCKS)

@@ -128,11 +128,8 @@ FORMS = (
     # CUDA.
     Form("cuda: threads", "pycuda.kernels.thread_text:thread_function", always=True),
     Form("cuda: teams", "pycuda.kernels.team_text:team_function", always=True),
-    Form("cuda: parts by four", "pycuda.kernels.float4:fours_of"),
-    Form("cuda: cut rows", "pycuda.kernels.split_reductions:cut_rows"),
-    Form("cuda: cut columns", "pycuda.kernels.split_reductions:choose_parts"),
-    Form("cuda: in parts", "pycuda.kernels.nest_text:_NestWriter.in_parts", always=True),
-    Form("cuda: adjacent rows", "pycuda.kernels.nest_text:_NestWriter.side_by_side", always=True),
+    Form("cuda: in parts", "pycuda.kernels.split_reductions:division_of"),
+    Form("cuda: columns", "pycuda.kernels.team_text:column_of", always=True),
     Form("cuda: tiles", "pycuda.kernels.transpose_tiles:tiled_function"),
     Form("cuda: joined kernels", "pycuda.kernels.horizontal_fusion:joined_text", always=True),
     Form("cuda: deep products cut", "pycuda.products.contractions:cut_deep"),

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers.kernels.nests import unrolled_reductions
 from geon.transformers.loops.gpu_threads import ELEMENTS_PER_VECTOR
 from geon.transformers.pycuda.kernels import cooperative_threads, split_reductions
 from geon.transformers.pycuda.launches import launch_ir
 from geon.transformers.pycuda.runtime import host
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
-CHAIN = cooperative_threads.MAX_SERIAL_TERMS
+CHAIN = unrolled_reductions.MAX_SERIAL_TERMS
 WARP, BLOCK = (
     ELEMENTS_PER_VECTOR * cooperative_threads.WARP_SIZE,
     ELEMENTS_PER_VECTOR * launch_ir.THREADS_PER_BLOCK,
@@ -119,7 +120,7 @@ def test_sums_of_all_elements_at_any_end(count):
     given = np.random.default_rng(count).normal(size=count).astype(np.float32)
     results = [geon.sum(x), geon.max(x), geon.argmin(x), geon.sum(geon.cast(x > 0, "int32"))]
     source = compared(results, [given], [x], rtol=1e-5, atol=1e-4)
-    assert "geon_read_fours(x0 + four, inside)" in source
+    assert "geon_read_fours(x0" in source
 
 
 @pytest.mark.parametrize("checks", ["races"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers.kernels.nests import unrolled_reductions
 from geon.transformers.loops.team_rules import MAX_REGISTER_ELEMENTS
 from geon.transformers.pycuda.kernels import (
     cooperative_threads,
@@ -24,9 +25,9 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++
 NUMBERS = sorted({
     1, tree_choice.MAX_THREAD_ROW_ELEMENTS, tree_choice.MAX_THREAD_COLUMN_ELEMENTS,
     product_tiles.DEFAULT_TILE_DEPTH, product_tiles.NARROW_TILE_SIDE,
-    product_tiles.TALL_TILE_ROWS, cooperative_threads.MAX_SERIAL_TERMS,
+    product_tiles.TALL_TILE_ROWS, unrolled_reductions.MAX_SERIAL_TERMS,
     cooperative_threads.WARP_SIZE,
-    cooperative_threads.MAX_SERIAL_TERMS * cooperative_threads.WARP_SIZE,
+    unrolled_reductions.MAX_SERIAL_TERMS * cooperative_threads.WARP_SIZE,
     cooperative_threads.MAX_WARP_ROW_ELEMENTS,
     launch_ir.THREADS_PER_BLOCK, sorting.MAX_ALL_PAIRS_ELEMENTS, 2 *
     sorting.MAX_ALL_PAIRS_ELEMENTS,

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda.kernels.split_reductions import ELEMENTS_PER_BLOCK, holds
+from geon.transformers.pycuda.kernels.split_reductions import ELEMENTS_PER_BLOCK, division_of
 from geon.transformers.pycuda.launches.launch_ir import (
     FULL_DEVICE_BLOCKS,
     Grids,
     LaunchVariants,
-    Parts,
 )
 from geon.transformers.pycuda.runtime import host
 from geon.transformers.pycuda.runtime.pinned_buffers import bytes_of_result
+from tests.golden.emitting import Cuda
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 R, C = geon.Axis("R"), geon.Axis("C")
@@ -46,14 +46,19 @@ def listed(results):
     return results if isinstance(results, (list, tuple)) else [results]
 
 
-def launched(f):
+def launched(f, rows):
     """The launches that have as many blocks as there are parts of rows."""
     steps = list(f.stages().compiled.module.steps)
     steps = [
         s for step in steps for s in (step.steps if isinstance(step, LaunchVariants) else [step])
     ]
     grids = [s.grid.grids if isinstance(s.grid, Grids) else [s.grid] for s in steps]
-    return [grid for each in grids for grid in each if grid.parts is not None]
+    return [grid for each in grids for grid in each if in_parts(grid, rows)]
+
+
+def in_parts(grid, rows):
+    """Whether a grid has several blocks for each row."""
+    return grid.parts is not None or (isinstance(grid.units, int) and grid.blocks({}) > rows)
 
 
 @pytest.mark.parametrize("name", graphs(geon.placeholder([R, C])))
@@ -64,9 +69,7 @@ def test_rows_are_those_of_numpy(known, name):
             axes = [geon.Axis(a.name, n) for a, n in zip((R, C), shape, strict=True)]
             x = geon.placeholder(axes if known else [R, C], name="x")
             f, g = (each.computation(graphs(x)[name], x) for each in (cuda, numpy))
-            assert bool(launched(f)) == (
-                not known or (shape[0] > 1 and shape[1] > ELEMENTS_PER_BLOCK)
-            )
+            assert bool(launched(f, shape[0])) == (not known or shape[1] > ELEMENTS_PER_BLOCK)
             apart = cuda.computation(graphs(x)[name], x, plan=False)
             given = numbers(shape)
             found = [listed(each(given)) for each in (f, g, apart)]
@@ -75,11 +78,18 @@ def test_rows_are_those_of_numpy(known, name):
                 assert a.tobytes() == c.tobytes()
 
 
+def sums_of(rows, count):
+    """The nest of the sums of rows."""
+    x = geon.placeholder([geon.Axis("R", rows), geon.Axis("C", count)])
+    (kernel,) = Cuda().computation(geon.sum(x, "C"), x).plan.schedule.kernels
+    return kernel.work
+
+
 def test_rows_are_cut_where_they_are_few():
     for rows in (FULL_DEVICE_BLOCKS // 2 - 1, FULL_DEVICE_BLOCKS // 2, FULL_DEVICE_BLOCKS // 2 + 1):
-        parts = Parts(ELEMENTS_PER_BLOCK + 1, rows, FULL_DEVICE_BLOCKS, ELEMENTS_PER_BLOCK)
-        cut = all(size >= 0 for size in holds(parts))
-        assert cut == (rows <= FULL_DEVICE_BLOCKS // 2) == (parts.number({}) > 1)
+        division = division_of(sums_of(rows, ELEMENTS_PER_BLOCK + 1))
+        assert (division is not None) == (rows <= FULL_DEVICE_BLOCKS // 2)
+        assert division is None or division.counts == [FULL_DEVICE_BLOCKS // rows]
     for count in (
         ELEMENTS_PER_BLOCK - 1,
         ELEMENTS_PER_BLOCK,
@@ -87,9 +97,9 @@ def test_rows_are_cut_where_they_are_few():
         2 * ELEMENTS_PER_BLOCK,
         2 * ELEMENTS_PER_BLOCK + 1,
     ):
-        parts = Parts(count, 2, FULL_DEVICE_BLOCKS, ELEMENTS_PER_BLOCK)
-        assert parts.number({}) == -(-count // ELEMENTS_PER_BLOCK)
-        assert all(size >= 0 for size in holds(parts)) == (count > ELEMENTS_PER_BLOCK)
+        division = division_of(sums_of(2, count))
+        assert (division is not None) == (count > ELEMENTS_PER_BLOCK)
+        assert division is None or division.counts == [-(-count // ELEMENTS_PER_BLOCK)]
 
 
 def test_no_races():

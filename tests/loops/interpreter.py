@@ -32,8 +32,19 @@ POISON = 0xA5  # every byte of private memory before it is written
 
 def run_tree(tree, memory, lengths, random):
     """Compute a tree on ``memory``: a flat array for each of its operands."""
-    with np.errstate(all="ignore"):
-        _Interpreter(tree, memory, lengths, random).body(tree.body, {})
+    run_trees([tree], memory, lengths, random)
+
+
+def run_trees(trees, memory, lengths, random):
+    """Compute trees one after another; they share their scratch memory."""
+    shared = {}
+    for tree in trees:
+        made = _Interpreter(tree, memory, lengths, random)
+        made.private |= shared
+        with np.errstate(all="ignore"):
+            made.body(tree.body, {})
+        scratch = [n for n, buffer in enumerate(tree.buffers) if buffer.space is Space.SCRATCH]
+        shared = {number: made.private[number] for number in scratch}
 
 
 class _TreeGrid(_Grid):

@@ -7,6 +7,7 @@ from geon.transformers.loops import partial_states as p
 from geon.transformers.loops import transformations as t
 from geon.transformers.loops.tree import (
     Choose,
+    Fold,
     IllegalScheduleError,
     Kind,
     LoopNode,
@@ -35,6 +36,9 @@ def move(tree, random):
         "split guarded": lambda tree: t.split(tree, name, by, guarded=True).tree,
         "lanes": lambda tree: _lanes(tree, name, by),
         "split parts": lambda tree: t.split_parts(tree, name, by, 1 + len(loops) % 3).tree,
+        "split evenly": lambda tree: t.split_evenly(tree, name, by).tree,
+        "fission": lambda tree: t.fission(tree, name, inner, adjacent=by == 2)[0],
+        "promote": lambda tree: p.promoted(tree, name, states_of(loop)),
         "collapse": lambda tree: t.collapse(tree, name, inner),
         "reorder": lambda tree: t.reorder(tree, name, inner),
         "role": lambda tree: t.set_role(tree, name, role),
@@ -87,6 +91,12 @@ def invariants(loop):
     inside = {each.variable for each in loops_of((loop,))}
     nodes = [node for each, _ in walk(loop.body) for node in walk_scalars(*values_of(each))]
     return list({id(x): x for x in nodes if not variables_of(x) & inside}.values())
+
+
+def states_of(loop):
+    """The buffers into which the first fold of a loop folds."""
+    folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
+    return folds[0].into if folds else ()
 
 
 def first_load(tree, name):

@@ -6,12 +6,16 @@ import pytest
 import geon
 from geon import Axis
 from geon.op_graph.axes.affine import AffineIndex, divide, variable
+from geon.op_graph.axes.lengths import Length
 from geon.testing.cases import for_each
 from geon.transformers.loops.access import is_natural
-from geon.transformers.loops.gpu_rules import MAX_VECTOR_WORK, schedule
+from geon.transformers.loops.from_nest import from_nest
+from geon.transformers.loops.gpu_rules import MAX_VECTOR_WORK, schedule, scheduled
 from geon.transformers.loops.gpu_threads import ELEMENTS_PER_VECTOR, Threads
+from geon.transformers.loops.part_rules import in_parts
 from geon.transformers.loops.show import show
 from geon.transformers.loops.tree import Kind, Role, loops_of
+from geon.transformers.pycuda.kernels.split_reductions import divisible
 from geon.transformers.pycuda.kernels.tree_choice import is_by_threads, transposed_passes
 from tests.golden.emitting import Cuda
 from tests.kernels.transformer import KernelsTransformer
@@ -60,6 +64,37 @@ def test_trees_of_teams_compute_what_nests_do(seed, team):
                 tree = schedule(nest, Threads(team))
                 assert not [x for x in tree.refusals if x.startswith("team")]
                 agree(nest, tree, memory, program.lengths, random)
+
+
+@for_each("seed", range(60))
+@for_each("team", [2, 4])
+def test_trees_of_columns_compute_what_nests_do(seed, team):
+    program, random = Program(seed, LENGTHS), np.random.default_rng(seed)
+    with KernelsTransformer() as transformer:
+        for nest in nests_of(transformer.computation(program.results, *program.leaves)):
+            if nest.across is not None and not is_by_threads(nest):
+                memory = memory_of(nest, program.lengths, random)
+                tree = schedule(nest, Threads(team, beside=True))
+                assert not [x for x in tree.refusals if x.startswith("team")]
+                assert not any(loop.role is Role.VECTOR for loop in loops_of(tree.body))
+                agree(nest, tree, memory, program.lengths, random)
+
+
+@for_each("seed", range(60))
+@for_each("count", [1, 3])
+@for_each("known", [False, True])
+def test_trees_of_parts_compute_what_nests_do(seed, count, known):
+    program, random = Program(seed, LENGTHS), np.random.default_rng(seed)
+    with KernelsTransformer() as transformer:
+        for nest in nests_of(transformer.computation(program.results, *program.leaves)):
+            memory, passes = memory_of(nest, program.lengths, random), divisible(nest)
+            if passes:
+                threads = Threads(4, beside=nest.across is not None)
+                counts = [count if known else Length.of("parts(N)")] * len(passes)
+                trees = in_parts(from_nest(nest), counts, threads)
+                trees = [scheduled(tree, threads) for tree in trees]
+                lengths = {**program.lengths, "parts(N)": count}
+                agree(nest, trees, memory, lengths, random)
 
 
 def test_a_thread_takes_four_adjacent_elements():

@@ -11,7 +11,7 @@ from geon.transformers.loops.show import show
 from geon.transformers.loops.tree import IllegalScheduleError
 from tests.kernels import running
 
-from .interpreter import run_tree
+from .interpreter import run_trees
 from .moves import move
 
 
@@ -42,19 +42,21 @@ def compare(nest, memory, lengths, random, moves, done, make=from_nest):
 
 
 def agree(nest, tree, memory, lengths, random, steps=()):
-    """Compute a nest as a tree, which ``steps`` made, against the nest itself."""
+    """Compute a nest as a tree, which ``steps`` made, or as several, against the nest itself."""
+    trees = tree if isinstance(tree, list) else [tree]
     wanted = [np.array(each) for each in memory]
     running.run(dataclasses.replace(nest, pieces=(), short=None, holds=()), wanted, lengths)
     found = [np.array(each) for each in memory]
     fill = nest.fill
     if fill is not None and len(found[fill.operand]):
         found[fill.operand][:] = found[fill.source]
-    run_tree(tree, found, lengths, random)
+    run_trees(trees, found, lengths, random)
+    message = "\n".join([str(steps), *map(show, trees)])
     for ours, theirs in zip(found, wanted, strict=True):
         if ours.dtype.kind == "f":
-            np.testing.assert_allclose(ours, theirs, 1e-4, 1e-4, err_msg=f"{steps}\n{show(tree)}")
+            np.testing.assert_allclose(ours, theirs, 1e-4, 1e-4, err_msg=message)
         else:
-            np.testing.assert_array_equal(ours, theirs, err_msg=f"{steps}\n{show(tree)}")
+            np.testing.assert_array_equal(ours, theirs, err_msg=message)
 
 
 def memory_of(nest, lengths, random):

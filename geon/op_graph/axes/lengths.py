@@ -431,13 +431,23 @@ def is_below(length: int | Length, bound: int) -> bool:
 
 
 def is_never_negative(length: int | Length) -> bool:
-    """Return True if a length is a sum of products of lengths with coefficients of at least 0."""
+    """Return True if a length is a sum of products of lengths with coefficients of at least 0.
+
+    Quotients of such lengths, also rounded up, are lengths too.
+    """
     if not isinstance(length, Length):
         return length >= 0
     return all(
-        step >= 0 and all(isinstance(atom, str) for atom, _ in monomial)
+        step >= 0 and all(isinstance(atom, str) or _is_natural(atom) for atom, _ in monomial)
         for monomial, step in length.terms
     )
+
+
+def _is_natural(quotient: FloorDiv) -> bool:
+    """Return True if a quotient is not negative: it is at least 0, or 0 when it is rounded up."""
+    top, bottom = quotient
+    above = is_never_negative(top) or is_never_negative(top - (bottom - 1))
+    return above and is_never_negative(bottom)
 
 
 def may_equal(left: int | Length, right: int | Length) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
-from ...op_graph.axes.lengths import is_never_negative
+from ...op_graph.axes.lengths import exact_quotient, is_never_negative, least_unless_zero
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import (
     Clamped,
@@ -312,7 +312,9 @@ def own_part(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Has
     the loop and of the loops inside of it. Return None if parts are not known to be disjoint.
     """
     stride = offset.step(name)
-    if not isinstance(stride, int) or stride <= 0 or not isinstance(offset.constant, int):
+    if not isinstance(stride, int):
+        return own_block(offset, name, extents)
+    if stride <= 0 or not isinstance(offset.constant, int):
         return None
     own = extents.get(name)
     near, outside = offset.constant % stride, {}
@@ -327,14 +329,30 @@ def own_part(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Has
         extent = extents[atom]
         if isinstance(step, int) and isinstance(extent, int) and 0 <= step < stride:
             near += step * max(extent - 1, 0)
-        elif own is None or not (step == own * stride or is_multiple_of(step, own * stride)):
+        elif own is None or exact_quotient(step, stride * own) is None:
             return None
     return (stride, offset.constant // stride, *outside.items()) if near < stride else None
 
 
-def is_multiple_of(step: Size, size: Size) -> bool:
-    """Return True if a known step is a multiple of a known size."""
-    return isinstance(step, int) and isinstance(size, int) and step % size == 0
+def own_block(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Hashable | None:
+    """Return the key of ``own_part`` for a stride that is an open length.
+
+    What is accessed in an iteration is then a block of that many elements: the loops inside go
+    through it element by element.
+    """
+    stride, own = offset.step(name), extents[name]
+    terms = [(atom, step) for atom, step in offset.terms.items() if atom != name]
+    outside = {atom: step for atom, step in terms if atom not in extents}
+    inner = {step: extents[str(atom)] for atom, step in terms if atom in extents}
+    if offset.constant != 0 or not all(isinstance(atom, str) for atom, _ in terms):
+        return None
+    size: Size = 1
+    while size in inner:
+        size = size * inner.pop(size)
+    apart = all(exact_quotient(step, stride * own) is not None for step in inner)
+    whole = size == 1 or size == stride
+    positive = isinstance(stride, int) or least_unless_zero(stride) > 0
+    return (stride, 0, *outside.items()) if apart and whole and positive else None
 
 
 def require_independent(

@@ -42,7 +42,11 @@ MAX_VECTOR_WORK = 96  # operations per element; with more, a thread of four need
 
 def schedule(nest: Nest, threads: Threads) -> Tree:
     """Return the tree of a nest, scheduled for a GPU."""
-    tree = from_nest(nest)
+    return scheduled(from_nest(nest), threads)
+
+
+def scheduled(tree: Tree, threads: Threads) -> Tree:
+    """Return a tree, scheduled for a GPU."""
     if any(loop.size == 0 for loop in loops_of(tree.body)):
         tree = simplified(tree)  # no thread is launched for nothing
     for rule in RULES:

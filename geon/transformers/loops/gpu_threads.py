@@ -14,11 +14,13 @@ ELEMENTS_PER_VECTOR = 4  # elements that a thread loads and stores at once: 16 b
 class Threads:
     """Threads of a kernel: ``team`` is how many of them share a task.
 
-    Operands ``unaligned`` may begin between vectors.
+    Operands ``unaligned`` may begin between vectors. If ``beside``, the teams of adjacent tasks are
+    beside each other: the neighbour of a thread works on the next task, not on the next element.
     """
 
     team: int = 1
     unaligned: frozenset[int] = frozenset()
+    beside: bool = False
 
 
 def is_aligned(offset: AffineIndex, lane: str) -> bool:

@@ -17,6 +17,7 @@ from .access import (
     FOLD,
     ONLY,
     READ,
+    WRITE,
     accesses,
     buffer_uses,
     most,
@@ -27,7 +28,7 @@ from .access import (
     used,
     uses,
 )
-from .substitution import DeferredSubstitution, Substitution
+from .substitution import DeferredSubstitution, Substitution, reindexed
 from .transformations import require_serial, set_kind, split, tasks_in
 from .tree import (
     Body,
@@ -238,17 +239,8 @@ class _WideAccesses(Substitution):
         folds = isinstance(each, Fold) and not any(READ in use.ways for use in uses)
         made = each if folds else super().statement(each)
         if isinstance(made, Fold) and any(number in self.wide for number in made.into):
-            elements = tuple([self.wide_value(value) for value in made.elements])
-            return replace(made, elements=elements)
+            return replace(made, elements=tuple(map(self.wider, made.elements)))
         return made
-
-    def wide_value(self, value: Scalar) -> Scalar:
-        """Return a value in the wider dtype; a load from a wide buffer is not rounded."""
-        if isinstance(value, Apply) and value.row is CAST:
-            (inner,) = value.args
-            if isinstance(inner, Kept) and inner.number in self.wide:
-                return inner
-        return self.code.cast(value, self.dtype)
 
     def store(self, store: Any) -> Any:
         """Return a store; one to the buffer casts its value."""
@@ -257,8 +249,48 @@ class _WideAccesses(Substitution):
             value = made.value
             if isinstance(value, Number):
                 return replace(made, value=self.code.number(value.value, self.dtype))
-            return replace(made, value=self.code.cast(value, self.dtype))
+            return replace(made, value=self.wider(value))
         return made
+
+    def cast(self, value: Any) -> Any:
+        """Return a value in the wider dtype."""
+        return self.code.cast(value, self.dtype)
+
+    def wider(self, value: Any) -> Any:
+        """Return a value in the wider dtype; a state of that dtype is not rounded on the way."""
+        of = value.args[0] if isinstance(value, Apply) and value.row is CAST else None
+        return of if isinstance(of, Kept) and of.number in self.wide else self.cast(value)
+
+
+def promoted(tree: Tree, name: str, numbers: Sequence[int]) -> Tree:
+    """Replace an element of each buffer, which an iteration sets, by a register, stored at the end.
+
+    Each iteration of loop ``name`` accesses one element of a buffer, and stores it before it loads
+    it.
+    """
+    loop, _ = find(tree, name)
+    inside = {each.variable for each in loops_of(loop.body)}
+    offsets: dict[int, AffineIndex] = {}
+    for number in numbers:
+        uses = [each for each in accesses(loop.body) if each.memory == ("buffer", number)]
+        require(bool(uses) and uses[0].way == WRITE, f"{name} does not set buffer {number} first")
+        offset = offsets[number] = uses[0].offset
+        one = all(each.offset == offset and each.count == 1 for each in uses)
+        fixed = not variables(offset) & inside
+        require(one and fixed, f"{name} accesses several elements of buffer {number}")
+    held = {number: len(tree.buffers) + k for k, number in enumerate(numbers)}
+    types = [tree.buffers[number].dtype for number in numbers]
+    registers = [PrivateBuffer(dtype, 1) for dtype in types]
+    wider = replace(tree, buffers=(*tree.buffers, *registers))
+    body = Substitution(tree.code, {}, held).body(loop.body)
+    body = reindexed(wider, body, frozenset(held.values()), lambda *_: AffineIndex())
+    states = [
+        tree.code(Kept, held[number], AffineIndex(), dtype)
+        for number, dtype in zip(numbers, types, strict=True)
+    ]
+    puts = [Keep(n, offsets[n], state) for n, state in zip(numbers, states, strict=True)]
+    end = Write(tuple(puts))
+    return replaced(wider, name, lambda loop: (replace(loop, body=(*body, end)),))
 
 
 def hoist(tree: Tree, name: str, values: Sequence[Scalar]) -> Tree:

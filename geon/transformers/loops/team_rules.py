@@ -8,7 +8,7 @@ lengths alone. What threads need in several passes stays in their registers wher
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import NamedTuple
 
@@ -54,7 +54,8 @@ MAX_SHARED_BYTES = 32 << 10  # bytes of row arrays in the memory that the thread
 def passes(tree: Tree) -> Iterator[str]:
     """Yield the passes of a row."""
     for each in passes_of(tree):
-        yield each.variable
+        if each.role is Role.SERIAL:
+            yield each.variable
 
 
 def first_pass(tree: Tree) -> Iterator[str]:
@@ -73,16 +74,20 @@ def passes_of(tree: Tree) -> list[LoopNode]:
 def in_team(tree: Tree, name: str, threads: Threads) -> Tree:
     """Divide the passes of a row among the threads of a team."""
     team = threads.team
-    if team == 1:
+    if team == 1 or any(loop.role is Role.THREAD for loop in loops_of(tree.body)):
         return tree
     fitting = [each.variable for each in passes_of(tree) if fills_vectors(each, team)]
-    vectors = any(is_vector(tree, each, threads) for each in fitting)
+    vectors = not threads.beside and any(is_vector(tree, each, threads) for each in fitting)
     arrays = [n for n, buffer in enumerate(tree.buffers) if buffer.space is Space.STACK]
     if vectors:
         tree = with_held_loads(tree, fitting, threads, arrays)
     wide = {each.variable for each in passes_of(tree) if vectors and fills_vectors(each, team)}
     for each in passes_of(tree):
-        tree = divided_pass(tree, each.variable, team, each.variable in wide)
+        tree, lane = flattened(tree, each.variable), None
+        if each.variable in wide:
+            made = shape.split(tree, each.variable, ELEMENTS_PER_VECTOR, Kind.LANES)
+            tree, lane = made.tree, made.inner
+        tree = divided_pass(tree, each.variable, team, lane)
     tree = placed(tree, arrays, team)
     held = any(tree.buffers[number].space is Space.REGISTER for number in arrays)
     for name in list(few_turns(tree, held)):
@@ -105,17 +110,23 @@ def is_vector(tree: Tree, name: str, threads: Threads) -> bool:
     )
 
 
-def divided_pass(tree: Tree, name: str, team: int, vectors: bool) -> Tree:
-    """Give each thread every ``team``-th element of a pass, or every such vector."""
+def flattened(tree: Tree, name: str) -> Tree:
+    """Make a pass one loop."""
     loop, _ = find(tree, name)
     while len(loop.body) == 1 and isinstance(inner := loop.body[0], LoopNode):
         tree = shape.collapse(tree, name, inner.variable)
         loop, _ = find(tree, name)
-    few = isinstance(loop.size, int) and loop.size <= MAX_SERIAL_TERMS * team
-    serial, element = MAX_SERIAL_TERMS, None
-    if vectors:
-        made = shape.split(tree, name, ELEMENTS_PER_VECTOR, Kind.LANES)
-        tree, element, serial = made.tree, made.inner, serial // ELEMENTS_PER_VECTOR
+    return tree
+
+
+def divided_pass(tree: Tree, name: str, team: int, lane: str | None = None) -> Tree:
+    """Give each thread every ``team``-th iteration of a pass.
+
+    These are elements, or, if ``lane`` is the loop over the elements of a vector, vectors.
+    """
+    lanes = 1 if lane is None else ELEMENTS_PER_VECTOR
+    size = find(tree, name)[0].size
+    few = isinstance(size, int) and size * lanes <= MAX_SERIAL_TERMS * team
     made = shape.split(tree, name, team, Kind.LANES, guarded=True)
     tree, rank, around = made.tree, made.inner, name
     totals = states_in(tree, name)
@@ -123,22 +134,46 @@ def divided_pass(tree: Tree, name: str, team: int, vectors: bool) -> Tree:
         tree = rfactor(tree, name, rank)
     own = states_in(tree, name)
     if own.sums and not few:
-        made = shape.split(tree, name, serial, short=True)
+        made = shape.split(tree, name, MAX_SERIAL_TERMS // lanes, short=True)
         tree, around = made.tree, made.inner
     for outer in dict.fromkeys((around, name)):
         tree = shape.reorder(tree, outer, rank)
     if own.sums:
         tree = rfactor(tree, around, only=own.sums)
-        tree = widened(tree, totals.sums | own.sums, FLOAT64)
+        tree = widened(tree, own.sums | fed(tree, totals.sums), FLOAT64)
     if totals.states:
-        behind = [each.variable for each in passes_of(tree)]
-        first = behind[behind.index(rank) - 1]
+        first = loop_before(tree, rank)
         tree, rank = fuse(tree, first, rank), first
-    if element is not None:
+    if lane is not None:
         role = Role.UNROLLED if totals.states else Role.VECTOR
         reason = f"a thread loads and stores {ELEMENTS_PER_VECTOR} elements at once"
-        tree = shape.set_role(tree, element, role, reason)
+        tree = shape.set_role(tree, lane, role, reason)
     return shape.set_role(tree, rank, Role.THREAD, f"{team} threads share a pass")
+
+
+def loop_before(tree: Tree, name: str) -> str:
+    """Return the loop before another one in the same body: that which sets its states."""
+    loop, above = find(tree, name)
+    body = above[-1].body if above else tree.body
+    first = body[body.index(loop) - 1]
+    assert isinstance(first, LoopNode), "states of a loop are set in a loop before it"
+    return first.variable
+
+
+def fed(tree: Tree, states: Set[int]) -> set[int]:
+    """Return states, those that they are merged into, and those in which they wait for that."""
+    found: set[int] = set()
+    merges = [x for x, _ in walk(tree.body) if isinstance(x, Fold) and x.merges]
+    writes = [x for x, _ in walk(tree.body) if isinstance(x, Write)]
+    moves = [pair for x in merges for pair in zip(x.into, x.elements, strict=True)]
+    merged = {x.number for _, x in moves if isinstance(x, Kept)}
+    puts = [x for each in writes for x in each.stores if isinstance(x, Keep)]
+    moves += [(x.number, x.value) for x in puts if x.number in merged]
+    more = set(states)
+    while more:
+        found |= more
+        more = {n for n, x in moves if isinstance(x, Kept) and x.number in found} - found
+    return found
 
 
 def few_turns(tree: Tree, held: bool) -> Iterator[str]:
@@ -157,7 +192,7 @@ def few_turns(tree: Tree, held: bool) -> Iterator[str]:
 
 
 class States(NamedTuple):
-    """The private buffers that a loop folds into: all of them, and sums of floats."""
+    """The private buffers that a loop folds into: all of them, and sums of float elements."""
 
     states: frozenset[int]
     sums: frozenset[int]
@@ -166,7 +201,8 @@ class States(NamedTuple):
 def states_in(tree: Tree, name: str) -> States:
     """Return the private buffers that a loop folds into."""
     folds = [each for each, _ in walk(find(tree, name)[0].body) if isinstance(each, Fold)]
-    sums = [each for each in folds if each.reducer.folds is add and is_float(tree, each)]
+    terms = [each for each in folds if not each.merges]
+    sums = [each for each in terms if each.reducer.folds is add and is_float(tree, each)]
     return States(*(frozenset([n for x in found for n in x.into]) for found in (folds, sums)))
 
 

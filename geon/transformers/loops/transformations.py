@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
 from .access import (
+    READ,
     accesses,
     is_straight,
     is_unrolled,
@@ -91,8 +92,10 @@ def split(
             size = loop.size
             require(size is not None, f"the length of {name} changes with other loops")
             assert size is not None
-            inside = InRange(outer * by + variable(inner), 0, size)
-            block = replace(block, body=(Choose((inside,), body, ()),))
+            guards: tuple[InRange, ...] = (InRange(outer * by + variable(inner), 0, size),)
+            if len(body) == 1 and isinstance(body[0], Choose) and not body[0].otherwise:
+                guards, body = (*guards, *body[0].guards), body[0].then
+            block = replace(block, body=(Choose(guards, body, ()),))
     require(blocks != AffineIndex(), f"{name} has fewer than {by} iterations")
     main = replace(loop, extent=blocks, body=(block,))
     if short or guarded or left == AffineIndex():
@@ -149,6 +152,21 @@ def split_parts(tree: Tree, name: str, count: int, minimum: int) -> Split:
     )
 
 
+def split_evenly(tree: Tree, name: str, count: Size) -> Split:
+    """Split a loop into ``count`` parts of equal length, of which the last ones may do less.
+
+    It then counts the parts. They are fewer where the last ones would be known to do nothing.
+    """
+    size = find(tree, name)[0].size
+    require(size is not None, f"the length of {name} changes with other loops")
+    assert size is not None
+    made = split(tree, name, (size + (count - 1)) // count, guarded=True)
+    if isinstance(find(made.tree, name)[0].size, int):
+        return made
+    parts = replaced(made.tree, name, lambda loop: (replace(loop, extent=constant(count)),))
+    return made._replace(tree=parts)
+
+
 def require_serial(*loops: LoopNode) -> None:
     """Raise ``IllegalScheduleError`` if a loop has a role: roles are given last."""
     for loop in loops:
@@ -181,9 +199,10 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     """Set the role of a loop, with the ``reason``.
 
     Iterations of tasks, threads, simd loops and vectors must be independent; what tasks share with
-    other statements becomes scratch memory. A vector holds straight code, and a simd loop also
-    unrolled copies. A vector and an unrolled loop have a known length; what is private to them gets
-    an element per iteration. Iterations of a simd loop may fold into one state.
+    other statements becomes scratch memory, of which each has its own part. A vector holds straight
+    code, and a simd loop also unrolled copies. A vector and an unrolled loop have a known length;
+    what is private to them gets an element per iteration. Iterations of a simd loop may fold into
+    one state.
     """
     loop, above = find(tree, name)
     if role in (Role.VECTOR, Role.UNROLLED):
@@ -191,7 +210,7 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
     if role in (Role.SIMD, Role.VECTOR):
         near = is_unrolled(loop) if role is Role.SIMD else is_straight(loop.body)
         require(near, f"{name} has loops inside")
-    own = private(tree, name)
+    own = [n for n in private(tree, name) if tree.buffers[n].space is not Space.SCRATCH]
     if role in (Role.TASK, Role.THREAD, Role.SIMD, Role.VECTOR):
         require_independent(tree, name, folds=role is Role.SIMD, own=own)
     elif role is Role.UNROLLED and len(loop.body) > 1:
@@ -205,9 +224,8 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
         require(not apart, f"elements of {name} are apart in buffers {apart}")
     if role is Role.TASK:
         buffers = list(tree.buffers)
-        near = all(buffers[each].space is not Space.SCRATCH for each in own)
-        require(near, f"tasks inside of {name} share memory")
         shared = used_buffers(loop.body) - {*own}
+        shared -= {n for n in shared if buffers[n].space is Space.SCRATCH}
         outside = any(each.role is Role.TASK for each in above)
         require(not (shared and outside), f"tasks of {name} share memory of one task")
         for each in shared:
@@ -326,6 +344,38 @@ def distribute(tree: Tree, name: str) -> tuple[Tree, list[str]]:
         body = DeferredSubstitution(tree.code, {name: variable(own)}).body((each,))
         found.append(replace(loop, variable=own, body=body))
     return replaced(tree, name, lambda _: tuple(found)), [each.variable for each in found]
+
+
+def fission(tree: Tree, name: str, inner: str, *, adjacent: bool = False) -> tuple[Tree, str]:
+    """Run a loop of the body of loop ``name`` before the others, in a loop of its own.
+
+    Return the tree and the variable of that loop. What both use gets an element for each iteration
+    in scratch memory, those of one after another being ``adjacent`` or as far apart as it is large.
+    """
+    loop, _ = find(tree, name)
+    require_serial(loop, *tasks_in(loop.body))
+    first = [each for each in loop.body if isinstance(each, LoopNode) and each.variable == inner]
+    require(len(first) == 1, f"{inner} is not in {name}")
+    require_movable(loop.body, first[0])
+    require_independent(tree, name)
+    mine = used_buffers(tuple(first))
+    theirs = used_buffers(tuple([each for each in loop.body if each is not first[0]]))
+    both = [number for number in private(tree, name) if number in mine & theirs]
+    tree = expand(tree, name, both, Space.SCRATCH, adjacent) if both else tree
+    loop, own = find(tree, name)[0], fresh(tree, name)
+    at = [isinstance(each, LoopNode) and each.variable == inner for each in loop.body].index(True)
+    change = DeferredSubstitution(tree.code, {name: variable(own)})
+    before = replace(loop, variable=own, body=change.body((loop.body[at],)))
+    rest = replace(loop, body=(*loop.body[:at], *loop.body[at + 1 :]))
+    return replaced(tree, name, lambda _: (before, rest)), own
+
+
+def require_movable(body: Body, loop: LoopNode) -> None:
+    """Raise ``IllegalScheduleError`` if a loop needs what statements before it in a body do."""
+    before, after = list(accesses(body[: body.index(loop)])), list(accesses((loop,)))
+    for memory in {each.memory for each in before} & {each.memory for each in after}:
+        reads = all(each.way == READ for each in (*before, *after) if each.memory == memory)
+        require(reads, f"{loop.variable} needs {memory[0]} {memory[1]} of statements before it")
 
 
 def tasks_in(body: Body) -> list[LoopNode]:

@@ -58,7 +58,8 @@ struct geon_blocks {
 
 GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 {
-    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+    const int64_t quotient = a / b; /* the remainder takes no second division */
+    return quotient - (a != quotient * b && (a < 0) != (b < 0));
 }
 
 /* The value of the thread whose number in the warp differs by these bits. */

@@ -1,9 +1,6 @@
-"""Thread teams: threads that share a row divide its passes and combine their partial values.
+"""Thread teams: threads that share a row, and the statements that combine their partial values.
 
-The threads take elements of a pass in turn. In float sums, each adds at most ``MAX_SERIAL_TERMS``
-terms in the sum's own dtype and adds such partial sums in float64. Partial values are combined in
-thread order, so the result's bits depend on lengths alone. Row arrays are stored in registers, in
-shared memory, or in a slot of scratch memory.
+Partial values are combined in thread order, so the result's bits depend on lengths alone.
 """
 
 from __future__ import annotations
@@ -13,11 +10,8 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
-from ...kernels.ir.nest import Loop, Pass
-from ...kernels.ir.scalar_code import Scalar
-from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from ...kernels.ir.nest import Loop
 from ...printing.nests.loop_lines import indent
-from ...printing.nests.pass_text import Accumulator, PrintedPass
 
 WARP_SIZE = 32
 SCALAR_BYTES = 8  # max. bytes of a scalar
@@ -118,99 +112,12 @@ class Value:
     """The C variables (name, type) of one reduction state.
 
     ``combine(ending)`` returns the statements that merge a second state, whose names have that
-    suffix. ``first`` has the initial values. ``adds`` is True for a plain sum, which has helpers.
+    suffix. ``adds`` is True for a plain sum, which has helpers.
     """
 
     parts: tuple[tuple[str, str], ...]
     combine: Callable[[str], Lines]
-    first: tuple[str, ...]
     adds: bool = False
-
-    def begun(self) -> Lines:
-        """Return the declarations of the variables with their initial values."""
-        pairs = zip(self.parts, self.first, strict=True)
-        return [f"{ctype} {name} = {first};" for (name, ctype), first in pairs]
-
-
-def is_float_sum(total: Accumulator) -> bool:
-    """Return True for float sums, whose rounding depends on how terms are grouped."""
-    return total.row == "add" and total.dtype in ("float32", "float64")
-
-
-def values_of(made: PrintedPass) -> list[Value]:
-    """Return the values that a pass reduces, as variables of a thread."""
-    found = []
-    for total in made.sums:
-        if is_float_sum(total):
-            name = f"{total.name}_wide"
-            found.append(Value(((name, "double"),), _adding(name), ("0",), adds=True))
-        else:
-            found.append(Value(((total.name, total.ctype),), _folding(total), (total.first,)))
-    for state in made.states:
-        parts = tuple(zip(state.names, state.ctypes, strict=True))
-        found.append(Value(parts, lambda ending, s=state: s.combine("", ending), state.first))  # type: ignore[misc]
-    return found
-
-
-def _adding(name: str) -> Callable[[str], Lines]:
-    return lambda ending: [f"{name} = {name} + {name}{ending};"]
-
-
-def _folding(total: Accumulator) -> Callable[[str], Lines]:
-    return lambda e: [f"{total.name} = {total.step(total.name, total.name + e)};"]
-
-
-def finish_sums(made: PrintedPass) -> Lines:
-    """Return the statements that convert combined float sums to their own dtype."""
-    return [
-        f"const {t.ctype} {t.name} = ({t.ctype}){t.name}_wide;"
-        for t in made.sums
-        if is_float_sum(t)
-    ]
-
-
-def turns(
-    made: PrintedPass,
-    extent: Callable[[Size], str],
-    bounds: tuple[str, str],
-    step: int,
-    few: bool,
-) -> Lines:
-    """Return a loop over every ``step``-th element of a pass between two bounds.
-
-    Its variables are declared before. ``few`` is True if a thread has at most ``MAX_SERIAL_TERMS``
-    iterations.
-    """
-    low, high = bounds
-    body = [*places(made.loops, "at", extent), *element(made, list(map(str, made.stores)))]
-    if few or not any(map(is_float_sum, made.sums)):
-        head = f"for (int64_t at = {low}; at < {high}; at += {step}) {{"
-        return chains(made, [head, *indent(body), "}"])
-    head = f"for (int turn = 0; turn < {MAX_SERIAL_TERMS} && at < {high}; turn++, at += {step}) {{"
-    inner = chains(made, [head, *indent(body), "}"])
-    return [f"for (int64_t at = {low}; at < {high};) {{", *indent(inner), "}"]
-
-
-def element(made: PrintedPass, stores: Lines) -> Lines:
-    """Return the statements of one element of a pass: ``stores``, then the reduction steps."""
-    body = [*map(str, made.body.lines), *stores]
-    for total in made.sums:
-        body.append(f"{_held(total)} = {total.step(_held(total), total.text)};")
-    for state in made.states:
-        body += state.step
-    return body
-
-
-def chains(made: PrintedPass, loop: Lines) -> Lines:
-    """Return a short loop with float sums initialised before it and added to totals after it."""
-    chained = [t for t in made.sums if is_float_sum(t)]
-    begun = [f"{t.ctype} {_held(t)} = 0;" for t in chained]
-    return [*begun, *loop, *[f"{t.name}_wide += {_held(t)};" for t in chained]]
-
-
-def _held(total: Accumulator) -> str:
-    """Return the variable to which a thread adds."""
-    return f"{total.name}_chain" if is_float_sum(total) else total.name
 
 
 def places(loops: Sequence[Loop], at: str, extent: Callable[[Size], str]) -> Lines:
@@ -224,9 +131,3 @@ def places(loops: Sequence[Loop], at: str, extent: Callable[[Size], str]) -> Lin
         lines.append(f"const int64_t {loop.name} = {rest} % {type}({length});")
         rest = f"({rest} / {type}({length}))"
     return [*lines, *(f"const int64_t {loop.name} = {rest};" for loop in loops[:1])]
-
-
-def values_in(step: Pass) -> list[Scalar]:
-    """Return the scalar expressions that a pass evaluates per element."""
-    positions = [each.position for each in step.reductions if each.position is not None]
-    return [*step.computed, *positions]

@@ -178,13 +178,13 @@ def _extreme(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
             f"    found = found{ending};",
             "}",
         ],
-        ("0", "INT64_MAX"),
     )
     body = [
         *team.start(),
         f"const int64_t n = {names.length(n)}, inner = {names.length(inner)};",
         "const int64_t start = (int64_t)blockIdx.x / inner * n * inner + blockIdx.x % inner;",
-        *best.begun(),
+        f"{key_type} best = 0;",
+        "int64_t found = INT64_MAX;",
         f"for (int64_t at = rank; at < n; at += {THREADS_PER_BLOCK}) {{",
         f"    const {held_type(name_of(x.dtype))} x = {x_name}[start + at * inner];",
         f"    const {key_type} best_other = {flip};",

@@ -60,11 +60,14 @@ class TeamStatements(ThreadStatements):
         self.ranks = {loop.variable for loop in loops_of(tree.body) if loop.role is Role.THREAD}
         self.scalars.spelled = dict.fromkeys(self.ranks, "rank")
         self.scalars.ranks = self.ranks
-        self.is_divided = False
+        self.is_divided, self.task_depth, self.passes = False, 0, set[str]()
+        buffers = tree.buffers
+        self.shared = {n for n, x in enumerate(buffers) if x.space is Space.SCRATCH}
         self.read, self.written = set[object](), set[object]()  # since the last barrier
 
     def shared_task(self, body: Body, block: StatementBlock) -> None:
         """Emit the statements of a task, with barriers before what others have read or stored."""
+        self.task_depth = block.depth
         block.lines += self.buffers.arrays(body)
         for _, group in groupby(body, lambda x: isinstance(x, Combine)):
             statements = list(group)
@@ -104,10 +107,32 @@ class TeamStatements(ThreadStatements):
         self.body(loop.body, block)
         self.is_divided = False
 
+    def counted(self, loop: LoopNode, block: StatementBlock) -> None:
+        """Emit a loop over all iterations."""
+        if self.is_divided and block.depth == self.task_depth:
+            self.passes.add(loop.variable)
+        super().counted(loop, block)
+
+    def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
+        """Return a C loop between bounds; those over terms of columns keep to few registers.
+
+        Threads without a column have no pass.
+        """
+        text = super().repeated(loop, low, high, lines)
+        if not self.team.beside:
+            return text
+        return [
+            *(["if (inside)"] if loop.variable in self.passes else []),
+            "#pragma unroll 1",
+            *text,
+        ]
+
     def store(self, store: Store | Keep, write: Write, block: StatementBlock) -> str:
         """Return the statement that stores a value, by one thread if it is none of its own."""
         text = super().store(store, write, block)
-        return text if self.is_divided or isinstance(store, Keep) else f"if (rank == 0) {text}"
+        one = "inside && rank == 0" if self.team.beside else "rank == 0"
+        own = isinstance(store, Keep) and store.number not in self.shared
+        return text if self.is_divided or own else f"if ({one}) {text}"
 
     def joined(self, combines: list[Combine], block: StatementBlock) -> None:
         """Emit the combination of states of all threads; each of them gets the result."""
@@ -142,4 +167,4 @@ class TeamStatements(ThreadStatements):
 
         parts = [(name, self.buffers.ctype(n)) for name, n in zip(names, combine.of, strict=True)]
         adds = reducer.folds is add and kind(types[0]) == "f"
-        return Value(tuple(parts), merged, (), adds)
+        return Value(tuple(parts), merged, adds)

@@ -2,61 +2,92 @@
 
 from __future__ import annotations
 
-from ....op_graph.axes.affine import Size
+from collections.abc import Sequence
+
 from ....op_graph.axes.lengths import product
-from ...loops.tree import Space, Tree
+from ...kernels.ir.nest import Loop
+from ...loops.access import used_buffers
+from ...loops.tree import Combine, Space, Tree, walk
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.statement_blocks import StatementBlock
 from ...sizes.scratch import lines as up_to_lines
-from ..launches.launch_ir import Grid
 from ..launches.naming import CudaFunction, CudaKernelNames
 from .cooperative_threads import Lines, Team, places
 from .team_statements import TeamStatements
-from .thread_text import declare, launched
+from .thread_text import declare, launched, scratch_pointers
 
 MAX_SCRATCH_BLOCKS = 512  # max. blocks, each with its own slot of scratch memory
 
 
-def team_function(tree: Tree, team: Team, names: CudaKernelNames, states: int) -> CudaFunction:
-    """Return the function of a tree; ``states`` scalars of a team are combined.
+def team_function(tree: Tree, team: Team, names: CudaKernelNames) -> CudaFunction:
+    """Return the function of a tree.
 
     Without tasks, one team runs all. With row arrays in scratch memory, a team runs several tasks.
     """
     declare(tree, names)
     ((loops, body),) = launched(tree)
     statements, block = TeamStatements(tree, names, team), StatementBlock()
+    pointers = scratch_pointers(tree, statements.buffers, names)
     arrays, shared = memory(tree, statements, names)
+    combined = [each for each, _ in walk(tree.body) if isinstance(each, Combine)]
+    states = sum(len(each.of) for each in combined)
     statements.shared_task(body, block)
-    count, size = product(loop.extent for loop in loops), "1"
-    lines = [*places(loops, "row", names.length), *map(str, block.lines)]
+    count, lines = product(loop.extent for loop in loops), list(map(str, block.lines))
     slots = any("slot" in each for each in arrays)
     if slots:
         size = names.length(count)
         head = f"for (int64_t row = blockIdx.x; row < {size}; row += gridDim.x) {{"
-        lines = [*arrays, head, *indent([*lines, *team.meet()]), "}"]
-        grid = Grid(count, 1, MAX_SCRATCH_BLOCKS)
+        inner = [*places(loops, "row", names.length), *lines, *team.meet()]
+        lines = [*arrays, head, *indent(inner), "}"]
+        grid = names.grid(count, most=MAX_SCRATCH_BLOCKS)
+    elif team.beside:
+        *rows, column = loops
+        blocks = (column.extent + team.beside - 1) // team.beside
+        lines = [*arrays, *column_of(team, rows, column, names), *lines]
+        grid = names.grid(product(loop.extent for loop in rows) * blocks)
     else:
-        lines = [*arrays, *row_of(team, count, bool(loops), names), *lines]
-        grid = Grid(count, team.rows)
+        lines = [*arrays, *row_of(team, loops, names), *lines]
+        grid = names.grid(count, team.rows)
     used = shared + team.shared(states)
-    return names.function([*team.start(), *lines], grid, team.threads, True, shared=used)
+    return names.function([*team.start(), *pointers, *lines], grid, team.threads, True, shared=used)
 
 
-def row_of(team: Team, count: Size, rows: bool, names: CudaKernelNames) -> Lines:
+def row_of(team: Team, rows: Sequence[Loop], names: CudaKernelNames) -> Lines:
     """Return the statements that find the task of a thread, and end those without one."""
     if not rows:
         return []
-    if team.rows == 1:
-        return ["const int64_t row = (int64_t)blockIdx.x;"]
-    row = f"(int64_t)blockIdx.x * {team.rows} + threadIdx.x / {team.size}"
-    return [f"const int64_t row = {row};", f"if (row >= {names.length(count)}) return;"]
+    row, end = "(int64_t)blockIdx.x", []
+    if team.rows > 1:
+        count = names.length(product(loop.extent for loop in rows))
+        row = f"{row} * {team.rows} + threadIdx.x / {team.size}"
+        end = [f"if (row >= {count}) return;"]
+    return [f"const int64_t row = {row};", *end, *places(rows, "row", names.length)]
+
+
+def column_of(team: Team, rows: Sequence[Loop], column: Loop, names: CudaKernelNames) -> Lines:
+    """Return the statements that find the task of a thread where teams are beside each other.
+
+    Threads without one have the first column of their block, and go to the barriers.
+    """
+    size, name = names.length(column.extent), column.name
+    blocks = names.length((column.extent + team.beside - 1) // team.beside)
+    lines = [
+        f"const int64_t first_column = (int64_t)blockIdx.x % ({blocks}) * {team.beside};",
+        f"int64_t {name} = first_column + threadIdx.x % {team.beside};",
+        f"const bool inside = {name} < {size};",
+        f"if (!inside) {name} = first_column;",
+    ]
+    if rows:
+        lines.append(f"const int64_t row = (int64_t)blockIdx.x / ({blocks});")
+    return [*lines, *places(rows, "row", names.length)]
 
 
 def memory(tree: Tree, statements: TeamStatements, names: CudaKernelNames) -> tuple[Lines, int]:
     """Return the declarations of buffers that threads share, and their bytes of shared memory."""
     lines, shared, offset = list[str](), 0, 0
     buffers = statements.buffers
-    found = [(n, x) for n, x in enumerate(tree.buffers) if x.space is not Space.REGISTER]
+    used, apart = used_buffers(tree.body), (Space.REGISTER, Space.SCRATCH)
+    found = [(n, x) for n, x in enumerate(tree.buffers) if n in used and x.space not in apart]
     for number, buffer in found:
         ctype, name = buffers.ctype(number), f"b{number}"
         buffers.registers.discard(number)

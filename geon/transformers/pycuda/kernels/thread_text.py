@@ -5,29 +5,31 @@ from __future__ import annotations
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
-from ...loops.access import operands_in, sizes_in
+from ...loops.access import operands_in, sizes_in, used_buffers
 from ...loops.tree import Body, LoopNode, Role, Space, Tree
 from ...printing.nests.loop_lines import indent
+from ...printing.nests.parameters import NamedQuotients
 from ...printing.nests.statement_blocks import StatementBlock
+from ...printing.trees.buffer_names import BufferNames, buffer_name
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames
-from .cooperative_threads import Lines, places
+from .cooperative_threads import SCALAR_BYTES, Lines, places
 from .thread_statements import ThreadStatements
 
 
 def thread_function(tree: Tree, names: CudaKernelNames) -> CudaFunction:
     """Return the function of a tree; threads are numbered through its outermost statements."""
-    spaces = {each.space for each in tree.buffers}
-    assert Space.SCRATCH not in spaces, "threads have no memory that tasks share"
     declare(tree, names)
-    lines: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;"]
+    buffers = BufferNames(tree, together=Role.THREAD)
+    lines = scratch_pointers(tree, buffers, names)
+    lines += [f"int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;"]
     counts: list[Size] = []
     for loops, body in launched(tree):
         if counts:
             lines += [*indent(["return;"]), "}", f"at -= {names.length(counts[-1])};"]
         counts.append(product(loop.extent for loop in loops))
         block = StatementBlock()
-        ThreadStatements(tree, names).body(body, block)
+        ThreadStatements(tree, names, buffers).body(body, block)
         lines.append(f"if (at < {names.length(counts[-1])}) {{")
         lines += indent([*places(loops, "at", names.length), *map(str, block.lines)])
     grid = Grid(sum(counts, start=0), THREADS_PER_BLOCK)
@@ -35,11 +37,31 @@ def thread_function(tree: Tree, names: CudaKernelNames) -> CudaFunction:
 
 
 def declare(tree: Tree, names: CudaKernelNames) -> None:
-    """Declare the operands and lengths of a tree as parameters."""
+    """Declare the operands and lengths of a tree as parameters, and name quotients of lengths."""
+    names.quotients = NamedQuotients()
     for number in operands_in(tree):
         names.operand(number)
     for size in sizes_in(tree):
         names.length(size)
+
+
+def scratch_pointers(tree: Tree, buffers: BufferNames, names: CudaKernelNames) -> Lines:
+    """Return the declarations of the pointers to the buffers that all tasks share.
+
+    Each element has the bytes of the largest scalar.
+    """
+    lines, offset, used = list[str](), 0, used_buffers(tree.body)
+    for number, buffer in enumerate(tree.buffers):
+        if buffer.space is not Space.SCRATCH:
+            continue
+        if number in used:
+            ctype, name = buffers.ctype(number), buffer_name(number)
+            buffers.registers.discard(number)
+            buffers.declare(number)
+            place = f"{names.scratch()} + {names.length(offset)}"
+            lines.append(f"{ctype} *const {name} = ({ctype} *)({place});")
+        offset = offset + buffer.size * SCALAR_BYTES
+    return lines
 
 
 def launched(tree: Tree) -> list[tuple[list[Loop], Body]]:

@@ -8,15 +8,18 @@ from typing import NamedTuple
 
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest, Pass
-from ...loops.gpu_rules import schedule
+from ...loops.from_nest import from_nest
+from ...loops.gpu_rules import schedule, scheduled
 from ...loops.gpu_threads import Threads
+from ...loops.part_rules import in_parts
 from ...loops.tree import Space, Tree
 from ...printing.nests.transposed_passes import across_loads, crosses
 from ..launches.launch_ir import THREADS_PER_BLOCK
 from ..launches.naming import is_by_elements
 from .cooperative_threads import MAX_WARP_ROW_ELEMENTS, WARP_SIZE, Team
-from .split_reductions import ELEMENTS_PER_BLOCK, cut_rows, is_known
+from .split_reductions import BLOCK_TEAM, COLUMN_TEAM, Division, division_of
 
+LONE_THREAD = Team(1, THREADS_PER_BLOCK)
 MAX_THREAD_ROW_ELEMENTS = 4  # max. elements of a row that one thread handles alone
 MAX_THREAD_COLUMN_ELEMENTS = 8  # the same of a column: neighbouring threads load neighbours
 
@@ -32,20 +35,10 @@ def is_by_threads(nest: Nest) -> bool:
 
 def is_by_teams(nest: Nest) -> bool:
     """Return True if one team of threads may share each row, or the only one."""
-    if nest.across is not None or is_by_threads(nest) or is_divided(nest):
+    if is_by_threads(nest):
         return False
-    cut = cut_rows(nest)
-    return cut is None or not is_known(cut)
-
-
-def is_divided(nest: Nest) -> bool:
-    """Return True if a nest without rows reduces so much that several blocks share it."""
-    if nest.rows or nest.across is not None:
-        return False
-    passes = [step for step in nest.steps if isinstance(step, Pass)]
-    counts = [product(loop.extent for loop in step.loops) for step in passes]
-    long = any(not isinstance(n, int) or n > ELEMENTS_PER_BLOCK for n in counts)
-    return long and any(step.reductions for step in passes)
+    division = division_of(nest)
+    return division is None or not division.is_known
 
 
 def transposed_passes(nest: Nest) -> list[Pass]:
@@ -73,7 +66,7 @@ def tree_of(nest: Nest, unaligned: Set[int] = frozenset()) -> Tree | None:
 
 
 class TeamTree(NamedTuple):
-    """A tree whose tasks are shared by teams of threads."""
+    """A tree whose tasks are shared by teams of threads; in a team of one, each has a thread."""
 
     team: Team
     tree: Tree
@@ -83,16 +76,19 @@ def team_trees(nest: Nest, unaligned: Set[int] = frozenset()) -> list[TeamTree]:
     """Return the trees of a nest whose rows are shared, for warps and for blocks or for one kind.
 
     A warp shares rows of at most ``MAX_WARP_ROW_ELEMENTS``. Where lengths are open, and there are
-    both trees, the first is that for rows which are no longer than that.
+    both trees, the first is that for rows which are no longer than that. Columns have a small team
+    each, and those of adjacent columns are in one block.
     """
+    if nest.across is not None:
+        threads = Threads(COLUMN_TEAM.size, frozenset(unaligned), beside=True)
+        return [TeamTree(COLUMN_TEAM, schedule(nest, threads))]
     counts = [product(loop.extent for loop in step.loops) for step in nest.passes]
     known = [n for n in counts if isinstance(n, int)]
     is_open = len(known) < len(counts)
-    block = Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)
     warp = Team(WARP_SIZE, THREADS_PER_BLOCK if nest.rows else WARP_SIZE)
     long = max(known, default=1) > MAX_WARP_ROW_ELEMENTS or (is_open and nest.arrays)
     found = []
-    for team in [block] if long else [warp, block]:
+    for team in [BLOCK_TEAM] if long else [warp, BLOCK_TEAM]:
         tree = schedule(nest, Threads(team.size, frozenset(unaligned)))
         held = all(buffer.space is Space.REGISTER for buffer in tree.buffers)
         found.append(TeamTree(team, tree))
@@ -101,10 +97,29 @@ def team_trees(nest: Nest, unaligned: Set[int] = frozenset()) -> list[TeamTree]:
     return found if is_open else found[-1:]
 
 
+def divided_trees(
+    nest: Nest, division: Division, unaligned: Set[int] = frozenset()
+) -> list[TeamTree]:
+    """Return the trees of a nest whose reductions several blocks share, in order.
+
+    The last one combines the states of all parts: a block does so for all elements, and a thread
+    for each row or column.
+    """
+    team, threads = division.team, Threads(division.team.size, frozenset(unaligned))
+    threads = replace(threads, beside=team.beside != 0)
+    *finding, joining = in_parts(from_nest(nest), division.counts, threads)
+    last = TeamTree(team, scheduled(joining, threads))
+    if nest.rows or nest.across is not None:
+        last = TeamTree(LONE_THREAD, scheduled(joining, Threads()))
+    return [*(TeamTree(team, scheduled(each, threads)) for each in finding), last]
+
+
 def trees_of(work: Nest) -> list[Tree | None]:
     """Return the trees of each piece of a nest, None for pieces that have another form."""
     found: list[Tree | None] = []
     for piece in work.pieces or (work,):
-        shared = [each.tree for each in team_trees(piece)] if is_by_teams(piece) else []
-        found += shared or [tree_of(piece)]
+        division = None if is_by_threads(piece) else division_of(piece)
+        shared = [] if division is None else divided_trees(piece, division)
+        shared += team_trees(piece) if is_by_teams(piece) else []
+        found += [each.tree for each in shared] or [tree_of(piece)]
     return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import evaluate
+from ....op_graph.axes.lengths import Length, evaluate
 from .library_requests import Ask, Names, describe_request
 
 MAX_GRID_BLOCKS = (1 << 31) - 1  # max. blocks of a launch
@@ -38,6 +38,14 @@ class Parts:
     blocks: Size
     wanted: int = FULL_DEVICE_BLOCKS
     least: int = MIN_PART_TURNS
+
+    @property
+    def is_open(self) -> bool:
+        """Return True if the number of parts depends on open lengths."""
+        return isinstance(self.count, Length) or isinstance(self.blocks, Length)
+
+    def __str__(self) -> str:
+        return f"parts({self.count}, {self.blocks})"
 
     def number(self, lengths: Mapping[str, int]) -> int:
         """Return the number of parts; it depends on lengths alone."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import Length, exact_quotient, names_of
 from ....op_graph.op_graph import Op
 from ...kernels.ir.nest import Call, Nest, Region
 from ...kernels.kernel_lowering import Work
@@ -18,7 +19,7 @@ from ...printing.nests.parameters import Parameter, Parameters, Place
 from ...printing.scalars.dialect import Lanes
 from .device import PipelineStages
 from .dialect import ThreadLanes
-from .launch_ir import THREADS_PER_BLOCK, Grid, Turn
+from .launch_ir import MAX_GRID_BLOCKS, THREADS_PER_BLOCK, Grid, Parts, Turn
 from .library_requests import LibraryWork
 
 NAME = "KERNEL"  # placeholder for the name of a function, which the module chooses
@@ -174,6 +175,7 @@ class CudaKernelNames(Parameters):
         operands = () if isinstance(kernel.work, Call | Region) else kernel.work.operands
         super().__init__(lambda op: place_of(plan, op), operands, kernel.results)
         self.works: Parameter | None = None
+        self.numbers: dict[str, Parts] = {}  # lengths that are numbers of parts
         self.lanes = ThreadLanes(is_by_elements(kernel.work))
 
     def is_apart(self, number: int) -> bool:
@@ -184,6 +186,22 @@ class CudaKernelNames(Parameters):
         """Return the name of the kernel's scratch memory and make it a parameter."""
         self.works = Parameter("scratch", "char", ("arena", self.plan.scratch[self.kernel.op]))
         return self.works.name
+
+    def grid(self, units: Size, each: int = 1, most: int = MAX_GRID_BLOCKS) -> Grid:
+        """Return the grid of so many units, of which a factor may be a number of parts."""
+        for name in names_of(units) & self.numbers.keys():
+            fewer = exact_quotient(units, Length.of(name))
+            assert fewer is not None and each == 1, f"{units} blocks have {name} as a factor"
+            return Grid(fewer, each, most, self.numbers[name])
+        return Grid(units, each, most)
+
+    @property
+    def of_lengths(self) -> list[Parameter]:
+        """Return the parameters that are lengths or numbers of parts."""
+        return [
+            replace(each, place=self.numbers.get(str(each.place), each.place))
+            for each in super().of_lengths
+        ]
 
     def noted_turn(self) -> list[str]:
         """Return the statement that stores the iteration in the error report, inside of loops."""
@@ -213,17 +231,19 @@ class CudaKernelNames(Parameters):
         shared: int | None = None,
         stages: PipelineStages | None = None,
     ) -> CudaFunction:
-        """Return the function with these statements; ``shared`` is its static shared memory.
+        """Return the function with these statements behind quotients of lengths that they name.
 
-        ``shared`` is in bytes, and counts as 0 if threads do not synchronise. ``stages`` come in
-        addition.
+        ``shared`` is its static shared memory in bytes, and counts as 0 if threads do not
+        synchronise. ``stages`` come in addition.
         """
         parameters = [*self.parameters, *further]
         places = [p.place for p in parameters if p.pointer]
         declared = ", ".join(declaration(p, places.count(p.place) == 1) for p in parameters)
         guard = ["    if (*failed) return;"] if self.guarded else []
         guard += [f"    {each.text(k)}" for k, each in enumerate(self.chosen)]
-        text = "\n".join(["{", *guard, *indent(body), "}", ""])
+        quotients = [] if self.quotients is None else self.quotients.lines
+        self.quotients = None
+        text = "\n".join(["{", *guard, *indent([*quotients, *body]), "}", ""])
         return CudaFunction(
             declared, text, tuple(parameters), grid, threads, meets, tuple(self.called), files,
             together, shared if meets else 0, stages,

@@ -17,20 +17,13 @@ from ...sizes.scratch import Scratch
 from ...sizes.scratch import lines as up_to_lines
 from ..kernels import factorisations, fourier
 from ..kernels.cooperative_threads import SCALAR_BYTES
-from ..kernels.nest_text import parts_bytes
 from ..kernels.scattering import position_memory
 from ..kernels.sorting import SORTS, memory_of
-from ..kernels.split_reductions import (
-    COLUMN_TEAM,
-    blocks_of,
-    choose_parts,
-    cut_rows,
-    most_bytes,
-    states,
-)
+from ..kernels.split_reductions import division_of, states
 from ..kernels.team_text import MAX_SCRATCH_BLOCKS
+from ..kernels.tree_choice import is_by_threads
 from ..launches.dialect import takes_tf32
-from ..launches.launch_ir import MIN_PART_TURNS, Parts
+from ..launches.launch_ir import Parts
 from .contractions import cut_deep, results, tiles_of
 
 
@@ -70,50 +63,32 @@ class Bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """Partial values of a split column reduction: ``lines`` scalars per part and state."""
+class PartStates:
+    """Partial states of divided passes: of each pass, its parts and scalars in the states.
 
-    parts: Parts
+    There are such states of ``lines`` rows or columns if no size in ``holds`` is negative, and of
+    at most ``beside`` of them in a block.
+    """
+
+    passes: tuple[tuple[Parts, int], ...]
     lines: Size
-    states: int
-    bound: int
+    holds: tuple[Size, ...]
+    beside: int
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes of all partial values; 0 if the reduction is not split."""
-        if evaluate(self.parts.count, lengths) <= MIN_PART_TURNS:
+        """Return the bytes of all partial states; 0 if nothing is divided."""
+        if any(evaluate(size, lengths) < 0 for size in self.holds):
             return 0
-        return (
-            self.states * self.parts.number(lengths) * evaluate(self.lines, lengths) * SCALAR_BYTES
-        )
+        total = sum(parts.number(lengths) * scalars for parts, scalars in self.passes)
+        return total * evaluate(self.lines, lengths) * SCALAR_BYTES
 
     def most(self, threads: int) -> Size:
-        """Return an expression of open lengths that is an upper bound of ``bytes``."""
-        return self.states * self.lines * SCALAR_BYTES + self.bound
-
-
-@dataclass(frozen=True, slots=True)
-class RowParts:
-    """Partial values of a split row reduction: one scalar per part, row and state."""
-
-    parts: Parts
-    states: int
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes of all partial values; 0 if rows are not split."""
-        number = self.parts.number(lengths)
-        return (
-            self.states
-            * number
-            * evaluate(self.parts.blocks, lengths)
-            * SCALAR_BYTES
-            * (number > 1)
-        )
-
-    def most(self, threads: int) -> Size:
-        """Return an upper bound of ``bytes``: parts times rows are at most the wanted blocks."""
-        return self.states * self.parts.wanted * SCALAR_BYTES
+        """Return an upper bound of ``bytes``: there is one part, or all blocks are as wanted."""
+        total: Size = 0
+        for parts, scalars in self.passes:
+            total = total + (self.lines + parts.wanted * self.beside) * scalars * SCALAR_BYTES
+        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,19 +176,16 @@ def _of_nest(nest: Nest) -> Scratch | None:
         each = [_of_nest(piece) for piece in (replace(nest, pieces=()), *nest.pieces)]
         found = tuple([scratch for scratch in each if scratch is not None])
         return Largest(found) if found else None
-    columns = choose_parts(nest)
-    if columns is not None:
-        lines = blocks_of(nest) * COLUMN_TEAM.beside
-        return Columns(columns, lines, states(nest), most_bytes(nest))
-    rows = cut_rows(nest)
-    if rows is not None:
-        return RowParts(rows, states(nest))
-    size, parts = slot_bytes(nest.arrays), parts_bytes(nest)
-    if not (isinstance(size, int) and size == 0):
-        return Slots(size, product(loop.extent for loop in nest.rows), MAX_SCRATCH_BLOCKS)
-    if not (isinstance(parts, int) and parts == 0):
-        return Bytes(parts)
-    return None
+    division = None if is_by_threads(nest) else division_of(nest)
+    if division is not None:
+        passes = zip(division.parts, map(states, division.passes), strict=True)
+        rows = [*nest.rows, *([] if nest.across is None else [nest.across])]
+        lines = product(loop.extent for loop in rows)
+        return PartStates(tuple(passes), lines, division.holds, max(division.team.beside, 1))
+    size = slot_bytes(nest.arrays)
+    if isinstance(size, int) and size == 0:
+        return None
+    return Slots(size, product(loop.extent for loop in nest.rows), MAX_SCRATCH_BLOCKS)
 
 
 def slot_bytes(arrays: Sequence[RowArray]) -> Size:

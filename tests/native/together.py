@@ -1,7 +1,6 @@
 """Many computations in one translation unit: kernels of equal text are compiled once for all."""
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 
@@ -10,20 +9,22 @@ from geon.transformers.loops.work import MIN_TASK_WORK, MIN_WORK
 from geon.transformers.native.emit import module_text
 from geon.transformers.native.emit.compiler import record_of
 from geon.transformers.native.emit.unit_texts import UnitFunctions
+from geon.transformers.native.names.c_files import defines
 from geon.transformers.native.nests.nest_text import GRAIN
 from geon.transformers.native.runtime.bound_program import NativeProgram
 from geon.transformers.native.toolchain.shared_objects import shared_object
 from geon.transformers.native.transformer import NativeTransformer
+from geon.transformers.sizes.product_blocks import TASK_MULADDS, shape
 
 # Work is divided among threads from a few statements on, so that small arrays are divided too. How
 # it is divided changes no result but for the order in which partial sums are added.
 DIVIDED = {
     f"1 + {MIN_TASK_WORK} / each": "1 + 16 / each",
     f"< {MIN_WORK} &&": "< 64 &&",
-    "1e5": "1e2",
+    f"TASK_WORK {float(TASK_MULADDS)}\n": "TASK_WORK 200.0\n",
 }
-_CUT = Path(module_text.__file__).parents[1] / "c" / "product/blocking.h"
-assert all(usual in GRAIN + _CUT.read_text() for usual in DIVIDED), "what divides has other text"
+_PRODUCTS = defines(shape("float", 16).macros())
+assert all(usual in GRAIN + _PRODUCTS for usual in DIVIDED), "what divides has other text"
 
 
 class Together:

@@ -1,9 +1,8 @@
-"""Error messages for other libraries' argument names (``axis=``, ``dim=``, ``keepdims=``).
+"""``public``, the decorator of public functions: checks of arguments, and hints for wrong ones.
 
-A call whose arguments do not fit a public function raises Python's TypeError, which only says that
-there is no such name. ``public`` wraps a function so that the error says what geon calls the
-argument. It also refuses a value for a flag that is no bool, since any non-empty text counts as
-true, and gives the result the name and tags of the call.
+A call whose arguments do not fit raises Python's TypeError, which only says that there is no such
+name. ``public`` adds geon's name of the argument for that of another library (``axis=``, ``dim=``,
+``keepdims=``), checks flags and lists, and gives the result the name and tags of the call.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -160,6 +160,9 @@ INSTEAD = {
 }
 
 
+# Annotations of parameters that take a list, and nothing else but None.
+LISTS = re.compile(r"(Sequence|Iterable)\[([^\[\]]|\[[^\]]*\])*\]( \| None)?")
+
 # Parameters of public functions that declare ``**notes`` with these annotations.
 _NOTES = [("name", None, "str | None"), ("tags", (), "Tags"), ("follows", (), "Follows")]
 _KEYWORDS = [
@@ -173,8 +176,9 @@ def public(function: F) -> F:
     """Return ``function`` as users call it: its arguments are checked and its result annotated.
 
     Unknown arguments raise ``ArgumentError``, and so does anything but True and False (or 1 and 0)
-    for a ``bool`` parameter. If the function takes ``**notes: Unpack[OpKeywords]``, the name, the
-    tags and the ops that come before are those of its result; ``Unpack[Named]`` is the name alone.
+    for a ``bool`` parameter, and a value that is not iterable for a ``Sequence`` or an
+    ``Iterable``. If the function takes ``**notes: Unpack[OpKeywords]``, the name, the tags and the
+    ops that come before are those of its result; ``Unpack[Named]`` is the name alone.
     """
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
@@ -184,11 +188,14 @@ def public(function: F) -> F:
     dispatched = function.__name__ != "__init__"  # a constructor makes no tensor
     known = {p.name for p in parameters}
     own = known - {p.name for p in notes}
-    flags = [
-        (p.name, position if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf)
+    checked = [
+        (p.name, position if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf, check, p.default)
         for position, p in enumerate(parameters)
-        if p.annotation in ("bool", bool)
+        if (check := _check_of(str(p.annotation))) is not None
     ]
+    is_variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    places = sum(p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters)
+    most = math.inf if is_variadic else places  # arguments by position; more raise TypeError
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
@@ -196,11 +203,12 @@ def public(function: F) -> F:
             answer = Dispatch.hook(call, args, keywords)
             if answer is not NotImplemented:
                 return answer
-        for name, position in flags:
+        for name, position, check, default in checked if len(args) <= most else ():
             if name in keywords or position < len(args):
                 value = keywords[name] if name in keywords else args[int(position)]
-                if value is not True and value is not False:
-                    check_flag(user_call(_name(function, args)), name, value)
+                if value is not default and not check.accepts(value):
+                    what = user_call(_name(function, args))
+                    raise ArgumentError(f"{what}: {name}={value!r} {check.cure}")
         noted = keywords and notes and not own.issuperset(keywords)
         if noted and not known.issuperset(keywords):
             raise ArgumentError(why(call, args, keywords, ""))
@@ -236,10 +244,18 @@ def differentiates(place: int, parameter: str) -> Callable[[F], F]:
     return decorate
 
 
-def check_flag(what: str, name: str, value: Any) -> None:
-    """Raise ``ArgumentError`` if a flag is neither True nor False, nor 1 nor 0."""
-    if not (isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)):
-        raise ArgumentError(f"{what}: {name}={value!r} is no flag; give True or False")
+def check_integer(what: str, name: str, value: Any) -> None:
+    """Raise ``ArgumentError`` if an argument of ``what`` is no integer."""
+    if not isinstance(value, (int, np.integer)):
+        raise ArgumentError(f"{user_call(what)}: {name}={value!r} is no integer; give one")
+
+
+def check_choice(what: str, name: str, value: Any, options: Iterable[str]) -> None:
+    """Raise ``ArgumentError`` if an argument of ``what`` is none of the strings ``options``."""
+    if not (isinstance(value, str) and value in options):
+        raise ArgumentError(
+            f"{user_call(what)}: {name}={value!r} is none of {', '.join(options)}; give one"
+        )
 
 
 def explain_constructors(classes: Iterable[type], package: str) -> None:
@@ -249,6 +265,37 @@ def explain_constructors(classes: Iterable[type], package: str) -> None:
         ours = base.__module__.startswith(f"{package}.")
         if own is not None and ours and not hasattr(own, "__wrapped__"):
             base.__init__ = public(own)  # type: ignore[misc]  # the same signature
+
+
+class _ArgumentCheck(NamedTuple):
+    """A condition on the value of a parameter, and the end of the message if it is not met."""
+
+    accepts: Callable[[Any], bool]
+    cure: str
+
+
+def _is_flag(value: Any) -> bool:
+    """Return True for True and False, and for 1 and 0."""
+    if value is True or value is False:
+        return True
+    return isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)
+
+
+FLAG = _ArgumentCheck(_is_flag, "is no flag; give True or False")
+LIST = _ArgumentCheck(lambda v: isinstance(v, Iterable), "is no list; give a list, such as [a, b]")
+
+
+def check_flag(what: str, name: str, value: Any) -> None:
+    """Raise ``ArgumentError`` if a flag is neither True nor False, nor 1 nor 0."""
+    if not FLAG.accepts(value):
+        raise ArgumentError(f"{what}: {name}={value!r} {FLAG.cure}")
+
+
+def _check_of(annotation: str) -> _ArgumentCheck | None:
+    """Return the check of parameters with this annotation; None if there is none."""
+    if annotation in ("bool", "<class 'bool'>"):
+        return FLAG
+    return LIST if LISTS.fullmatch(annotation) else None
 
 
 def _name(function: Callable[..., Any], args: Sequence[Any]) -> str:

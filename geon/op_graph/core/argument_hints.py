@@ -160,9 +160,6 @@ INSTEAD = {
 }
 
 
-# Annotations of parameters that take a list, and nothing else but None.
-LISTS = re.compile(r"(Sequence|Iterable)\[([^\[\]]|\[[^\]]*\])*\]( \| None)?")
-
 # Parameters of public functions that declare ``**notes`` with these annotations.
 _NOTES = [("name", None, "str | None"), ("tags", (), "Tags"), ("follows", (), "Follows")]
 _KEYWORDS = [
@@ -188,14 +185,8 @@ def public(function: F) -> F:
     dispatched = function.__name__ != "__init__"  # a constructor makes no tensor
     known = {p.name for p in parameters}
     own = known - {p.name for p in notes}
-    checked = [
-        (p.name, position if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf, check, p.default)
-        for position, p in enumerate(parameters)
-        if (check := _check_of(str(p.annotation))) is not None
-    ]
-    is_variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    places = sum(p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters)
-    most = math.inf if is_variadic else places  # arguments by position; more raise TypeError
+    flags = _annotated(parameters, FLAG)
+    lists = _annotated(parameters, LIST)
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
@@ -203,12 +194,8 @@ def public(function: F) -> F:
             answer = Dispatch.hook(call, args, keywords)
             if answer is not NotImplemented:
                 return answer
-        for name, position, check, default in checked if len(args) <= most else ():
-            if name in keywords or position < len(args):
-                value = keywords[name] if name in keywords else args[int(position)]
-                if value is not default and not check.accepts(value):
-                    what = user_call(_name(function, args))
-                    raise ArgumentError(f"{what}: {name}={value!r} {check.cure}")
+        if flags:
+            _check(FLAG, flags, function, args, keywords)
         noted = keywords and notes and not own.issuperset(keywords)
         if noted and not known.issuperset(keywords):
             raise ArgumentError(why(call, args, keywords, ""))
@@ -217,6 +204,8 @@ def public(function: F) -> F:
         except TypeError as error:
             inner = error.__traceback__
             if inner is not None and inner.tb_next is not None:
+                if type(error) is TypeError:  # no error of geon's, which says more
+                    _check(LIST, lists, function, args, keywords)
                 raise  # raised inside of the function: its arguments were accepted
             mismatch = str(error)
         else:
@@ -267,13 +256,6 @@ def explain_constructors(classes: Iterable[type], package: str) -> None:
             base.__init__ = public(own)  # type: ignore[misc]  # the same signature
 
 
-class _ArgumentCheck(NamedTuple):
-    """A condition on the value of a parameter, and the end of the message if it is not met."""
-
-    accepts: Callable[[Any], bool]
-    cure: str
-
-
 def _is_flag(value: Any) -> bool:
     """Return True for True and False, and for 1 and 0."""
     if value is True or value is False:
@@ -281,21 +263,54 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)
 
 
-FLAG = _ArgumentCheck(_is_flag, "is no flag; give True or False")
-LIST = _ArgumentCheck(lambda v: isinstance(v, Iterable), "is no list; give a list, such as [a, b]")
+class _ArgumentCheck(NamedTuple):
+    """Annotations, a test of arguments for parameters of them, and the end of the message."""
+
+    annotation: re.Pattern[str]
+    accepts: Callable[[Any], bool]
+    cure: str
+
+
+FLAG = _ArgumentCheck(re.compile("bool|<class 'bool'>"), _is_flag, "is no flag; give True or False")
+# Parameters that take a list and nothing else; the check is made where a function failed.
+LIST = _ArgumentCheck(
+    re.compile(r"(Sequence|Iterable)\[([^\[\]]|\[[^\]]*\])*\]"),
+    lambda value: isinstance(value, Iterable),
+    "is no list; give a list, such as [a, b]",
+)
+
+
+def _annotated(
+    parameters: Sequence[inspect.Parameter], check: _ArgumentCheck
+) -> list[tuple[str, float]]:
+    """Return the names and positions of the parameters that a check is for."""
+    return [
+        (p.name, position if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf)
+        for position, p in enumerate(parameters)
+        if check.annotation.fullmatch(str(p.annotation))
+    ]
+
+
+def _check(
+    check: _ArgumentCheck,
+    checked: Sequence[tuple[str, float]],
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+) -> None:
+    """Raise ``ArgumentError`` if an argument of these parameters does not pass."""
+    for name, position in checked:
+        if name in keywords or position < len(args):
+            value = keywords[name] if name in keywords else args[int(position)]
+            if not check.accepts(value):
+                what = user_call(_name(function, args))
+                raise ArgumentError(f"{what}: {name}={value!r} {check.cure}") from None
 
 
 def check_flag(what: str, name: str, value: Any) -> None:
     """Raise ``ArgumentError`` if a flag is neither True nor False, nor 1 nor 0."""
     if not FLAG.accepts(value):
         raise ArgumentError(f"{what}: {name}={value!r} {FLAG.cure}")
-
-
-def _check_of(annotation: str) -> _ArgumentCheck | None:
-    """Return the check of parameters with this annotation; None if there is none."""
-    if annotation in ("bool", "<class 'bool'>"):
-        return FLAG
-    return LIST if LISTS.fullmatch(annotation) else None
 
 
 def _name(function: Callable[..., Any], args: Sequence[Any]) -> str:

@@ -99,12 +99,12 @@ class Distribution:
 
     def __post_init__(self) -> None:
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, requirement in self.requirements.items():
-            if given[name] is not None:
-                check(type(self).__name__, name, given[name], requirement)
         tensors = {
             name: as_tensor(value) for name, value in given.items() if self._is_parameter(name)
         }
+        for name, requirement in self.requirements.items():
+            if given[name] is not None:
+                check(type(self).__name__, name, given[name], requirement)
         every = union(*(tensor.axes for tensor in tensors.values()))
         for name, tensor in tensors.items():
             wide = tensor if tensor.axes in (every, geon.Axes()) else geon.broadcast(tensor, every)
@@ -114,6 +114,15 @@ class Distribution:
 
         def __getattr__(self, name: str) -> NoReturn:
             raise missing_member(self, name, METHODS)
+
+    def _need(self, name: str, cls: type) -> None:
+        """Raise ``ArgumentError`` if the field ``name`` is no instance of ``cls``."""
+        value = getattr(self, name)
+        if not isinstance(value, cls):
+            raise ArgumentError(
+                f"{user_call(type(self).__name__)}: {name}={value!r} is no {cls.__name__}; give a "
+                f"geon.distributions.{cls.__name__}"
+            )
 
     def _is_parameter(self, name: str) -> bool:
         """Return True for fields that are broadcast to each other."""

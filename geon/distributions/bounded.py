@@ -9,6 +9,7 @@ import numpy as np
 
 import geon
 
+from ..op_graph.building.constants import as_tensor
 from ..op_graph.draws.truncated import truncated_quantile
 from ..op_graph.draws.von_mises_derivative import mean_cosine_parts
 from ..op_graph.random.parameters import AT_LEAST_ZERO, POSITIVE, known_values, refuse
@@ -29,7 +30,7 @@ class BoundedFamily(Distribution):
     """The base of families between ``low`` and ``high``; refuses constant bounds out of order."""
 
     def __post_init__(self: Any) -> None:
-        low, high = (known_values(getattr(self, name)) for name in ("low", "high"))
+        low, high = (known_values(as_tensor(getattr(self, name))) for name in ("low", "high"))
         if low is not None and high is not None and not np.all(low < high):
             given = f"low = {self.low} and high = {self.high}"
             refuse(type(self).__name__, given, "a low below high")

@@ -29,10 +29,11 @@ class Independent(Distribution):
     over: Any
 
     def __post_init__(self) -> None:
+        self._need("base", Distribution)
         given: Any = self.over if isinstance(self.over, (list, tuple, geon.Axes)) else [self.over]
         names = [each.name if isinstance(each, geon.Axis) else each for each in given]
         for name in names:
-            if name not in self.base.axes:
+            if not isinstance(name, str) or name not in self.base.axes:
                 raise AxisError(
                     f"{user_call('Independent')}: {name!r} is no axis of the distribution over "
                     f"{self.base.axes}; give some of them"
@@ -88,6 +89,8 @@ class Mixture(Distribution):
     components: Distribution
 
     def __post_init__(self) -> None:
+        self._need("weights", Categorical)
+        self._need("components", Distribution)
         over = self.weights.over
         if over.name not in self.components.axes:
             raise AxisError(
@@ -190,7 +193,8 @@ class Transformed(Distribution):
     transform: Transform
 
     def __post_init__(self) -> None:
-        pass
+        self._need("base", Distribution)
+        self._need("transform", Transform)
 
     @property
     def event_axes(self) -> Axes:

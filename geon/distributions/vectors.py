@@ -31,7 +31,7 @@ class OverAxis(Distribution):
                 "which values lie as over="
             )
         name = x.axes[0].name if over is None else getattr(over, "name", over)
-        if name not in x.axes:
+        if not isinstance(name, str) or name not in x.axes:
             raise AxisError(
                 f"{what}: over = {name!r} is no axis of {x} (made at {x.line_info}); it has "
                 f"{', '.join(x.axes.names) or 'none'}"
@@ -57,8 +57,8 @@ class Dirichlet(OverAxis):
     requirements: ClassVar = {"concentration": POSITIVE}
 
     def __post_init__(self) -> None:
-        check("Dirichlet", "concentration", self.concentration, POSITIVE)
         made = as_tensor(self.concentration)
+        check("Dirichlet", "concentration", self.concentration, POSITIVE)
         object.__setattr__(self, "concentration", made)
         object.__setattr__(self, "over", self._along(made))
 
@@ -119,13 +119,13 @@ class Multinomial(OverAxis):
     )
 
     def __post_init__(self) -> None:
+        p, count = as_tensor(self.p), as_tensor(self.count)
         check("Multinomial", "count", self.count, WHOLE)
         check("Multinomial", "p", self.p, AT_LEAST_ZERO)
-        p = as_tensor(self.p)
         over = self._along(p)
         object.__setattr__(self, "over", over)
         object.__setattr__(self, "p", p / geon.sum(p, over))
-        object.__setattr__(self, "count", as_tensor(self.count))
+        object.__setattr__(self, "count", count)
 
     def log_prob(self, x: Any) -> Tensor:
         """Return the logarithm of the probability of the counts ``x``; -inf where impossible.

@@ -1,5 +1,6 @@
 """Families of geon.distributions: what scipy.stats says of them, derivatives, samples and edges."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -338,3 +339,14 @@ def test_every_transformer_computes_them(transformer):
 def test_parameters_are_refused(build, message):
     with pytest.raises(geon.ArgumentError, match=message):
         build()
+
+
+def test_parameters_of_no_numbers_are_refused():
+    for name, family in vars(gd).items():
+        if isinstance(family, type) and issubclass(family, gd.Distribution):
+            required = [f for f in dataclasses.fields(family) if f.default is dataclasses.MISSING]
+            for wrong in ("a", b"x", {}, slice(1), object(), B, np.array(["a"])):
+                for count in range(1, max(len(required), 1) + 1):
+                    arguments = [0.5] * (count - 1) + [wrong] * (max(len(required), 1) - count + 1)
+                    with pytest.raises(geon.GeonError):
+                        raise AssertionError(f"{name}{tuple(arguments)} is {family(*arguments)}")

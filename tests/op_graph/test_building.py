@@ -13,7 +13,7 @@ from geon.op_graph.rewriting.driver import RuleSet, rewrite
 ROOT = Path(geon.__file__).parent
 # The files that run rules, or copy ops, for lines of the user's, or into a computation's own table.
 DRIVERS = {
-    "eager/building.py",
+    "eager/symbolic_calls.py",
     "frontends/jax/loading.py",
     "frontends/onnx/builder.py",
     "frontends/program/evaluation.py",

@@ -8,6 +8,7 @@ import pytest
 
 import geon
 import geon.frontends.neon
+from geon.op_graph.core.argument_hints import FLAG, LIST
 from geon.testing.cases import for_each
 
 A, B = geon.Axis("A", 2), geon.Axis("B", 3)
@@ -121,8 +122,8 @@ def is_error(public):
     return inspect.isclass(public) and issubclass(public, Exception)
 
 
-def flags_of(module):
-    """Public functions, and those that make classes and their methods, with a flag of each."""
+def parameters_of(module, annotated):
+    """Public functions, constructors and methods, with each parameter that is ``annotated``."""
     for name, public in vars(module).items():
         if name.startswith("_"):
             continue
@@ -136,27 +137,79 @@ def flags_of(module):
         ]
         for shown, function in functions:
             for parameter in inspect.signature(function).parameters.values():
-                if parameter.annotation in ("bool", bool):
+                if annotated(str(parameter.annotation)):
                     yield pytest.param(function, parameter.name, id=f"{shown}-{parameter.name}")
 
 
-@for_each(("function", "flag"), [*flags_of(geon), *flags_of(geon.frontends.neon)])
-def test_what_is_no_flag_is_refused(function, flag):
-    """A text such as "no" would be true. Other arguments are those of no function."""
+def parameters_annotated(annotated):
+    return [*parameters_of(geon, annotated), *parameters_of(geon.frontends.neon, annotated)]
+
+
+def called_with(function, name, value):
+    """The call of a function with ``value`` as one argument; the others are of no function."""
     required = [
         p.name
         for p in list(inspect.signature(function).parameters.values())
         if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
-    given = {name: GIVEN.get(name) for name in required} | {flag: "no"}
+    return function(**({each: GIVEN.get(each) for each in required} | {name: value}))
+
+
+@for_each(("function", "flag"), parameters_annotated(FLAG.annotation.fullmatch))
+def test_what_is_no_flag_is_refused(function, flag):
+    """A text such as "no" would be true."""
     with pytest.raises(geon.ArgumentError, match=f"{flag}='no' is no flag; give True or False"):
-        function(**given)
+        called_with(function, flag, "no")
 
 
-def test_flags_may_be_numpys_and_numbers():
-    x, n = geon.placeholder([geon.Axis("N", 3)], name="x"), "N"
-    for flag in (True, np.True_, 1, np.int64(1)):
-        assert geon.cumsum(x, n, reverse=flag) is geon.cumsum(x, n, reverse=True)
-    for flag in (2, 0.5, None, "", x):
-        with pytest.raises(geon.ArgumentError, match="cumsum at .*test_keywords.py.* is no flag"):
-            geon.cumsum(x, n, reverse=flag)
+# Functions of the graph: layers and models refuse other arguments first.
+LIST_PARAMETERS = [
+    p for p in parameters_of(geon, LIST.annotation.fullmatch) if "." not in str(p.id)
+]
+
+
+@for_each(("function", "name"), LIST_PARAMETERS)
+def test_what_is_no_list_is_refused(function, name):
+    with pytest.raises(geon.ArgumentError, match=rf"{name}=5 is no list; give a list, such as \[a"):
+        called_with(function, name, 5)
+
+
+def test_lists_of_tensors_and_of_ops_are_checked():
+    checked = {parameter.id for parameter in LIST_PARAMETERS}
+    assert {"concat-tensors", "doall-ops", "contract-operands", "Variable-initializers"} <= checked
+
+
+@for_each(
+    "call",
+    [
+        lambda wrong: geon.quantile(X, 0.5, method=wrong),
+        lambda wrong: geon.resize(X, B, 6, mode=wrong),
+        lambda wrong: geon.scatter(X, N, X, B, mode=wrong),
+        lambda wrong: geon.orthogonal_polynomial(wrong, 2, X),
+        lambda wrong: geon.fft.fft(X, B, norm=wrong),
+        lambda wrong: geon.fft.convolve(X, X, B, mode=wrong),
+        lambda wrong: geon.round(X, wrong),
+        lambda wrong: geon.renorm(X, B, 1.0, order=wrong),
+        lambda wrong: geon.nonzero(X > 0, fill=wrong),
+        lambda wrong: geon.unique(X, B, fill=wrong),
+        lambda wrong: geon.fft.rfftfreq(wrong),
+        lambda wrong: geon.constant([wrong], dtype="float32"),
+        lambda wrong: geon.dumps(X, feeds=wrong),
+        lambda wrong: geon.dumps(X, lengths=wrong),
+    ],
+)
+def test_values_of_no_known_type_are_refused(call):
+    for wrong in (
+        "1",
+        "other",
+        b"x",
+        {1},
+        {"a": "b"},
+        [1],
+        slice(1),
+        object(),
+        np.array(["a"]),
+        0.5j,
+    ):
+        with pytest.raises(geon.GeonError):
+            call(wrong)

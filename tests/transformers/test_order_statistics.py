@@ -254,7 +254,7 @@ def test_norms_that_are_limited(order):
 def test_what_is_refused():
     with pytest.raises(geon.ArgumentError, match="q = 30 is no share .* 0 to 1;"):
         geon.quantile(x, 30, B)
-    with pytest.raises(geon.ArgumentError, match="no method='best'; give one of inverted_cdf"):
+    with pytest.raises(geon.ArgumentError, match="method='best' is none of inverted_cdf"):
         geon.quantile(x, 0.5, method="best")
     with pytest.raises(geon.AxisError, match="both have the axis 'B'"):
         geon.quantile(x, geon.placeholder([B], name="q"), A)

@@ -284,6 +284,8 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
         array = _large(value, listed, array, dtype)
     if array.dtype == object:
         raise DTypeError(f"{value!r} is no rectangular array of numbers")
+    if isinstance(value, (list, tuple)):  # such as one of strings
+        refuse_kind(array, "a tensor", None, DTypeError)
     if dtype is not None:
         return _array_in_dtype(array, as_dtype(dtype)), False
     if is_numbers and array.dtype != np.uint64:

@@ -24,12 +24,13 @@ from ..values.dtypes import (
     common_dtype,
     exact_dtype,
     is_continuous,
+    is_number,
     kind,
     name_of,
     number_dtype,
     real_dtype,
 )
-from .constants import convert_weak, is_weak_constant, number
+from .constants import as_tensor, convert_weak, is_weak_constant, number
 from .rebuild import with_args
 
 # Weak ops rebuilt in a dtype; an entry is removed when the rebuilt op dies.
@@ -206,6 +207,8 @@ def put_into(what: str, x: Tensor, value: Any) -> tuple[Tensor, Tensor]:
 
     Two strong dtypes are left as they are. Raises the errors of ``meet_together``.
     """
+    if not (isinstance(value, Tensor) or is_number(value)):
+        value = as_tensor(value, near=x)
     if x.weak:
         x, value = meet_together(what, [x, value])
     elif not isinstance(value, Tensor) or value.weak:

@@ -1,9 +1,8 @@
-"""Error messages for other libraries' argument names (``axis=``, ``dim=``, ``keepdims=``).
+"""``public``, the decorator of public functions: checks of arguments, and hints for wrong ones.
 
-A call whose arguments do not fit a public function raises Python's TypeError, which only says that
-there is no such name. ``public`` wraps a function so that the error says what geon calls the
-argument. It also refuses a value for a flag that is no bool, since any non-empty text counts as
-true, and gives the result the name and tags of the call.
+A call whose arguments do not fit raises Python's TypeError, which only says that there is no such
+name. ``public`` adds geon's name of the argument for that of another library (``axis=``, ``dim=``,
+``keepdims=``), checks flags and lists, and gives the result the name and tags of the call.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -173,8 +173,9 @@ def public(function: F) -> F:
     """Return ``function`` as users call it: its arguments are checked and its result annotated.
 
     Unknown arguments raise ``ArgumentError``, and so does anything but True and False (or 1 and 0)
-    for a ``bool`` parameter. If the function takes ``**notes: Unpack[OpKeywords]``, the name, the
-    tags and the ops that come before are those of its result; ``Unpack[Named]`` is the name alone.
+    for a ``bool`` parameter, and a value that is not iterable for a ``Sequence`` or an
+    ``Iterable``. If the function takes ``**notes: Unpack[OpKeywords]``, the name, the tags and the
+    ops that come before are those of its result; ``Unpack[Named]`` is the name alone.
     """
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
@@ -184,11 +185,8 @@ def public(function: F) -> F:
     dispatched = function.__name__ != "__init__"  # a constructor makes no tensor
     known = {p.name for p in parameters}
     own = known - {p.name for p in notes}
-    flags = [
-        (p.name, position if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf)
-        for position, p in enumerate(parameters)
-        if p.annotation in ("bool", bool)
-    ]
+    flags = _annotated(parameters, FLAG)
+    lists = _annotated(parameters, LIST)
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
@@ -196,11 +194,8 @@ def public(function: F) -> F:
             answer = Dispatch.hook(call, args, keywords)
             if answer is not NotImplemented:
                 return answer
-        for name, position in flags:
-            if name in keywords or position < len(args):
-                value = keywords[name] if name in keywords else args[int(position)]
-                if value is not True and value is not False:
-                    check_flag(user_call(_name(function, args)), name, value)
+        if flags:
+            _check(FLAG, flags, function, args, keywords)
         noted = keywords and notes and not own.issuperset(keywords)
         if noted and not known.issuperset(keywords):
             raise ArgumentError(why(call, args, keywords, ""))
@@ -209,6 +204,8 @@ def public(function: F) -> F:
         except TypeError as error:
             inner = error.__traceback__
             if inner is not None and inner.tb_next is not None:
+                if type(error) is TypeError:  # no error of geon's, which says more
+                    _check(LIST, lists, function, args, keywords)
                 raise  # raised inside of the function: its arguments were accepted
             mismatch = str(error)
         else:
@@ -236,10 +233,18 @@ def differentiates(place: int, parameter: str) -> Callable[[F], F]:
     return decorate
 
 
-def check_flag(what: str, name: str, value: Any) -> None:
-    """Raise ``ArgumentError`` if a flag is neither True nor False, nor 1 nor 0."""
-    if not (isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)):
-        raise ArgumentError(f"{what}: {name}={value!r} is no flag; give True or False")
+def check_integer(what: str, name: str, value: Any) -> None:
+    """Raise ``ArgumentError`` if an argument of ``what`` is no integer."""
+    if not isinstance(value, (int, np.integer)):
+        raise ArgumentError(f"{user_call(what)}: {name}={value!r} is no integer; give one")
+
+
+def check_choice(what: str, name: str, value: Any, options: Iterable[str]) -> None:
+    """Raise ``ArgumentError`` if an argument of ``what`` is none of the strings ``options``."""
+    if not (isinstance(value, str) and value in options):
+        raise ArgumentError(
+            f"{user_call(what)}: {name}={value!r} is none of {', '.join(options)}; give one"
+        )
 
 
 def explain_constructors(classes: Iterable[type], package: str) -> None:
@@ -249,6 +254,63 @@ def explain_constructors(classes: Iterable[type], package: str) -> None:
         ours = base.__module__.startswith(f"{package}.")
         if own is not None and ours and not hasattr(own, "__wrapped__"):
             base.__init__ = public(own)  # type: ignore[misc]  # the same signature
+
+
+def _is_flag(value: Any) -> bool:
+    """Return True for True and False, and for 1 and 0."""
+    if value is True or value is False:
+        return True
+    return isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)
+
+
+class _ArgumentCheck(NamedTuple):
+    """Annotations, a test of arguments for parameters of them, and the end of the message."""
+
+    annotation: re.Pattern[str]
+    accepts: Callable[[Any], bool]
+    cure: str
+
+
+FLAG = _ArgumentCheck(re.compile("bool|<class 'bool'>"), _is_flag, "is no flag; give True or False")
+# Parameters that take a list and nothing else; the check is made where a function failed.
+LIST = _ArgumentCheck(
+    re.compile(r"(Sequence|Iterable)\[([^\[\]]|\[[^\]]*\])*\]"),
+    lambda value: isinstance(value, Iterable),
+    "is no list; give a list, such as [a, b]",
+)
+
+
+def _annotated(
+    parameters: Sequence[inspect.Parameter], check: _ArgumentCheck
+) -> list[tuple[str, float]]:
+    """Return the names and positions of the parameters that a check is for."""
+    return [
+        (p.name, position if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf)
+        for position, p in enumerate(parameters)
+        if check.annotation.fullmatch(str(p.annotation))
+    ]
+
+
+def _check(
+    check: _ArgumentCheck,
+    checked: Sequence[tuple[str, float]],
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+) -> None:
+    """Raise ``ArgumentError`` if an argument of these parameters does not pass."""
+    for name, position in checked:
+        if name in keywords or position < len(args):
+            value = keywords[name] if name in keywords else args[int(position)]
+            if not check.accepts(value):
+                what = user_call(_name(function, args))
+                raise ArgumentError(f"{what}: {name}={value!r} {check.cure}") from None
+
+
+def check_flag(what: str, name: str, value: Any) -> None:
+    """Raise ``ArgumentError`` if a flag is neither True nor False, nor 1 nor 0."""
+    if not FLAG.accepts(value):
+        raise ArgumentError(f"{what}: {name}={value!r} {FLAG.cure}")
 
 
 def _name(function: Callable[..., Any], args: Sequence[Any]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..building.constants import as_tensor, number
 from ..building.weak import exact, in_dtype, like
+from ..core.argument_hints import check_integer
 from ..core.primitive import refuse_float8
 from ..op_graph import Tensor
 from ..rows import elementwise as rows
@@ -119,6 +120,7 @@ def round(
     and scaled back: large decimals lose digits.
     """
     x = as_tensor(x) if axes is None else broadcast(x, axes)
+    check_integer("round", "decimals", decimals)
     if not decimals or (decimals > 0 and kind(x.dtype) != "f"):
         return rows.round(x)
     scale = 10.0 ** abs(decimals)

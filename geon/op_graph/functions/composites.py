@@ -1,8 +1,8 @@
-"""Composite functions of primitives, without derivative rules or target code of their own.
+"""Statistics, norms, the softmax family and activations, as composites of primitives.
 
-Statistics, the softmax family, activations, and combinations of tensors. If the result is a float,
-integers and bool are converted to float32 before they are added up; float16 and bfloat16 accumulate
-in float32, and are rounded at the end.
+A composite has no derivative rule and no code for any target. If the result is a float, integers
+and bool are converted to float32 before they are added up; float16 and bfloat16 accumulate in
+float32, and are rounded at the end.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from ...errors import ArgumentError, AxisError, DTypeError
@@ -252,10 +253,10 @@ def renorm(
     and bool give float32. Raises ``ArgumentError`` for an ``order`` below 1.
     """
     x = floating(as_tensor(x))
-    if not order >= 1:
+    if not (isinstance(order, Real) and order >= 1):
         raise ArgumentError(
-            f"{user_call('renorm')}: order={order} is below 1, of which there is no norm; give 1, "
-            "2, or math.inf"
+            f"{user_call('renorm')}: order={order!r} is below 1 or no number, and has no norm; "
+            "give 1, 2, or math.inf"
         )
     wide = widen(x)
     if order == 2:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ...errors import ArgumentError, AxisError, DTypeError
-from ..axes.axes import Axis
+from ..axes.axes import Axis, new_axis
 from ..axes.lengths import Length
 from ..building.constants import as_tensor
 from ..building.resolve_axes import axis_of, named_axes, own_axis
 from ..building.weak import strengthen
-from ..core.argument_hints import public
+from ..core.argument_hints import check_choice, public
 from ..core.source_info import user_call
 from ..op_graph import Tensor
 from ..rows.accumulation import floating, widen
@@ -202,7 +202,7 @@ def rfftfreq(
     axis: Axis, d: float = 1.0, *, dtype: DTypeLike = "float32", **notes: Unpack[OpKeywords]
 ) -> Tensor:
     """Return the frequencies of ``rfft`` along ``axis``, over that axis with length n // 2 + 1."""
-    n = axis.expression
+    n = new_axis(axis, "rfftfreq").expression
     number = cast(iota(axis.with_length(n // 2 + 1)), dtype)
     return divide.apply(number, multiply.apply(cast(length_value(n), dtype), d))
 
@@ -249,10 +249,7 @@ def convolve(
     Raises ``ArgumentError`` for another mode, ``AxisError`` if one lacks the axis, and for "valid"
     if ``y`` is longer.
     """
-    if mode not in MODES:
-        raise ArgumentError(
-            f"{user_call('convolve')}: mode={mode!r} is none of {', '.join(MODES)}; give one"
-        )
+    check_choice("convolve", "mode", mode, MODES)
     x, y = _known(x), _known(y)
     along = own_axis(x, axis, "convolve")
     n, m = along.expression, own_axis(y, axis, "convolve").expression
@@ -302,10 +299,7 @@ def _transform(
     n: int | Length | None = None,
 ) -> Tensor:
     """Return a transform with the factor that ``norm`` gives it."""
-    if norm not in NORMS:
-        raise ArgumentError(
-            f"{user_call(what)}: norm={norm!r} is none of {', '.join(NORMS)}; give one"
-        )
+    check_choice(what, "norm", norm, NORMS)
     size = x.axes[axis.name].expression if n is None else n
     result = fourier(x, axis.name, form, size, inverse)
     if norm == ("forward" if inverse else "backward"):

@@ -12,7 +12,7 @@ from ..axes.axes import Axis
 from ..building.constants import as_tensor, number, scalar_value
 from ..building.resolve_axes import axis_of, named_axes, own_axis
 from ..building.weak import exact, like
-from ..core.argument_hints import public
+from ..core.argument_hints import check_choice, public
 from ..core.source_info import user_call
 from ..op_graph import Tensor
 from ..rows import reductions
@@ -190,10 +190,7 @@ def _quantile(
     unit: int = 1,
 ) -> Tensor:
     x, share = floating(as_tensor(x)), _share(what, q, unit)
-    if method not in METHODS:
-        raise ArgumentError(
-            f"{user_call(what)}: there is no method={method!r}; give one of {', '.join(METHODS)}"
-        )
+    check_choice(what, "method", method, METHODS)
     names = reduced_names(x, what, reduction_axes, out_axes)
     rest = x.axes.without(names) if out_axes is None else named_axes(out_axes, what, x)
     for axis in share.axes:

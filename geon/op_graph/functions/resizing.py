@@ -50,7 +50,7 @@ def resize(
     """
     result = as_tensor(x)
     known = {"linear": ("centers", "corners"), "nearest": ("centers", "starts")}
-    if align not in known.get(mode, ()):
+    if not isinstance(mode, str) or align not in known.get(mode, ()):
         raise ArgumentError(
             f"{user_call('resize')}: no mode {mode!r} with align={align!r}; give 'linear' with "
             "'centers' or 'corners', or 'nearest' with 'centers' or 'starts'"

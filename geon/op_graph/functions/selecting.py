@@ -15,7 +15,7 @@ from ..axes.axes import Axes, Axis, new_axis
 from ..building.constants import as_tensor, number
 from ..building.resolve_axes import axis_of, named_axes, own_axis
 from ..building.weak import exact, put_into
-from ..core.argument_hints import public
+from ..core.argument_hints import check_integer, public
 from ..core.source_info import user_call
 from ..op_graph import Op, Tensor, make
 from ..rows import reductions
@@ -199,6 +199,7 @@ def nonzero(
     axes of the result. ``exact()`` of a computed result returns arrays without the filling.
     """
     given = _mask("nonzero", mask)
+    check_integer("nonzero", "fill", fill)
     axes = given.axes if over is None else given.axes.only(_axis_names(given, over))
     kept = given.axes.without(axes)
     flat, line = _line(given, axes, kept)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from ..axes.axes import Axis
-from ..core.argument_hints import check_flag, public
+from ..core.argument_hints import public
 from ..core.primitive import Primitive
-from ..core.source_info import user_call
 from ..op_graph import Op, Tensor, make
 from ..rows.contraction import contract_two
 from ..rows.elementwise import add, equal, multiply, where
@@ -111,7 +110,6 @@ def cholesky(
     that may leave the domain needs. The derivative with respect to ``x`` is symmetric; it follows
     Murray, Differentiation of the Cholesky decomposition, 2016.
     """
-    check_flag(user_call("cholesky"), "check", check)
     x, rows, columns = matrix("cholesky", x, axes)
     return make(CHOLESKY, (x,), (rows.name, columns.name, not check))
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 
 from ..axes.axes import Axes, Axis
-from ..core.argument_hints import check_flag, public
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive
-from ..core.source_info import user_call
 from ..functions.resizing import diagonal
 from ..op_graph import Op, Tensor, make
 from ..rows.accumulation import accumulate
@@ -279,7 +278,6 @@ def solve(
     The derivative follows Giles, An extended collection of matrix derivative results for forward
     and reverse mode algorithmic differentiation, 2008.
     """
-    check_flag(user_call("solve"), "check", check)
     a, rows, columns = matrix("solve", a, axes)
     a, b = right_hand_side("solve", a, b, rows, columns)
     # One factorisation serves a matrix and its transpose.
@@ -302,7 +300,6 @@ def inv(
     Raises ``LinearAlgebraError`` at a call if a matrix is singular. With ``check=False`` its
     inverse is NaN instead.
     """
-    check_flag(user_call("inv"), "check", check)
     a, rows, columns = matrix("inv", a, axes)
     other = fresh(rows, a.axes)
     unit = identity_matrix(rows, other, a.dtype)

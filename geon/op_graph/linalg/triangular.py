@@ -11,7 +11,7 @@ from ..axes.axes import Axes, Axis
 from ..building.constants import as_tensor
 from ..building.elementwise_build import meet
 from ..building.weak import strengthen
-from ..core.argument_hints import check_flag, public
+from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive
 from ..core.source_info import user_call
 from ..op_graph import Guard, Op, Tensor, make
@@ -235,9 +235,6 @@ def triangular_solve(
     collection of matrix derivative results for forward and reverse mode algorithmic
     differentiation, 2008.
     """
-    what = user_call("triangular_solve")
-    check_flag(what, "lower", lower)
-    check_flag(what, "unit", unit)
     a, rows, columns = matrix("triangular_solve", a, axes)
     a, b = right_hand_side("triangular_solve", a, b, rows, columns)
     return _solve(a, b, rows.name, columns.name, lower, unit)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..special.gamma_formulas import horner
+
 __all__ = ["Quotient", "normal_from_bits", "quotient", "uniform_from_bits"]
 
 
@@ -181,13 +183,4 @@ def normal_from_bits(bits: Any, dtype: str, ops: Any) -> Any:
 def quotient(x: Any, coefficients: Quotient) -> Any:
     """Return the quotient of two polynomials in `x`, coefficients from the highest power down."""
     numerator, denominator = coefficients
-    return _polynomial(x, numerator) / _polynomial(x, denominator)
-
-
-def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """Return the polynomial in `x`, multiplied and added from the highest power down."""
-    first, second, *rest = coefficients
-    total = x + second if first == 1.0 else x * first + second
-    for coefficient in rest:
-        total = total * x + coefficient
-    return total
+    return horner(x, numerator) / horner(x, denominator)

@@ -60,7 +60,9 @@ def parameter(
 def check(what: str, name: str, value: Any, requirement: Requirement) -> None:
     """Raise ``ArgumentError`` if a number or a constant does not meet ``requirement``."""
     known = known_values(value)
-    if known is not None and not np.all(requirement.holds(known)):
+    if known is None:
+        return
+    if known.dtype.kind == "c" or not np.all(requirement.holds(known)):
         refuse(what, f"{name} = {value}", requirement.words)
 
 

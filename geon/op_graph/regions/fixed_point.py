@@ -12,7 +12,7 @@ from ...errors import ArgumentError, ConvergenceError, DTypeError
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
 from ..building.weak import strengthen
-from ..core.argument_hints import check_flag, public
+from ..core.argument_hints import public
 from ..core.primitive import PRIMITIVES, Inferred, Primitive, require
 from ..core.region_body import Body
 from ..core.source_info import user_call
@@ -280,7 +280,6 @@ def fixed_point(
     what = user_call("fixed_point")
     if not is_count(max_steps):
         raise ArgumentError(f"{what}: max_steps={max_steps!r} is no integer of at least 0")
-    check_flag(what, "converged", converged)
     needs_function(what, "f", f, "geon.cos", "x")
     carries = Carries(what, "x0", x0)
     if not carries.first:

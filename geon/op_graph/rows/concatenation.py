@@ -280,7 +280,7 @@ def pad(
             )
         table[along] = both
     if mode == "constant":
-        x, fill = put_into("pad", x, value if is_number(value) else as_tensor(value))
+        x, fill = put_into("pad", x, value)
         fill = in_dtype(fill, x.dtype)
         result = _pad(x, tuple(table.get(n) for n in x.axes.names), fill) if table else x
     elif mode in ("edge", "reflect"):

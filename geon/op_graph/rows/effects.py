@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from ...errors import AssignError, AxisError, DTypeError
+from ...errors import ArgumentError, AssignError, AxisError, DTypeError
 from ..axes.axes import axes_may_equal
 from ..building.constants import as_tensor
 from ..building.unused_effects import watch
@@ -200,7 +200,7 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
 @public
 def doall(ops: Iterable[Op], **notes: Unpack[OpKeywords]) -> VoidOp:
     """Return an op that runs all ``ops`` for their effects; none sees the effects of another."""
-    return make_effect(DOALL, _ops(ops, "doall"))
+    return make_effect(DOALL, listed_ops(ops, "doall"))
 
 
 @public
@@ -209,12 +209,12 @@ def sequential(ops: Iterable[Op], **notes: Unpack[OpKeywords]) -> Any:
 
     Its value is that of the last op: it is a tensor if that is a tensor.
     """
-    return _sequential(_ops(ops, "sequential"), False)
+    return _sequential(listed_ops(ops, "sequential"), False)
 
 
 def run_after(op: Op, follows: Iterable[Op] | Op) -> Any:
     """Return ``op`` ordered after ``follows``."""
-    return _sequential(_ops((*_before(follows), op), "follows"), True)
+    return _sequential(listed_ops((*_before(follows), op), "follows"), True)
 
 
 def with_effect(x: Tensor, effect: Op) -> Tensor:
@@ -232,7 +232,8 @@ def _sequential(ops: tuple[Op, ...], follows: bool) -> Any:
     return make(SEQUENTIAL, ops, (follows,))
 
 
-def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
+def listed_ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
+    """Return a list of ops as a tuple; raise ``AssignError`` for anything else in it."""
     if isinstance(ops, Op):
         raise AssignError(
             f"{what} takes a list of ops, not {ops} (made at {ops.line_info}) alone; write [op]"
@@ -253,6 +254,8 @@ def print(x: TensorLike, label: str | None = None, **notes: Unpack[OpKeywords]) 
     Without a label the op's name and axes are shown.
     """
     x = as_tensor(x)
+    if label is not None and not isinstance(label, str):
+        raise ArgumentError(f"{user_call('print')}: label={label!r} is no string; give one")
     shown = str(x) if label is None else label
     return make(PRINT, (x,), (shown, False))
 

@@ -45,7 +45,6 @@ from ..values.dtypes import (
     DType,
     accumulator,
     is_float8,
-    is_number,
     kind,
     name_of,
 )
@@ -520,14 +519,14 @@ def scatter(
     """
     x = as_tensor(x)
     modes = (*SCATTER_MODES, "mean")
-    if mode not in modes:
+    if not (isinstance(mode, str) and mode in modes):
         raise AxisError(f"scatter: mode {mode!r} is none of {', '.join(map(repr, modes))}")
     if isinstance(index, Mapping) and not isinstance(index, Op):
         several = _merged(x, index, axis, "scatter")
         flat = scatter(several.x, several.index, value, several.axis, mode=mode)
         return reorder(unflatten(flat, several.axis, several.parts), x.axes)
     index, along = _index(index, "scatter"), axis_of(x, axis, "scatter").name
-    x, value = put_into("scatter", x, value if is_number(value) else as_tensor(value))
+    x, value = put_into("scatter", x, value)
     if value.dtype is not x.dtype:
         raise DTypeError(
             f"scatter: the value {value} is {value.dtype.name} (made at {value.line_info}) and {x} "

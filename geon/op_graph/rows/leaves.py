@@ -33,7 +33,7 @@ from ..values.arrays import array_of, is_array
 from ..values.attribute_types import DTypeName, OneAxis, Size
 from ..values.dtypes import FAMILIAR, INT64, DType, as_dtype, kind, named_dtype
 from ..values.labels import by_name, dim_names
-from .effects import assignment
+from .effects import assignment, listed_ops
 from .movement import broadcast
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def placeholder(
     _refuse_name(dtype, "placeholder")
     let_xarray_defer()
     leaf = input_leaf(as_axes(axes), as_dtype(dtype))
-    leaf.info.initializers = tuple(initializers)
+    leaf.info.initializers = listed_ops(initializers, "initializers")
     leaf._annotate(name, tags)
     return leaf._annotate(name, tags, follows)
 
@@ -200,8 +200,9 @@ def variable(
     own: tuple[Op, ...] = ()
     if isinstance(first, Tensor):
         own = (assignment(leaf, first),)
-    take(post_order(initializers))
-    info.initializers = (*own, *initializers)
+    others = listed_ops(initializers, "initializers")
+    take(post_order(others))
+    info.initializers = (*own, *others)
     leaf._annotate(name, tags)
     return leaf._annotate(name, tags, follows)
 

@@ -21,7 +21,7 @@ from ..core.primitive import Inferred, Primitive, require
 from ..core.source_info import Site
 from ..op_graph import NO_AXES, Guard, Op, Tensor, make
 from ..values.attribute_types import Items
-from ..values.dtypes import is_number, kind
+from ..values.dtypes import kind
 from .elementwise import cast
 from .movement import FLIP, broadcast, flip
 
@@ -328,7 +328,7 @@ def update(x: TensorLike, value: TensorLike, at: At, **notes: Unpack[OpKeywords]
     """
     x = as_tensor(x)
     items, flipped, positions, guards = parse(x, at, first=2)
-    x, value = put_into("update", x, value if is_number(value) else as_tensor(value, near=x))
+    x, value = put_into("update", x, value)
     if value.dtype is not x.dtype:
         raise DTypeError(
             f"update: {value} (made at {value.line_info}) is {value.dtype.name} and {x} (made at "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from ...errors import ArgumentError
 from ..building.constants import as_tensor
-from ..core.argument_hints import public
+from ..core.argument_hints import check_choice, public
 from ..core.source_info import user_call
 from ..op_graph import Tensor
 from ..rows.accumulation import floating
@@ -89,11 +89,7 @@ def orthogonal_polynomial(family: str, n: int, x: TensorLike, **notes: Unpack[Na
     ``ArgumentError`` for another family or degree.
     """
     x, n = floating(as_tensor(x)), as_int(n)
-    if family not in FAMILIES:
-        raise ArgumentError(
-            f"{user_call('orthogonal_polynomial')}: there is no family {family!r}; give one of "
-            f"{', '.join(FAMILIES)}"
-        )
+    check_choice("orthogonal_polynomial", "family", family, FAMILIES)
     if type(n) is not int or n < 0:
         raise ArgumentError(
             f"{user_call('orthogonal_polynomial')}: the degree must be an integer of at least 0, "

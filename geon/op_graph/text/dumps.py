@@ -25,6 +25,7 @@ from ..core.source_info import resolve
 from ..op_graph import Leaf, Op, Tensor, post_order, same_ops
 from ..rows.custom_calls import CUSTOM
 from ..values.arrays import array_of
+from ..values.attribute_types import as_int
 from ..values.labels import by_name
 from .encoding import FORMAT, integer, write_array, write_axes, write_length
 from .fingerprint import GraphWriter
@@ -71,6 +72,8 @@ def dumps(
 
 
 def _fed(feeds: Mapping[Any, Any], lines_of: Mapping[Op, int]) -> list[tuple[Leaf, Any]]:
+    if not isinstance(feeds, Mapping):
+        raise DumpError(f"feeds={feeds!r} is no dict; give one from placeholders to arrays")
     for leaf in feeds:
         if not isinstance(leaf, Leaf) or leaf not in lines_of:
             known = [str(op) for op in lines_of if isinstance(op, Leaf)]
@@ -83,11 +86,13 @@ def _fed(feeds: Mapping[Any, Any], lines_of: Mapping[Op, int]) -> list[tuple[Lea
 
 def _open_lengths(lengths: Mapping[Any, int]) -> dict[str, int]:
     named: dict[str, int] = {}
+    if not isinstance(lengths, Mapping):
+        raise DumpError(f"lengths={lengths!r} is no dict; give one from open axes to integers")
     for axis, length in lengths.items():
         name = axis.open_name if isinstance(axis, Axis) else axis
         if not isinstance(name, str) or not name:
             raise DumpError(f"lengths: {axis!r} is no open axis or name")
-        named[name] = integer(int(length), 0)
+        named[name] = integer(as_int(length), 0)
     return dict(sorted(named.items()))
 
 

@@ -10,7 +10,6 @@ from ....errors import ArgumentError, AxisError, DTypeError
 from ....op_graph.axes.axes import Axes, Axis, as_axes, new_axis
 from ....op_graph.building.constants import as_tensor, constant
 from ....op_graph.building.resolve_axes import axis_of
-from ....op_graph.core.argument_hints import check_flag
 from ....op_graph.core.source_info import user_call
 from ....op_graph.functions.composites import outer, softmax
 from ....op_graph.op_graph import Tensor
@@ -72,7 +71,6 @@ class MultiHeadAttention(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
-        check_flag("MultiHeadAttention", "causal", causal)
         self.heads, self.keys = of_known_length(heads, "heads"), of_known_length(keys, "keys")
         self.axes, self.init, self.bias = as_axes(axes), init, bias
         self.shared, self.queries = _group_heads(self.heads, groups)

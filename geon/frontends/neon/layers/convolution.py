@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ....errors import ArgumentError
 from ....op_graph.axes.axes import Axes, Axis, as_axes, new_axis
 from ....op_graph.building.resolve_axes import by_own_axis
-from ....op_graph.core.argument_hints import check_flag
 from ....op_graph.functions.convolutions import convolution, transposed_convolution
 from ....op_graph.functions.pooling import average_pool, lp_pool, max_pool
 from ....op_graph.op_graph import Leaf, Tensor
@@ -137,7 +136,6 @@ class Pooling(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
-        check_flag("Pooling", "count_pad", count_pad)
         check_windows(windows, "Pooling")
         if kind not in ("max", "average", "norm"):
             raise ArgumentError(

@@ -12,7 +12,6 @@ from ....errors import ArgumentError, AxisError, DTypeError
 from ....op_graph.axes.axes import Axes, Axis, as_axes
 from ....op_graph.building.constants import as_tensor
 from ....op_graph.building.resolve_axes import axis_of
-from ....op_graph.core.argument_hints import check_flag
 from ....op_graph.core.source_info import user_call
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.regions.scan import scan
@@ -79,8 +78,6 @@ class Recurrence(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
-        check_flag(type(self).__name__, "reverse", reverse)
-        check_flag(type(self).__name__, "last", last)
         self.axes, self.init, self.bias = as_axes(axes), init, bias
         self.recurrent = init if recurrent is None else recurrent
         self.over, self.along, self.reverse, self.last = over, along, reverse, last

@@ -10,7 +10,7 @@ from ....errors import ArgumentError
 from ....op_graph.autodiff.deriv import deriv
 from ....op_graph.axes.axes import Axis
 from ....op_graph.building.constants import as_tensor
-from ....op_graph.core.argument_hints import check_flag, differentiates, public
+from ....op_graph.core.argument_hints import differentiates, public
 from ....op_graph.core.source_info import user_call
 from ....op_graph.names import DEFAULT_NAME
 from ....op_graph.op_graph import Leaf, Same, Tensor, VoidOp
@@ -103,7 +103,6 @@ class Optimiser:
         what = type(self).__name__
         checked_rate(what, self.rate)
         not_negative(what, "decay", self.decay)
-        check_flag(what, "nesterov", getattr(self, "nesterov", False))
         if hasattr(self, "epsilon"):
             not_negative(what, "epsilon", self.epsilon)
         for name in self.shares:

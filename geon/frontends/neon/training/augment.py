@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ....errors import ArgumentError
-from ....op_graph.core.argument_hints import check_flag
 from ....op_graph.core.source_info import user_call
 from ....op_graph.values.arrays import array_of
 from ....op_graph.values.tree import is_mapping
@@ -102,7 +101,6 @@ class Crop:
 
     def __post_init__(self) -> None:
         by_dim("Crop", "sizes", self.sizes)
-        check_flag("Crop", "middle", self.middle)
         for dim, size in self.sizes.items():
             if not is_integer(size):
                 raise ArgumentError(f"{user_call('Crop')}: sizes[{dim}]={size!r}; give an integer")

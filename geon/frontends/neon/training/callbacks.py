@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import ArgumentError, UnavailableError
-from ....op_graph.core.argument_hints import check_flag
 from ....op_graph.core.source_info import user_call
 from ..checks import at_least_one, made_folder
 from ..checks import path as as_path
@@ -66,7 +65,6 @@ class Watcher(Callback):
     """Base of callbacks that keep the best value of a figure of epochs; None for no figure."""
 
     def __init__(self, figure: str | None, highest: bool, name: str) -> None:
-        check_flag(type(self).__name__, "highest", highest)
         self.figure, self.highest, self.key = figure, highest, f"{name}.{figure}.best"
         worst = -math.inf if highest else math.inf
         self.numbers: Mapping[str, float] = {} if figure is None else {self.key: worst}

@@ -161,7 +161,7 @@ def test_a_module_is_compiled_once(monkeypatch):
     def refused(*args, **options):
         raise AssertionError("it was compiled again")
 
-    monkeypatch.setattr(host.subprocess, "run", refused)
+    monkeypatch.setattr(host, "run_program", refused)
     assert host.shared_object(text) == path
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
+from geon.transformers.loading import compiling as compilation
 from geon.transformers.pycuda.emit import cuda_module
 from geon.transformers.pycuda.emit.cuda_module import make_module
 from geon.transformers.pycuda.launches.device import MIN_TEXT_WORK, CudaSource, TextPiece
@@ -139,8 +140,8 @@ def compiling(monkeypatch, tmp_path):
     if host.find_compiler() is None:
         pytest.skip("there is no C++ compiler")
     monkeypatch.setenv("GEON_CACHE", str(tmp_path))
-    monkeypatch.setattr(gpu, "processors", lambda: 4)
-    monkeypatch.setattr(nvrtc, "processors", lambda: 4)
+    monkeypatch.setattr(gpu, "available", lambda: 4)
+    monkeypatch.setattr(compilation, "available", lambda: 4)
     fake_cuda.Driver().install(monkeypatch)
     from cuda.bindings import nvrtc as made
 

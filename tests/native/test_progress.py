@@ -13,10 +13,11 @@ import types
 
 import pytest
 
-from geon.errors import UnavailableError
+from geon.errors import DeviceError, UnavailableError
 from geon.transformers.cache import disk
 from geon.transformers.loading import compiling, progress
 from geon.transformers.native.toolchain import compilers, shared_objects
+from geon.transformers.pycuda.runtime import nvrtc
 
 if compilers.find_toolchain() is None:
     pytest.skip(compilers.missing_compiler(), allow_module_level=True)
@@ -114,6 +115,28 @@ def test_a_single_unit(on_terminal):
     terminal = on_terminal()
     shared_objects.shared_object(TOOLS, UNITS[:1])
     assert "compiling: 0 of 1 units" in terminal.getvalue()
+
+
+def test_compilers_of_devices_show_the_same(on_terminal, monkeypatch):
+    begun = []
+
+    def slow(source, architecture):
+        begun.append(source)
+        time.sleep(0.2)
+        if source == "no text":
+            raise DeviceError("it does not compile")
+        return f"{source} for {architecture}".encode()
+
+    monkeypatch.setattr(nvrtc, "compile_cubin", slow)
+    terminal = on_terminal()
+    sources = [f"text {n}" for n in range(len(UNITS))]
+    made = nvrtc.compiled_together(sources, "sm_90")
+    assert made == [f"{source} for sm_90".encode() for source in sources] and begun == sources
+    assert counts(frames(terminal))[0] == 0 and counts(frames(terminal))[-1] >= len(UNITS) - 1
+    with pytest.raises(DeviceError, match="does not compile"):
+        nvrtc.compiled_together(["no text", *["another"] * 9], "sm_90")
+    assert begun.count("another") < 9
+    assert nvrtc.compiled_together([], "sm_90") == []
 
 
 def test_what_takes_less_says_nothing(on_terminal, caplog, capsys, monkeypatch):

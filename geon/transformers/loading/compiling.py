@@ -61,9 +61,11 @@ def in_parallel(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """
     from concurrent.futures import ThreadPoolExecutor  # not needed if all is in the cache
 
+    if not tasks:
+        return []
     with CompileProgress(len(tasks)) as progress:
-        if len(tasks) < 2:
-            return [task() for task in tasks]
+        if len(tasks) == 1:
+            return [tasks[0]()]
 
         def one(task: Callable[[], T]) -> T:
             found = task()

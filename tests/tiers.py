@@ -4,9 +4,9 @@
 test with several parameters it runs cases that have each value of each of them, others for each
 seed: each on NumPy, and on one of the transformers that compile. Native code of single programs is
 compiled with few passes (``-Og``) but for tests that are marked ``optimized``. Of the tests in
-``rotating_tests.txt``, whose kernels other tests schedule too, a run of all files has a twelfth of
-the cases, by the seed. Cases in ``kernel_cases.txt`` always run: they schedule kernels that no
-other case does. ``tests/reach.py`` makes both lists.
+``rotating_tests.txt`` a run of all files has a twelfth of the cases, by the seed. Cases in
+``kernel_cases.txt`` always run: they schedule kernels that no other case does. ``tests/reach.py``
+makes both lists. Of random programs each seed has another unit (``units``).
 ``make test-all`` is pytest with ``--all``: everything, compiled as users have it, and a share of it
 with ``--part 2/4``.
 """

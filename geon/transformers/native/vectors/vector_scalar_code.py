@@ -67,8 +67,13 @@ class VectorScalars(ScalarPrinter):
         """Return a selection between texts, of vectors if one of them is."""
         if not any(map(self.is_vector, texts)):
             return super().choice(ctype, flags, texts)
-        each = [self.spread(ctype, text) for text in texts]
+        each = [self.of_one_type(ctype, text) for text in texts]
         return self.vector(super().choice(ctype, flags, each))
+
+    def of_one_type(self, ctype: str, text: str) -> str:
+        """Return a vector whose type is that of others: one read from memory has another type."""
+        vector = self.spread(ctype, text)
+        return f"({self.vectors.type(ctype)}){vector}" if vector.startswith("GEON_AT(") else vector
 
     def computed(self, block: StatementBlock, value: Scalar) -> str:
         """Return the expression of a value whose parts have been emitted."""

@@ -183,7 +183,7 @@ class Substitution:
             name = next(iter(self.env[name].terms))
         elif extent is loop.extent and all(map(is_, body, loop.body)):
             return loop
-        return LoopNode(name, extent, body, loop.role, loop.kind, loop.reason, loop.ends)
+        return replace(loop, variable=name, extent=extent, body=body)
 
     def store(self, store: Store | Keep) -> Store | Keep:
         """Return a store with variables and buffers replaced."""

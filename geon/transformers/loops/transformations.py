@@ -308,7 +308,7 @@ def enlarged(
     buffers = list(tree.buffers)
     for number in numbers:
         old = buffers[number]
-        buffers[number] = PrivateBuffer(old.dtype, old.size * size, space or old.space, old.of_rows)
+        buffers[number] = replace(old, size=old.size * size, space=space or old.space)
     return tuple(buffers)
 
 

@@ -378,14 +378,11 @@ def replaced(
 
     for each in around:
         if isinstance(each, LoopNode):
-            name, body = each.variable, inside(each.body)
-            new = (LoopNode(name, each.extent, body, each.role, each.kind, each.reason),)
+            new = (replace(each, body=inside(each.body)),)
         else:
             new = (replace(each, then=inside(each.then), otherwise=inside(each.otherwise)),)
         old = each
-    body = inside(tree.body)
-    more = (*tree.buffers, *buffers)
-    return Tree(body, tree.operands, more, tree.code, tree.refusals, tree.vectors)
+    return replace(tree, body=inside(tree.body), buffers=(*tree.buffers, *buffers))
 
 
 def values_of(statement: Statement) -> tuple[Scalar, ...]:

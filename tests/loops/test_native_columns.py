@@ -7,6 +7,7 @@ import geon
 from geon import Axis
 from geon.testing.cases import for_each
 from geon.transformers.loops import column_rules, cpu_rules
+from geon.transformers.loops.column_lanes import MAX_RUN_ELEMENTS, MIN_RUN_ELEMENTS
 from geon.transformers.loops.column_rules import (
     MAX_COLUMN_PARTS,
     MAX_PART_STATES,
@@ -56,16 +57,35 @@ def test_columns_are_vectors(terms, columns):
     assert loops and all(loop.role is Role.VECTOR and loop.size == 16 for loop in loops)
 
 
-def test_few_columns_that_fill_no_vector_with_one_term_have_no_tree():
-    for rows, columns, has in (
-        (None, 48, False),
-        (None, 64, True),
-        (20, 48, True),
-        (20, 60, False),
-    ):
-        n, c = Axis("N"), Axis("C", columns)
-        x = geon.placeholder([n, c] if rows is None else [Axis("R", rows), n, c])
-        assert (tree_of(nest_of(geon.sum(x, n), x), 64, None) is not None) == has
+def simd_loops(tree):
+    return [loop for loop in loops_of(tree.body) if loop.role is Role.SIMD]
+
+
+@for_each("columns", [3, 10, 16, 37, 48, 60])
+def test_few_columns_are_runs_of_several_terms(columns):
+    n, c = Axis("N"), Axis("C", columns)
+    x = geon.placeholder([n, c])
+    tree = tree_of(nest_of(geon.sum(x, n), x), 64, None)
+    sizes = {loop.size for loop in simd_loops(tree)}
+    assert sizes == {columns, max(sizes)} and max(sizes) % columns == 0
+    assert MIN_RUN_ELEMENTS <= max(sizes) <= MAX_RUN_ELEMENTS
+
+
+def test_an_open_number_of_columns_has_a_form_for_few():
+    n, c = Axis("N"), Axis("C")
+    x = geon.placeholder([n, c])
+    (choice,) = tree_of(nest_of(geon.sum(x, n), x), 64, None).body
+    (few,) = choice.guards
+    assert (few.low, few.high) == (1, MIN_RUN_ELEMENTS)
+    assert len(tasks(tree_of(nest_of(geon.sum(x, n), x), 64, None))) == 2
+
+
+def test_what_columns_store_across_memory_is_transposed_in_tiles():
+    n, c = Axis("N", 200), Axis("C", 128)
+    x = geon.placeholder([n, c])
+    centred = geon.reorder(x - geon.mean(x, n), [c, n])
+    tree = tree_of(nest_of(centred, x), 64, None)
+    assert any("adjacent where they are stored" in loop.reason for loop in simd_loops(tree))
 
 
 def test_little_work_is_no_task():

@@ -86,15 +86,12 @@ CONSTANTS = (
     _shared("loops/work", "MAX_TASK_WORK", "size", each=(1, 2, 4), many=2),
     _shared("sizes/blocks", "MIN_BLOCKS", "lane", "row", many=4),
     _shared("loops/work", "MAX_PARTS", "size", "lane", "row", each=(2,), many=2000),
-    _native("nests/split_reduction", "MAX_UNSPLIT_TURNS", "wide_turns"),
-    _native(
-        "nests/split_reduction", "MAX_WIDE_ROW_PARTIALS", "wide_turns", each=(1, 1 / 64, 1 / 1024)
-    ),
     _native("nests/row_loops", "MIN_SPLIT_ROW_ELEMENTS", "row", "size"),
     _native("nests/row_loops", "MIN_PARALLEL_ROWS", "lane", "few_rows", many=2),
     _native("trees/row_arrays", "MAX_STACK_ELEMENTS", "row"),
     _shared("loops/values_ahead", "MAX_BUFFERED_TURNS", "backwards", "size", many=10),
     _shared("loops/streaming_copies", "MAX_BLOCK_TURNS", "size", "row", many=10),
+    _shared("loops/work", "MAX_PARTS", "one_run", "wide_turns", each=(1, 1 / 64, 1 / 1024)),
     _native("machine/caches", "MIN_CACHE_BYTES", "size", "row", each=(4, 8), many=0),
     _shared(
         "loops/streaming_copies",
@@ -129,12 +126,9 @@ CONSTANTS = (
     ),
     _native("vectors/transpose_tiles", "MAX_INTERLEAVED_ELEMENTS", "across", many=9),
     _shared("printing/nests/transposed_passes", "MAX_COLLAPSED_ROW_ELEMENTS", "across"),
-    _native("nests/collapsed_lanes", "turns_beside", "one_run", value=4, each=(1 / 4, 1 / 16)),
-    _native("nests/split_reduction", "MAX_ROW_PARTIALS", "one_run", each=(1 / 64, 1 / 1024)),
     _native("emit/unit_texts", "transposes", "across", value=16, each=(1, 2, 4)),
     _native("emit/unit_texts", "transposes", "across", "lane", value=8, many=20),
     _native("emit/unit_texts", "transposes", "across", "lane", value=4, many=20),
-    _native("nests/row_loops", "NestByRows.block_size", "lane", "across", value=64, many=20),
     _shared(
         "kernels/nests/unrolled_reductions",
         "MAX_SERIAL_TERMS",
@@ -143,10 +137,9 @@ CONSTANTS = (
         each=(1, 1 / 8, 1 / 16),
         many=100,
     ),
-    _shared("loops/compiled_folds", "TRUTHS_PER_CHECK", "size", "row"),
-    _native("nests/accumulators", "TRUTHS_PER_LANE_CHECK", "row", many=20),
-    _native("nests/accumulators", "MAX_NARROW_BLOCK_TERMS", "size", "row"),
-    _native("nests/accumulators", "MIN_NARROW_BLOCK_TERMS", "row", "short_row", many=20),
+    _shared("loops/compiled_folds", "TRUTHS_PER_CHECK", "size", "row", "positions"),
+    _shared("loops/compiled_folds", "MIN_NARROW_BLOCK_TERMS", "row", "short_row", many=20),
+    _shared("loops/compiled_folds", "MAX_NARROW_BLOCK_TERMS", "size", "row"),
     _shared("printing/nests/scalar_statements", "MAX_LANES", "lane", "across"),
     _native("vectors/vector_functions", "MIN_STRIP_ROW_ELEMENTS", "size", "row", many=10),
     _native("vectors/vector_functions", "MAX_STRIP_NODES", "heavy", many=2),
@@ -207,8 +200,6 @@ CONSTANTS = (
     _shared(
         "kernels/nests/reduction_splitting", "MAX_PIECES_NODES", "parts_joined", each=(4, 8), many=0
     ),
-    _native("vectors/unroll_jam_columns", "JAM_FACTOR", "row", many=8),
-    _native("vectors/unroll_jam_columns", "MIN_JAM_GROUPS", "row", each=(1 / 4,)),
     # Fusion: how many ops, and how long rows.
     _shared("lowering/fusion/legality", "MAX_NEST_STATEMENTS", "chain", many=2),
     _shared("lowering/fusion/legality", "MAX_EPILOGUE_STATEMENTS", "stored", many=2),
@@ -349,7 +340,7 @@ CONSTANTS = (
     _shared("sizes/product_blocks", "Shape.heights", "rows", value=4),
     _shared("sizes/product_blocks", "Shape.heights", "rows", value=6),
     # The library.
-    _native("nests/random_buffer", "MAX_BUFFERED_WORDS", "bits", each=(1, 2), many=50),
+    _shared("loops/values_ahead", "MAX_BUFFERED_WORDS", "bits", each=(1, 2), many=50),
     _c("random_words.c", "NAME", "bits", value=64),
     _shared("kernels/nests/random_runs", "MAX_SIDE_BY_SIDE_ROWS", "bits", "lane"),
     _native("sizes/kernel_scratch", "BLOCK_COLUMNS", "beside"),

@@ -6,7 +6,8 @@ import pytest
 import geon
 from geon import Axis
 from geon.testing.cases import for_each
-from geon.transformers.loops import column_rules, cpu_rules
+from geon.transformers.loops import column_lanes, column_rules, cpu_rules
+from geon.transformers.loops.column_lanes import MAX_RUN_ELEMENTS, MIN_RUN_ELEMENTS
 from geon.transformers.loops.column_rules import (
     MAX_COLUMN_PARTS,
     MAX_PART_STATES,
@@ -20,7 +21,7 @@ from geon.transformers.loops.work import MIN_WORK
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.trees.tree_choice import is_vectorised, tree_of
 from tests.kernels.transformer import KernelsTransformer
-from tests.loops.programs import FEW, Program, values_of_columns
+from tests.loops.programs import FEW, Program, columns, values_of_columns
 from tests.loops.test_native_trees import WIDTH, nest_of
 from tests.loops.trees import agree, memory_of, nests_of
 from tests.native.together import Together
@@ -56,16 +57,35 @@ def test_columns_are_vectors(terms, columns):
     assert loops and all(loop.role is Role.VECTOR and loop.size == 16 for loop in loops)
 
 
-def test_few_columns_that_fill_no_vector_with_one_term_have_no_tree():
-    for rows, columns, has in (
-        (None, 48, False),
-        (None, 64, True),
-        (20, 48, True),
-        (20, 60, False),
-    ):
-        n, c = Axis("N"), Axis("C", columns)
-        x = geon.placeholder([n, c] if rows is None else [Axis("R", rows), n, c])
-        assert (tree_of(nest_of(geon.sum(x, n), x), 64, None) is not None) == has
+def simd_loops(tree):
+    return [loop for loop in loops_of(tree.body) if loop.role is Role.SIMD]
+
+
+@for_each("columns", [3, 10, 16, 37, 48, 60])
+def test_few_columns_are_runs_of_several_terms(columns):
+    n, c = Axis("N"), Axis("C", columns)
+    x = geon.placeholder([n, c])
+    tree = tree_of(nest_of(geon.sum(x, n), x), 64, None)
+    sizes = {loop.size for loop in simd_loops(tree)}
+    assert sizes == {columns, max(sizes)} and max(sizes) % columns == 0
+    assert MIN_RUN_ELEMENTS <= max(sizes) <= MAX_RUN_ELEMENTS
+
+
+def test_an_open_number_of_columns_has_a_form_for_few():
+    n, c = Axis("N"), Axis("C")
+    x = geon.placeholder([n, c])
+    (choice,) = tree_of(nest_of(geon.sum(x, n), x), 64, None).body
+    (few,) = choice.guards
+    assert (few.low, few.high) == (1, MIN_RUN_ELEMENTS)
+    assert len(tasks(tree_of(nest_of(geon.sum(x, n), x), 64, None))) == 2
+
+
+def test_what_columns_store_across_memory_is_transposed_in_tiles():
+    n, c = Axis("N", 200), Axis("C", 128)
+    x = geon.placeholder([n, c])
+    centred = geon.reorder(x - geon.mean(x, n), [c, n])
+    tree = tree_of(nest_of(centred, x), 64, None)
+    assert any("adjacent where they are stored" in loop.reason for loop in simd_loops(tree))
 
 
 def test_little_work_is_no_task():
@@ -164,6 +184,36 @@ def test_scheduled_columns_compute_what_nests_do(monkeypatch):
                 jammed += are_jammed(tree)
     assert done >= scaled(240) // 10, done
     assert min(divided, jammed) >= scaled(240) // 40, (divided, jammed)
+
+
+def test_columns_in_loops_of_compilers_compute_what_nests_do(monkeypatch):
+    """On an interpreter: runs of a few columns, passes one after another, and tiles."""
+    done, runs = 0, 0
+    for seed in range(scaled(180)):
+        random = np.random.default_rng(seed)
+        lengths = {"N": FEW, "M": (1, 3, 4, 9, 17, 40), "C": (1, 2, 3, 5, 7, 12)}
+        program = Program(seed, lengths, (None, values_of_columns, columns)[seed % 3])
+        limits(monkeypatch, random)
+        for name, choices in (
+            ("MIN_RUN_ELEMENTS", (8, 64)),
+            ("MIN_RUNS", (1, 4)),
+            ("MAX_PASS_COLUMNS", (1, 8192)),
+            ("MAX_CROSSED_TERMS", (2, 64)),
+            ("MAX_CROSSED_COLUMNS", (2, 64)),
+            ("MAX_OPEN_BLOCK_BYTES", (16, 1024)),
+        ):
+            monkeypatch.setattr(column_lanes, name, int(random.choice(choices)))
+        with KernelsTransformer() as transformer:
+            for nest in nests_of(transformer.computation(program.results, *program.leaves)):
+                if nest.across is None or not any(each.reductions for each in nest.passes):
+                    continue
+                tree = schedule(nest, VectorWidth(16, 4, compiled=True))
+                assert not any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body))
+                memory = memory_of(nest, program.lengths, random)
+                agree(nest, tree, memory, program.lengths, random, [seed])
+                done += 1
+                runs += any(loop.kind is Kind.BLOCK for loop in loops_of(tree.body))
+    assert min(done, runs) >= scaled(180) // 10, (done, runs)
 
 
 @native_only

@@ -255,19 +255,6 @@ def test_a_store_along_lanes_takes_no_tile():
     assert "tile" not in text
 
 
-@pytest.mark.parametrize("columns", [2, 3, 62, 63, 65, 511])
-def test_known_lanes_of_one_block_are_a_number(columns):
-    n, c = geon.Axis("N"), geon.Axis("C", columns)
-    x = geon.placeholder([n, c])
-    text = Native().computation(geon.sum(x, n), x).source
-    assert f"const int64_t lanes = {columns};" in text
-    more = c.with_length(600)
-    x = geon.placeholder([n, more])
-    assert (
-        "const int64_t lanes = (600) - first_lane" in Native().computation(geon.sum(x, n), x).source
-    )
-
-
 @compiled
 @pytest.mark.parametrize("columns", [*range(1, 10), 16, 31, 63, 64, 65])
 def test_sums_over_the_first_axis_of_few_columns(columns):

@@ -7,13 +7,12 @@ import pytest
 
 import geon
 from geon.transformers.loops.compiled_folds import TRUTHS_PER_CHECK
-from geon.transformers.native.nests.accumulators import TRUTHS_PER_LANE_CHECK
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 
 FOLDS = {"any": np.any, "all": np.all}
-ROWS, COLUMNS = 3 * TRUTHS_PER_LANE_CHECK + 5, TRUTHS_PER_CHECK + 7
+ROWS, COLUMNS = 197, TRUTHS_PER_CHECK + 7
 
 
 @pytest.fixture(scope="module", params=[1, 2])

@@ -79,9 +79,9 @@ def hoisted(tree: Tree, name: str, target: object) -> Tree:
 
 
 def folding(tree: Tree) -> Iterator[str]:
-    """Yield the innermost loops that fold."""
+    """Yield the innermost loops that fold elements, not states."""
     for loop in loops_of(tree.body):
-        folds = any(isinstance(each, Fold) for each in loop.body)
+        folds = any(isinstance(each, Fold) and not each.merges for each in loop.body)
         if loop.role is Role.SERIAL and is_straight(loop.body) and folds:
             yield loop.variable
 
@@ -116,7 +116,7 @@ def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 
     def in_lanes(tree: Tree, row: str, lane: str) -> Tree:
         """Fold in a state for each lane; ``row`` counts the vectors of the loop or of its rest."""
-        begin = row if len(outer) == 1 else around
+        begin = row if around == name else around
         if cuts:
             begin, lanes, turns = row, find(tree, lane)[0].size, find(tree, row)[0].size
             assert isinstance(lanes, int)

@@ -426,7 +426,7 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     def sunk(body: Body) -> Body:
         found: list[Statement] = []
         for group in groups(body, takes, deep=False):
-            (first, *_) = group
+            first = group[0]
             if isinstance(first, LoopNode) and takes(first):
                 found.append(replace(first, body=sunk(first.body)))
             else:

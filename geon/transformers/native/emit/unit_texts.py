@@ -11,7 +11,6 @@ from ..names.c_texts import c_text
 from ..names.dialect import PRELUDE
 from ..names.naming import NAME, NativeFunction
 from ..names.out_of_line import inlined, out_of_line_definitions
-from ..nests.collapsed_lanes import BESIDE
 from ..nests.nest_text import GRAIN
 from ..toolchain.flags import OF_VECTORS
 from ..toolchain.translation_units import cost, divide_units, is_unit_ready
@@ -31,7 +30,6 @@ GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 OWN = {
     "geon_floor_div": FLOOR_DIV,
     "geon_grain": GRAIN,
-    "geon_beside": BESIDE,
     "geon_repeat": REPEAT,
 }  # helper functions that units define themselves
 

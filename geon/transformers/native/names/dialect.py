@@ -69,10 +69,6 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define GEON_LIKELY(x) __builtin_expect(x, 1)
 #define GEON_UNLIKELY(x) __builtin_expect(x, 0)
 #define GEON_LEADING_ZEROS(x) __builtin_clzll(x)
-#define GEON_TURN(k, at, ...) { const int64_t k = at; __VA_ARGS__ }
-#define GEON_FOUR_TURNS(k, at, ...) \\
-    GEON_TURN(k, at, __VA_ARGS__) GEON_TURN(k, at + 1, __VA_ARGS__) \\
-    GEON_TURN(k, at + 2, __VA_ARGS__) GEON_TURN(k, at + 3, __VA_ARGS__)
 #define GEON_UNROLL_10 _Pragma("GCC unroll 10")
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define GEON_FMA_F32(a, b, c) fmaf(a, b, c)
@@ -197,20 +193,6 @@ class ArrayLanes:
     def at(self, name: str, ctype: str, index: str = "lane") -> str:
         """Return the element of array ``name`` at ``index``, by default the current lane."""
         return f"{name}[{index}]"
-
-    def each(self, ctype: str, text: str) -> str:
-        """Return a scalar of ``ctype`` broadcast to lanes: the scalar itself."""
-        return text
-
-    def converted(self, ctype: str, to: str, name: str) -> str:
-        """Return the current lane's element of ``name`` widened to type ``to``."""
-        return self.at(name, ctype)
-
-    def narrowed(self, ctype: str, name: str, wide: str) -> str:
-        """Return the statement that converts the float64 array ``wide`` to the ``ctype`` array
-        ``name``.
-        """
-        return f"{self.head()} {name}[lane] = ({ctype}){wide}[lane];"
 
     def head(self, high: str = "lanes", low: str = "0") -> str:
         """Return the head of a loop over lanes, for one statement."""

@@ -16,7 +16,6 @@ from ..names.naming import NAME, KernelNames, NativeFunction
 from ..trees.tree_choice import piece_options, tree_of
 from ..trees.tree_text import declare, tree_text
 from ..vectors.nontemporal_stores import Passing
-from ..vectors.transpose_tiles import TILE_LANES
 from .row_loops import NestByRows
 from .task_text import printed_passes
 
@@ -167,35 +166,4 @@ def nest_text(
     passing: Passing | None = None,
 ) -> str:
     """Return the C functions of one form of a nest; ``name`` is the one to call."""
-    work = NestByRows(nest, names, name, vector_bytes, passing)
-    if work.is_one_run():
-        return run_text(nest, names, name, vector_bytes, passing)
-    return work.by_rows()
-
-
-def run_text(
-    nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int, passing: Passing | None
-) -> str:
-    """Return the C functions of a nest that reduces one contiguous run over a few rows in lanes.
-
-    With an open number of rows the choice is made at run time: many rows are divided among tasks.
-    """
-
-    def work(called: str) -> NestByRows:
-        return NestByRows(nest, names, called, vector_bytes, passing)
-
-    assert nest.lanes is not None
-    if isinstance(nest.lanes.extent, int):
-        return work(name).by_runs()
-    many = work(f"{name}_rows_of")
-    many.passes.many_lanes = True
-    parts = work(f"{name}_run").by_runs() + many.by_rows()
-    call = ", ".join(["threads", *(p.name for p in names.parameters)])
-    size = names.length(nest.lanes.extent)
-    lines = [
-        f"if ({size} > 0 && {size} < {TILE_LANES})",
-        f"    {name}_run({call});",
-        "else",
-        f"    {name}_rows_of({call});",
-    ]
-    return parts + "\n".join([work(name).head(), "{", *indent(lines), "}"]) + "\n"
+    return NestByRows(nest, names, name, vector_bytes, passing).by_rows()

@@ -1,11 +1,10 @@
-"""Emit a loop nest by rows: tasks of neighbouring rows, or one long row after another."""
+"""Emit a loop nest by rows: tasks of neighbouring rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter
@@ -19,18 +18,15 @@ from ..vectors.transpose_tiles import (
     patterns,
 )
 from .multiple_hint import masked_count
-from .split_reduction import DividedNest
+from .task_text import NestTasks
 
 MAX_VECTOR_ELEMENTS = 16  # float32 elements of the widest vectors: minimum rows in lanes
 MIN_SPLIT_ROW_ELEMENTS = 1 << 16  # minimum iterations of a row's pass for which that pays off
-MAX_SHORT_ROW_ELEMENTS = (
-    3  # maximum elements of a row for which a large block of strided rows fits the L1 cache
-)
 MIN_PARALLEL_ROWS = 16  # rows, or blocks of rows, that occupy all threads
 STRETCH = ("first_turn", "last_turn")  # names of the bounds of a part of a row
 
 
-class NestByRows(DividedNest):
+class NestByRows(NestTasks):
     """A nest with row loops or rows in lanes."""
 
     def by_rows(self) -> str:
@@ -98,7 +94,7 @@ class NestByRows(DividedNest):
         (made,) = lines
         if not isinstance(made, PrintedPass) or len(made.loops) != 1 or nest.arrays:
             return None
-        if math.prod(extents) * blocks > MIN_PARALLEL_ROWS or made.sums or made.states or made.flat:
+        if math.prod(extents) * blocks > MIN_PARALLEL_ROWS or made.flat:
             return None
         extent = made.loops[0].extent
         long = not isinstance(extent, int) or extent >= MIN_SPLIT_ROW_ELEMENTS
@@ -111,43 +107,20 @@ class NestByRows(DividedNest):
         )
 
     def block_size(self) -> list[str]:
-        """Return the statements that compute ``block``, the number of rows in lanes.
-
-        It is large enough for long contiguous reads. The order of operations in each row does not
-        depend on it, so it may depend on the number of threads.
-        """
+        """Return the statements that compute ``block``, the number of rows in lanes."""
         if self.nest.lanes is None:
             return []
-        if not self.has_sums():
-            row = self.open_row()
-            if row is not None:  # the block may have fewer rows than ``TILE_LANES``
-                size = (
-                    f"{COLLAPSED_TILE_ELEMENTS} / ({self.passes.extent(row)}) & "
-                    f"-{MAX_VECTOR_ELEMENTS}"
-                )
-                return [
-                    f"const int64_t many = {size};",
-                    f"const int64_t block = many < {MAX_LANES} ? many : {MAX_LANES};",
-                ]
-            sizes = [lanes_of_tile(made) for made in self.nest.passes if made.crosses]
-            return [f"const int64_t block = {max(sizes, default=TILE_LANES)};"]
-        turns = [product(loop.extent for loop in made.loops) for made in self.nest.passes]
-        if self.nest.apart and not all(
-            isinstance(n, int) and n <= MAX_SHORT_ROW_ELEMENTS for n in turns
-        ):
-            return [f"const int64_t block = {TILE_LANES};"]
-        share = f"(({self.passes.extent(self.nest.lanes)} + threads - 1) / threads + 63) / 64 * 64"
-        return [
-            f"int64_t block = {share};",
-            f"block = block < 64 ? 64 : block > {MAX_LANES} ? {MAX_LANES} : block;",
-        ]
-
-    def has_sums(self) -> bool:
-        """Return True if a pass reduces."""
-        return any(
-            isinstance(line, PrintedPass) and (line.sums or line.states)
-            for line in self.nest.row.lines
-        )
+        row = self.open_row()
+        if row is not None:  # the block may have fewer rows than ``TILE_LANES``
+            size = (
+                f"{COLLAPSED_TILE_ELEMENTS} / ({self.passes.extent(row)}) & -{MAX_VECTOR_ELEMENTS}"
+            )
+            return [
+                f"const int64_t many = {size};",
+                f"const int64_t block = many < {MAX_LANES} ? many : {MAX_LANES};",
+            ]
+        sizes = [lanes_of_tile(made) for made in self.nest.passes if made.crosses]
+        return [f"const int64_t block = {max(sizes, default=TILE_LANES)};"]
 
     def row_work(self) -> str:
         """Return the estimated number of statements of one row, as C."""
@@ -182,7 +155,7 @@ class NestByRows(DividedNest):
             count = masked_count(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
             few = isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE_LANES
             if few and self.open_row() is None:
-                count = size  # one block of known size: its sums stay in registers
+                count = size  # one block of known size
             lines.append(f"const int64_t lanes = {count};")
             if outside:
                 lines.append(f"const int64_t outer = {rest} / {blocks};")

@@ -64,6 +64,7 @@ REDUCTIONS = {
     "logical_and": "&",
 }
 TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # of elements that have a function for transpositions
+EXTREMES = {"maximum": ">", "minimum": "<"}
 FLOAT_REDUCTIONS = {"maximum": "geon_maximum", "minimum": "geon_minimum"}
 
 
@@ -250,6 +251,30 @@ class VectorStatements(TreeStatements):
     def text(self, block: StatementBlock) -> list[str]:
         """Return the statements of a block."""
         return lane_loops(block.lines)
+
+    def fold(
+        self, fold: Fold, copies: Sequence[dict[str, AffineIndex]], block: StatementBlock
+    ) -> None:
+        """Emit a fold; an extreme of floats in two steps, of which gcc makes an instruction.
+
+        The state then waits for one instruction only: the test for NaN is of the element.
+        """
+        (number, *others), row = fold.into, fold.reducer.folds
+        sign = None if others or row is None else EXTREMES.get(row.name)
+        alone = copies == [{}] and not fold.merges and number in self.buffers.registers
+        if sign is None or not alone or kind(self.tree.buffers[number].dtype) != "f":
+            super().fold(fold, copies, block)
+            return
+        element = self.tree.code.cast(fold.elements[0], self.tree.buffers[number].dtype)
+        text = self.scalars.value(block, element)
+        if self.scalars.is_wide(text):
+            super().fold(fold, copies, block)
+            return
+        place = self.scalars.kept_place(block, number, fold.offset)
+        block.lines += [
+            f"{place} = {text} {sign} {place} ? {text} : {place};",
+            f"{place} = {text} != {text} ? {text} : {place};",
+        ]
 
     def combine(self, combine: Combine, block: StatementBlock) -> None:
         """Emit the reduction of the lanes of a vector to its state."""

@@ -9,9 +9,8 @@ from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.analysis.op_counts import weight
 from ...kernels.ir.nest import Keep, Loop, Nest, Pass, RowArray, Store
-from ...kernels.ir.scalar_code import Load, walk
+from ...kernels.ir.scalar_code import Load
 from ...kernels.nests.collapsed_rows import flat_parts
-from ...kernels.nests.collapsible_lanes import is_one_run, values_of_lanes
 from ...kernels.nests.random_runs import RandomRun, runs
 from ..scalars import c_expressions
 from .pass_text import (
@@ -28,25 +27,6 @@ from .scalar_statements import MemoryNames, ScalarPrinter
 from .statement_blocks import StatementBlock
 from .tile_loads import TilePrinter
 from .transposed_passes import across_loads, crosses, is_direct, is_flat
-
-
-def only_truths(step: Pass) -> bool:
-    """Return True if a pass only folds bools, so that it may end early."""
-    folds = [each.folds in ("logical_or", "logical_and") for each in step.reductions]
-    return bool(folds) and all(folds) and not step.stores and not step.keeps
-
-
-def is_apart(nest: Nest) -> bool:
-    """Return True if a pass reduces loads that are strided along lanes.
-
-    A cache line is then read again in the next iterations.
-    """
-    if nest.across is None:
-        return False
-    lane = nest.across.name
-    reduced = [value for step in nest.passes for value in step.reduced]
-    loads = [node for node in walk(*reduced) if isinstance(node, Load)]
-    return any(is_direct(x.offset) and x.offset.step(lane) not in (-1, 0, 1) for x in loads)
 
 
 def print_nest(
@@ -75,7 +55,6 @@ class _NestPrinter:
         self.row = StatementBlock(self.top, names.lanes if nest.across is not None else None)
         self.ending = StatementBlock()
         self.arrays: dict[int, PrintedArray] = {}
-        self.passes = 0
         if nest.across is not None and names.lanes.hides:
             self.scalars.apart = nest.across.name
         self.divided = not nest.rows and nest.across is None
@@ -108,7 +87,6 @@ class _NestPrinter:
             arrays,
             self.names.lanes,
             nest.inside,
-            apart=is_apart(nest),
             hides=self.scalars.hides,
         )
 
@@ -173,21 +151,15 @@ class _NestPrinter:
         body = StatementBlock(row) if around is None else around.inside(self.inner_loop(step).name)
         for load, name in self.loaded.items():
             body.names[load] = name
-        made = PrintedPass(step.loops, body, weight(step, self.depths), number=self.passes)
-        self.passes += 1
+        made = PrintedPass(step.loops, body, weight(step, self.depths))
         made.around, made.divided, made.most = around, step.divided, self.nest.most
-        made.only_truths = only_truths(step)
         if lanes.tiles and across is not None and crosses(step, across.name):
             self.across_memory(row, made, step, across.name)
         self.scalars.words = {}
         if lanes.windows and not made.crosses:  # tiles are not in the order of positions
             made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
-        if lanes.tiles and across is not None and not made.windows:
-            made.one_run = is_one_run(step, across, self.depths)
         self.reduce(row, made, step)
         self.put(made, step)
-        if made.one_run:
-            made.of_lanes = self.arrays_of_lanes(row, step)
         return made
 
     def across_memory(self, row: StatementBlock, made: PrintedPass, step: Pass, lane: str) -> None:
@@ -209,8 +181,6 @@ class _NestPrinter:
                 continue
             if row.lanes is None and step.loops:
                 self.reductions.narrow_position(made.body, reduction, step.loops[-1].name)
-            if made.one_run:
-                self.reductions.position_of_run(made.body, reduction, made)
             made.states.append(self.reductions.state(made.body, reduction, row))
 
     def put(self, made: PrintedPass, step: Pass) -> None:
@@ -227,15 +197,6 @@ class _NestPrinter:
             self.array(self.nest.arrays[keep.number])
             self.keep(made.body, keep, value)
 
-    def arrays_of_lanes(self, row: StatementBlock, step: Pass) -> dict[str, str]:
-        """Return the arrays of per-lane values that a pass reads, with their element types."""
-        found = {}
-        for node in values_of_lanes(step, self.depths):
-            array = self.names.lanes.array_of(self.scalars.value(row, node))
-            if array is not None:
-                found[array] = c_expressions.C_TYPES[name_of(node.dtype)]
-        return found
-
     def around(self, row: StatementBlock, step: Pass) -> StatementBlock | None:
         """Return the block for positions and guards that are invariant in the innermost loop.
 
@@ -247,8 +208,7 @@ class _NestPrinter:
             return None
         if across is None:
             return None
-        turned = crosses(step, across.name) or is_one_run(step, across, self.depths)
-        return StatementBlock(row) if loops and not turned else None
+        return StatementBlock(row) if loops and not crosses(step, across.name) else None
 
     def inner_loop(self, step: Pass) -> Loop:
         """Return the innermost loop of a pass: the loop over lanes if there is one."""

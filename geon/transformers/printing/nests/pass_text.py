@@ -12,11 +12,6 @@ from ..scalars.dialect import Lanes
 from .statement_blocks import StatementBlock
 
 
-def turn_of(number: int) -> str:
-    """Return the name of the array of lanes' iteration offsets in pass ``number``."""
-    return f"turn_of{number or ''}"
-
-
 @dataclass(eq=False, slots=True)
 class Accumulator:
     """A reduction that folds a primitive: ``text`` is folded into ``name``.
@@ -69,27 +64,6 @@ class NarrowPosition:
 
     def __str__(self) -> str:
         return f"const int32_t {self.name} = (int32_t)({self.text});"
-
-
-@dataclass(frozen=True, slots=True)
-class PositionOfRun:
-    """A position that depends on the iteration of a loop.
-
-    ``beside`` is its text where several iterations are collapsed into one loop, and an array has
-    the iteration of each lane.
-    """
-
-    name: str
-    ctype: str
-    text: str
-    beside: str
-
-    def __str__(self) -> str:
-        return self.by(self.text)
-
-    def by(self, text: str) -> str:
-        """Return the statement with the position as ``text``."""
-        return f"const {self.ctype} {self.name} = ({self.ctype})({text});"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +146,8 @@ class PrintedPass:
     fold a primitive, and those with other states. ``stores``: its stores. ``crosses``: True if a
     pass over lanes stores across memory. ``flat``: True if short contiguous rows are collapsed: the
     loop variable counts the elements of all lanes of a tile. ``turned``: loads that it reads from
-    tiles. ``windows``: buffers of random bits. ``one_run``: True if lanes and iterations form one
-    contiguous loop. ``of_lanes``: the arrays, by name with their type, that it reads with an
-    element per lane. ``only_truths``: True if it only folds bools. ``number``: its number within
-    the nest. ``patterns``,
-    ``grouped``, ``others``: tiles of a flat pass that are equal in all rows, equal in all lanes, or
+    tiles. ``windows``: buffers of random bits. ``patterns``, ``grouped``, ``others``: tiles of a
+    flat pass that are equal in all rows, equal in all lanes, or
     computed one by one. ``around``: statements before the innermost loop, in each iteration of the
     next one. ``copies``: True if the only load from a tile is stored unchanged. ``divided``: the
     number of the loop that threads share. ``most``: the maximum extent of loops of open length if
@@ -193,10 +164,6 @@ class PrintedPass:
     flat: bool = False
     turned: list[TurnedLoad] = field(default_factory=list)
     windows: list[PrintedWindow] = field(default_factory=list)
-    one_run: bool = False
-    of_lanes: dict[str, str] = field(default_factory=dict)
-    only_truths: bool = False
-    number: int = 0
     patterns: PrintedTiles = field(default_factory=PrintedTiles)
     grouped: PrintedTiles = field(default_factory=PrintedTiles)
     others: PrintedTiles = field(default_factory=PrintedTiles)
@@ -229,8 +196,7 @@ class PrintedNest:
     ``rows`` and ``lanes`` are its row loops. ``top`` runs once per task, ``row`` once per row,
     ``ending`` after all partial results are combined. ``arrays`` are declared once per task.
     ``over`` is the representation of lanes. ``inside`` is the number of last row loops that run
-    inside each block of lanes. ``apart`` is True if reduced loads are strided along lanes.
-    ``hides`` is True if strides are hidden from the compiler.
+    inside each block of lanes. ``hides`` is True if strides are hidden from the compiler.
     """
 
     rows: tuple[Loop, ...]
@@ -241,7 +207,6 @@ class PrintedNest:
     arrays: list[PrintedArray]
     over: Lanes
     inside: int = 0
-    apart: bool = False
     hides: bool = False
 
     @property

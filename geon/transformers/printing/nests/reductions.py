@@ -11,11 +11,8 @@ from ..scalars.dialect import Lanes
 from .pass_text import (
     Accumulator,
     NarrowPosition,
-    PositionOfRun,
-    PrintedPass,
     StateAccumulator,
     lanes_start,
-    turn_of,
 )
 from .scalar_statements import MemoryNames, ScalarPrinter
 from .statement_blocks import StatementBlock
@@ -88,24 +85,6 @@ class ReductionPrinter:
         start = self.scalars.index(body, at.index)
         self.scalars.spelled = spelled
         body.lines.append(NarrowPosition(name, text, start))
-        body.names[at] = name
-
-    def position_of_run(
-        self, body: StatementBlock, reduction: Reduction, made: PrintedPass
-    ) -> None:
-        """Name the position of a reduction's element if it is an index of iterations."""
-        at = reduction.position
-        if not isinstance(at, IndexNumber):
-            return
-        name, spelled = self.scalars.fresh(), self.scalars.spelled
-        text = self.scalars.index(body, at.index)
-        turns = made.loops[0].name
-        turn = f"({turns} + {self.names.lanes.held(turn_of(made.number), 'int64_t')})"
-        self.scalars.spelled = {**spelled, turns: turn}
-        beside = self.scalars.index(body, at.index)
-        self.scalars.spelled = spelled
-        ctype = c_expressions.C_TYPES[name_of(at.dtype)]
-        body.lines.append(PositionOfRun(name, ctype, text, beside))
         body.names[at] = name
 
     def state(

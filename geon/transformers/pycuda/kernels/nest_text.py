@@ -1,7 +1,7 @@
 """CUDA functions of a loop nest, from loop trees.
 
-Transposed passes have a form of their own. The division of work depends on lengths alone. In a
-sequential loop, one thread per row runs all iterations in one launch.
+The division of work depends on lengths alone. In a sequential loop, one thread per row runs all
+iterations in one launch.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ FORMS = (
     Form("cuda: teams", "pycuda.kernels.team_text:team_function", always=True),
     Form("cuda: in parts", "pycuda.kernels.split_reductions:division_of"),
     Form("cuda: columns", "pycuda.kernels.team_text:column_of", always=True),
-    Form("cuda: tiles", "pycuda.kernels.transpose_tiles:tiled_function"),
+    Form("cuda: tiles", "loops.tile_rules:in_tiles"),
     Form("cuda: joined kernels", "pycuda.kernels.horizontal_fusion:joined_text", always=True),
     Form("cuda: deep products cut", "pycuda.products.contractions:cut_deep"),
     Form("cuda: large products", "pycuda.products.large_products:large_function"),

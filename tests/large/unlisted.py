@@ -196,7 +196,7 @@ FILES = {
     "transformers/pycuda/products/product_tiles.py": ON_DEVICES,
     "transformers/pycuda/kernels/scattering.py": ON_DEVICES,
     "transformers/pycuda/kernels/sorting.py": ON_DEVICES,
-    "transformers/pycuda/kernels/transpose_tiles.py": ON_DEVICES,
+    "transformers/loops/tile_rules.py": ON_DEVICES,
     "transformers/pycuda/kernels/tree_choice.py": ON_DEVICES,
     "transformers/pycuda/emit/persistent_loop.py": ON_DEVICES,
     "transformers/pycuda/launches/launch_ir.py": ON_DEVICES,

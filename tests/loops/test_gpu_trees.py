@@ -14,9 +14,10 @@ from geon.transformers.loops.gpu_rules import MAX_VECTOR_WORK, schedule, schedul
 from geon.transformers.loops.gpu_threads import ELEMENTS_PER_VECTOR, Threads
 from geon.transformers.loops.part_rules import in_parts
 from geon.transformers.loops.show import show
-from geon.transformers.loops.tree import Kind, Role, loops_of
+from geon.transformers.loops.tile_rules import TILE_PADDING_ELEMENTS, TILE_SIDE
+from geon.transformers.loops.tree import Kind, Role, Space, loops_of
 from geon.transformers.pycuda.kernels.split_reductions import divisible
-from geon.transformers.pycuda.kernels.tree_choice import is_by_threads, transposed_passes
+from geon.transformers.pycuda.kernels.tree_choice import is_by_threads, tile_trees
 from tests.golden.emitting import Cuda
 from tests.kernels.transformer import KernelsTransformer
 
@@ -175,13 +176,20 @@ def test_rows_of_open_length_have_a_form_for_warps_and_one_for_blocks():
     assert "a team of 32 threads" in warps and "a team of 256 threads" in blocks
 
 
-def test_transposed_passes_have_a_form_of_their_own():
-    n, c = Axis("N", 64), Axis("C", 64)
-    x = geon.placeholder([n, c])
-    turned = geon.reorder(x, [c, n]) * 2
-    (kernel,) = computation(turned, x).plan.schedule.kernels
-    assert len(transposed_passes(kernel.work)) == 1
-    assert "task" not in computation(turned, x).explain("schedule")
+@pytest.mark.parametrize("sides", [(64, 64), (70, 33), (3, 200), (None, 40), (None, None)])
+def test_transposed_passes_go_through_tiles(sides):
+    n, c = (Axis(name, side) for name, side in zip("NC", sides, strict=True))
+    x, v = geon.placeholder([n, c]), geon.placeholder([n])
+    turned = geon.reorder(x, [c, n]) * 2 + v
+    (kernel,) = computation(turned, x, v).plan.schedule.kernels
+    ((team, tree),) = tile_trees(kernel.work)
+    threads = [loop for loop in loops_of(tree.body) if loop.role is Role.THREAD]
+    assert [loop.size for loop in threads] == [team.size // TILE_SIDE, TILE_SIDE] * 2
+    (tile,) = [buffer for buffer in tree.buffers if buffer.space is Space.SHARED]
+    assert tile.size == TILE_SIDE * (TILE_SIDE + TILE_PADDING_ELEMENTS)
+    lengths, random = {"N": 40, "C": 67}, np.random.default_rng(0)
+    agree(kernel.work, tree, memory_of(kernel.work, lengths, random), lengths, random)
+    assert not tree.refusals
 
 
 def test_which_indices_are_never_negative():

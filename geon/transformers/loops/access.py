@@ -316,7 +316,7 @@ def own_part(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Has
         return own_block(offset, name, extents)
     if stride <= 0 or not isinstance(offset.constant, int):
         return None
-    own = extents.get(name)
+    own, far = extents.get(name), list[tuple[int, Size]]()
     near, outside = offset.constant % stride, {}
     for atom, step in offset.terms.items():
         if atom == name:
@@ -330,8 +330,17 @@ def own_part(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Has
         if isinstance(step, int) and isinstance(extent, int) and 0 <= step < stride:
             near += step * max(extent - 1, 0)
         elif own is None or exact_quotient(step, stride * own) is None:
-            return None
-    return (stride, offset.constant // stride, *outside.items()) if near < stride else None
+            if not isinstance(step, int):
+                return None
+            far.append((step, extent))
+    steps = sorted(far)
+    sizes = [stride if own is None else stride * own, *(step * size for step, size in steps)]
+    above = all(
+        isinstance(n, int) and n <= step for n, (step, _) in zip(sizes, steps, strict=False)
+    )
+    if not above or near >= stride:
+        return None
+    return (stride, offset.constant // stride, *outside.items(), *steps)
 
 
 def own_block(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Hashable | None:

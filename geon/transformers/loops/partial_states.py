@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...op_graph.axes.affine import AffineIndex, Size, variable
+from ...op_graph.axes.index_map import InRange
 from ...op_graph.rows.elementwise import CAST
 from ...op_graph.rows.logic import logical_and, logical_or
 from ...op_graph.rows.reducers import MAX, MIN
@@ -315,6 +316,21 @@ def require_unconditional(loop: LoopNode) -> None:
     require(not choices, f"{loop.variable} has choices inside")
 
 
+def guards_around(
+    body: Body, value: Scalar, guards: tuple[InRange, ...] = ()
+) -> Iterator[tuple[InRange, ...]]:
+    """Yield the guards of the choices around each statement that computes a value."""
+    for each in body:
+        if isinstance(each, LoopNode):
+            yield from guards_around(each.body, value, guards)
+        elif isinstance(each, Choose):
+            yield from guards_around(each.then, value, (*guards, *each.guards))
+            others = list(guards_around(each.otherwise, value))
+            require(not others, "the value is computed where guards do not hold")
+        elif value in walk_scalars(*values_of(each)):
+            yield guards
+
+
 def sources(*values: Scalar) -> set[Memory]:
     """Return the memory that values are computed from."""
     nodes = list(walk_scalars(*values))
@@ -360,32 +376,37 @@ def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
     return replaced(tree, later, lambda loop: (replace(loop, body=change.body(loop.body)),))
 
 
-def stage(tree: Tree, at: str, load: Load, over: Sequence[str]) -> Tree:
-    """Copy what a load reads in the loops ``over`` to a buffer, in each iteration of ``at``."""
+def stage(tree: Tree, at: str, load: Load, over: Sequence[str], padding: int = 0) -> Tree:
+    """Copy what a load reads in the loops ``over`` to a buffer, in each iteration of ``at``.
+
+    Lines of the buffer have ``padding`` further elements. Guards of the load are those of the copy.
+    """
     loop, above = find(tree, at)
     require_serial_around((*above, loop))
     require(not tasks_in(loop.body), f"{at} holds tasks")
-    require_unconditional(loop)
+    around = set(guards_around(loop.body, load))
+    require(len(around) == 1, f"{at} does not hold the load, or has it behind several guards")
+    (guards,) = around
     box = [find(tree, name)[0] for name in over]
     inside = {each.variable for each in loops_of(loop.body)}
     require(set(over) == variables(load.offset) & inside, "the load changes with other loops")
     require(all(not each.extent.terms for each in box), "the lengths change with other loops")
     changed = written(tree.body)
     require(("operand", load.operand) not in changed, f"operand {load.operand} is written")
-    nodes = [node for each, _ in walk(loop.body) for node in walk_scalars(*values_of(each))]
-    require(load in nodes, f"{at} does not hold the load")
     number, to = len(tree.buffers), AffineIndex()
     names: list[str] = []
     for each in box:
-        to = to * each.extent.constant + variable(each.variable)
+        to = to * (each.extent.constant + padding) + variable(each.variable)
         names.append(fresh(tree, each.variable, names))
     env = dict(zip(over, map(variable, names), strict=True))
     copy = Substitution(tree.code, env)
     body: Body = (Write((Keep(number, copy.index(to), copy.value(load)),)),)
+    body = (Choose(copy.guards(guards), body, ()),) if guards else body
     size = constant(1)
     for name, each in reversed(list(zip(names, box, strict=True))):
         body = (LoopNode(name, each.extent, body),)
-        size = size * each.extent.constant
+        line = 0 if each is box[0] else padding
+        size = size * (each.extent.constant + line)
     change = ValueReplacement(tree, {id(load): tree.code(Kept, number, to, load.dtype)})
     buffer = PrivateBuffer(load.dtype, size.constant, Space.STACK)
     return replaced(

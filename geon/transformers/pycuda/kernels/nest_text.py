@@ -1,7 +1,7 @@
 """CUDA functions of a loop nest, from loop trees.
 
-Transposed passes have a form of their own. The division of work depends on lengths alone. In a
-sequential loop, one thread per row runs all iterations in one launch.
+The division of work depends on lengths alone. In a sequential loop, one thread per row runs all
+iterations in one launch.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from .cooperative_threads import MAX_WARP_ROW_ELEMENTS, WARP_SIZE
 from .split_reductions import Division, division_of
 from .team_text import team_function
 from .thread_text import thread_function
-from .transpose_tiles import tiled_function
 from .tree_choice import (
     TeamTree,
     divided_trees,
     is_by_threads,
     team_trees,
-    transposed_passes,
+    tile_trees,
     tree_of,
 )
 
@@ -64,9 +63,8 @@ def nest_parts(work: Nest, names: CudaKernelNames) -> list[Part]:
 
 
 def thread_parts(nest: Nest, names: CudaKernelNames) -> list[Part]:
-    """Return the functions of a nest of independent threads; transposed passes have their own."""
-    turned = transposed_passes(nest)
-    found: list[Part] = [tiled_function(replace(nest, steps=(step,)), names) for step in turned]
+    """Return the functions of a nest of independent threads, and of its transposed passes."""
+    found: list[Part] = [tree_function(each, names) for each in tile_trees(nest)]
     tree = tree_of(nest, unaligned(nest, names))
     return found if tree is None else [*found, thread_function(tree, names)]
 

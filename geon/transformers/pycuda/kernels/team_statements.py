@@ -6,9 +6,11 @@ part of a buffer in registers. One thread stores what is not stored in such a lo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 
-from ....op_graph.axes.affine import AffineIndex, Size
+from ....op_graph.axes.affine import Size
+from ....op_graph.axes.lengths import product
 from ....op_graph.rows.elementwise import add
 from ....op_graph.values.dtypes import kind
 from ...kernels.ir.nest import Keep, Store
@@ -26,6 +28,7 @@ from ...loops.tree import (
     Write,
     loops_of,
     variables,
+    walk,
 )
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.trees.buffer_names import BufferNames, buffer_name
@@ -58,7 +61,7 @@ class TeamStatements(ThreadStatements):
         super().__init__(tree, names, TeamBuffers(tree, team))
         self.team, self.place_of = team, names.place_of
         self.ranks = {loop.variable for loop in loops_of(tree.body) if loop.role is Role.THREAD}
-        self.scalars.spelled = dict.fromkeys(self.ranks, "rank")
+        self.scalars.spelled = dict(rank_texts(tree.body))
         self.scalars.ranks = self.ranks
         self.is_divided, self.task_depth, self.passes = False, 0, set[str]()
         buffers = tree.buffers
@@ -101,9 +104,13 @@ class TeamStatements(ThreadStatements):
         if loop.role is not Role.THREAD:
             super().loop(loop, block)
             return
-        assert loop.extent == AffineIndex((), self.team.size), "each thread has an iteration"
+        assert is_divided_by(loop, self.team.size), "each thread has an iteration"
         self.is_divided = True
         self.depths.variables[loop.variable] = block.depth
+        inner = loop.body[0]
+        if isinstance(inner, LoopNode) and inner.role is Role.THREAD:
+            self.depths.variables[inner.variable] = block.depth
+            loop = inner
         self.body(loop.body, block)
         self.is_divided = False
 
@@ -168,3 +175,25 @@ class TeamStatements(ThreadStatements):
         parts = [(name, self.buffers.ctype(n)) for name, n in zip(names, combine.of, strict=True)]
         adds = reducer.folds is add and kind(types[0]) == "f"
         return Value(tuple(parts), merged, adds)
+
+
+def thread_loops(loop: LoopNode) -> list[LoopNode]:
+    """Return a loop over threads, and that which is all of its body, if there is one."""
+    inner = loop.body[0]
+    nested = isinstance(inner, LoopNode) and inner.role is Role.THREAD
+    return [loop, inner] if nested and isinstance(inner, LoopNode) else [loop]
+
+
+def is_divided_by(loop: LoopNode, team: int) -> bool:
+    """Return True if loops over threads have as many iterations as a team has threads."""
+    return product(each.size for each in thread_loops(loop) if each.size is not None) == team
+
+
+def rank_texts(body: Body) -> Iterator[tuple[str, str]]:
+    """Yield the variables of loops over threads, and their values from the thread's rank."""
+    for each, above in walk(body):
+        outermost = not any(loop.role is Role.THREAD for loop in above)
+        if isinstance(each, LoopNode) and each.role is Role.THREAD and outermost:
+            outer, *inner = thread_loops(each)
+            yield outer.variable, f"rank / {inner[0].size}" if inner else "rank"
+            yield from [(loop.variable, f"rank % {loop.size}") for loop in inner]

@@ -104,7 +104,8 @@ class ThreadStatements(TreeStatements):
         """Emit a choice between statements; its last guard's index has a name in them."""
         named = dict(self.scalars.positions)
         index = choose.guards[-1].index
-        if len(index.terms) > 1 and all(isinstance(atom, str) for atom in index.terms):
+        here = self.depths.index(index) == block.depth  # no value outside has a multiple of it
+        if here and len(index.terms) > 1 and all(isinstance(x, str) for x in index.terms):
             name = self.scalars.fresh("at")
             block.lines.append(f"const int64_t {name} = {self.scalars.index(block, index)};")
             self.scalars.positions[name] = index

@@ -12,6 +12,7 @@ from ...loops.from_nest import from_nest
 from ...loops.gpu_rules import schedule, scheduled
 from ...loops.gpu_threads import Threads
 from ...loops.part_rules import in_parts
+from ...loops.tile_rules import in_tiles
 from ...loops.tree import Space, Tree
 from ...printing.nests.transposed_passes import across_loads, crosses
 from ..launches.launch_ir import THREADS_PER_BLOCK
@@ -65,6 +66,14 @@ def tree_of(nest: Nest, unaligned: Set[int] = frozenset()) -> Tree | None:
     return tree if tree.body else None
 
 
+def tile_trees(nest: Nest) -> list[TeamTree]:
+    """Return the trees of the transposed passes of a nest."""
+    threads = Threads(BLOCK_TEAM.size)
+    alone = [replace(nest, steps=(step,)) for step in transposed_passes(nest)]
+    trees = [in_tiles(from_nest(each), threads) for each in alone]
+    return [TeamTree(BLOCK_TEAM, scheduled(tree, threads)) for tree in trees]
+
+
 class TeamTree(NamedTuple):
     """A tree whose tasks are shared by teams of threads; in a team of one, each has a thread."""
 
@@ -114,12 +123,15 @@ def divided_trees(
     return [*(TeamTree(team, scheduled(each, threads)) for each in finding), last]
 
 
-def trees_of(work: Nest) -> list[Tree | None]:
-    """Return the trees of each piece of a nest, None for pieces that have another form."""
-    found: list[Tree | None] = []
+def trees_of(work: Nest) -> list[Tree]:
+    """Return the trees of each piece of a nest."""
+    found: list[Tree] = []
     for piece in work.pieces or (work,):
         division = None if is_by_threads(piece) else division_of(piece)
         shared = [] if division is None else divided_trees(piece, division)
         shared += team_trees(piece) if is_by_teams(piece) else []
-        found += [each.tree for each in shared] or [tree_of(piece)]
+        shared += tile_trees(piece) if is_by_threads(piece) else []
+        tree = tree_of(piece)
+        found += [each.tree for each in shared]
+        found += [tree] if tree is not None else []
     return found

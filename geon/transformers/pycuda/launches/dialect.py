@@ -48,19 +48,13 @@ def by_instruction(name: str, text: str) -> str:
 
 
 class ThreadLanes:
-    """Dialect in which adjacent rows belong to neighbouring threads, one row per thread.
-
-    With ``tiles``, transposed loads read from tiles in shared memory.
-    """
+    """Dialect in which adjacent rows belong to neighbouring threads, one row per thread."""
 
     number = "1"
-    windows = together = hides = fetches = False
+    tiles = windows = together = hides = fetches = False
     flat = False
     wraps = False  # nvcc assumes that signed overflow does not occur: x + 1 > x is true
     spares = True  # arrays without elements have no memory
-
-    def __init__(self, tiles: bool = False) -> None:
-        self.tiles = tiles
 
     def held(self, name: str, ctype: str) -> str:
         """Return the name of a row's value; each thread has its own."""

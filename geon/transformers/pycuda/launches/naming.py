@@ -176,7 +176,7 @@ class CudaKernelNames(Parameters):
         super().__init__(lambda op: place_of(plan, op), operands, kernel.results)
         self.works: Parameter | None = None
         self.numbers: dict[str, Parts] = {}  # lengths that are numbers of parts
-        self.lanes = ThreadLanes(is_by_elements(kernel.work))
+        self.lanes = ThreadLanes()
 
     def is_apart(self, number: int) -> bool:
         """Return True if an operand may have any element alignment."""

@@ -91,6 +91,7 @@ CONSTANTS = (
     _native("trees/row_arrays", "MAX_STACK_ELEMENTS", "row"),
     _shared("loops/values_ahead", "MAX_BUFFERED_TURNS", "backwards", "size", many=10),
     _shared("loops/streaming_copies", "MAX_BLOCK_TURNS", "size", "row", many=10),
+    _shared("loops/work", "MAX_PARTS", "one_run", "wide_turns", each=(1, 1 / 64, 1 / 1024)),
     _native("machine/caches", "MIN_CACHE_BYTES", "size", "row", each=(4, 8), many=0),
     _shared(
         "loops/streaming_copies",
@@ -136,7 +137,8 @@ CONSTANTS = (
         each=(1, 1 / 8, 1 / 16),
         many=100,
     ),
-    _shared("loops/compiled_folds", "TRUTHS_PER_CHECK", "size", "row"),
+    _shared("loops/compiled_folds", "TRUTHS_PER_CHECK", "size", "row", "positions"),
+    _shared("loops/compiled_folds", "MIN_NARROW_BLOCK_TERMS", "row", "short_row", many=20),
     _shared("loops/compiled_folds", "MAX_NARROW_BLOCK_TERMS", "size", "row"),
     _shared("printing/nests/scalar_statements", "MAX_LANES", "lane", "across"),
     _native("vectors/vector_functions", "MIN_STRIP_ROW_ELEMENTS", "size", "row", many=10),
@@ -345,7 +347,7 @@ CONSTANTS = (
     _native("sizes/blocking", "Shape.heights", "rows", value=4),
     _native("sizes/blocking", "Shape.heights", "rows", value=6),
     # The library.
-    _native("nests/random_buffer", "MAX_BUFFERED_WORDS", "bits", each=(1, 2), many=50),
+    _shared("loops/values_ahead", "MAX_BUFFERED_WORDS", "bits", each=(1, 2), many=50),
     _c("random_words.c", "NAME", "bits", value=64),
     _shared("kernels/nests/random_runs", "MAX_SIDE_BY_SIDE_ROWS", "bits", "lane"),
     _native("sizes/kernel_scratch", "BLOCK_COLUMNS", "beside"),

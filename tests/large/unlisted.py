@@ -298,6 +298,16 @@ PLACES = {
         "transformers/printing/nests/transposed_passes.py",
         "REGISTER_ROW_BYTES",
     ): "bytes of a vector; tests/native/test_across.py",
+    ("transformers/loops/compiled_folds.py", "partial_dtype"): "bytes of dtypes",
+    ("transformers/loops/tree.py", "VectorWidth.block_terms"): "bytes of a float32",
+    ("transformers/loops/values_ahead.py", "Ahead.turns"): "bytes of a random word",
+    ("transformers/native/trees/tree_choice.py", "MIN_ITEMSIZE"): "bytes of a dtype",
+    ("transformers/native/trees/vector_statements.py", "TRANSPOSED_ITEMSIZES"): "bytes of dtypes",
+    (
+        "transformers/native/trees/vector_statements.py",
+        "VectorStatements.draw",
+    ): "bytes of a random word",
+    ("transformers/native/vectors/interleave.py", "COUNTS"): "bytes of dtypes",
     ("transformers/printing/nests/contractions.py", "MAX_LOOP_TRUTHS"): PARTS,
     (
         "transformers/native/trees/vector_statements.py",
@@ -399,7 +409,6 @@ PLACES = {
     ("transformers/native/vectors/vector_functions.py", "function_itemsize"): BITS,
     ("transformers/native/nests/task_text.py", "NestTasks.__init__", 4): BITS,
     ("transformers/printing/nests/reductions.py", "truth_word", 8): BITS,
-    ("transformers/native/nests/pass_loops.py", "Passes.single_turns", 4): BITS,
     ("transformers/native/transformer.py", "NativeTransformer"): ALIGNED,
     (
         "transformers/native/machine/caches.py",

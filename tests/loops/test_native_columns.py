@@ -6,7 +6,7 @@ import pytest
 import geon
 from geon import Axis
 from geon.testing.cases import for_each
-from geon.transformers.loops import column_rules, cpu_rules
+from geon.transformers.loops import column_lanes, column_rules, cpu_rules
 from geon.transformers.loops.column_lanes import MAX_RUN_ELEMENTS, MIN_RUN_ELEMENTS
 from geon.transformers.loops.column_rules import (
     MAX_COLUMN_PARTS,
@@ -21,7 +21,7 @@ from geon.transformers.loops.work import MIN_WORK
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.trees.tree_choice import is_vectorised, tree_of
 from tests.kernels.transformer import KernelsTransformer
-from tests.loops.programs import FEW, Program, values_of_columns
+from tests.loops.programs import FEW, Program, columns, values_of_columns
 from tests.loops.test_native_trees import WIDTH, nest_of
 from tests.loops.trees import agree, memory_of, nests_of
 from tests.native.together import Together
@@ -184,6 +184,36 @@ def test_scheduled_columns_compute_what_nests_do(monkeypatch):
                 jammed += are_jammed(tree)
     assert done >= scaled(240) // 10, done
     assert min(divided, jammed) >= scaled(240) // 40, (divided, jammed)
+
+
+def test_columns_in_loops_of_compilers_compute_what_nests_do(monkeypatch):
+    """On an interpreter: runs of a few columns, passes one after another, and tiles."""
+    done, runs = 0, 0
+    for seed in range(scaled(180)):
+        random = np.random.default_rng(seed)
+        lengths = {"N": FEW, "M": (1, 3, 4, 9, 17, 40), "C": (1, 2, 3, 5, 7, 12)}
+        program = Program(seed, lengths, (None, values_of_columns, columns)[seed % 3])
+        limits(monkeypatch, random)
+        for name, choices in (
+            ("MIN_RUN_ELEMENTS", (8, 64)),
+            ("MIN_RUNS", (1, 4)),
+            ("MAX_PASS_COLUMNS", (1, 8192)),
+            ("MAX_CROSSED_TERMS", (2, 64)),
+            ("MAX_CROSSED_COLUMNS", (2, 64)),
+            ("MAX_OPEN_BLOCK_BYTES", (16, 1024)),
+        ):
+            monkeypatch.setattr(column_lanes, name, int(random.choice(choices)))
+        with KernelsTransformer() as transformer:
+            for nest in nests_of(transformer.computation(program.results, *program.leaves)):
+                if nest.across is None or not any(each.reductions for each in nest.passes):
+                    continue
+                tree = schedule(nest, VectorWidth(16, 4, compiled=True))
+                assert not any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body))
+                memory = memory_of(nest, program.lengths, random)
+                agree(nest, tree, memory, program.lengths, random, [seed])
+                done += 1
+                runs += any(loop.kind is Kind.BLOCK for loop in loops_of(tree.body))
+    assert min(done, runs) >= scaled(180) // 10, (done, runs)
 
 
 @native_only

@@ -137,26 +137,34 @@ def in_lanes(
             cut = shape.split(tree, name, block, short=True)
             tree, inner = shape.set_kind(cut.tree, name, Kind.MAIN), cut.inner
     tree = shape.set_kind(tree, inner, Kind.LANES)
-    along = []  # loops that store along memory, where columns are not adjacent
-    for each in loops_of(find(tree, inner)[0].body):
-        if stores_across(each, inner):
-            cut = shape.split(tree, each.variable, MAX_CROSSED_TERMS, short=True)
-            values = walk_scalars(*[value for x in each.body for value in values_of(x)])
-            few = isinstance(size, int) and size < vectors.count and any(map(is_costly, values))
-            direct = few or loop.size is None
-            tree, later = (cut.tree, cut.inner) if direct else stored_later(cut.tree, cut.inner)
-            along.append(later)
+    tree, along = stored_along(tree, inner, vectors)
     within = loops_of(find(tree, inner)[0].body)
     into = [x.variable for x in within if x.kind is not Kind.COPIES and x.variable not in along]
     tree, names = shape.sink(tree, inner, into)
     tree = copies_together(tree)
-    for each in names:
-        (first, *_) = find(tree, each)[0].body
-        crossed = isinstance(first, LoopNode) and first.variable in along
-        name = first.variable if crossed else each
-        reason = "elements are adjacent where they are stored" if crossed else "adjacent columns"
-        tree = shape.set_role(tree, name, Role.SIMD, reason)
+    for lanes in names:
+        stored = [x.variable for x in loops_of(find(tree, lanes)[0].body) if x.variable in along]
+        reason = "elements are adjacent where they are stored" if stored else "adjacent columns"
+        tree = shape.set_role(tree, stored[0] if stored else lanes, Role.SIMD, reason)
     return tree, parts
+
+
+def stored_along(tree: Tree, name: str, vectors: VectorWidth) -> tuple[Tree, list[str]]:
+    """Cut passes that store across columns ``name`` into the terms of tiles.
+
+    Return the loops in which elements are stored that are adjacent in memory.
+    """
+    loop, found = find(tree, name)[0], list[str]()
+    size = most(loop.extent)
+    for each in loops_of(loop.body):
+        if stores_across(each, name):
+            cut = shape.split(tree, each.variable, MAX_CROSSED_TERMS, short=True)
+            values = walk_scalars(*[value for x in each.body for value in values_of(x)])
+            few = isinstance(size, int) and size < vectors.count and any(map(is_costly, values))
+            direct = few or loop.size is None
+            tree, along = (cut.tree, cut.inner) if direct else stored_later(cut.tree, cut.inner)
+            found.append(along)
+    return tree, found
 
 
 def is_costly(node: Scalar) -> bool:
@@ -259,7 +267,8 @@ def in_runs(tree: Tree, name: str, runs: Mapping[str, int]) -> tuple[Tree, list[
             tree = rfactor(tree, terms, made.inner)
         tree = shape.reorder(tree, terms, made.inner)
         tree = hoisted_values(tree, terms, made.inner)
-    into = [x.variable for x in find(tree, name)[0].body if is_run(x)]
+    loops = [x for x in find(tree, name)[0].body if isinstance(x, LoopNode)]
+    into = [x.variable for x in loops if is_run(x)]
     tree, names = shape.sink(shape.set_kind(tree, name, Kind.LANES), name, into)
     found = list[str]()
     for each in names:
@@ -273,13 +282,10 @@ def in_runs(tree: Tree, name: str, runs: Mapping[str, int]) -> tuple[Tree, list[
     return tree, found
 
 
-def is_run(statement: object) -> bool:
-    """Return True if a statement is a loop over the terms of a run, not over states of a column."""
-    return (
-        isinstance(statement, LoopNode)
-        and statement.kind is Kind.BLOCK
-        and not any(isinstance(each, Fold) and each.merges for each in statement.body)
-    )
+def is_run(loop: LoopNode) -> bool:
+    """Return True if a loop is over the terms of a run, not over states of a column."""
+    merges = any(isinstance(each, Fold) and each.merges for each in loop.body)
+    return loop.kind is Kind.BLOCK and not merges
 
 
 def hoisted_values(tree: Tree, name: str, terms: str) -> Tree:

@@ -414,9 +414,11 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     def sunk(body: Body) -> Body:
         found: list[Statement] = []
         for group in groups(body, takes, deep=False):
-            (first, *_) = group
-            inside = isinstance(first, LoopNode) and takes(first)
-            found.append(replace(first, body=sunk(first.body)) if inside else around(group))
+            first = group[0]
+            if isinstance(first, LoopNode) and takes(first):
+                found.append(replace(first, body=sunk(first.body)))
+            else:
+                found.append(around(group))
         return tuple(found)
 
     return replaced(tree, name, lambda loop: sunk(loop.body)), names

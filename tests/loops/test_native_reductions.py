@@ -195,3 +195,24 @@ def test_extremes_of_whole_arrays_are_divided(size):
     tree = schedule(nest_of(geon.max(x), x), WIDTH)
     (task,) = [loop for loop in loops_of(tree.body) if loop.role is Role.TASK]
     assert task.kind is Kind.BLOCK
+
+
+@native_only
+@for_each("rows", [30, 2000])
+@for_each("columns", [17, 257, 301])
+def test_sums_over_nested_loops_have_blocks_of_whole_rows(rows, columns):
+    """Loops over rows that are read in two directions do not become one."""
+    axes = [geon.Axis("N", rows), geon.Axis("C", columns)]
+    x = geon.placeholder(axes)
+    narrow = geon.cast(geon.cast(x, "float16"), "float32")
+    results = [
+        geon.sum(x, axes),
+        geon.sum(geon.flip(x, axes[1]) * x, axes),
+        geon.mean(narrow, axes),
+    ]
+    values = np.random.default_rng(columns).random((rows, columns), "float32") / 1000
+    values += np.float32(0.1)
+    wanted = [values.sum(dtype="float64"), (values[:, ::-1] * values).sum(dtype="float64"),
+              values.astype("float16").mean(dtype="float64")]  # fmt: skip
+    with geon.NativeTransformer(threads=3) as native:
+        np.testing.assert_allclose(native.computation(results, x)(values), wanted, rtol=1e-6)

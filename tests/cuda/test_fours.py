@@ -5,7 +5,7 @@ import pytest
 
 import geon
 from geon.transformers.kernels.nests import unrolled_reductions
-from geon.transformers.loops.gpu_threads import ELEMENTS_PER_VECTOR
+from geon.transformers.loops.rules.gpu_threads import ELEMENTS_PER_VECTOR
 from geon.transformers.pycuda.kernels import cooperative_threads, split_reductions
 from geon.transformers.pycuda.launches import launch_ir
 from geon.transformers.pycuda.runtime import host

@@ -9,7 +9,7 @@ import pytest
 
 import geon
 from geon.transformers.kernels.nests import unrolled_reductions
-from geon.transformers.loops.team_rules import MAX_REGISTER_ELEMENTS
+from geon.transformers.loops.rules.teams import MAX_REGISTER_ELEMENTS
 from geon.transformers.pycuda.kernels import (
     cooperative_threads,
     sorting,

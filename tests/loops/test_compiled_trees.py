@@ -6,8 +6,8 @@ import pytest
 import geon
 from geon import Axis
 from geon.testing.cases import for_each
-from geon.transformers.loops import streaming_copies, values_ahead
-from geon.transformers.loops.cpu_rules import schedule
+from geon.transformers.loops.rules import streaming_copies, values_ahead
+from geon.transformers.loops.rules.cpu import schedule
 from geon.transformers.loops.show import show
 from geon.transformers.loops.tree import CachePrefetch, Draw, Kind, VectorWidth, loops_of, walk
 from tests.kernels.transformer import KernelsTransformer

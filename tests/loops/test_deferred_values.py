@@ -11,7 +11,7 @@ from geon.transformers.kernels.ir.nest import Keep, Nest, Store
 from geon.transformers.kernels.ir.scalar_code import Kept, Load, ScalarBuilder, walk
 from geon.transformers.kernels.structural_key import structure
 from geon.transformers.loops.access import accesses, uses
-from geon.transformers.loops.cpu_rules import schedule
+from geon.transformers.loops.rules.cpu import schedule
 from geon.transformers.loops.substitution import BufferLayout, DeferredSubstitution, Substitution
 from geon.transformers.loops.tree import VectorWidth, Write, values_of
 from geon.transformers.loops.tree import walk as walk_statements

@@ -10,11 +10,11 @@ from geon.op_graph.axes.lengths import Length
 from geon.testing.cases import for_each
 from geon.transformers.loops.access import is_natural
 from geon.transformers.loops.from_nest import from_nest
-from geon.transformers.loops.gpu_rules import MAX_VECTOR_WORK, schedule, scheduled
-from geon.transformers.loops.gpu_threads import ELEMENTS_PER_VECTOR, Threads
-from geon.transformers.loops.part_rules import in_parts
+from geon.transformers.loops.rules.gpu import MAX_VECTOR_WORK, schedule, scheduled
+from geon.transformers.loops.rules.gpu_threads import ELEMENTS_PER_VECTOR, Threads
+from geon.transformers.loops.rules.parts import in_parts
+from geon.transformers.loops.rules.tiles import TILE_PADDING_ELEMENTS, TILE_SIDE
 from geon.transformers.loops.show import show
-from geon.transformers.loops.tile_rules import TILE_PADDING_ELEMENTS, TILE_SIDE
 from geon.transformers.loops.tree import Kind, Role, Space, loops_of
 from geon.transformers.pycuda.kernels.split_reductions import divisible
 from geon.transformers.pycuda.kernels.tree_choice import is_by_threads, tile_trees

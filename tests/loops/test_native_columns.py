@@ -6,16 +6,18 @@ import pytest
 import geon
 from geon import Axis
 from geon.testing.cases import for_each
-from geon.transformers.loops import column_lanes, column_rules, cpu_rules
-from geon.transformers.loops.column_lanes import MAX_RUN_ELEMENTS, MIN_RUN_ELEMENTS
-from geon.transformers.loops.column_rules import (
+from geon.transformers.loops.from_nest import from_nest
+from geon.transformers.loops.rules import column_lanes
+from geon.transformers.loops.rules import columns as column_rules
+from geon.transformers.loops.rules import cpu as cpu_rules
+from geon.transformers.loops.rules.column_lanes import MAX_RUN_ELEMENTS, MIN_RUN_ELEMENTS
+from geon.transformers.loops.rules.columns import (
     MAX_COLUMN_PARTS,
     MAX_PART_STATES,
     MIN_COLUMN_PARTS,
     equal_share,
 )
-from geon.transformers.loops.cpu_rules import schedule
-from geon.transformers.loops.from_nest import from_nest
+from geon.transformers.loops.rules.cpu import schedule
 from geon.transformers.loops.tree import Fold, Kind, Role, VectorWidth, find, loops_of
 from geon.transformers.loops.work import MIN_WORK
 from geon.transformers.native.toolchain.compilers import find_toolchain

@@ -6,7 +6,7 @@ import pytest
 import geon
 from geon import Axis
 from geon.op_graph.values.dtypes import kind
-from geon.transformers.loops.cpu_rules import schedule
+from geon.transformers.loops.rules.cpu import schedule
 from geon.transformers.loops.tree import CachePrefetch, Role, Tree, VectorWidth, loops_of, walk
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.vectors.vector_functions import function_itemsize

@@ -7,8 +7,8 @@ import geon
 from geon import Axis
 from geon.testing.cases import for_each
 from geon.transformers.kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
-from geon.transformers.loops.cpu_rules import schedule
-from geon.transformers.loops.reduction_rules import MAX_SPLIT_ROWS, block_size
+from geon.transformers.loops.rules.cpu import schedule
+from geon.transformers.loops.rules.reductions import MAX_SPLIT_ROWS, block_size
 from geon.transformers.loops.tree import Combine, Fold, Kind, Role, loops_of, walk
 from geon.transformers.loops.work import MAX_PARTS, MIN_WORK, part_size
 from geon.transformers.native.runtime import bound_program

@@ -5,7 +5,7 @@ import pytest
 
 import geon
 from geon import Axis
-from geon.transformers.loops.cpu_rules import (
+from geon.transformers.loops.rules.cpu import (
     MIN_PARALLEL_ROWS,
     MIN_SPLIT_VECTORS,
     STRETCH_VECTORS,

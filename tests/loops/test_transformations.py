@@ -3,8 +3,8 @@
 import numpy as np
 
 from geon.testing.cases import for_each
-from geon.transformers.loops.cpu_rules import schedule
 from geon.transformers.loops.from_nest import from_nest
+from geon.transformers.loops.rules.cpu import schedule
 from geon.transformers.loops.tree import VectorWidth
 from tests.kernels.transformer import KernelsTransformer
 from tests.loops.programs import Program

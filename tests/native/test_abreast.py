@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.loops.interleaved_loops import (
+from geon.transformers.loops.rules.interleaved_loops import (
     INTERLEAVED_VECTORS,
     MIN_INTERLEAVED_BYTES,
     MIN_LOOP_BLOCKS,

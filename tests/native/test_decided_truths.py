@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.loops.compiled_folds import TRUTHS_PER_CHECK
+from geon.transformers.loops.rules.compiled_folds import TRUTHS_PER_CHECK
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")

@@ -13,7 +13,7 @@ from geon.transformers.kernels.nests.nest_lowering import (
     MIN_COPIED_ROW_ELEMENTS,
     MIN_VECTOR_LOOP_BYTES,
 )
-from geon.transformers.loops.cpu_rules import MIN_PARALLEL_ROWS, MIN_SPLIT_VECTORS
+from geon.transformers.loops.rules.cpu import MIN_PARALLEL_ROWS, MIN_SPLIT_VECTORS
 from geon.transformers.loops.values_ahead import MAX_BUFFERED_TURNS
 from geon.transformers.native.nests.row_loops import MIN_SPLIT_ROW_ELEMENTS
 

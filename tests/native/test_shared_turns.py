@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.loops.column_rules import MAX_PART_STATES, MIN_COLUMN_PARTS
+from geon.transformers.loops.rules.columns import MAX_PART_STATES, MIN_COLUMN_PARTS
 
 FEW = MAX_PART_STATES // MIN_COLUMN_PARTS // 9  # maximum channels whose terms are divided
 missing = geon.NativeTransformer.unavailable()

@@ -8,8 +8,8 @@ from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import Apply
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_straight
-from ...loops.cpu_rules import may_stream, puts, schedule, streamed
-from ...loops.streaming_copies import MAX_STREAMED_STORES
+from ...loops.rules.cpu import may_stream, puts, schedule, streamed
+from ...loops.rules.streaming_copies import MAX_STREAMED_STORES
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
 from ...printing.scalars.c_expressions import is_serial

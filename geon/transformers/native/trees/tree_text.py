@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from ....op_graph.axes.affine import Size
 from ....op_graph.values.dtypes import name_of
 from ...loops.access import READ, accesses, operands_in, private, sizes_in
-from ...loops.cpu_rules import puts
-from ...loops.streaming_copies import MIN_STREAMED_TURNS
+from ...loops.rules.cpu import puts
+from ...loops.rules.streaming_copies import MIN_STREAMED_TURNS
 from ...loops.tree import Body, Least, LoopNode, Role, Tree, Write, find, loops_of, walk
 from ...loops.work import work
 from ...printing.nests.loop_lines import indent

@@ -15,8 +15,8 @@ from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_unrolled
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
-from ...loops.interleaved_loops import INTERLEAVED_VECTORS
 from ...loops.partial_states import only_folds
+from ...loops.rules.interleaved_loops import INTERLEAVED_VECTORS
 from ...loops.substitution import Substitution
 from ...loops.tree import (
     Body,

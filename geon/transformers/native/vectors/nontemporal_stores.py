@@ -15,7 +15,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
 from ...kernels.ir.scalar_code import Load, Scalar, walk
-from ...loops.streaming_copies import (
+from ...loops.rules.streaming_copies import (
     MAX_STREAMED_STORES,
     MAX_STREAMED_WORK,
     MIN_STREAMED_TURNS,

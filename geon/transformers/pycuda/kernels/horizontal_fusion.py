@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ...loops.team_rules import MAX_SHARED_BYTES
+from ...loops.rules.teams import MAX_SHARED_BYTES
 from ...lowering.fusion.kernel import Kernel
 from ...printing.nests.loop_lines import indent
 from ..launches.launch_ir import Grid

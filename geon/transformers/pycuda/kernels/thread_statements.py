@@ -12,7 +12,7 @@ from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_natural, largest, ranges
-from ...loops.gpu_threads import is_aligned
+from ...loops.rules.gpu_threads import is_aligned
 from ...loops.tree import (
     Body,
     Choose,

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest, Pass
 from ...loops.from_nest import from_nest
-from ...loops.gpu_rules import schedule, scheduled
-from ...loops.gpu_threads import Threads
-from ...loops.part_rules import in_parts
-from ...loops.tile_rules import in_tiles
+from ...loops.rules.gpu import schedule, scheduled
+from ...loops.rules.gpu_threads import Threads
+from ...loops.rules.parts import in_parts
+from ...loops.rules.tiles import in_tiles
 from ...loops.tree import Space, Tree
 from ...printing.nests.transposed_passes import across_loads, crosses
 from ..launches.launch_ir import THREADS_PER_BLOCK

@@ -11,7 +11,7 @@ from ....op_graph.op_graph import Op
 from ...kernels.ir.nest import Call, Nest, RowArray
 from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
-from ...loops.team_rules import MAX_SHARED_BYTES
+from ...loops.rules.teams import MAX_SHARED_BYTES
 from ...lowering.planning.schedule import Schedule
 from ...sizes.scratch import Scratch
 from ...sizes.scratch import lines as up_to_lines

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...op_graph.axes.affine import AffineIndex, Size
-from ...op_graph.axes.lengths import is_multiple
+from ....op_graph.axes.affine import AffineIndex, Size
+from ....op_graph.axes.lengths import is_multiple
 
 ELEMENTS_PER_VECTOR = 4  # elements that a thread loads and stores at once: 16 bytes of float32
 

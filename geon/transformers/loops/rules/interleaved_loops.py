@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..kernels.ir.scalar_code import Apply, Load, Scalar, Select
-from . import transformations as shape
-from .access import most
-from .tree import Kind, Tree, VectorWidth, Write, find, loops_of, require
-from .work import varying
+from ...kernels.ir.scalar_code import Apply, Load, Scalar, Select
+from .. import transformations as shape
+from ..access import most
+from ..tree import Kind, Tree, VectorWidth, Write, find, loops_of, require
+from ..work import varying
 
 INTERLEAVED_VECTORS = 4  # independent vectors, which hide the latency of each step
 MIN_INTERLEAVED_BYTES = 32  # minimum bytes of vectors: AVX2 has those of all numbers

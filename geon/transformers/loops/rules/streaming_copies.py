@@ -8,13 +8,13 @@ store elements where they belong, without the copy.
 
 from __future__ import annotations
 
-from ...op_graph.axes.affine import variable
-from ..kernels.ir.nest import Keep, Store
-from ..kernels.ir.scalar_code import Kept
-from . import transformations as shape
-from .access import most
-from .substitution import Substitution
-from .tree import (
+from ....op_graph.axes.affine import variable
+from ...kernels.ir.nest import Keep, Store
+from ...kernels.ir.scalar_code import Kept
+from .. import transformations as shape
+from ..access import most
+from ..substitution import Substitution
+from ..tree import (
     LoopNode,
     PrivateBuffer,
     Space,
@@ -29,7 +29,7 @@ from .tree import (
     replaced,
     require,
 )
-from .work import MIN_WORK, work
+from ..work import MIN_WORK, work
 
 STREAMED_BLOCK_BYTES = 1 << 10  # bytes of the buffer of each store, unless a loop is blocked before
 MAX_BLOCK_TURNS = 1 << 10  # iterations of a loop up to which it is one block

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..kernels.ir.scalar_code import Load
-from ..kernels.ir.scalar_code import walk as walk_scalars
-from . import transformations as shape
+from ...kernels.ir.scalar_code import Load
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from .. import transformations as shape
+from ..partial_states import stage
+from ..tree import Kind, LoopNode, Role, Space, Tree, find, loops_of, values_of, walk
 from .gpu_threads import Threads
-from .partial_states import stage
-from .tree import Kind, LoopNode, Role, Space, Tree, find, loops_of, values_of, walk
 
 TILE_SIDE = 32  # elements per side of a tile
 TILE_PADDING_ELEMENTS = 1  # per row of a tile, so that elements of a column lie in different banks

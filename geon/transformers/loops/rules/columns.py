@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from ...op_graph.axes.affine import Size
-from ...op_graph.values.dtypes import FLOAT64, INT32
-from ..kernels.ir.scalar_code import Load
-from ..kernels.ir.scalar_code import walk as walk_scalars
-from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
-from ..sizes.blocks import MIN_BLOCKS
-from . import transformations as shape
-from .compiled_folds import MAX_NARROW_BLOCK_TERMS, is_float_sum, partial_dtype, unwidened
-from .partial_states import block_level, block_of, fuse, rfactor, total_states, widened
-from .tree import (
+from ....op_graph.axes.affine import Size
+from ....op_graph.values.dtypes import FLOAT64, INT32
+from ...kernels.ir.scalar_code import Load
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from ...sizes.blocks import MIN_BLOCKS
+from .. import transformations as shape
+from ..partial_states import block_level, block_of, fuse, rfactor, total_states, widened
+from ..tree import (
     Fold,
     Kind,
     LoopNode,
@@ -31,7 +30,8 @@ from .tree import (
     values_of,
     walk,
 )
-from .work import MIN_WORK, work
+from ..work import MIN_WORK, work
+from .compiled_folds import MAX_NARROW_BLOCK_TERMS, is_float_sum, partial_dtype, unwidened
 
 COPIES = 4  # terms of a column that are folded together: its state is loaded and stored once
 MIN_COPIED_TERMS = 8  # minimum known terms of a column for which that pays

@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from ...op_graph.axes.affine import Size
-from ...op_graph.rows.elementwise import add
-from ...op_graph.values.dtypes import FLOAT64, kind
-from ..kernels.ir.nest import Store, folded_row
-from ..kernels.ir.scalar_code import Apply, Kept, Scalar, children_of
-from ..kernels.ir.scalar_code import walk as walk_scalars
-from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
-from . import transformations as shape
-from .access import is_straight
-from .compiled_folds import with_partial_states
-from .partial_states import block_level, block_of, hoist, only_folds, rfactor, total_states, widened
-from .tree import (
+from ....op_graph.axes.affine import Size
+from ....op_graph.rows.elementwise import add
+from ....op_graph.values.dtypes import FLOAT64, kind
+from ...kernels.ir.nest import Store, folded_row
+from ...kernels.ir.scalar_code import Apply, Kept, Scalar, children_of
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from .. import transformations as shape
+from ..access import is_straight
+from ..partial_states import (
+    block_level,
+    block_of,
+    hoist,
+    only_folds,
+    rfactor,
+    total_states,
+    widened,
+)
+from ..tree import (
     Combine,
     Fold,
     Kind,
@@ -33,8 +40,9 @@ from .tree import (
     variables_of,
     walk,
 )
-from .vector_loops import in_vectors, lanes_of
-from .work import MIN_WORK, part_size, work
+from ..vector_loops import in_vectors, lanes_of
+from ..work import MIN_WORK, part_size, work
+from .compiled_folds import with_partial_states
 
 MAX_OPEN_PARTS = 16  # tasks of a reduction of open length, each with a partial state
 MAX_SPLIT_ROWS = 8  # maximum rows that are each divided among tasks

@@ -8,30 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...op_graph.axes.affine import AffineIndex
-from ...op_graph.axes.lengths import is_multiple, product
-from ..kernels.ir.nest import Nest, Store
-from ..kernels.ir.scalar_code import Load, Scalar
-from ..kernels.ir.scalar_code import walk as walk_scalars
-from . import transformations as shape
-from .access import is_straight
-from .column_lanes import columns_in_lanes
-from .column_rules import adjacent, columns
-from .compiled_folds import compilable, in_any_order
-from .from_nest import from_nest
-from .interleaved_loops import interleaved, storing
-from .reduction_rules import (
-    behind_reductions,
-    divided,
-    folding,
-    hoisted,
-    long_reductions,
-    nested_reductions,
-    summed,
-)
-from .schedule_rule import ScheduleRule, applied
-from .streaming_copies import copied
-from .tree import (
+from ....op_graph.axes.affine import AffineIndex
+from ....op_graph.axes.lengths import is_multiple, product
+from ...kernels.ir.nest import Nest, Store
+from ...kernels.ir.scalar_code import Load, Scalar
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from .. import transformations as shape
+from ..access import is_straight
+from ..from_nest import from_nest
+from ..tree import (
     Body,
     Choose,
     Fold,
@@ -49,8 +34,23 @@ from .tree import (
     values_of,
     walk,
 )
-from .vector_loops import in_vectors
-from .work import MIN_WORK, work
+from ..vector_loops import in_vectors
+from ..work import MIN_WORK, work
+from .column_lanes import columns_in_lanes
+from .columns import adjacent, columns
+from .compiled_folds import compilable, in_any_order
+from .interleaved_loops import interleaved, storing
+from .reductions import (
+    behind_reductions,
+    divided,
+    folding,
+    hoisted,
+    long_reductions,
+    nested_reductions,
+    summed,
+)
+from .schedule_rule import ScheduleRule, applied
+from .streaming_copies import copied
 
 JAM_FACTORS = (4, 5, 3, 2)  # unroll factors, the first that divides all; registers hold their sums
 MIN_LOADED_VECTORS = 6  # minimum vector loads per element: with fewer, memory is the bottleneck

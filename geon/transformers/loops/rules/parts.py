@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...op_graph.axes.affine import Size
-from . import transformations as shape
-from .access import used_buffers
+from ....op_graph.axes.affine import Size
+from .. import transformations as shape
+from ..access import used_buffers
+from ..partial_states import fuse, promoted, rfactor
+from ..tree import Body, Kind, LoopNode, Space, Tree, find
 from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_whole
-from .partial_states import fuse, promoted, rfactor
-from .team_rules import divided_pass, flattened, is_vector, loop_before, passes_of, states_in
-from .tree import Body, Kind, LoopNode, Space, Tree, find
+from .teams import divided_pass, flattened, is_vector, loop_before, passes_of, states_in
 
 
 def in_parts(tree: Tree, counts: Sequence[Size], threads: Threads) -> list[Tree]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
-from .tree import IllegalScheduleError, Tree, replace
+from ..tree import IllegalScheduleError, Tree, replace
 
 Facts = TypeVar("Facts")  # what rules know of the target
 

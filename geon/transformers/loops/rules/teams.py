@@ -12,20 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import NamedTuple
 
-from ...op_graph.axes.affine import AffineIndex, variable
-from ...op_graph.rows.elementwise import add
-from ...op_graph.values.dtypes import FLOAT64
-from ..kernels.ir.nest import Keep
-from ..kernels.ir.scalar_code import Kept, Load
-from ..kernels.ir.scalar_code import walk as walk_scalars
-from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
-from . import transformations as shape
-from .access import WRITE, accesses, own_part, ranges
-from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned, is_whole
-from .partial_states import ValueReplacement, fuse, rfactor, widened
-from .reduction_rules import is_float
-from .substitution import Substitution, reindexed
-from .tree import (
+from ....op_graph.axes.affine import AffineIndex, variable
+from ....op_graph.rows.elementwise import add
+from ....op_graph.values.dtypes import FLOAT64
+from ...kernels.ir.nest import Keep
+from ...kernels.ir.scalar_code import Kept, Load
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from .. import transformations as shape
+from ..access import WRITE, accesses, own_part, ranges
+from ..partial_states import ValueReplacement, fuse, rfactor, widened
+from ..substitution import Substitution, reindexed
+from ..tree import (
     Fold,
     Kind,
     LoopNode,
@@ -42,6 +40,8 @@ from .tree import (
     values_of,
     walk,
 )
+from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned, is_whole
+from .reductions import is_float
 
 MAX_REGISTER_ELEMENTS = MAX_SERIAL_TERMS  # elements of one row array that a thread keeps
 MAX_REGISTER_BYTES = 4  # bytes of an element that stays in a register: one register

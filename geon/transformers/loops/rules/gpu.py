@@ -10,18 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ..kernels.ir.nest import Nest, Store
-from ..kernels.ir.scalar_code import Load, RandomBits
-from ..kernels.ir.scalar_code import walk as walk_scalars
-from . import transformations as shape
-from .access import used_buffers
-from .from_nest import from_nest
-from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned
-from .reduction_rules import hoisted
-from .schedule_rule import ScheduleRule, applied
-from .simplify import simplified
-from .team_rules import first_pass, in_team, passes, passes_of
-from .tree import (
+from ...kernels.ir.nest import Nest, Store
+from ...kernels.ir.scalar_code import Load, RandomBits
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from .. import transformations as shape
+from ..access import used_buffers
+from ..from_nest import from_nest
+from ..simplify import simplified
+from ..tree import (
     Body,
     Fold,
     Kind,
@@ -35,7 +31,11 @@ from .tree import (
     values_of,
     walk,
 )
-from .work import cost, varying
+from ..work import cost, varying
+from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned
+from .reductions import hoisted
+from .schedule_rule import ScheduleRule, applied
+from .teams import first_pass, in_team, passes, passes_of
 
 MAX_VECTOR_WORK = 96  # operations per element; with more, a thread of four needs too many registers
 

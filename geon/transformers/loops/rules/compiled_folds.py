@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...op_graph.rows.elementwise import add
-from ...op_graph.rows.logic import logical_and, logical_or
-from ...op_graph.values.dtypes import (
+from ....op_graph.rows.elementwise import add
+from ....op_graph.rows.logic import logical_and, logical_or
+from ....op_graph.values.dtypes import (
     BOOL,
     FLOAT64,
     INT32,
@@ -14,14 +14,14 @@ from ...op_graph.values.dtypes import (
     kind,
     named_dtype,
 )
-from ..kernels.analysis.integer_ranges import before_widening
-from ..kernels.ir.nest import folded_row
-from ..kernels.ir.scalar_code import Load
-from ..kernels.ir.scalar_code import walk as walk_scalars
-from . import transformations as shape
-from .access import is_straight
-from .partial_states import block_level, block_of, rfactor, total_states, widened
-from .tree import (
+from ...kernels.analysis.integer_ranges import before_widening
+from ...kernels.ir.nest import folded_row
+from ...kernels.ir.scalar_code import Load
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from .. import transformations as shape
+from ..access import is_straight
+from ..partial_states import block_level, block_of, rfactor, total_states, widened
+from ..tree import (
     Fold,
     Kind,
     LoopNode,

@@ -9,26 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import gcd
 
-from ...op_graph.axes.affine import Size, variable
-from ...op_graph.axes.index_map import InRange
-from ...op_graph.rows.elementwise import add
-from ..kernels.ir.nest import Keep, Store
-from ..kernels.ir.scalar_code import Apply, IndexNumber, Kept, Load, Scalar, indices
-from ..kernels.ir.scalar_code import walk as walk_scalars
-from . import transformations as shape
-from .access import is_straight, most
-from .column_rules import (
-    MAX_PART_STATES,
-    MIN_COLUMN_PARTS,
-    block_vectors,
-    copies_together,
-    folded,
-    rows_of,
-    with_roles,
-)
-from .partial_states import ValueReplacement, hoist, rfactor
-from .substitution import Substitution
-from .tree import (
+from ....op_graph.axes.affine import Size, variable
+from ....op_graph.axes.index_map import InRange
+from ....op_graph.rows.elementwise import add
+from ...kernels.ir.nest import Keep, Store
+from ...kernels.ir.scalar_code import Apply, IndexNumber, Kept, Load, Scalar, indices
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from .. import transformations as shape
+from ..access import is_straight, most
+from ..partial_states import ValueReplacement, hoist, rfactor
+from ..substitution import Substitution
+from ..tree import (
     Fold,
     Kind,
     LoopNode,
@@ -47,6 +38,15 @@ from .tree import (
     replaced,
     require,
     values_of,
+)
+from .columns import (
+    MAX_PART_STATES,
+    MIN_COLUMN_PARTS,
+    block_vectors,
+    copies_together,
+    folded,
+    rows_of,
+    with_roles,
 )
 
 MAX_OPEN_BLOCK_BYTES = 1024  # bytes of columns in a task, of an open number of them

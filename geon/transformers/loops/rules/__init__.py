@@ -1,0 +1,1 @@
+"""Rules that schedule loop trees, for CPUs and for GPUs."""

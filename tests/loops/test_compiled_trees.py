@@ -6,7 +6,8 @@ import pytest
 import geon
 from geon import Axis
 from geon.testing.cases import for_each
-from geon.transformers.loops.rules import streaming_copies, values_ahead
+from geon.transformers.loops import values_ahead
+from geon.transformers.loops.rules import streaming_copies
 from geon.transformers.loops.rules.cpu import schedule
 from geon.transformers.loops.show import show
 from geon.transformers.loops.tree import CachePrefetch, Draw, Kind, VectorWidth, loops_of, walk

@@ -22,7 +22,7 @@ from ..launches.naming import (
     Part,
 )
 from .cooperative_threads import MAX_WARP_ROW_ELEMENTS, WARP_SIZE
-from .split_reductions import Division, division_of
+from .split_reductions import SplitReductions, division_of
 from .team_text import team_function
 from .thread_text import thread_function
 from .tree_choice import (
@@ -79,7 +79,7 @@ def team_parts(nest: Nest, names: CudaKernelNames) -> list[Part]:
     return [Either(holds, (found[0],), (found[1],))]
 
 
-def divided_parts(nest: Nest, division: Division, names: CudaKernelNames) -> list[Part]:
+def divided_parts(nest: Nest, division: SplitReductions, names: CudaKernelNames) -> list[Part]:
     """Return the functions of a nest whose reductions several blocks share."""
     for each in division.parts:
         known = names.numbers.setdefault(str(each), each)

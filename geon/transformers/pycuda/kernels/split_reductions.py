@@ -23,7 +23,7 @@ BLOCK_TEAM = Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)
 COLUMN_TEAM = Team(8, 256, WARP_SIZE)  # 8 threads per column, 32 adjacent columns per block
 
 
-class Division(NamedTuple):
+class SplitReductions(NamedTuple):
     """The parts of each pass in ``passes``; a nest is divided if no size in ``holds`` is negative.
 
     A block of ``team`` has a part of a row, or of as many columns as are beside each other.
@@ -45,7 +45,7 @@ class Division(NamedTuple):
         return [Length.of(str(x)) if x.is_open else x.number({}) for x in self.parts]
 
 
-def division_of(nest: Nest) -> Division | None:
+def division_of(nest: Nest) -> SplitReductions | None:
     """Return how the passes of a nest are divided; None if they never are."""
     passes = divisible(nest)
     counts = [product(loop.extent for loop in step.loops) for step in passes]
@@ -54,16 +54,16 @@ def division_of(nest: Nest) -> Division | None:
     if not nest.rows and nest.across is None:
         long = any(not isinstance(n, int) or n > ELEMENTS_PER_BLOCK for n in counts)
         parts = tuple([Parts(n, 1, MAX_PART_BLOCKS, ELEMENTS_PER_BLOCK) for n in counts])
-        return Division(passes, parts, ()) if long else None
+        return SplitReductions(passes, parts, ()) if long else None
     (count,), rows = counts, product(loop.extent for loop in nest.rows)
     if nest.across is None:
         parts = (Parts(count, rows, FULL_DEVICE_BLOCKS, ELEMENTS_PER_BLOCK),)
         few = FULL_DEVICE_BLOCKS // 2 - rows
-        found = Division(passes, parts, (count - ELEMENTS_PER_BLOCK - 1, few))
+        found = SplitReductions(passes, parts, (count - ELEMENTS_PER_BLOCK - 1, few))
     else:
         blocks = rows * ((nest.across.extent + COLUMN_TEAM.beside - 1) // COLUMN_TEAM.beside)
         parts = (Parts(count, blocks),)
-        found = Division(passes, parts, (count - parts[0].least - 1,), COLUMN_TEAM)
+        found = SplitReductions(passes, parts, (count - parts[0].least - 1,), COLUMN_TEAM)
     never = any(isinstance(size, int) and size < 0 for size in found.holds)
     return None if never else found
 

@@ -18,7 +18,7 @@ from ...printing.nests.transposed_passes import across_loads, crosses
 from ..launches.launch_ir import THREADS_PER_BLOCK
 from ..launches.naming import is_by_elements
 from .cooperative_threads import MAX_WARP_ROW_ELEMENTS, WARP_SIZE, Team
-from .split_reductions import BLOCK_TEAM, COLUMN_TEAM, Division, division_of
+from .split_reductions import BLOCK_TEAM, COLUMN_TEAM, SplitReductions, division_of
 
 LONE_THREAD = Team(1, THREADS_PER_BLOCK)
 MAX_THREAD_ROW_ELEMENTS = 4  # max. elements of a row that one thread handles alone
@@ -107,7 +107,7 @@ def team_trees(nest: Nest, unaligned: Set[int] = frozenset()) -> list[TeamTree]:
 
 
 def divided_trees(
-    nest: Nest, division: Division, unaligned: Set[int] = frozenset()
+    nest: Nest, division: SplitReductions, unaligned: Set[int] = frozenset()
 ) -> list[TeamTree]:
     """Return the trees of a nest whose reductions several blocks share, in order.
 

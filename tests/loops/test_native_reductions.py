@@ -216,3 +216,17 @@ def test_sums_over_nested_loops_have_blocks_of_whole_rows(rows, columns):
               values.astype("float16").mean(dtype="float64")]  # fmt: skip
     with geon.NativeTransformer(threads=3) as native:
         np.testing.assert_allclose(native.computation(results, x)(values), wanted, rtol=1e-6)
+
+
+@native_only
+def test_an_extreme_takes_constants_into_vectors():
+    """Rows of padding fold one number into the state of each lane."""
+    x = geon.placeholder([Axis("N", 80), Axis("M", 384)])
+    padded = geon.pad(x, {"N": (1, 1)})
+    data = np.full((80, 384), -1, np.float32)
+    with geon.make_transformer("native", threads=1) as transformer:
+        f = transformer.computation([geon.max(padded), padded, padded + 2], x)
+        largest, found, more = f(data)
+    assert largest == 0
+    np.testing.assert_array_equal(found, np.pad(data, [(1, 1), (0, 0)]))
+    np.testing.assert_array_equal(more, found + 2)

@@ -270,10 +270,10 @@ class VectorStatements(TreeStatements):
             return
         element = self.tree.code.cast(fold.elements[0], self.tree.buffers[number].dtype)
         text = self.scalars.value(block, element)
-        if self.scalars.is_wide(text):
+        place = self.scalars.kept_place(block, number, fold.offset)
+        if self.scalars.is_wide(text) or self.scalars.is_wide(place):
             super().fold(fold, copies, block)
             return
-        place = self.scalars.kept_place(block, number, fold.offset)
         block.lines += [
             f"{place} = {text} {sign} {place} ? {text} : {place};",
             f"{place} = {text} != {text} ? {text} : {place};",

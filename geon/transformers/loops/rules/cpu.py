@@ -44,6 +44,8 @@ from .reductions import (
     behind_reductions,
     divided,
     folding,
+    folding_tuples,
+    folding_values,
     hoisted,
     long_reductions,
     nested_reductions,
@@ -248,8 +250,10 @@ RULES: tuple[ScheduleRule[VectorWidth], ...] = (
 # Rules of nests whose vectors the compiler makes.
 COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("parts of rows", nested_reductions, divided),
+    ScheduleRule("lanes of several values", folding_tuples, summed),
     ScheduleRule("parts", long_reductions, divided),
-    ScheduleRule("partial states", folding, summed),
+    ScheduleRule("partial states", folding_values, summed),
     ScheduleRule("single iterations", single, removed),
     ScheduleRule("copies past the caches", storing, copied),
     ScheduleRule("interleaved vectors", storing, interleaved),

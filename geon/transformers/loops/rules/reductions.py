@@ -94,6 +94,21 @@ def folding(tree: Tree) -> Iterator[str]:
             yield loop.variable
 
 
+def folding_tuples(tree: Tree) -> Iterator[str]:
+    """Yield the innermost loops that fold into states of several values."""
+    yield from (name for name in folding(tree) if not folds_values(find(tree, name)[0]))
+
+
+def folding_values(tree: Tree) -> Iterator[str]:
+    """Yield the innermost loops that fold into states of one value only."""
+    yield from (name for name in folding(tree) if folds_values(find(tree, name)[0]))
+
+
+def folds_values(loop: LoopNode) -> bool:
+    """Return True if the state of each fold of a loop is one value, which operators fold."""
+    return all(folded_row(each.reducer) for each in loop.body if isinstance(each, Fold))
+
+
 def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Fold into a vector of partial states, and sums of many floats in blocks.
 
@@ -107,7 +122,7 @@ def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
         if not all(shares_state(each, fold) for fold in folds):
             break
         outer.append(each)
-    if vectors.compiled and all(folded_row(each.reducer) for each in folds):
+    if vectors.compiled and folds_values(loop):
         return with_partial_states(tree, outer, vectors.block_terms)
     filled = lanes_of(loop.size, vectors.count, vectors.halves) > 0
     block = vectors.block_terms if filled else MAX_SERIAL_TERMS

@@ -42,11 +42,12 @@ from .compiled_folds import compilable, in_any_order
 from .interleaved_loops import interleaved, storing
 from .reductions import (
     behind_reductions,
+    compiled_states,
     divided,
     folding,
     folding_tuples,
-    folding_values,
     hoisted,
+    in_lanes,
     long_reductions,
     nested_reductions,
     summed,
@@ -250,10 +251,9 @@ RULES: tuple[ScheduleRule[VectorWidth], ...] = (
 # Rules of nests whose vectors the compiler makes.
 COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
-    ScheduleRule("parts of rows", nested_reductions, divided),
-    ScheduleRule("lanes of several values", folding_tuples, summed),
+    ScheduleRule("lanes", folding_tuples, in_lanes),
     ScheduleRule("parts", long_reductions, divided),
-    ScheduleRule("partial states", folding_values, summed),
+    ScheduleRule("partial states", folding, compiled_states),
     ScheduleRule("single iterations", single, removed),
     ScheduleRule("copies past the caches", storing, copied),
     ScheduleRule("interleaved vectors", storing, interleaved),

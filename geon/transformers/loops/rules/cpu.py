@@ -214,7 +214,7 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     if loop.role is not Role.SERIAL or few or shape.tasks_in(loop.body):
         return tree  # a few elements are no work for a task
     if len(tree.body) > 1 and isinstance(loop.size, int):
-        each = work(loop.body)
+        each = work(loop.body, name)
         if isinstance(each, int) and loop.size * each < MIN_WORK:
             return tree
     while is_rows(loop) and len(loop.body) == 1 and is_rows(loop.body[0]):

@@ -256,7 +256,7 @@ def shares_state(loop: LoopNode, statement: object) -> bool:
 def divided(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Reduce parts of a loop, which can be tasks, and combine them in order."""
     loop, _ = find(tree, name)
-    size, each = loop.size, work(loop.body)
+    size, each = loop.size, work(loop.body, name)
     require(size is not None, f"the length of {name} changes with other loops")
     require(loop.kind is not Kind.REST or isinstance(size, int), f"{name} is a rest")
     if isinstance(size, int) and isinstance(each, int):

@@ -227,7 +227,9 @@ class VectorStatements(TreeStatements):
         folds = [
             each
             for each in loop.body
-            if isinstance(each, Fold) and loop.variable not in variables(each.offset)
+            if isinstance(each, Fold)
+            and loop.variable not in variables(each.offset)
+            and only_folds(loop, each)
         ]
         return [SIMD + "".join(map(self.clause, folds)), *made]
 

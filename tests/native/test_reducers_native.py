@@ -162,8 +162,8 @@ def test_positions_that_loops_go_up_along_are_not_compared():
                 ((reduction,),) = [step.reductions for step in kernel.work.passes]
                 assert (reduction.reducer == reducers.in_order(reducers.ARGMAX)) == in_order
                 # Lanes count in as many bits as positions are held in.
-                narrow = re.search(r"\(i32x\d+\)\{0, 1, 2", f.source) is not None
-                assert narrow == (in_order and c in over)
+                assert re.search(r"int32_t t\d+ = \(int32_t\)\(", f.source)
+                assert not re.search(r"int64_t t\d+ = \(int64_t\)\(\w", f.source)
 
 
 # Rows of a test -----------------------------------------------------------------------------------

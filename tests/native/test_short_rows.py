@@ -1,13 +1,16 @@
 """Short rows side by side, truths in words and positions in 32 bits: the results of NumPy."""
 
-import re
+import itertools
 
 import numpy as np
 import pytest
 
 import geon
+from geon.transformers.kernels.ir.nest import Nest
 from geon.transformers.kernels.nests.nest_lowering import MAX_SHORT_ROW_ELEMENTS, MIN_ADJACENT_ROWS
 from geon.transformers.kernels.nests.short_row_variants import MAX_COSTLY_ROW_ELEMENTS, can_be
+from geon.transformers.loops.tree import Fold, Kind, Role, loops_of, walk
+from geon.transformers.native.trees.tree_choice import trees_of
 
 REDUCTIONS = ["sum", "max", "min", "any", "all", "argmax", "argmin", "logsumexp", "softmax"]
 ROWS = [1, MIN_ADJACENT_ROWS - 1, MIN_ADJACENT_ROWS, 513, 1031]
@@ -31,6 +34,23 @@ def values(dtype, *shape):
         odd = generator.choice([np.nan, np.inf, -np.inf, -0.0, 1.5], size=shape)
         data = np.where(generator.random(shape) < 0.1, odd, data).astype(dtype)
     return data
+
+
+def trees(results, *placeholders):
+    """The loop trees of the nests that compute ``results``."""
+    transformer = geon.NativeTransformer(threads=1)
+    f = transformer.computation(results, *placeholders)
+    nests = [k.work for k in f.plan.schedule.kernels if isinstance(k.work, Nest)]
+    width = transformer.toolchain().vector_bytes
+    return list(itertools.chain.from_iterable(trees_of(each, width, None) for each in nests))
+
+
+def are_side_by_side(tree):
+    """Whether the compiler makes vectors of rows in all loops of a tree that fold elements."""
+    loops = [above[-1] for each, above in walk(tree.body) if isinstance(each, Fold)]
+    lanes = [each for each in loops if each.kind is not Kind.COPIES]
+    lanes += [each for each in loops_of(tree.body) if each.kind is Kind.LANES]
+    return all((each.role, each.kind) == (Role.SIMD, Kind.LANES) for each in lanes)
 
 
 def compare(results, *feeds):
@@ -75,14 +95,18 @@ def test_short_rows_give_what_numpy_gives(rows, dtype):
 
 @pytest.mark.parametrize("name", ["max", "argmax", "logsumexp", "all"])
 def test_rows_side_by_side_are_short_and_many(name):
-    def source(rows, length):
+    def beside(rows, length):
         n, c = geon.Axis("N", rows), geon.Axis("C", length)
         x = geon.placeholder([n, c])
-        return compare([getattr(geon, name)(x, c)], x, values("float32", rows, length))
+        results = [getattr(geon, name)(x, c)]
+        compare(results, x, values("float32", rows, length))
+        found = trees(results, x)  # none of what a function of the library finds
+        lanes = any(loop.kind is Kind.LANES for tree in found for loop in loops_of(tree.body))
+        return lanes and all(map(are_side_by_side, found))
 
-    assert "first_lane" in source(MIN_ADJACENT_ROWS, MAX_SHORT_ROW_ELEMENTS)
-    assert "first_lane" not in source(MIN_ADJACENT_ROWS - 1, MAX_SHORT_ROW_ELEMENTS)
-    assert "first_lane" not in source(MIN_ADJACENT_ROWS, MAX_SHORT_ROW_ELEMENTS + 1)
+    assert beside(MIN_ADJACENT_ROWS, MAX_SHORT_ROW_ELEMENTS)
+    assert not beside(MIN_ADJACENT_ROWS - 1, MAX_SHORT_ROW_ELEMENTS)
+    assert not beside(MIN_ADJACENT_ROWS, MAX_SHORT_ROW_ELEMENTS + 1)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
@@ -110,7 +134,9 @@ def test_rows_may_lie_backwards(length, dtype):
     x = geon.placeholder([n, c], dtype=dtype)
     turned = geon.flip(geon.flip(x, n), c)
     results = [geon.sum(turned, c), geon.max(turned, c), geon.argmax(turned, c)]
-    assert "lane * one" in compare(results, x, values(dtype, 700, length))
+    compare(results, x, values(dtype, 700, length))
+    (tree,) = trees(results, x)
+    assert are_side_by_side(tree)
 
 
 def test_many_rows_may_be_along_an_outer_axis():
@@ -118,7 +144,8 @@ def test_many_rows_may_be_along_an_outer_axis():
     n, m, c = geon.Axis("N", 700), geon.Axis("M", 2), geon.Axis("C", 4)
     x = geon.placeholder([n, m, c])
     results = [geon.logsumexp(x, c), geon.argmin(x, c), geon.max(x, c)]
-    assert "first_lane" in compare(results, x, values("float32", 700, 2, 4))
+    compare(results, x, values("float32", 700, 2, 4))
+    assert all(are_side_by_side(each) for each in trees(results, x))
 
 
 @pytest.mark.parametrize(
@@ -127,20 +154,34 @@ def test_many_rows_may_be_along_an_outer_axis():
 def test_truths_are_folded_in_words_as_wide_as_what_is_loaded(dtype, word):
     n = geon.Axis("N", 1000)
     x = geon.placeholder([n], dtype=dtype)
-    source = compare([geon.any(x), geon.all(x)], x, values(dtype, 1000))
-    assert source.count(f"uint{word}_t s") >= 2
+    results = [geon.any(x), geon.all(x)]
+    compare(results, x, values(dtype, 1000))
+    (tree,) = trees(results, x)
+    (loop,) = loops_of(tree.body)
+    words = [tree.buffers[each.into[0]].dtype.name for each in loop.body]
+    assert loop.role is Role.SIMD and words == 2 * [f"uint{word}"]
 
 
 @pytest.mark.parametrize(
     ("dtype", "ctype"), [("int8", "int32_t"), ("float32", "int32_t"), ("float64", "int64_t")]
 )
 def test_positions_are_as_wide_as_vectors_of_elements_allow(dtype, ctype):
-    """In int64 where elements are of 64 bits or the length is open, else in int32."""
-    for length, held in ((300, ctype), (None, "int64_t")):
+    """In int64 where elements are of 64 bits or the length is open, else in int32.
+
+    Along columns and along a whole array the compiler makes vectors of them.
+    """
+    for length, held in ((300, ctype.removesuffix("_t")), (None, "int64")):
         n, c = geon.Axis("N", length) if length else geon.Axis("N"), geon.Axis("C", 130)
         x = geon.placeholder([n, c], dtype=dtype)
-        source = compare([geon.argmax(x, n), geon.argmin(x)], x, values(dtype, 300, 130))
-        assert re.search(rf"\b{held} s\d_1\[", source)
+        results = [geon.argmax(x, n), geon.argmin(x)]
+        compare(results, x, values(dtype, 300, 130))
+        for tree in trees(results, x):
+            folds = [(x, up) for x, up in walk(tree.body) if isinstance(x, Fold) and not x.merges]
+            assert {tree.buffers[each.into[1]].dtype.name for each, _ in folds} == {held}
+            in_lanes = [up for _, up in folds if any(each.role is Role.SIMD for each in up)]
+            assert in_lanes and all(
+                up[-1].kind is Kind.REST for _, up in folds if up not in in_lanes
+            )
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -13,9 +13,9 @@ missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
 # Of the kernels of one gradient. Element by element an LSTM of 8 units had 2,560, and one of 12
-# had 4,832; a recurrent layer of 12 units, the longest one that still is, has 1,503. Definitions of
+# had 4,832; a recurrent layer of 12 units, the longest one that still is, has 1,513. Definitions of
 # functions do not count.
-MOST_STATEMENTS = 1510
+MOST_STATEMENTS = 1520
 # Of functions of one row beside those, which are of vectors: gcc takes 0.1 ms for each.
 MOST_OF_ONE_ROW = 450
 CASES = {neon.LSTM: (4, 8, 12), neon.GRU: (8, 16), neon.Recurrent: (12, 16)}

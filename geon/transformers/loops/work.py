@@ -26,8 +26,11 @@ MAX_TASK_WORK = 1 << 19  # maximum operations of a task, for load balance
 MAX_PARTS = 256  # maximum parts of a reduction, each with a partial state
 
 
-def work(body: Body) -> Size:
-    """Return the approximate number of machine operations of statements."""
+def work(body: Body, around: str = "") -> Size:
+    """Return the approximate number of machine operations of statements.
+
+    ``around`` is the variable of the loop of which they are the body.
+    """
     total: Size = 0
     for each, above in walk(body):
         times: Size = 1
@@ -35,7 +38,7 @@ def work(body: Body) -> Size:
             size = most(loop.extent)
             times = times * (1 if size is None else size)
         if isinstance(each, (Write, Fold)):
-            inner = {loop.variable for loop in above[-2:]}
+            inner = {loop.variable for loop in above[-2:]} or {around}
             count = len(each.stores) if isinstance(each, Write) else len(each.into)
             total = total + times * (count + sum(map(cost, varying(each, inner))))
     return total

@@ -42,9 +42,12 @@ from .compiled_folds import compilable, in_any_order
 from .interleaved_loops import interleaved, storing
 from .reductions import (
     behind_reductions,
+    compiled_states,
     divided,
     folding,
+    folding_tuples,
     hoisted,
+    in_lanes,
     long_reductions,
     nested_reductions,
     summed,
@@ -211,7 +214,7 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     if loop.role is not Role.SERIAL or few or shape.tasks_in(loop.body):
         return tree  # a few elements are no work for a task
     if len(tree.body) > 1 and isinstance(loop.size, int):
-        each = work(loop.body)
+        each = work(loop.body, name)
         if isinstance(each, int) and loop.size * each < MIN_WORK:
             return tree
     while is_rows(loop) and len(loop.body) == 1 and is_rows(loop.body[0]):
@@ -248,8 +251,9 @@ RULES: tuple[ScheduleRule[VectorWidth], ...] = (
 # Rules of nests whose vectors the compiler makes.
 COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("lanes", folding_tuples, in_lanes),
     ScheduleRule("parts", long_reductions, divided),
-    ScheduleRule("partial states", folding, summed),
+    ScheduleRule("partial states", folding, compiled_states),
     ScheduleRule("single iterations", single, removed),
     ScheduleRule("copies past the caches", storing, copied),
     ScheduleRule("interleaved vectors", storing, interleaved),

@@ -44,6 +44,7 @@ from ..vector_loops import in_vectors, lanes_of
 from ..work import MIN_WORK, part_size, work
 from .compiled_folds import with_partial_states
 
+LANE_VECTORS = 4  # vectors of states of several values, which wait for each other's results
 MAX_OPEN_PARTS = 16  # tasks of a reduction of open length, each with a partial state
 MAX_SPLIT_ROWS = 8  # maximum rows that are each divided among tasks
 
@@ -102,13 +103,7 @@ def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """
     loop, above = find(tree, name)
     folds = [each for each in loop.body if isinstance(each, Fold)]
-    outer = [loop]
-    for each in reversed(above):
-        if not all(shares_state(each, fold) for fold in folds):
-            break
-        outer.append(each)
-    if vectors.compiled and all(folded_row(each.reducer) for each in folds):
-        return with_partial_states(tree, outer, vectors.block_terms)
+    outer = same_states(tree, name)
     filled = lanes_of(loop.size, vectors.count, vectors.halves) > 0
     block = vectors.block_terms if filled else MAX_SERIAL_TERMS
     level, inside = block_level([each.size for each in outer], block)
@@ -148,6 +143,18 @@ def summed(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     return tree
 
 
+def same_states(tree: Tree, name: str) -> list[LoopNode]:
+    """Return a loop that folds, and those around it that fold into the same states."""
+    loop, above = find(tree, name)
+    folds = [each for each in loop.body if isinstance(each, Fold)]
+    outer = [loop]
+    for each in reversed(above):
+        if not all(shares_state(each, fold) for fold in folds):
+            break
+        outer.append(each)
+    return outer
+
+
 def is_float(tree: Tree, fold: Fold) -> bool:
     """Return True if a fold's state is a float."""
     return kind(tree.buffers[fold.into[0]].dtype) == "f"
@@ -159,6 +166,52 @@ def block_size(size: Size | None, block: int, lanes: int) -> int:
         return block
     equal = -(-size // -(-size // block))
     return equal if size % equal == 0 and equal % lanes == 0 else min(block, size)
+
+
+# Vectors that the compiler makes ------------------------------------------------------------------
+
+
+def folding_tuples(tree: Tree) -> Iterator[str]:
+    """Yield the innermost loops that fold into states of several values."""
+    yield from (name for name in folding(tree) if not folds_values(find(tree, name)[0]))
+
+
+def folds_values(loop: LoopNode) -> bool:
+    """Return True if the state of each fold of a loop is one value, which operators fold."""
+    return all(folded_row(each.reducer) for each in loop.body if isinstance(each, Fold))
+
+
+def in_lanes(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Split a loop, and what it leaves, into lanes of a few vectors that get states of their own.
+
+    They are one vector in short loops, since combining them takes as long as folding them.
+    """
+    while name:
+        size = find(tree, name)[0].size
+        lanes = LANE_VECTORS * vectors.count
+        while isinstance(size, int) and lanes > vectors.count and size < LANE_VECTORS * lanes:
+            lanes //= 2
+        if size is None or (isinstance(size, int) and size < lanes):
+            break
+        made = shape.split(tree, name, lanes, Kind.LANES)
+        tree, name = shape.set_kind(made.tree, name, Kind.VECTORS), made.rest or ""
+        if not isinstance(size, int):
+            break
+    return tree
+
+
+def compiled_states(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Fold in states that the compiler makes vectors of: of fitting widths, or one for each lane.
+
+    States of several values without lanes stay single.
+    """
+    loop, outer = find(tree, name)[0], same_states(tree, name)
+    if folds_values(loop):
+        return with_partial_states(tree, outer, vectors.block_terms)
+    if loop.kind is not Kind.LANES:
+        return tree
+    tree = rfactor(tree, outer[-1].variable, name)
+    return shape.set_role(tree, name, Role.SIMD, "a state for each lane")
 
 
 # Tasks --------------------------------------------------------------------------------------------
@@ -203,7 +256,7 @@ def shares_state(loop: LoopNode, statement: object) -> bool:
 def divided(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Reduce parts of a loop, which can be tasks, and combine them in order."""
     loop, _ = find(tree, name)
-    size, each = loop.size, work(loop.body)
+    size, each = loop.size, work(loop.body, name)
     require(size is not None, f"the length of {name} changes with other loops")
     require(loop.kind is not Kind.REST or isinstance(size, int), f"{name} is a rest")
     if isinstance(size, int) and isinstance(each, int):

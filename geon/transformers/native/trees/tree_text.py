@@ -107,9 +107,10 @@ class _TreeFunctions(Tasks):
         ]
         extra = [*counts, *shared.values()]
         self.functions += [self.structure(name, extra), self.function(name, body, extra)]
+        each = self.names.length(work(loop.body, loop.variable))
         return ["{", *indent([
             f"const int64_t size = {size()};",
-            f"const int64_t grain = geon_grain(size, {self.names.length(work(loop.body))});",
+            f"const int64_t grain = geon_grain(size, {each});",
             "const int64_t parts = (size + grain - 1) / grain;",
             *self.launch(name, {each.name: each.name for each in extra}),
         ]), "}"]  # fmt: skip

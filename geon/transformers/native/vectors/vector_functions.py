@@ -6,6 +6,8 @@ elements of one register; a function with such instructions computes all of them
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Nest, Pass
@@ -49,7 +51,7 @@ def function_itemsize(nest: Nest, vector_bytes: int) -> int | None:
     found: list[int] = []
     for step in nest.passes:
         inner = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT_DEPTH]
-        if has_own_form(nest, step) or is_ordered(step):
+        if has_own_form(nest, step, inner) or is_ordered(step):
             return None
         extent = step.loops[-1].extent
         short = isinstance(extent, int) and extent < MIN_STRIP_ROW_ELEMENTS
@@ -59,9 +61,12 @@ def function_itemsize(nest: Nest, vector_bytes: int) -> int | None:
     return min(found, default=None)
 
 
-def has_own_form(nest: Nest, step: Pass) -> bool:
-    """Return True if a pass draws random bits, or prefetches or buffers some of its loads."""
-    draws = any(isinstance(node, RandomBits) for node in walk(*step.computed))
+def has_own_form(nest: Nest, step: Pass, inner: Sequence[Scalar]) -> bool:
+    """Return True if a pass prefetches or buffers some of its loads, or draws among ``inner``.
+
+    These are the values of its elements: bits that a row draws are the same for all its elements.
+    """
+    draws = any(isinstance(node, RandomBits) for node in inner)
     return draws or any(map(is_periodic, choose_buffered(step))) or bool(lookups(nest, step))
 
 

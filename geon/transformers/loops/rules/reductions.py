@@ -13,7 +13,7 @@ from ...kernels.ir.scalar_code import Apply, Kept, Scalar, children_of
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from .. import transformations as shape
-from ..access import is_straight
+from ..access import is_straight, most
 from ..partial_states import (
     block_level,
     block_of,
@@ -187,7 +187,8 @@ def in_lanes(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     They are one vector in short loops, since combining them takes as long as folding them.
     """
     while name:
-        size = find(tree, name)[0].size
+        loop, _ = find(tree, name)
+        size = most(loop.extent)
         lanes = LANE_VECTORS * vectors.count
         while isinstance(size, int) and lanes > vectors.count and size < LANE_VECTORS * lanes:
             lanes //= 2
@@ -195,7 +196,7 @@ def in_lanes(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
             break
         made = shape.split(tree, name, lanes, Kind.LANES)
         tree, name = shape.set_kind(made.tree, name, Kind.VECTORS), made.rest or ""
-        if not isinstance(size, int):
+        if not isinstance(loop.size, int):
             break
     return tree
 

@@ -10,7 +10,7 @@ from geon.transformers.loops.from_nest import from_nest
 from geon.transformers.loops.rules import column_lanes
 from geon.transformers.loops.rules import columns as column_rules
 from geon.transformers.loops.rules import cpu as cpu_rules
-from geon.transformers.loops.rules.column_lanes import MAX_RUN_ELEMENTS, MIN_RUN_ELEMENTS
+from geon.transformers.loops.rules.column_lanes import MIN_LONG_COLUMNS
 from geon.transformers.loops.rules.columns import (
     MAX_COLUMN_PARTS,
     MAX_PART_STATES,
@@ -69,8 +69,7 @@ def test_few_columns_are_runs_of_several_terms(columns):
     x = geon.placeholder([n, c])
     tree = tree_of(nest_of(geon.sum(x, n), x), 64, None)
     sizes = {loop.size for loop in simd_loops(tree)}
-    assert sizes == {columns, max(sizes)} and max(sizes) % columns == 0
-    assert MIN_RUN_ELEMENTS <= max(sizes) <= MAX_RUN_ELEMENTS
+    assert sizes == {columns, 16 * columns}  # as with an open number of columns, in the same order
 
 
 def test_an_open_number_of_columns_has_a_form_for_few():
@@ -78,7 +77,7 @@ def test_an_open_number_of_columns_has_a_form_for_few():
     x = geon.placeholder([n, c])
     (choice,) = tree_of(nest_of(geon.sum(x, n), x), 64, None).body
     (few,) = choice.guards
-    assert (few.low, few.high) == (1, MIN_RUN_ELEMENTS)
+    assert (few.low, few.high) == (1, MIN_LONG_COLUMNS)
     assert len(tasks(tree_of(nest_of(geon.sum(x, n), x), 64, None))) == 2
 
 
@@ -197,7 +196,7 @@ def test_columns_in_loops_of_compilers_compute_what_nests_do(monkeypatch):
         program = Program(seed, lengths, (None, values_of_columns, columns)[seed % 3])
         limits(monkeypatch, random)
         for name, choices in (
-            ("MIN_RUN_ELEMENTS", (8, 64)),
+            ("MIN_LONG_COLUMNS", (8, 64)),
             ("MIN_RUNS", (1, 4)),
             ("MAX_PASS_COLUMNS", (1, 8192)),
             ("MAX_CROSSED_TERMS", (2, 64)),

@@ -6,9 +6,9 @@ import pytest
 import geon
 from geon import Axis, Window
 from geon.transformers.cache import programs
-from geon.transformers.native.nests import nest_text
 from geon.transformers.native.runtime import bound_program
 from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.trees import tree_choice
 from tests.native.jammed_rows import JammedRows
 from tests.native.together import Together, as_list, bits, results_of
 from tests.tiers import scaled
@@ -19,7 +19,7 @@ TAKEN = "GEON_KEPT(t"  # text of jammed rows: values that they share stay in reg
 
 
 def no_tree(*args, **options):
-    """No nest runs as a tree, and no rows are taken together."""
+    """No nest runs in vectors of the tree, and no rows are taken together."""
 
 
 def jammed_body(source):
@@ -32,7 +32,7 @@ def test_rows_taken_together_have_the_bits_of_single_ones(monkeypatch):
     cases = [JammedRows(seed) for seed in range(SEEDS)]
     found, taken = results_of(cases, 1, TAKEN)
     divided, _ = results_of(cases, 3, TAKEN)
-    monkeypatch.setattr(nest_text, "tree_of", no_tree)
+    monkeypatch.setattr(tree_choice, "vector_tree", no_tree)
     plain, none = results_of(cases, 1, TAKEN)
     assert sum(taken) >= SEEDS // 6
     assert not any(none)
@@ -116,8 +116,8 @@ def test_special_values_are_what_they_are_in_single_rows(monkeypatch):
     for value in special:
         given[0].reshape(-1)[random.integers(0, given[0].size, 40)] = value
     found = []
-    for decide in (nest_text.tree_of, no_tree):
-        monkeypatch.setattr(nest_text, "tree_of", decide)
+    for decide in (tree_choice.vector_tree, no_tree):
+        monkeypatch.setattr(tree_choice, "vector_tree", decide)
         monkeypatch.setattr(programs, "_programs", None)
         together = Together()
         made = together.transformer().computation(y, x, f, one)

@@ -70,13 +70,13 @@ def test_a_process_without_the_sanitizer_is_told_what_to_run(tmp_path):
 # What is computed, how many buffers its arena has, what is changed in its text, and the report.
 WRONG = {
     "a result is written beyond its end": (
-        "geon.cast(x, 'float64')", 0, "[i_0 - i_0_from] = t", "[i_0 - i_0_from + 1] = t",
+        "geon.cast(x, 'float64')", 0, "b0[i_1] = t", "b0[i_1 + 1] = t",
         "heap-buffer-overflow"),
     "an input is read beyond its end": (
-        "geon.cast(x, 'float64')", 0, "= x0[i_0];", "= x0[i_0 + 1];", "heap-buffer-overflow"),
+        "geon.cast(x, 'float64')", 0, " + i_1];", " + i_1 + 1];", "heap-buffer-overflow"),
     "a buffer of the arena is written beyond its end": (
-        "geon.cumsum(geon.flip(x, 'N') * 2)", 2, "[i_0 - i_0_from] = t",
-        "[i_0 - i_0_from + 1] = t", "use-after-poison"),
+        "geon.cumsum(geon.flip(x, 'N') * 2)", 2, "b0[i_1] = t", "b0[i_1 + 1] = t",
+        "use-after-poison"),
     "a shift by too much": (
         "geon.exp(x) + x", 0, "return 0;\n}", "return 1 << (n[0] + 29);\n}", "shift exponent"),
 }  # fmt: skip

@@ -7,10 +7,10 @@ import geon
 from geon import Axis
 from geon.transformers.cache import programs
 from geon.transformers.native.emit.module_text import make_module
-from geon.transformers.native.nests import nest_text
 from geon.transformers.native.runtime import bound_program
 from geon.transformers.native.toolchain import compilers
 from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.trees import tree_choice
 from tests.native.together import as_list, bits, results_of
 from tests.native.vectored_nests import VectoredNest
 from tests.tiers import scaled
@@ -38,7 +38,7 @@ def test_vectors_have_what_plain_text_has(monkeypatch):
     cases = [VectoredNest(seed) for seed in range(SEEDS)]
     found, vectors = results_of(cases, 1, VECTORS)
     divided, _ = results_of(cases, 3, VECTORS)
-    monkeypatch.setattr(nest_text, "tree_of", no_tree)
+    monkeypatch.setattr(tree_choice, "vector_tree", no_tree)
     plain, none = results_of(cases, 1, VECTORS)
     assert sum(vectors) >= SEEDS // 2
     assert not any(none)
@@ -206,8 +206,8 @@ def test_special_values_are_what_they_are_in_plain_text(monkeypatch):
         for array in given:
             array.reshape(-1)[generator.integers(0, array.size, 60)] = value
     found = []
-    for tree_of in (nest_text.tree_of, no_tree):
-        monkeypatch.setattr(nest_text, "tree_of", tree_of)
+    for tree_of in (tree_choice.vector_tree, no_tree):
+        monkeypatch.setattr(tree_choice, "vector_tree", tree_of)
         monkeypatch.setattr(programs, "_programs", None)
         with geon.NativeTransformer(threads=1) as native:
             f = native.computation(results, x, y, one)

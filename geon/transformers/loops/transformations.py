@@ -14,6 +14,7 @@ from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
 from .access import (
     READ,
+    WRITE,
     accesses,
     is_straight,
     is_unrolled,
@@ -371,11 +372,15 @@ def fission(tree: Tree, name: str, inner: str, *, adjacent: bool = False) -> tup
 
 
 def require_movable(body: Body, loop: LoopNode) -> None:
-    """Raise ``IllegalScheduleError`` if a loop needs what statements before it in a body do."""
+    """Raise ``IllegalScheduleError`` if a loop needs what statements before it in a body do.
+
+    Stores to one operand are of different elements: each element of a result is stored once.
+    """
     before, after = list(accesses(body[: body.index(loop)])), list(accesses((loop,)))
     for memory in {each.memory for each in before} & {each.memory for each in after}:
-        reads = all(each.way == READ for each in (*before, *after) if each.memory == memory)
-        require(reads, f"{loop.variable} needs {memory[0]} {memory[1]} of statements before it")
+        ways = {each.way for each in (*before, *after) if each.memory == memory}
+        apart = ways == {READ} or (ways == {WRITE} and memory[0] == "operand")
+        require(apart, f"{loop.variable} needs {memory[0]} {memory[1]} of statements before it")
 
 
 def tasks_in(body: Body) -> list[LoopNode]:

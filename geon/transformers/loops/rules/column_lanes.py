@@ -7,7 +7,6 @@ several of their terms, each with a state for itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import gcd
 
 from ....op_graph.axes.affine import Size, variable
 from ....op_graph.axes.index_map import InRange
@@ -21,6 +20,7 @@ from ..partial_states import ValueReplacement, hoist, rfactor
 from ..substitution import Substitution
 from ..tree import (
     Fold,
+    IllegalScheduleError,
     Kind,
     LoopNode,
     PrivateBuffer,
@@ -48,10 +48,12 @@ from .columns import (
     rows_of,
     with_roles,
 )
+from .streaming_copies import copied
 
 MAX_OPEN_BLOCK_BYTES = 1024  # bytes of columns in a task, of an open number of them
-MIN_RUN_ELEMENTS = 64  # minimum elements of a run: fewer are short loops
-MAX_RUN_ELEMENTS = 512  # maximum elements of a run, whose states stay in the first cache
+MIN_LONG_COLUMNS = (
+    64  # columns from which a loop over them is long enough: fewer have runs of terms
+)
 MAX_PASS_COLUMNS = MAX_PART_STATES // MIN_COLUMN_PARTS  # columns whose passes have parts
 MAX_CROSSED_COLUMNS = MAX_CROSSED_TERMS = 64  # sides of a tile, which stays in the first cache
 MIN_RUNS = 4  # minimum runs of a pass for which states for several terms pay
@@ -71,7 +73,7 @@ def columns_in_lanes(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     if isinstance(size, int) and (runs or (several and size <= MAX_PASS_COLUMNS)):
         return by_passes(tree, name, runs, vectors)
     if runs and not above:
-        few = InRange(constant(size), 1, MIN_RUN_ELEMENTS)
+        few = InRange(constant(size), 1, MIN_LONG_COLUMNS)
         tree = shape.specialise(tree, (few,))
         copy = next(each for each in loops_of(tree.body) if each.kind is Kind.COLUMNS)
         tree = by_passes(tree, copy.variable, runs_of(copy, vectors), vectors)
@@ -89,7 +91,7 @@ def by_passes(tree: Tree, name: str, runs: Mapping[str, int], vectors: VectorWid
     if not isinstance(size, int):
         assert size is not None
         counts = {1, *runs.values()}
-        tree = bounded(tree, names, {size * n: (MIN_RUN_ELEMENTS - 1) * n for n in counts})
+        tree = bounded(tree, names, {size * n: (MIN_LONG_COLUMNS - 1) * n for n in counts})
     for each in names:
         tree, part = in_lanes(tree, each, vectors, blocks=False)
         parts += [] if part is None else [part]
@@ -145,8 +147,17 @@ def in_lanes(
     for lanes in names:
         stored = [x.variable for x in loops_of(find(tree, lanes)[0].body) if x.variable in along]
         reason = "elements are adjacent where they are stored" if stored else "adjacent columns"
+        tree = tree if stored else past_caches(tree, lanes, vectors)
         tree = shape.set_role(tree, stored[0] if stored else lanes, Role.SIMD, reason)
     return tree, parts
+
+
+def past_caches(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Return the tree with a loop whose stores may pass by the caches, if it has such stores."""
+    try:
+        return copied(tree, name, vectors)
+    except IllegalScheduleError:
+        return tree
 
 
 def stored_along(tree: Tree, name: str, vectors: VectorWidth) -> tuple[Tree, list[str]]:
@@ -220,10 +231,11 @@ def runs_of(columns: LoopNode, vectors: VectorWidth) -> dict[str, int]:
 def terms_of_run(columns: LoopNode, loop: LoopNode, vectors: VectorWidth) -> int:
     """Return how many terms of all columns are one run that fills vectors; 0 if none are.
 
-    All that a pass reads and stores in it follows each other in memory, or is of a column.
+    All that a pass reads and stores in it follows each other in memory, or is of a column. The
+    number does not depend on that of columns, so that sums have the same bits if that is open.
     """
     size = columns.size
-    if size is None or (isinstance(size, int) and not 1 < size < MIN_RUN_ELEMENTS):
+    if size is None or (isinstance(size, int) and not 1 < size < MIN_LONG_COLUMNS):
         return 0
     if not is_straight(loop.body):
         return 0
@@ -243,16 +255,8 @@ def terms_of_run(columns: LoopNode, loop: LoopNode, vectors: VectorWidth) -> int
             near, far = offset.step(columns.variable), offset.step(loop.variable)
             if far != 0 and (near != 1 or far != size):
                 return 0
-    count = vectors.count
-    if isinstance(size, int):
-        count = vectors.count // gcd(size, vectors.count)
-        while count * size < MIN_RUN_ELEMENTS:
-            count *= 2
-        while count * size > MAX_RUN_ELEMENTS:
-            count //= 2
-    terms = loop.size
-    few = isinstance(terms, int) and terms < MIN_RUNS * count
-    return 0 if few or count == 1 else count
+    few = isinstance(loop.size, int) and loop.size < MIN_RUNS * vectors.count
+    return 0 if few or vectors.count == 1 else vectors.count
 
 
 def in_runs(tree: Tree, name: str, runs: Mapping[str, int]) -> tuple[Tree, list[str]]:

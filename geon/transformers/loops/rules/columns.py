@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from math import prod
 
 from ....op_graph.axes.affine import Size
+from ....op_graph.rows.elementwise import add
 from ....op_graph.values.dtypes import FLOAT64, INT32
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...sizes.blocks import MIN_BLOCKS
 from .. import transformations as shape
+from ..access import accesses
 from ..partial_states import block_level, block_of, fuse, rfactor, total_states, widened
 from ..tree import (
     Fold,
@@ -126,7 +128,9 @@ def block_vectors(count: int, vectors: VectorWidth) -> int:
 def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
     """Fold the terms of a pass in blocks, several terms together; ``name`` is its innermost loop.
 
-    Terms of a block are added in their dtype, and sums of blocks in float64.
+    Terms of a block are added in their dtype, and sums of blocks in float64. Of columns that are
+    apart in memory, as short rows are, only sums are folded together: compilers make scalars of
+    choices among terms that are loaded side by side (0.3 to 0.6 of the speed).
     """
     tree = unwidened(tree, name)
     loop, above = find(tree, name)
@@ -152,10 +156,21 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
     if many and sums:
         tree = widened(tree, total_states(tree, sums), FLOAT64)
     size = loop.size
-    if len(folds) == len(loop.body) and (not isinstance(size, int) or size >= MIN_COPIED_TERMS):
+    plain = len(folds) == len(loop.body) and (adjoin(loop, columns) or all(map(is_sum, folds)))
+    if plain and (not isinstance(size, int) or size >= MIN_COPIED_TERMS):
         made = shape.split(tree, name, COPIES, Kind.COPIES)
         tree = made.tree if made.rest is None else shape.set_kind(made.tree, made.rest, Kind.BLOCK)
     return tree
+
+
+def adjoin(loop: LoopNode, columns: str) -> bool:
+    """Return True if what a loop accesses is adjacent, or the same, in neighbouring columns."""
+    return all(each.offset.step(columns) in (0, 1) for each in accesses(loop.body))
+
+
+def is_sum(fold: Fold) -> bool:
+    """Return True if a fold adds one value."""
+    return len(fold.into) == 1 and fold.reducer.folds is add
 
 
 def equal_share(count: Size | None, most: int) -> int:

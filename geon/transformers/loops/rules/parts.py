@@ -79,10 +79,11 @@ def launches(tree: Tree, parts: Sequence[str]) -> list[Tree]:
 
     What several of them access is scratch memory.
     """
-    for part in parts:
-        shape.require_movable(tree.body, find(tree, part)[0])
     first = [find(tree, part)[0] for part in parts]
-    behind = tuple([each for each in tree.body if each not in first])
+    behind = tree.body
+    for loop in first:
+        shape.require_movable(behind, loop)
+        behind = tuple([each for each in behind if each is not loop])
     bodies: list[Body] = [*[(each,) for each in first], behind]
     users = Counter([number for body in bodies for number in used_buffers(body)])
     buffers = [

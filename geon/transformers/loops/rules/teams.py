@@ -20,7 +20,7 @@ from ...kernels.ir.scalar_code import Kept, Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from .. import transformations as shape
-from ..access import WRITE, accesses, own_part, ranges
+from ..access import WRITE, accesses, is_straight, own_part, ranges
 from ..partial_states import ValueReplacement, fuse, rfactor, widened
 from ..substitution import Substitution, reindexed
 from ..tree import (
@@ -145,7 +145,8 @@ def divided_pass(tree: Tree, name: str, team: int, lane: str | None = None) -> T
         first = loop_before(tree, rank)
         tree, rank = fuse(tree, first, rank), first
     if lane is not None:
-        role = Role.UNROLLED if totals.states else Role.VECTOR
+        guarded = not is_straight(find(tree, lane)[0].body)
+        role = Role.UNROLLED if totals.states or guarded else Role.VECTOR
         reason = f"a thread loads and stores {ELEMENTS_PER_VECTOR} elements at once"
         tree = shape.set_role(tree, lane, role, reason)
     return shape.set_role(tree, rank, Role.THREAD, f"{team} threads share a pass")

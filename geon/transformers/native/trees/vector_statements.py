@@ -13,7 +13,7 @@ from ....op_graph.values.dtypes import kind, name_of
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import is_unrolled
+from ...loops.access import is_unrolled, private
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
 from ...loops.partial_states import only_folds
 from ...loops.rules.interleaved_loops import INTERLEAVED_VECTORS
@@ -223,10 +223,13 @@ class VectorStatements(TreeStatements):
             assert self.tree.vectors is not None and isinstance(loop.size, int)
             width = INTERLEAVED_VECTORS * self.tree.vectors.vector_bytes // loop.size
             return ["{", *indent(interleaved(loop.variable, width, (low, high), lines)), "}"]
+        own = private(self.tree, loop.variable)
         folds = [
             each
             for each in loop.body
-            if isinstance(each, Fold) and loop.variable not in variables(each.offset)
+            if isinstance(each, Fold)
+            and each.into[0] not in own
+            and loop.variable not in variables(each.offset)
         ]
         return [SIMD + "".join(map(self.clause, folds)), *made]
 

@@ -47,7 +47,8 @@ def transposed_passes(nest: Nest) -> list[Pass]:
     across = nest.across
     if across is None or not is_by_elements(nest):
         return []
-    return [x for x in nest.passes if crosses(x, across.name) and across_loads(x, across.name)]
+    turned = [x for x in nest.passes if crosses(x, across.name) and across_loads(x, across.name)]
+    return [x for x in turned if all(loop.extent != 0 for loop in (*x.loops, across))]
 
 
 def tree_of(nest: Nest, unaligned: Set[int] = frozenset()) -> Tree | None:

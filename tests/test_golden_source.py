@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ from geon.transformers.sizes.product_blocks import shape
 from tests.golden.__main__ import differences
 from tests.golden.chunks import is_own, top_level
 from tests.golden.emitting import (
+    KERNEL,
     VECTOR_BYTES,
     golden_files,
     native,
@@ -150,6 +152,11 @@ def kernels(name):
     return native(name).plan.schedule.kernels
 
 
+def loops_of(text):
+    """The loops of kernels by their numbers."""
+    return {number: loops for _, number, loops in KERNEL.findall(text)}
+
+
 def written(kernel):
     """The names of the variables that a kernel writes."""
     return {leaf.name for leaf in kernel.writes.values()}
@@ -157,8 +164,15 @@ def written(kernel):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_has_at_most_so_many_kernels(name, emitted):
-    found = [line for line in emitted[f"{name}.kernels.txt"].splitlines() if line[0].isdigit()]
+    text = emitted[f"{name}.kernels.txt"]
+    found = [line for line in text.splitlines() if line[0].isdigit()]
     assert len(found) == len(kernels(name)) <= MOST_KERNELS[name]
+    repeated = re.findall(
+        r"^(\d+): .*\n(?: +not .*\n)*    loops of (\w+) (\d+)$", text, re.MULTILINE
+    )
+    loops = loops_of(without_lines(native(name).explain("schedule"))) if repeated else {}
+    for own, program, number in repeated:
+        assert loops[own] == loops_of(emitted[f"{program}.kernels.txt"])[number]
 
 
 @pytest.mark.parametrize("name", ["softmax", "softmax_gradient", "layer_norm"])

@@ -1,7 +1,8 @@
 """Programs with the text that geon makes of them: a change to any of it is seen in review.
 
-``NAME.kernels.txt`` has the kernels in order, ``NAME.plan.txt`` their memory, and ``KERNELS.md``
-the kernels of all programs in words. For two programs and the shortest of each class of kernel,
+``NAME.kernels.txt`` has the kernels in order with their loops, but for loops that an earlier kernel
+has in the same words; ``NAME.plan.txt`` has their memory, and ``KERNELS.md`` the kernels of all
+programs in words. For two programs and the shortest of each class of kernel,
 ``NAME.c.txt`` has the program's own C, ``NAME.cu.txt`` its CUDA, ``NAME.py.txt`` its NumPy program;
 ``shared.c.txt`` has what these C programs share, but for the units that are files of ``native/c``.
 Nothing here depends on the machine, and no C compiler is needed.

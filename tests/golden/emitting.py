@@ -18,13 +18,15 @@ from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_m
 from geon.transformers.pycuda.transformer import CudaTransformer
 
 from .chunks import is_own, is_repeated, top_level
-from .programs import NUMPY_ONLY, PROGRAMS, WITH_NUMPY_TEXT, WITH_TEXT
+from .programs import NUMPY_ONLY, PROGRAMS, TEXT_ONLY, WITH_NUMPY_TEXT, WITH_TEXT
 from .table import table
 
 FOLDER = Path(__file__).parent
 VECTOR_BYTES = 64
 # A place in the programs' own files: their lines move whenever a program is changed.
 PLACE = re.compile(r"[\w./-]*\b((?:programs|digits)\.py):\d+")
+# A kernel of ``explain("schedule")``: its first lines and number, and the lines of its loops.
+KERNEL = re.compile(r"^((\d+): .*\n(?: +not with .*\n)*)((?: +.*\n)+)", re.MULTILINE)
 
 
 class Native(Transformer):
@@ -61,7 +63,7 @@ class Cuda(CudaTransformer):
 
 def cuda(name: str, own: bool = True) -> Any:
     """The computation of a program, for a GPU."""
-    results, placeholders = PROGRAMS[name]()
+    results, placeholders = {**PROGRAMS, **TEXT_ONLY}[name]()
     return Cuda(own).computation(results, *placeholders)
 
 
@@ -72,7 +74,7 @@ def whole_cuda() -> dict[str, str]:
 
 def native(name: str) -> Any:
     """The computation of a program, for the machine of the golden files."""
-    results, placeholders = PROGRAMS[name]()
+    results, placeholders = {**PROGRAMS, **TEXT_ONLY}[name]()
     return Native().computation(results, *placeholders)
 
 
@@ -88,15 +90,32 @@ def without_lines(text: str) -> str:
     return PLACE.sub(r"\1", text).rstrip("\n") + "\n"
 
 
+def with_loops_once(name: str, text: str, known: dict[str, str]) -> str:
+    """The kernels of a program, without loops that an earlier kernel has in the same words.
+
+    ``known`` are the program and the number of the first kernel with some loops.
+    """
+
+    def written(kernel: re.Match[str]) -> str:
+        head, number, loops = kernel.groups()
+        first = known.setdefault(loops, f"{name} {number}")
+        return kernel[0] if first == f"{name} {number}" else f"{head}    loops of {first}\n"
+
+    return KERNEL.sub(written, text)
+
+
 def golden_texts() -> dict[str, str]:
     """The text of every golden file, by the file's name."""
     # All are kept until the end: an op that two programs have in common shows the first one's line.
-    computations = {name: native(name) for name in PROGRAMS}
-    texts = {"KERNELS.md": table(computations)}
+    computations = {name: native(name) for name in {**PROGRAMS, **TEXT_ONLY}}
+    texts = {"KERNELS.md": table({name: computations[name] for name in PROGRAMS})}
     shared: dict[str, None] = {}
+    loops: dict[str, str] = {}
     for name, f in computations.items():
-        texts[f"{name}.kernels.txt"] = without_lines(f.explain("schedule"))
-        texts[f"{name}.plan.txt"] = without_lines(f.explain("plan"))
+        if name in PROGRAMS:
+            kernels = without_lines(f.explain("schedule"))
+            texts[f"{name}.kernels.txt"] = with_loops_once(name, kernels, loops)
+            texts[f"{name}.plan.txt"] = without_lines(f.explain("plan"))
         if name in WITH_TEXT:
             every = top_level(without_lines(f.source))
             chunks = [chunk for chunk in every if not is_repeated(chunk)]

@@ -3,7 +3,7 @@
 Sizes are those of the benchmarks: what is emitted depends on lengths that are known (products, rows
 that fit a cache), so small ones would show other kernels than people run. Batches and tokens are
 open. Each function returns the results of a computation and its placeholders, and its docstring is
-what reviewers read of it. Three small ones have golden NumPy programs alone.
+what reviewers read of it. One has golden C and CUDA text alone, three small ones NumPy programs.
 """
 
 from collections.abc import Callable, Sequence
@@ -198,6 +198,21 @@ def strided_convolution() -> Made:
     return [y, *geon.deriv(geon.sum(geon.square(y)), [x, w])], [x]
 
 
+# Text alone ---------------------------------------------------------------------------------------
+
+
+def embedding_gradient() -> Made:
+    """The derivative of averages of gathered rows with respect to the table: a scatter that adds.
+
+    These are the kernels of ``embedding_step`` whose text no other program shows.
+    """
+    word, width, place = Axis("V", 30_000), Axis("D", 64), Axis("T")
+    words, seed = placeholder([N, place], "int64", name="words"), placeholder([N, width], name="g")
+    table = Variable([word, width], name="table")
+    meaning = geon.mean(geon.gather(table, words, word), place)
+    return [meaning, geon.deriv(meaning, table, seed=seed)], [words, seed]
+
+
 # NumPy alone --------------------------------------------------------------------------------------
 
 
@@ -258,11 +273,12 @@ PROGRAMS: Programs = {
         strided_slice_gradient, strided_convolution,
     )
 }  # fmt: skip
+TEXT_ONLY: Programs = {"embedding_gradient": embedding_gradient}
 NUMPY_ONLY: Programs = {made.__name__: made for made in (chain, logistic_regression, perceptron)}
 # Programs with golden text: two whole ones, and the shortest of each class of kernel (an update of
 # many variables, rows in one pass, an update of a slice, library calls around nests).
 WITH_TEXT = (
     "digits_predict", "layer_norm_gradient",
-    "adam", "softmax", "strided_slice_gradient", "embedding_step",
+    "adam", "softmax", "strided_slice_gradient", "embedding_gradient",
 )  # fmt: skip
 WITH_NUMPY_TEXT = ("perceptron", "layer_norm_gradient", "strided_slice_gradient")

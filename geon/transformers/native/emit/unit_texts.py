@@ -8,7 +8,7 @@ from functools import cache
 from ...printing.scalars.helpers import definitions
 from ..names.c_files import instance
 from ..names.c_texts import c_text
-from ..names.dialect import PRELUDE
+from ..names.dialect import FLOAT_REDUCTIONS, PRELUDE
 from ..names.naming import NAME, NativeFunction
 from ..names.out_of_line import inlined, out_of_line_definitions
 from ..nests.nest_text import GRAIN
@@ -155,13 +155,14 @@ class UnitFunctions:
 
 @cache
 def small_functions() -> dict[str, str]:
-    """Return the helper functions that kernels' units define, by name."""
+    """Return the helpers that kernels' units define, by name."""
     files = {
         "geon_past_put": "move/streaming.h",
         "geon_past_row": "move/streaming_row.h",
         "geon_vectors": "vectors.h",
     }
-    return {**OWN, **transposes(), **{name: c_text(file) for name, file in files.items()}}
+    texts = {name: c_text(file) for name, file in files.items()}
+    return {**OWN, **FLOAT_REDUCTIONS, **transposes(), **texts}
 
 
 @cache

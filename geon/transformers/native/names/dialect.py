@@ -58,12 +58,6 @@ TYPES = """\
 typedef uint16_t geon_half;   /* the bits of a float16 */
 typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define GEON_IN_LINES __attribute__((aligned(64))) /* begins at a cache line */
-#pragma omp declare reduction(geon_maximum : float, double \\
-    : omp_out = ((omp_in > omp_out) | (omp_in != omp_in)) ? omp_in : omp_out) \\
-    initializer(omp_priv = -INFINITY)
-#pragma omp declare reduction(geon_minimum : float, double \\
-    : omp_out = ((omp_in < omp_out) | (omp_in != omp_in)) ? omp_in : omp_out) \\
-    initializer(omp_priv = INFINITY)
 #define GEON_INLINE static inline __attribute__((always_inline, unused))
 #define GEON_OUTLINED static __attribute__((noinline, cold, unused))
 #define GEON_LIKELY(x) __builtin_expect(x, 1)
@@ -152,6 +146,21 @@ typedef uint16_t GEON_EIGHT_U16 __attribute__((vector_size(16)));
 #endif
 """
 PRELUDE = INCLUDES + declarations() + COMPILERS + TYPES
+
+
+def float_reduction(name: str, sign: str, first: str) -> str:
+    """Return an operator of reduction clauses: an extreme of floats, NaN if one of them is NaN."""
+    return f"""\
+#pragma omp declare reduction({name} : float, double \\
+    : omp_out = ((omp_in {sign} omp_out) | (omp_in != omp_in)) ? omp_in : omp_out) \\
+    initializer(omp_priv = {first})
+"""
+
+
+FLOAT_REDUCTIONS = {
+    "geon_maximum": float_reduction("geon_maximum", ">", "-INFINITY"),
+    "geon_minimum": float_reduction("geon_minimum", "<", "INFINITY"),
+}
 
 
 class ArrayLanes:

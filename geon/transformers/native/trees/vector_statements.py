@@ -65,7 +65,6 @@ REDUCTIONS = {
 }
 TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # of elements that have a function for transpositions
 EXTREMES = {"maximum": ">", "minimum": "<"}
-FLOAT_REDUCTIONS = {"maximum": "geon_maximum", "minimum": "geon_minimum"}
 
 
 class VectorStatements(TreeStatements):
@@ -236,8 +235,10 @@ class VectorStatements(TreeStatements):
     def clause(self, fold: Fold) -> str:
         """Return the clause that gives each lane of a compiler's vectors a state of its own."""
         row, (number,) = fold.reducer.folds.name, fold.into
-        extreme = kind(self.tree.buffers[number].dtype) == "f" and row in FLOAT_REDUCTIONS
-        sign = FLOAT_REDUCTIONS[row] if extreme else REDUCTIONS[row]
+        sign = REDUCTIONS[row]
+        if kind(self.tree.buffers[number].dtype) == "f" and row in EXTREMES:
+            sign = f"geon_{row}"
+            self.scalars.names.calls([sign])
         return f" reduction({sign}:{buffer_name(number)})"
 
     def early_end(self, loop: LoopNode) -> str:

@@ -10,7 +10,15 @@ from geon.transformers.loops import values_ahead
 from geon.transformers.loops.rules import streaming_copies
 from geon.transformers.loops.rules.cpu import schedule
 from geon.transformers.loops.show import show
-from geon.transformers.loops.tree import CachePrefetch, Draw, Kind, VectorWidth, loops_of, walk
+from geon.transformers.loops.tree import (
+    CachePrefetch,
+    Draw,
+    Kind,
+    Role,
+    VectorWidth,
+    loops_of,
+    walk,
+)
 from tests.kernels.transformer import KernelsTransformer
 from tests.loops.trees import agree, memory_of, nests_of
 
@@ -113,3 +121,14 @@ def test_rows_are_prefetched_and_bits_drawn_ahead(name, kind):
 def test_stores_are_copied_past_the_caches(small_blocks):
     ((_, tree),) = trees_of("mixed")
     assert show(tree).count("past the caches") == 2
+
+
+@for_each("rows, joined", [(2000, False), (20, True)])
+def test_many_rows_are_not_joined_with_an_open_number_of_blocks(rows, joined):
+    """A division for each block is what a short row would cost; few rows are no tasks enough."""
+    x, y = geon.placeholder(Axis("N", rows), "int8"), geon.placeholder(Axis("M"), "int8")
+    with KernelsTransformer() as transformer:
+        (nest,) = nests_of(transformer.computation(geon.outer(geon.minimum, x, y), x, y))
+    width = VectorWidth(64, 4, compiled=True, past=frozenset(range(len(nest.operands))))
+    (loop,) = [each for each in loops_of(schedule(nest, width).body) if each.role is Role.TASK]
+    assert (loop.size == rows) is not joined

@@ -61,6 +61,8 @@ MAX_LOAD_SHARE = 0.75  # maximum ratio of loads after and before sharing
 MAX_JAM_NODES = 256  # maximum nodes per element: code size grows with nodes times unroll factor
 MIN_JAM_POSITIONS = 64  # minimum iterations of the two innermost row loops, for enough work
 MIN_PARALLEL_ROWS = 16  # rows that occupy all threads
+# Rows that are tasks enough: those inside of them, if open in number, would cost each a division.
+MIN_DIVIDED_ROWS = 1024
 MIN_SPLIT_VECTORS = 4096  # minimum vectors of a row for which it is divided among tasks
 STRETCH_VECTORS = 1024  # vectors of a part of a row: long enough for the hardware prefetcher
 
@@ -220,6 +222,9 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     while is_rows(loop) and len(loop.body) == 1 and is_rows(loop.body[0]):
         (inner,) = loop.body
         assert isinstance(inner, LoopNode)
+        many = isinstance(loop.size, int) and loop.size >= MIN_DIVIDED_ROWS
+        if many and not isinstance(inner.size, int):
+            break
         tree = shape.collapse(tree, name, inner.variable)
         loop, _ = find(tree, name)
     rows, body = loop.size, loop.body

@@ -258,8 +258,11 @@ class LaneScalars(VectorScalars, TreeScalars):
         return None if wide is None or self.function(value) is not None else wide
 
     def function(self, value: Scalar) -> str | None:
-        """Return the function of strips that computes a value in vectors, or None."""
-        found = function_of(value, self.width.vector_bytes)
+        """Return the function of strips that computes a value in vectors, or None.
+
+        Trees whose vectors the compiler makes have none.
+        """
+        found = None if self.width.compiled else function_of(value, self.width.vector_bytes)
         return None if found is None or self.strips(value) is None else found
 
     def strips(self, value: Scalar) -> int | None:

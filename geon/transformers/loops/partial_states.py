@@ -7,6 +7,7 @@ from typing import Any
 
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
+from ...op_graph.axes.lengths import product
 from ...op_graph.rows.elementwise import CAST
 from ...op_graph.rows.logic import logical_and, logical_or
 from ...op_graph.rows.reducers import MAX, MIN
@@ -46,7 +47,7 @@ from .tree import (
     Tree,
     Write,
     changed,
-    constant,
+    changes_with,
     find,
     fresh,
     loops_of,
@@ -390,25 +391,25 @@ def stage(tree: Tree, at: str, load: Load, over: Sequence[str], padding: int = 0
     box = [find(tree, name)[0] for name in over]
     inside = {each.variable for each in loops_of(loop.body)}
     require(set(over) == variables(load.offset) & inside, "the load changes with other loops")
-    require(all(not each.extent.terms for each in box), "the lengths change with other loops")
+    fixed = not any(changes_with(each.extent, inside) for each in box)
+    sizes = [size for size in (most(each.extent) for each in box) if size is not None]
+    require(fixed and len(sizes) == len(box), "the lengths change with other loops")
     changed = written(tree.body)
     require(("operand", load.operand) not in changed, f"operand {load.operand} is written")
     number, to = len(tree.buffers), AffineIndex()
     names: list[str] = []
-    for each in box:
-        to = to * (each.extent.constant + padding) + variable(each.variable)
+    for each, length in zip(box, sizes, strict=True):
+        to = to * (length + padding) + variable(each.variable)
         names.append(fresh(tree, each.variable, names))
     env = dict(zip(over, map(variable, names), strict=True))
     copy = Substitution(tree.code, env)
     body: Body = (Write((Keep(number, copy.index(to), copy.value(load)),)),)
     body = (Choose(copy.guards(guards), body, ()),) if guards else body
-    size = constant(1)
     for name, each in reversed(list(zip(names, box, strict=True))):
         body = (LoopNode(name, each.extent, body),)
-        line = 0 if each is box[0] else padding
-        size = size * (each.extent.constant + line)
+    size = product([sizes[0], *(length + padding for length in sizes[1:])])
     change = ValueReplacement(tree, {id(load): tree.code(Kept, number, to, load.dtype)})
-    buffer = PrivateBuffer(load.dtype, size.constant, Space.STACK)
+    buffer = PrivateBuffer(load.dtype, size, Space.STACK)
     return replaced(
         tree, at, lambda loop: (replace(loop, body=(*body, *change.body(loop.body))),), [buffer]
     )

@@ -20,7 +20,6 @@ from ..partial_states import ValueReplacement, hoist, rfactor
 from ..substitution import Substitution
 from ..tree import (
     Fold,
-    IllegalScheduleError,
     Kind,
     LoopNode,
     PrivateBuffer,
@@ -48,7 +47,7 @@ from .columns import (
     rows_of,
     with_roles,
 )
-from .streaming_copies import copied
+from .streaming_copies import past_caches
 
 MAX_OPEN_BLOCK_BYTES = 1024  # bytes of columns in a task, of an open number of them
 MIN_LONG_COLUMNS = (
@@ -150,14 +149,6 @@ def in_lanes(
         tree = tree if stored else past_caches(tree, lanes, vectors)
         tree = shape.set_role(tree, stored[0] if stored else lanes, Role.SIMD, reason)
     return tree, parts
-
-
-def past_caches(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
-    """Return the tree with a loop whose stores may pass by the caches, if it has such stores."""
-    try:
-        return copied(tree, name, vectors)
-    except IllegalScheduleError:
-        return tree
 
 
 def stored_along(tree: Tree, name: str, vectors: VectorWidth) -> tuple[Tree, list[str]]:

@@ -54,6 +54,7 @@ from .reductions import (
 )
 from .schedule_rule import ScheduleRule, applied
 from .streaming_copies import copied
+from .transposed_tiles import crossed_columns, in_tiles
 
 JAM_FACTORS = (4, 5, 3, 2)  # unroll factors, the first that divides all; registers hold their sums
 MIN_LOADED_VECTORS = 6  # minimum vector loads per element: with fewer, memory is the bottleneck
@@ -213,7 +214,8 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     rest = loop.kind is Kind.REST
     few = is_straight(loop.body) and (rest or not results)
     few = few or (rest and all(getattr(each, "role", None) is Role.SIMD for each in loop.body))
-    if loop.role is not Role.SERIAL or few or shape.tasks_in(loop.body):
+    block = loop.kind is Kind.BLOCK  # the only one of its loop
+    if loop.role is not Role.SERIAL or few or block or shape.tasks_in(loop.body):
         return tree  # a few elements are no work for a task
     if len(tree.body) > 1 and isinstance(loop.size, int):
         each = work(loop.body, name)
@@ -270,6 +272,7 @@ COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
 # Rules of nests of columns whose vectors the compiler makes.
 COMPILED_COLUMN_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("tiles", crossed_columns, in_tiles),
     ScheduleRule("columns", adjacent, columns_in_lanes),
     ScheduleRule("single iterations", single, removed),
     ScheduleRule("tasks", outermost, as_tasks),

@@ -15,6 +15,7 @@ from .. import transformations as shape
 from ..access import most
 from ..substitution import Substitution
 from ..tree import (
+    IllegalScheduleError,
     LoopNode,
     PrivateBuffer,
     Space,
@@ -37,6 +38,7 @@ MIN_STREAMED_TURNS = 64  # minimum iterations of a loop for which non-temporal s
 # Maximum operations for each stored byte: buffers cost a kernel that arithmetic bounds more than
 # the traffic that they save (x + y 0.66 of the time, tanh 0.88, 15 products and an exp 1.15).
 MAX_STREAMED_WORK = 4
+PASSES = "passes"  # variable of a task: 1 in calls whose marked stores pass by the caches, else 0
 MAX_STREAMED_STORES = 8  # maximum buffered stores of a loop: 8 KiB
 
 
@@ -121,3 +123,11 @@ def copied(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
         found.append(LoopNode(taken[-1], loop.extent, (write,)))
     buffers = [PrivateBuffer(store.dtype, size, Space.STACK) for store in chosen]
     return replaced(tree, name, lambda _: tuple(found), buffers)
+
+
+def past_caches(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Return the tree with a loop whose stores may pass by the caches, if it has such stores."""
+    try:
+        return copied(tree, name, vectors)
+    except IllegalScheduleError:
+        return tree

@@ -28,7 +28,7 @@ def tree_of(
 ) -> Tree | None:
     """Return the scheduled tree of a nest, or None if the nest has another form."""
     tree = vector_tree(nest, vector_bytes, passing, jams=jams)
-    if tree is not None or nest.flat or is_transposition(nest):
+    if tree is not None or nest.flat:
         return tree
     vectors = VectorWidth(
         vector_bytes,

@@ -17,6 +17,7 @@ from ...loops.access import is_unrolled
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
 from ...loops.partial_states import only_folds
 from ...loops.rules.interleaved_loops import INTERLEAVED_VECTORS
+from ...loops.rules.transposed_tiles import MIN_TRANSPOSED_ITEM_BYTES
 from ...loops.substitution import Substitution
 from ...loops.tree import (
     Body,
@@ -186,18 +187,17 @@ class VectorStatements(TreeStatements):
         extents = ", ".join([scalars.index(block, each) for each in sides])
         for store in write.stores:
             value = store.value
-            assert isinstance(store, Store) and isinstance(value, (Load, Kept))
-            source = (
-                self.names.operand(value.operand)
-                if isinstance(value, Load)
-                else buffer_name(value.number)
-            )
+            assert isinstance(value, (Load, Kept))
             function = f"geon_transpose_{value.dtype.itemsize}"
             self.names.calls([function])
+            whole = value.dtype.itemsize >= MIN_TRANSPOSED_ITEM_BYTES
+            if whole and isinstance(store, Store) and isinstance(value, Load):
+                function += "_turned"
+                self.names.calls([function])
             ends = []
             for name, offset, far in (
-                (source, value.offset, inner.variable),
-                (self.names.operand(store.operand), store.offset, loop.variable),
+                (self.memory(value), value.offset, inner.variable),
+                (self.memory(store), store.offset, loop.variable),
             ):
                 near = {inner.variable, loop.variable}
                 first = AffineIndex(
@@ -207,6 +207,12 @@ class VectorStatements(TreeStatements):
                     f"{name} + {scalars.index(block, first)}, {self.names.length(offset.step(far))}"
                 )
             block.lines.append(f"{function}({ends[0]}, {ends[1]}, {extents});")
+
+    def memory(self, element: Load | Kept | Store | Keep) -> str:
+        """Return the name of the memory that has an element."""
+        if isinstance(element, (Load, Store)):
+            return self.names.operand(element.operand)
+        return buffer_name(element.number)
 
     def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
         """Return a C loop over the lines of its body; compilers may vectorise straight code."""
@@ -418,10 +424,11 @@ def transposed(loop: LoopNode) -> Write | None:
         return None
     for store in write.stores:
         value = store.value
-        if not isinstance(store, Store) or not isinstance(value, (Load, Kept)):
+        if not isinstance(value, (Load, Kept)):
             return None
         places = (store.offset, inner), (value.offset, loop)
-        if value.dtype != store.dtype or value.dtype.itemsize not in TRANSPOSED_ITEMSIZES:
+        converts = isinstance(store, Store) and value.dtype != store.dtype
+        if converts or value.dtype.itemsize not in TRANSPOSED_ITEMSIZES:
             return None
         loops = {loop.variable, inner.variable}
         atoms = [x for offset, _ in places for x in offset.terms if not isinstance(x, str)]

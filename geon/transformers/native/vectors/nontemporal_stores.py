@@ -52,9 +52,9 @@ class Passing:
     touched: Size
     limit: str = RESULT_LIMIT
 
-    def test(self, names: KernelNames, times: int = 1) -> str:
-        """Return the C expression that decides in a call, with bytes that count ``times``."""
-        sizes = [names.length(size * times) for size in (self.stored, self.touched)]
+    def test(self, names: KernelNames) -> str:
+        """Return the C expression that decides in a call."""
+        sizes = [names.length(size) for size in (self.stored, self.touched)]
         return f"geon_is_past({', '.join([*sizes, self.limit])})"
 
 
@@ -79,9 +79,16 @@ def passing(work: Nest, names: KernelNames) -> Passing | None:
     touched = size
     for op in read.values():
         touched = touched + op.axes.size * op.dtype.itemsize
+    if all(nest.across is not None and stores_only(nest) for nest in nests):
+        size, touched = (each * TRANSPOSED_STORE_WEIGHT for each in (size, touched))
     again = any(names.place(work.operands[k])[0] == "arena" for k in free)
     limit = REREAD_LIMIT if again else RESULT_LIMIT
     return Passing(frozenset(free), size, touched, limit) if free else None
+
+
+def stores_only(nest: Nest) -> bool:
+    """Return True if a nest only stores elements."""
+    return bool(nest.passes) and not any(each.reductions for each in nest.passes)
 
 
 def may_pass(piece: Nest, whole: Size) -> bool:
@@ -294,8 +301,7 @@ class Past:
         if not self.used and not self.fenced:
             return lines
         assert self.passing is not None
-        times = 1 if self.plain else TRANSPOSED_STORE_WEIGHT
-        test = self.passing.test(self.names, times)
+        test = self.passing.test(self.names)
         self.names.calls(["geon_past_put"])  # its file defines the functions called here
         begin = [f"const _Bool past = {test};"]
         begin += [f"struct geon_past {name} = {{.held = 0}};" for name in self.used]

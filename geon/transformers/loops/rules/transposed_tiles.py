@@ -1,0 +1,217 @@
+"""Rules for passes that load along one axis and store along another, through tiles on the stack.
+
+A tile holds what a block of columns loads for some elements of their rows, transposed: its lines
+are then as adjacent as what the pass stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ....op_graph.axes.affine import Remainder, variable
+from ....op_graph.axes.index_map import InRange
+from ...kernels.analysis.index_boxes import Facts
+from ...kernels.ir.nest import Store
+from ...kernels.ir.scalar_code import Load
+from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...sizes.blocks import CACHE_LINE_BYTES
+from .. import transformations as shape
+from ..access import is_straight
+from ..partial_states import stage
+from ..tree import (
+    Body,
+    Choose,
+    Fold,
+    Kind,
+    LoopNode,
+    Role,
+    Tree,
+    VectorWidth,
+    Write,
+    constant,
+    find,
+    loops_of,
+    replaced,
+    values_of,
+    walk,
+)
+from .streaming_copies import PASSES, past_caches
+from .tiles import crossing
+
+TILE_COLUMNS = 64  # columns of a tile
+TILE_ROW_BYTES = 512  # bytes of a line of a tile, so that most cache lines are stored as a whole
+TILE_PADDING_ELEMENTS = 8  # of a line: lines of equal parts of memory map to one cache set
+MIN_TRANSPOSED_LINE_BYTES = 256  # bytes of a row from which on it is stored without a tile
+STRAIGHT_ELEMENTS = 4096  # of a row in a task that needs no tiles
+MIN_TRANSPOSED_ITEM_BYTES = 4  # bytes of its elements: rows of smaller blocks fill no cache line
+# Bytes after which lines of memory meet in one set of a cache, by those of a register; a tile then
+# holds them. In registers of 64 bytes, blocks are as long as lines.
+CACHE_SET_BYTES = {64: 4096}
+MIN_CACHE_SET_BYTES = 1024
+
+
+def crossed_columns(tree: Tree) -> Iterator[str]:
+    """Yield the loop over columns if its passes only store, and one of them across memory."""
+    for loop in loops_of(tree.body):
+        if loop.kind is Kind.COLUMNS and any(map(is_crossed, passes_in(loop))):
+            if not any(isinstance(each, Fold) for each, _ in walk(loop.body)):
+                yield loop.variable
+
+
+def passes_in(columns: LoopNode) -> list[tuple[LoopNode, LoopNode, Write]]:
+    """Return each pass of columns that is nested loops around one statement that only stores.
+
+    A pass is given by the loop over columns, its innermost loop and the statement.
+    """
+    found = []
+    for each in columns.body:
+        while isinstance(each, LoopNode) and len(each.body) == 1 and not is_straight(each.body):
+            each = each.body[0]
+        if isinstance(each, LoopNode) and len(each.body) == 1 and isinstance(each.body[0], Write):
+            found.append((columns, each, each.body[0]))
+    return found
+
+
+def is_crossed(step: tuple[LoopNode, LoopNode, Write]) -> bool:
+    """Return True if a pass stores along its innermost loop, and across columns."""
+    columns, last, write = step
+    return all(
+        isinstance(put, Store)
+        and all(isinstance(atom, str) for atom in put.offset.terms)
+        and put.offset.step(last.variable) == 1 != put.offset.step(columns.variable)
+        for put in write.stores
+    )
+
+
+def in_tiles(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Compute the passes of columns that store across memory in tiles."""
+    tree, names = shape.distribute(tree, name)
+    for each in names:
+        loop, _ = find(tree, each)
+        if all(map(is_crossed, passes_in(loop) or [()])):
+            tree = tiled(tree, each, vectors)
+    return tree
+
+
+def tiled(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Compute a pass of columns in tiles of some elements of some columns.
+
+    Copies of long rows need no tiles; where lengths are open, a call decides.
+    """
+    loop, _ = find(tree, name)
+    ((_, innermost, write),) = passes_in(loop)
+    guards = straight_guards(write, name, innermost, vectors)
+    if guards is None:
+        return in_blocks(tree, name, vectors, straight=False)
+    if guards:
+        tree = shape.specialise(tree, guards)
+        name, other = (x.variable for x in loops_of(tree.body) if x.kind is Kind.COLUMNS)
+        tree = in_blocks(tree, other, vectors, straight=False)
+    return in_blocks(tree, name, vectors, straight=True)
+
+
+def in_blocks(tree: Tree, name: str, vectors: VectorWidth, *, straight: bool) -> Tree:
+    """Divide columns and the elements of their rows into blocks, which are tiles.
+
+    Those of a copy that goes ``straight`` are tiles only in calls that pass by the caches.
+    """
+    loop, above = find(tree, name)
+    ((_, innermost, write),) = passes_in(loop)
+    last = innermost.variable
+    for each in loops_of(loop.body):
+        if each.variable != last:
+            tree = shape.reorder(tree, name, each.variable)
+    extents = [loop.size, *(each.size for each in (*above, *loops_of(loop.body)))]
+    wide, past = width(write, name, innermost), vectors
+    if all(isinstance(each, int) for each in extents):
+        past = aligned(write, name, wide, vectors)
+    else:
+        past = replace(vectors, past=frozenset())  # open ones are often small
+    streams = any(store.operand in past.past for store in write.stores)
+    tree = shape.set_kind(tree, name, Kind.MAIN)
+    tree, near, _ = shape.split(tree, name, TILE_COLUMNS, short=True)
+    for row in reversed(above):
+        if is_nearer(write, row.variable, name):
+            tree = shape.reorder(tree, row.variable, name)
+    if straight and not streams:
+        wide = STRAIGHT_ELEMENTS
+    tree, far, _ = shape.split(tree, last, wide, short=True)
+    tree = shape.reorder(tree, near, last)
+    if straight and not streams:
+        return tree
+    whole = find(tree, last)[0].body
+    while loads := crossing(find(tree, last)[0], near, far):
+        tree = stage(tree, last, loads[0], [near, far], padding=TILE_PADDING_ELEMENTS)
+    tree = past_caches(tree, far, past)
+    tree = shape.set_role(tree, far, Role.SIMD, "elements are adjacent where they are stored")
+    return chosen(tree, last, whole) if straight else tree
+
+
+def chosen(tree: Tree, name: str, otherwise: Body) -> Tree:
+    """Run the body of a loop in calls that pass by the caches, and other statements else."""
+    copy, tree = shape.copied(tree, otherwise, (), {})
+
+    def choose(loop: LoopNode) -> tuple[LoopNode]:
+        body = Choose((InRange(variable(PASSES), 1, 2),), loop.body, copy)
+        return (replace(loop, body=(body,)),)
+
+    return replaced(tree, name, choose)
+
+
+def aligned(write: Write, columns: str, wide: int, vectors: VectorWidth) -> VectorWidth:
+    """Return the vectors with the stores that pass by the caches in mostly whole cache lines.
+
+    Rows begin at lines, or those of tiles are long or adjacent.
+    """
+    found = set[int]()
+    for store in write.stores:
+        assert isinstance(store, Store)
+        itemsize, apart = store.dtype.itemsize, store.offset.step(columns)
+        begins = isinstance(apart, int) and apart * itemsize % CACHE_LINE_BYTES == 0
+        if begins or wide * itemsize >= TILE_ROW_BYTES or apart == wide:
+            found.add(store.operand)
+    return replace(vectors, past=vectors.past & found)
+
+
+def width(write: Write, columns: str, last: LoopNode) -> int:
+    """Return the elements of a line of a tile: all of a row if they are few."""
+    loads = crossing(last, columns, last.variable)
+    itemsize = sum(each.dtype.itemsize for each in loads or write.stores)
+    wide, size = max(TILE_ROW_BYTES // itemsize // TILE_COLUMNS, 1) * TILE_COLUMNS, last.size
+    return size if isinstance(size, int) and 0 < size <= 2 * wide else wide
+
+
+def straight_guards(
+    write: Write, columns: str, last: LoopNode, vectors: VectorWidth
+) -> tuple[InRange, ...] | None:
+    """Return when a pass is a copy that is faster without tiles: None for never, () for always.
+
+    Its rows are long, and the lines of a block do not meet in one set of a cache.
+    """
+    (store, *others), loads = write.stores, crossing(last, columns, last.variable)
+    if others or not isinstance(store, Store) or loads != [store.value]:
+        return None
+    itemsize, size, (load,) = store.dtype.itemsize, last.size, loads
+    if size is None or itemsize < MIN_TRANSPOSED_ITEM_BYTES:
+        return None
+    sets = CACHE_SET_BYTES.get(vectors.vector_bytes, MIN_CACHE_SET_BYTES) // itemsize
+    apart = load.offset.step(last.variable), store.offset.step(columns)
+    guards = [InRange(constant(size), MIN_TRANSPOSED_LINE_BYTES // itemsize, 1 << 62)]
+    for step in apart:
+        rest = step % sets if isinstance(step, int) else Remainder(constant(step), sets)
+        index = variable(rest) if isinstance(rest, Remainder) else constant(rest)
+        guards.append(InRange(index, 1, sets))
+    known = [Facts().decide(guard, {}) for guard in guards]
+    if False in known:
+        return None
+    return tuple([guard for guard, holds in zip(guards, known, strict=True) if holds is None])
+
+
+def is_nearer(write: Write, row: str, columns: str) -> bool:
+    """Return True if elements of rows are nearer in memory than those of columns in a load."""
+    loads = [node for node in walk_scalars(*values_of(write)) if isinstance(node, Load)]
+    steps = [[x.offset.step(each) for each in (row, columns)] for x in loads]
+    return any(
+        isinstance(one, int) and isinstance(other, int) and 0 < one < other for one, other in steps
+    )

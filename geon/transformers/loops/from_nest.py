@@ -47,6 +47,7 @@ class _NestLowering:
             PrivateBuffer(each.dtype, each.size, Space.STACK, True) for each in nest.arrays
         ]
         self.taken: set[str] = set()
+        self.fixed: list[Statement] = []  # that fill buffers for all rows
         self.reduced: dict[tuple[int, int], int] = {}  # buffers by reduction and part
 
     def tree(self) -> Tree:
@@ -66,7 +67,7 @@ class _NestLowering:
         body += self.written(stores, env)
         found = self.nested(columns, env, tuple(body), Kind.COLUMNS)
         found = self.nested(nest.rows, env, found)
-        return Tree(found, nest.operands, tuple(self.buffers), self.code)
+        return Tree((*self.fixed, *found), nest.operands, tuple(self.buffers), self.code)
 
     def named(self, loops: Sequence[Loop]) -> dict[str, AffineIndex]:
         """Return a unique variable for each loop."""
@@ -98,7 +99,8 @@ class _NestLowering:
         if ahead:
             name = step.loops[-1].name
             block = ahead.block(self.unique(f"{name}_block"), self.unique(f"{name}_at"))
-            filled = ahead.filled(block, inner)
+            fixed, filled = ahead.filled(block, inner)
+            self.fixed += fixed
             self.buffers += ahead.buffers
             inner[step.loops[-1].name] = block.begin + variable(block.at)
         firsts: list[Keep] = []

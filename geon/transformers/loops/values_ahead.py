@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Size, ravel, variable
 from ...op_graph.axes.index_map import InRange
-from ...op_graph.axes.lengths import is_multiple
+from ...op_graph.axes.lengths import exact_quotient, is_multiple
 from ...op_graph.values.dtypes import BOOL, DType, named_dtype
 from ..kernels.analysis.loop_depth import Depths
 from ..kernels.ir.nest import Keep, Nest, Pass
@@ -35,42 +35,51 @@ from .tree import (
 )
 
 MAX_BUFFERED_TURNS = 512  # maximum iterations that are buffered: arrays stay in the L1 cache
+MAX_OPEN_BUFFERED_TURNS = 2048  # the same for groups of open length, most of which are shorter
+SPREAD_BYTES = 32  # bytes of a vector that repeats an element
 MAX_BUFFERED_WORDS = 1024  # maximum words of random bits of a buffer, for the same reason
 BYTE = named_dtype("uint8")  # dtype of truths in buffers: compilers vectorise loads of bytes
 
 
 class Block(NamedTuple):
-    """The iterations of a loop that are computed at once: at most ``turns`` of ``extent``.
+    """The iterations of a loop that are computed at once: at most ``most`` groups of ``period``.
 
-    ``outer`` counts the blocks, and is None if there is one. ``at`` is an iteration of a block.
+    ``outer`` counts the blocks of all ``count`` groups, and is None if there is one. ``at`` is an
+    iteration of a block.
     """
 
-    turns: int
-    extent: Size
+    most: int
+    period: Size
+    count: Size
     outer: str | None
     at: str
 
     @property
+    def first_group(self) -> AffineIndex:
+        """Return the first group of a block."""
+        return AffineIndex() if self.outer is None else variable(self.outer) * self.most
+
+    @property
     def begin(self) -> AffineIndex:
         """Return the first iteration of a block."""
-        return AffineIndex() if self.outer is None else variable(self.outer) * self.turns
+        return self.first_group * self.period
 
-    def groups(self, of: int = 1) -> AffineIndex:
-        """Return the number of groups of ``of`` iterations in a block, of which all are whole."""
-        size = constant(self.extent // of)
+    def groups(self, of: Size = 1) -> AffineIndex:
+        """Return the number of groups of ``of`` iterations, 1 or the period, in a block."""
+        each: Size = 1 if of == self.period else self.period
         if self.outer is None:
-            return size
-        if is_multiple(self.extent, self.turns):
-            return constant(self.turns // of)
-        turns = self.turns // of
-        return least([constant(turns), size - variable(self.outer) * turns])
+            return constant(self.count * each)
+        whole = constant(self.most * each)
+        if is_multiple(self.count, self.most):
+            return whole
+        return least([whole, constant(self.count * each) - variable(self.outer) * whole.constant])
 
     def loops(self, filled: Sequence[Statement], body: Body) -> Body:
         """Return the loops over iterations with ``body``, after the ``filled`` buffers."""
         found: Body = (*filled, LoopNode(self.at, self.groups(), body))
         if self.outer is None:
             return found
-        blocks = (self.extent + (self.turns - 1)) // self.turns
+        blocks = (self.count + (self.most - 1)) // self.most
         return (LoopNode(self.outer, constant(blocks), found),)
 
 
@@ -83,7 +92,8 @@ class Ahead:
 
     def __init__(self, nest: Nest, step: Pass, code: ScalarBuilder, first: int) -> None:
         self.code, self.first, self.loop = code, first, step.loops[-1] if step.loops else None
-        self.staged = choose_buffered(step)
+        self.most = nest.most  # of open lengths
+        self.staged = choose_buffered(step, nest.most)
         self.runs = runs(nest, step, Depths.of(nest))
         self.buffers: list[PrivateBuffer] = []
         self.values: dict[Hashable, Scalar] = {}
@@ -91,42 +101,55 @@ class Ahead:
     def __bool__(self) -> bool:
         return bool(self.staged or self.runs)
 
-    def turns(self) -> int:
-        """Return the number of iterations in a block: whole periods of the buffered values."""
-        words = max([run.node.dtype.itemsize // 4 for run in self.runs], default=1)
-        most = MAX_BUFFERED_WORDS // words if self.runs else MAX_BUFFERED_TURNS
-        most = min(most, MAX_BUFFERED_TURNS) if self.staged else most
-        period = max([each.period for each in self.staged], default=1)
-        return max(most // period, 1) * period
-
     def block(self, outer: str, at: str) -> Block:
         """Return the block of iterations of the innermost loop, over the variables given."""
         assert self.loop is not None
-        turns, extent = self.turns(), self.loop.extent
-        if isinstance(extent, int) and extent <= turns:
-            return Block(extent, extent, None, at)
-        return Block(turns, extent, outer, at)
+        words = max([run.node.dtype.itemsize // 4 for run in self.runs], default=1)
+        turns = MAX_BUFFERED_WORDS // words if self.runs else MAX_BUFFERED_TURNS
+        turns = min(turns, MAX_BUFFERED_TURNS) if self.staged else turns
+        period = next((each.period for each in self.staged if each.digits), 1)
+        turns = turns if isinstance(period, int) else MAX_OPEN_BUFFERED_TURNS
+        groups = max(turns // self.bound(period), 1)
+        count = exact_quotient(self.loop.extent, period)
+        assert count is not None, "periods are whole"
+        if isinstance(count, int) and count <= groups:
+            return Block(count, period, count, None, at)
+        return Block(groups, period, count, outer, at)
 
-    def filled(self, block: Block, env: Mapping[str, AffineIndex]) -> list[Statement]:
-        """Return the statements that fill the buffers for a block.
+    def bound(self, period: Size) -> int:
+        """Return the maximum of a period."""
+        return period if isinstance(period, int) else self.most
+
+    def filled(
+        self, block: Block, env: Mapping[str, AffineIndex]
+    ) -> tuple[list[Statement], list[Statement]]:
+        """Return the statements that fill buffers once for all blocks, and those for each block.
 
         ``env`` are the indices of the loops around.
         """
         assert self.loop is not None
+        fixed: list[Statement] = []
         found: list[Statement] = []
         for each in self.staged:
             number = self.buffer(BYTE if each.dtype is BOOL else each.dtype, block)
             self.values[each.value] = self.read(each, number, block)
-            found += self.stage(each, number, block, env)
+            if is_fixed(each):
+                groups = block._replace(count=block.most) if block.outer else block
+                fixed += self.stage(each, number, groups._replace(outer=None), env)
+            else:
+                found += self.stage(each, number, block, env)
         for run in self.runs:
             number = self.buffer(run.node.dtype, block)
             self.values[run.node] = self.code(Kept, number, variable(block.at), run.node.dtype)
             found.append(self.draw(run, number, block, env))
-        return found
+        return fixed, found
 
     def buffer(self, dtype: DType, block: Block) -> int:
         """Return the number of a further buffer for a block."""
-        self.buffers.append(PrivateBuffer(dtype, block.turns, Space.STACK))
+        size = block.most * self.bound(block.period)
+        if not isinstance(block.period, int):  # rows are repeated in vectors, also the last one
+            size += SPREAD_BYTES // dtype.itemsize
+        self.buffers.append(PrivateBuffer(dtype, size, Space.STACK))
         return self.first + len(self.buffers) - 1
 
     def read(self, stage: Staged, number: int, block: Block) -> Scalar:
@@ -145,15 +168,11 @@ class Ahead:
             return self.sparse(stage, number, block, env)
         period, digits = stage.period, list(stage.digits)
         first = f"{block.at}_{number}"
-        begin = (
-            AffineIndex()
-            if block.outer is None
-            else variable(block.outer) * (block.turns // period)
-        )
+        begin = block.first_group if period == block.period else block.begin
         names = {name: f"{first}_{k}" for k, (name, _) in enumerate(digits, 1)}
         inner = {name: variable(new) for name, new in names.items()}
         change = Substitution(self.code, {**env, **inner, stage.first: begin + variable(first)})
-        lengths = [0, *(length for _, length in digits)]
+        lengths: list[Size] = [0, *(length for _, length in digits)]
         at = ravel([variable(first), *inner.values()], lengths)
         body: Body = (Write((Keep(number, at, self.evaluated(stage, change)),)),)
         for name, length in reversed(digits):
@@ -205,6 +224,17 @@ class Ahead:
             type(node), node.seed, node.draw, node.call, position, node.size, node.dtype
         )
         return Draw(number, bits, block.groups(), change.index(run.end))
+
+
+def is_fixed(stage: Staged) -> bool:
+    """Return True if a value only changes with the inner digits: it is the same in all groups."""
+    inner = {name for name, _ in stage.digits}
+    used = (stage.index, *[each.index for each in stage.guards])
+    return (
+        bool(inner)
+        and not stage.every
+        and all(isinstance(atom, str) and atom in inner for index in used for atom in index.terms)
+    )
 
 
 def negative(index: AffineIndex, every: int) -> AffineIndex:

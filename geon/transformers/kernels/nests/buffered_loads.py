@@ -9,12 +9,12 @@ widths, which compilers do not vectorise.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, ravel, variable
 from ....op_graph.axes.index_map import InRange
+from ....op_graph.axes.lengths import product
 from ....op_graph.values.dtypes import BOOL, DType, kind
 from ..analysis.footprint import names_in
 from ..analysis.loop_depth import digit
@@ -55,7 +55,7 @@ class Staged:
     value: Ahead
     index: AffineIndex
     first: str
-    digits: tuple[tuple[str, int], ...] = ()
+    digits: tuple[tuple[str, Size], ...] = ()
     guards: Guards = ()
     every: int = 0
 
@@ -65,13 +65,16 @@ class Staged:
         return BOOL if isinstance(self.value, tuple) else self.value.dtype
 
     @property
-    def period(self) -> int:
+    def period(self) -> Size:
         """Return the number of loop iterations per iteration of the outermost digit."""
-        return math.prod(length for _, length in self.digits)
+        return product(length for _, length in self.digits)
 
 
-def choose_buffered(step: Pass) -> list[Staged]:
-    """Return the values that are buffered before the innermost loop of a pass."""
+def choose_buffered(step: Pass, most: int = 0) -> list[Staged]:
+    """Return the values that are buffered before the innermost loop of a pass.
+
+    ``most`` is the maximum of an open product of such lengths, or 0 if there is none.
+    """
     if not step.loops or step.loops[-1].extent == 1:
         return []
     inner, values = step.loops[-1], step.computed
@@ -79,10 +82,11 @@ def choose_buffered(step: Pass) -> list[Staged]:
     used: list[Ahead] = [node for node in nodes if isinstance(node, Load | IndexNumber)]
     choices = dict.fromkeys(node.guards for node in nodes if isinstance(node, Select))
     lengths = _lengths(used, list(choices), inner)
-    known = [length for length in lengths[1:] if isinstance(length, int)]
-    if len(known) + 1 != len(lengths) or not 0 < math.prod(known) <= MAX_PERIOD_TURNS:
-        known = []
-    digits = [(digit(inner.name, k), length) for k, length in enumerate(known, 1)]
+    period = product(lengths[1:])
+    whole = 0 < (period if isinstance(period, int) else most) <= MAX_PERIOD_TURNS
+    digits = [
+        (digit(inner.name, k), each) for k, each in enumerate(lengths[1:] if whole else (), 1)
+    ]
     parts = _parts(inner.name, digit(inner.name, 0), digits)
     mixed = len(set(_widths(step, values))) > 1
     found = [_staged(each, inner.name, parts, tuple(digits), mixed) for each in (*used, *choices)]
@@ -138,10 +142,10 @@ def _widths(step: Pass, values: Iterable[Scalar]) -> Iterable[int]:
             yield value.dtype.itemsize
 
 
-def _parts(name: str, first: str, digits: list[tuple[str, int]]) -> dict[Hashable, AffineIndex]:
+def _parts(name: str, first: str, digits: list[tuple[str, Size]]) -> dict[Hashable, AffineIndex]:
     """Return the loop variable and its quotients and remainders in terms of the digit variables."""
     variables = [variable(first), *(variable(digit) for digit, _ in digits)]
-    lengths = [0, *(length for _, length in digits)]
+    lengths: list[Size] = [0, *(length for _, length in digits)]
     found: dict[Hashable, AffineIndex] = {name: ravel(variables, lengths)}
     rest = variable(name)
     for k in range(len(digits), 0, -1):
@@ -155,7 +159,7 @@ def _staged(
     value: Ahead,
     name: str,
     parts: dict[Hashable, AffineIndex],
-    digits: tuple[tuple[str, int], ...],
+    digits: tuple[tuple[str, Size], ...],
     mixed: bool,
 ) -> Staged | None:
     """Return the buffered form of a value, or None if it is evaluated in the loop."""

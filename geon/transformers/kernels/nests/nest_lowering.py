@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....op_graph.axes.affine import variable
-from ....op_graph.axes.lengths import product
+from ....op_graph.axes.affine import Size, variable
+from ....op_graph.axes.lengths import exact_quotient, product
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.slicing import part_index
 from ..analysis.index_boxes import Facts, IndexBox
@@ -18,9 +18,8 @@ from ..analysis.index_uses import Uses, computes, divides_rows
 from ..ir.nest import Fill, Fused, Loop, Nest, Pass, Store
 from ..ir.scalar_code import Apply, Select, walk
 from .buffered_loads import chooses_in_place
-from .collapsed_rows import VECTOR_BYTES
 from .inlining import Elements, OperandInliner
-from .iteration_space import Groups
+from .iteration_space import Groups, has_computed_position
 from .nest_builder import NestBuilder
 from .nest_outputs import Item, loop_order
 
@@ -42,6 +41,7 @@ def make_update(op: Op, operands: OperandInliner) -> Nest:
     return Nest(loops[:-1], None, (step,), (), (), tuple(operands.numbers), fill)
 
 
+VECTOR_BYTES = 32  # bytes of a row that fills a vector by itself
 MAX_SHORT_ROW_ELEMENTS = 15  # maximum elements of a row for rows in vector lanes
 MIN_ADJACENT_ROWS = 64  # minimum extent of the axis in vector lanes
 MIN_VECTOR_LOOP_BYTES = 128  # bytes that a loop must store, lest its scalar remainder dominates
@@ -188,7 +188,9 @@ class NestMaker(NestBuilder):
             self.go_over(order)
             return self.build([], None, {order: groups})
         inner, (across, nearer) = groups[-1], self.space.across(order, uses)
-        if across is not None and across not in inner and self.wants_across:
+        longer = self.space.lengthened(groups, uses, self.enough(nest))
+        short = len(longer) < len(groups) and not self.fills_vectors(inner, nest)
+        if across is not None and across not in inner and self.wants_across and not short:
             self.go_over(inner)
             rows = [n for group in groups[:-1] for n in group]
             nearer |= set(rows[rows.index(across) + 1 :])
@@ -198,7 +200,6 @@ class NestMaker(NestBuilder):
             return replace(self.build(loops, (across,), {inner: [inner]}), inside=len(inside))
         if self.fills_vectors(inner, nest):
             return self.with_groups(groups)
-        longer = self.space.lengthened(groups, uses, self.enough(nest))
         made = self.with_groups(longer)
         if len(longer) < len(groups) and any(map(chooses_in_place, made.passes)):
             return self.with_groups(groups)
@@ -209,28 +210,28 @@ class NestMaker(NestBuilder):
         self.go_over(groups[-1])
         return self.build(groups[:-1], None, {groups[-1]: [groups[-1]]})
 
-    def flat_rows(self) -> Nest | None:
-        """Return one pass over the elements of a row with many rows in lanes.
+    def flat_rows(self) -> tuple[Nest, Size, Size] | None:
+        """Return one pass over the elements of many rows of open length in one loop.
 
-        Return None if all axes merge into one loop. Rows may be digits of a divided axis.
+        Also return the length of a row and the number of rows in the loop. Return None if all axes
+        merge into one loop, or the rows are not adjacent in the results.
         """
         order = self.walked()
         uses = Uses.of(self.by_element())
         if self.take_apart(uses):
             order = self.walked()
             uses = Uses.of(self.by_element())
-        if len(order) < 2:
-            return None
-        *around, inner = self.space.merged(order, uses)
-        if not around:
-            return None
-        self.go_over(inner)
-        *rows, lanes = around
+        *rows, inner = self.space.merged(order, uses) if len(order) > 1 else [()]
         row = product(self.space.extents[name] for name in inner)
-        nearer = self.space.nearer(around, row, uses)
-        rows = [*[group for group in rows if group not in nearer], *nearer]
-        nest = self.build(rows, lanes, {inner: [inner]})
-        return replace(nest, flat=True, inside=len(nearer))
+        if not rows or has_computed_position(uses) or isinstance(row, int):
+            return None
+        if not self.space.adjoin(rows[-1][-1], inner[0], uses.needed, uses.places):
+            return None
+        flat = (*rows.pop(), *inner)
+        self.go_over(flat)
+        nest = self.build(rows, None, {flat: [flat]})
+        count = exact_quotient(nest.passes[0].loops[0].extent, row)
+        return None if count is None else (nest, row, count)
 
     def fills_vectors(self, inner: tuple[str, ...], nest: Nest) -> bool:
         """Return True if the innermost loop consists of whole vectors and does little but copy.

@@ -12,10 +12,11 @@ from ..analysis.index_boxes import Facts, IndexBox
 from ..analysis.index_uses import divides_rows
 from ..ir.nest import Fused, Loop, Nest, Pass
 from ..ir.scalar_code import Apply, RandomBits, indices, walk
-from .collapsed_rows import flat_parts
 from .inlining import OperandInliner
 from .nest_lowering import MAX_SHORT_ROW_ELEMENTS, MIN_ADJACENT_ROWS, NestMaker
 
+MAX_COLLAPSED_ROW_BYTES = 64  # of a row: one that fills a few vectors is as fast by itself
+MIN_COLLAPSED_ROWS = 32  # minimum number of rows that are collapsed
 MAX_COSTLY_ROW_ELEMENTS = (
     64  # the same as ``MAX_SHORT_ROW_ELEMENTS`` for interchanged loops with expensive functions
 )
@@ -93,29 +94,20 @@ def ends_open(loops: Sequence[Loop]) -> bool:
 
 
 def with_flat_rows(nest: Nest, fused: Fused, operands: OperandInliner) -> Nest:
-    """Return a nest that only stores, with a variant that collapses short rows.
-
-    Rows of known length use the variant always, if the nest would otherwise be a loop with
-    divisions, or one of few iterations per row.
-    """
+    """Return a nest that only stores, with a variant that collapses short rows of open length."""
     if goes_straight(nest):
         return nest
     facts = Facts(known=list(operands.known))
-    short = NestMaker(fused, operands, IndexBox(), facts, across=True).flat_rows()
-    parts = None if short is None else flat_parts(short)
-    if short is None or short.across is None or parts is None:
+    found = NestMaker(fused, operands, IndexBox(), facts, across=False).flat_rows()
+    if found is None:
         return nest
-    row, rows = short.passes[0].loops[0].extent, short.across.extent
-    sizes = parts.tests(row, rows)
-    if parts.most == 0 or not can_be(sizes):
+    flat, row, rows = found
+    most = MAX_COLLAPSED_ROW_BYTES // max(x.dtype.itemsize for x in flat.passes[0].stores)
+    sizes = (row - 1, most - row, rows - MIN_COLLAPSED_ROWS)
+    if not can_be(sizes):
         return nest
-    if isinstance(row, int):
-        open_groups = parts.grouped and not isinstance(rows, int)
-        slower = parts.scattered and parts.is_light
-        chosen = is_plain(nest) and not open_groups and not slower
-        return replace(nest, short=short) if chosen else nest
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
-    return replace(nest, short=short, shortness=shortness)
+    return replace(nest, short=replace(flat, most=most), shortness=shortness)
 
 
 def goes_straight(nest: Nest) -> bool:

@@ -39,6 +39,7 @@ from ..work import MIN_WORK, work
 from .column_lanes import columns_in_lanes
 from .columns import adjacent, columns
 from .compiled_folds import compilable, in_any_order
+from .forwarded_copies import forwarded
 from .interleaved_loops import interleaved, storing
 from .reductions import (
     behind_reductions,
@@ -262,6 +263,7 @@ COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("parts", long_reductions, divided),
     ScheduleRule("partial states", folding, compiled_states),
     ScheduleRule("single iterations", single, removed),
+    ScheduleRule("copies without a buffer", storing, forwarded),
     ScheduleRule("copies past the caches", storing, copied),
     ScheduleRule("interleaved vectors", storing, interleaved),
     ScheduleRule("tasks", outermost, as_tasks),

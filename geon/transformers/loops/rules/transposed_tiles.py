@@ -36,13 +36,14 @@ from ..tree import (
     values_of,
     walk,
 )
-from .streaming_copies import PASSES, past_caches
+from .streaming_copies import MIN_STREAMED_TURNS, PASSES, past_caches
 from .tiles import crossing
 
 TILE_COLUMNS = 64  # columns of a tile
 TILE_ROW_BYTES = 512  # bytes of a line of a tile, so that most cache lines are stored as a whole
 TILE_PADDING_ELEMENTS = 8  # of a line: lines of equal parts of memory map to one cache set
 MIN_TRANSPOSED_LINE_BYTES = 256  # bytes of a row from which on it is stored without a tile
+MAX_ADJACENT_ELEMENTS = 32  # of adjacent rows, which are stored without a tile as well
 STRAIGHT_ELEMENTS = 4096  # of a row in a task that needs no tiles
 MIN_TRANSPOSED_ITEM_BYTES = 4  # bytes of its elements: rows of smaller blocks fill no cache line
 # Bytes after which lines of memory meet in one set of a cache, by those of a register; a tile then
@@ -128,7 +129,8 @@ def in_blocks(tree: Tree, name: str, vectors: VectorWidth, *, straight: bool) ->
         past = aligned(write, name, wide, vectors)
     else:
         past = replace(vectors, past=frozenset())  # open ones are often small
-    streams = any(store.operand in past.past for store in write.stores)
+    long = not isinstance(innermost.size, int) or innermost.size >= MIN_STREAMED_TURNS
+    streams = long and any(store.operand in past.past for store in write.stores)
     tree = shape.set_kind(tree, name, Kind.MAIN)
     tree, near, _ = shape.split(tree, name, TILE_COLUMNS, short=True)
     for row in reversed(above):
@@ -195,6 +197,8 @@ def straight_guards(
     itemsize, size, (load,) = store.dtype.itemsize, last.size, loads
     if size is None or itemsize < MIN_TRANSPOSED_ITEM_BYTES:
         return None
+    if isinstance(size, int) and store.offset.step(columns) == size <= MAX_ADJACENT_ELEMENTS:
+        return ()
     sets = CACHE_SET_BYTES.get(vectors.vector_bytes, MIN_CACHE_SET_BYTES) // itemsize
     apart = load.offset.step(last.variable), store.offset.step(columns)
     guards = [InRange(constant(size), MIN_TRANSPOSED_LINE_BYTES // itemsize, 1 << 62)]

@@ -64,6 +64,7 @@ REDUCTIONS = {
     "logical_or": "|",
     "logical_and": "&",
 }
+MAX_INTERLEAVED_ELEMENTS = 4  # of a row of known length: compilers interleave them in vectors
 TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # of elements that have a function for transpositions
 EXTREMES = {"maximum": ">", "minimum": "<"}
 
@@ -162,9 +163,11 @@ class VectorStatements(TreeStatements):
             self.copy_run(*run, block)
             return
         by = next((x.size for x in loops_of(loop.body) if x.role is Role.VECTOR), None)
-        turned = transposed(loop)
+        turned, row = transposed(loop), spread_row(loop)
         if turned is not None:
             self.transpose(loop, turned, block)
+        elif row is not None:
+            self.spread(*row, loop, block)
         elif isinstance(by, int) and counts_elements(loop, by):
             self.blocks(loop, by, block)
         else:
@@ -208,6 +211,17 @@ class VectorStatements(TreeStatements):
                 )
             block.lines.append(f"{function}({ends[0]}, {ends[1]}, {extents});")
 
+    def spread(
+        self, keep: Keep, load: Load, inner: LoopNode, loop: LoopNode, block: StatementBlock
+    ) -> None:
+        """Emit the call that repeats elements as often as there are iterations of ``inner``."""
+        function, scalars = f"geon_transpose_{load.dtype.itemsize}", self.scalars
+        self.names.calls([function, f"{function}_spread"])
+        source = scalars.index(block, load.offset - variable(loop.variable))
+        sides = ", ".join([scalars.index(block, each.extent) for each in (inner, loop)])
+        ends = f"{self.names.operand(load.operand)} + {source}, {buffer_name(keep.number)}"
+        block.lines.append(f"{function}_spread({ends}, {sides});")
+
     def memory(self, element: Load | Kept | Store | Keep) -> str:
         """Return the name of the memory that has an element."""
         if isinstance(element, (Load, Store)):
@@ -220,7 +234,7 @@ class VectorStatements(TreeStatements):
             lines = [*lines, self.early_end(loop)]
         made = super().repeated(loop, low, high, lines)
         if loop.kind is Kind.DIGIT:
-            return [UNROLLED, *made]
+            return [UNROLLED, *made] if isinstance(loop.size, int) else made
         vectors = any(each.role is Role.VECTOR for each in loops_of(loop.body))
         if loop.role not in (Role.SIMD, Role.TASK) or vectors or not is_unrolled(loop):
             return made
@@ -419,6 +433,9 @@ def transposed(loop: LoopNode) -> Write | None:
     (inner, *others) = loop.body
     if others or not isinstance(inner, LoopNode) or loop.variable in variables(inner.extent):
         return None
+    known = inner.size if inner.kind is Kind.DIGIT and isinstance(inner.size, int) else 0
+    if 0 < known <= MAX_INTERLEAVED_ELEMENTS:
+        return None
     (write, *others) = inner.body
     if others or not isinstance(write, Write):
         return None
@@ -435,7 +452,33 @@ def transposed(loop: LoopNode) -> Write | None:
         fixed = not any(variables(variable(atom)) & loops for atom in atoms)
         if not fixed or any(offset.step(near.variable) != 1 for offset, near in places):
             return None
+        if value.offset.step(inner.variable) == 0:
+            return None
     return write
+
+
+def spread_row(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
+    """Return the store, the load and the inner loop of two loops that repeat adjacent elements.
+
+    They fill rows of open length one after another. Other loops are short, or computed in vectors.
+    """
+    (inner, *others) = loop.body
+    if others or not isinstance(inner, LoopNode) or inner.kind is not Kind.DIGIT:
+        return None
+    (write, *others) = inner.body
+    if others or not isinstance(write, Write) or isinstance(inner.size, int):
+        return None
+    (keep,), outer = write.stores, variable(loop.variable)
+    load = keep.value
+    if not isinstance(keep, Keep) or not isinstance(load, Load):
+        return None
+    row = outer * inner.extent.constant + variable(inner.variable)
+    direct = all(isinstance(atom, str) for atom in load.offset.terms)
+    steps = [load.offset.step(each.variable) for each in (loop, inner)]
+    known = load.dtype.itemsize in TRANSPOSED_ITEMSIZES
+    return (
+        (keep, load, inner) if direct and known and steps == [1, 0] and keep.offset == row else None
+    )
 
 
 def streaming_copy(statement: Statement) -> tuple[Store, Kept, LoopNode] | None:
@@ -452,7 +495,8 @@ def streaming_copy(statement: Statement) -> tuple[Store, Kept, LoopNode] | None:
 
 def copied_run(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
     """Return the store and the load of a loop over a short axis that copies adjacent elements."""
-    if loop.kind is not Kind.DIGIT or len(loop.body) != 1 or not isinstance(loop.body[0], Write):
+    known = isinstance(loop.size, int) and loop.kind is Kind.DIGIT
+    if not known or len(loop.body) != 1 or not isinstance(loop.body[0], Write):
         return None
     (keep,) = loop.body[0].stores
     load = keep.value

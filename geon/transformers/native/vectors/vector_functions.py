@@ -67,12 +67,16 @@ def has_own_form(nest: Nest, step: Pass, inner: Sequence[Scalar]) -> bool:
     These are the values of its elements: bits that a row draws are the same for all its elements.
     """
     draws = any(isinstance(node, RandomBits) for node in inner)
-    return draws or any(map(is_periodic, choose_buffered(step))) or bool(lookups(nest, step))
+    return (
+        draws
+        or any(map(is_periodic, choose_buffered(step, nest.most)))
+        or bool(lookups(nest, step))
+    )
 
 
 def is_periodic(staged: Staged) -> bool:
     """Return True if a buffered value has digits of the loop variable: other loads are lanes'."""
-    return staged.period > 1 or staged.every > 0
+    return bool(staged.digits) or staged.every > 0
 
 
 def is_ordered(step: Pass) -> bool:

@@ -1,0 +1,56 @@
+"""Store elements where they belong that a loop would only copy from a buffer."""
+
+from __future__ import annotations
+
+from ...kernels.ir.nest import Keep, Store
+from ...kernels.ir.scalar_code import Kept, Load
+from ..access import used_buffers
+from ..substitution import Substitution
+from ..tree import (
+    LoopNode,
+    Statement,
+    Tree,
+    VectorWidth,
+    Write,
+    find,
+    loops_of,
+    replace,
+    replaced,
+    require,
+)
+
+
+def forwarded(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Remove a loop that copies a buffer; the loops before it store to memory in its place.
+
+    Stores that pass by the caches need the loop.
+    """
+    loop, above = find(tree, name)
+    put = only_store(loop)
+    if put is None or not isinstance(put, Store) or put.operand in vectors.past:
+        return tree
+    number = put.value.number if isinstance(put.value, Kept) else -1
+    body = above[-1].body if above else tree.body
+    pairs = zip(body, body[1:], strict=False)
+    filling = next((first for first, each in pairs if each is loop), None)
+    if not isinstance(filling, LoopNode) or not isinstance(put.value, Kept):
+        return tree
+    inner = (filling, *loops_of(filling.body))[-1]
+    keep = only_store(inner)
+    users = sum(number in used_buffers((each,)) for each in body)
+    require(users == 2 and isinstance(keep, Keep) and keep.number == number, "other uses of a copy")
+    assert isinstance(keep, Keep)
+    require(isinstance(keep.value, Load) and keep.value.dtype == put.dtype, "a copy that converts")
+    change = Substitution(tree.code, {name: keep.offset})
+    store = Store(put.operand, change.index(put.offset), keep.value, put.dtype)
+
+    def direct(loop: LoopNode) -> tuple[Statement, ...]:
+        return (replace(loop, body=(Write((store,)),)),)
+
+    return replaced(replaced(tree, name, lambda _: ()), inner.variable, direct)
+
+
+def only_store(loop: LoopNode) -> Store | Keep | None:
+    """Return the only store of a loop's body, or None."""
+    write = loop.body[0] if len(loop.body) == 1 else None
+    return write.stores[0] if isinstance(write, Write) and len(write.stores) == 1 else None

@@ -118,10 +118,8 @@ class _KeyWriter:
             nest.fill and self.fill(nest, nest.fill),
             tuple([self.nest(piece) for piece in nest.pieces]),
             nest.holds,
-            nest.inside,
             nest.short and self.nest(nest.short),
             nest.shortness,
-            nest.flat,
             nest.most,
         )
 

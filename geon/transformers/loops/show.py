@@ -40,16 +40,15 @@ def show(tree: Tree) -> str:
     return "\n".join(lines)
 
 
-def shown_pieces(trees: Sequence[Tree | None], noun: str = "piece") -> list[str]:
-    """Return the lines of the trees of a nest's pieces; none for pieces of other forms.
+def shown_pieces(trees: Sequence[Tree], noun: str = "piece") -> list[str]:
+    """Return the lines of the trees of a nest's pieces.
 
     Each of several trees has a line with ``noun`` and its number.
     """
     lines: list[str] = []
     for number, tree in enumerate(trees):
-        if tree is not None:
-            lines += [f"{noun} {number}:"] if len(trees) > 1 else []
-            lines += show(tree).split("\n")
+        lines += [f"{noun} {number}:"] if len(trees) > 1 else []
+        lines += show(tree).split("\n")
     return lines
 
 

@@ -44,13 +44,13 @@ BYTE = named_dtype("uint8")  # dtype of truths in buffers: compilers vectorise l
 class Block(NamedTuple):
     """The iterations of a loop that are computed at once: at most ``most`` groups of ``period``.
 
-    ``outer`` counts the blocks of all ``count`` groups, and is None if there is one. ``at`` is an
+    ``outer`` counts the blocks of all ``total`` groups, and is None if there is one. ``at`` is an
     iteration of a block.
     """
 
     most: int
     period: Size
-    count: Size
+    total: Size
     outer: str | None
     at: str
 
@@ -68,18 +68,18 @@ class Block(NamedTuple):
         """Return the number of groups of ``of`` iterations, 1 or the period, in a block."""
         each: Size = 1 if of == self.period else self.period
         if self.outer is None:
-            return constant(self.count * each)
+            return constant(self.total * each)
         whole = constant(self.most * each)
-        if is_multiple(self.count, self.most):
+        if is_multiple(self.total, self.most):
             return whole
-        return least([whole, constant(self.count * each) - variable(self.outer) * whole.constant])
+        return least([whole, constant(self.total * each) - variable(self.outer) * whole.constant])
 
     def loops(self, filled: Sequence[Statement], body: Body) -> Body:
         """Return the loops over iterations with ``body``, after the ``filled`` buffers."""
         found: Body = (*filled, LoopNode(self.at, self.groups(), body))
         if self.outer is None:
             return found
-        blocks = (self.count + (self.most - 1)) // self.most
+        blocks = (self.total + (self.most - 1)) // self.most
         return (LoopNode(self.outer, constant(blocks), found),)
 
 
@@ -134,7 +134,7 @@ class Ahead:
             number = self.buffer(BYTE if each.dtype is BOOL else each.dtype, block)
             self.values[each.value] = self.read(each, number, block)
             if is_fixed(each):
-                groups = block._replace(count=block.most) if block.outer else block
+                groups = block._replace(total=block.most) if block.outer else block
                 fixed += self.stage(each, number, groups._replace(outer=None), env)
             else:
                 found += self.stage(each, number, block, env)

@@ -160,3 +160,8 @@ def _product(counts: Iterable[int]) -> int:
     for count in counts:
         total *= count
     return total
+
+
+def is_direct(offset: AffineIndex) -> bool:
+    """Return True if an offset depends on loop variables only."""
+    return all(isinstance(atom, str) for atom in offset.terms)

@@ -176,16 +176,12 @@ class Nest:
 
     ``rows``: the outer loops. Without them each pass is split among threads, and ``ending`` runs
     when the partial results are combined. ``across``: the loop over rows that are adjacent in
-    memory, which may run in vector lanes. ``inside``: the number of last ``rows`` loops that should
-    run inside each block of ``across``, because their rows are even closer in memory. ``arrays``:
-    the scratch arrays of a row. ``operands``: the values in memory, by the numbers that loads and
+    memory, which may run in vector lanes. ``arrays``: the scratch arrays of a row. ``operands``: the values in memory, by the numbers that loads and
     stores use. ``fill``: a copy before everything else, if only a part is stored. ``pieces``: nests
     that together compute the same if no size in ``holds`` is negative. Each covers a region in
     which guards are decided. ``short``: a nest that computes the same with rows in vector lanes. It
     runs if no size in ``shortness`` is negative: the rows are then too short for vectors. Empty
-    ``shortness``: always. ``flat``: True if the rows are contiguous and one loop covers the
-    elements of many rows. ``most``: maximum extent of loops of open length in its passes; 0 for no
-    limit.
+    ``shortness``: always. ``most``: maximum open length of its rows; 0 for no limit.
     """
 
     rows: tuple[Loop, ...]
@@ -197,10 +193,8 @@ class Nest:
     fill: Fill | None = None
     pieces: tuple[Nest, ...] = ()
     holds: tuple[Size, ...] = ()
-    inside: int = 0
     short: Nest | None = None
     shortness: tuple[Size, ...] = ()
-    flat: bool = False
     most: int = 0
 
     @property

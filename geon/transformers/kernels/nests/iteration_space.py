@@ -93,15 +93,7 @@ class IterationSpace:
                 return near[0], set()
         return None, set()
 
-    def nearer(self, around: Groups, row: Size, uses: Uses) -> Groups:
-        """Return the groups of axes around short rows that share cache lines with a strided load.
-
-        The last group is in vector lanes. A load that strides along it reuses its cache lines if
-        these groups are iterated for the same lanes. A stride equal to ``row``, which may be open,
-        counts as short.
-        """
-
-        def is_near(step: Size) -> bool:
+    def is_near(step: Size) -> bool:
             return step == row or (isinstance(step, int) and abs(step) <= MAX_NEAR_STRIDE_ELEMENTS)
 
         found: Groups = []

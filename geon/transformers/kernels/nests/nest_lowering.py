@@ -107,8 +107,7 @@ class NestMaker(NestBuilder):
             merged = self.merged_inner(nest, longer=False)
             made = self.build(rows, lanes, merged) if merged else nest
         nest = made
-        inside = 0 if lanes is None else len(order) - 1 - order.index(lanes[-1])
-        return replace(nest, inside=inside)
+        return nest
 
     def adjoining(self, order: list[str], across: str) -> tuple[str, ...]:
         """Return the row axes that merge with the axis in vector lanes.
@@ -197,7 +196,7 @@ class NestMaker(NestBuilder):
             around = [n for n in rows if n != across and n not in nearer]
             inside = [n for n in rows if n in nearer]
             loops: Groups = [(n,) for n in (*around, *inside)]
-            return replace(self.build(loops, (across,), {inner: [inner]}), inside=len(inside))
+            return self.build(loops, (across,), {inner: [inner]})
         if self.fills_vectors(inner, nest):
             return self.with_groups(groups)
         made = self.with_groups(longer)
@@ -221,7 +220,9 @@ class NestMaker(NestBuilder):
         if self.take_apart(uses):
             order = self.walked()
             uses = Uses.of(self.by_element())
-        *rows, inner = self.space.merged(order, uses) if len(order) > 1 else [()]
+        if len(order) < 2:
+            return None
+        *rows, inner = self.space.merged(order, uses)
         row = product(self.space.extents[name] for name in inner)
         if not rows or has_computed_position(uses) or isinstance(row, int):
             return None

@@ -89,8 +89,8 @@ def in_tiles(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Compute the passes of columns that store across memory in tiles."""
     tree, names = shape.distribute(tree, name)
     for each in names:
-        loop, _ = find(tree, each)
-        if all(map(is_crossed, passes_in(loop) or [()])):
+        found = passes_in(find(tree, each)[0])
+        if found and all(map(is_crossed, found)):
             tree = tiled(tree, each, vectors)
     return tree
 
@@ -130,7 +130,7 @@ def in_blocks(tree: Tree, name: str, vectors: VectorWidth, *, straight: bool) ->
     else:
         past = replace(vectors, past=frozenset())  # open ones are often small
     long = not isinstance(innermost.size, int) or innermost.size >= MIN_STREAMED_TURNS
-    streams = long and any(store.operand in past.past for store in write.stores)
+    streams = long and bool(past.past & {x.operand for x in write.stores if isinstance(x, Store)})
     tree = shape.set_kind(tree, name, Kind.MAIN)
     tree, near, _ = shape.split(tree, name, TILE_COLUMNS, short=True)
     for row in reversed(above):
@@ -179,7 +179,8 @@ def aligned(write: Write, columns: str, wide: int, vectors: VectorWidth) -> Vect
 def width(write: Write, columns: str, last: LoopNode) -> int:
     """Return the elements of a line of a tile: all of a row if they are few."""
     loads = crossing(last, columns, last.variable)
-    itemsize = sum(each.dtype.itemsize for each in loads or write.stores)
+    stored = [store.value for store in write.stores]
+    itemsize = sum(each.dtype.itemsize for each in loads or stored)
     wide, size = max(TILE_ROW_BYTES // itemsize // TILE_COLUMNS, 1) * TILE_COLUMNS, last.size
     return size if isinstance(size, int) and 0 < size <= 2 * wide else wide
 

@@ -32,8 +32,8 @@ from ...sizes.blocks import (
 )
 from ..library.library_kernels import library_text
 from ..names.naming import NAME, KernelNames, NativeFunction, Parameter, Place
-from ..nests.nest_text import nest_function
 from ..products.contractions import contraction_function
+from ..trees.nest_text import nest_function
 from .scratch import blocked_scratch
 
 # Kinds of a thread's scratch memory: values between steps, packed operands, arrays of rows.

@@ -41,9 +41,9 @@ from ..names.naming import (
     from_starts,
     offset_place,
 )
-from ..nests.nest_text import nest_function
 from ..products.contractions import contraction_function
 from ..toolchain.translation_units import CALL_COST_CHARACTERS
+from ..trees.nest_text import nest_function
 from ..vectors.nontemporal_stores import passing
 from ..vectors.scan_text import ordered_function
 from .chain_text import blocked_function

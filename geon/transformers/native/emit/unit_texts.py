@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+from ...loops.rules.transposed_tiles import MIN_TRANSPOSED_ITEM_BYTES
 from ...printing.scalars.helpers import definitions
 from ..names.c_files import instance
 from ..names.c_texts import c_text
 from ..names.dialect import FLOAT_REDUCTIONS, PRELUDE
 from ..names.naming import NAME, NativeFunction
 from ..names.out_of_line import inlined, out_of_line_definitions
-from ..nests.nest_text import GRAIN
 from ..toolchain.flags import OF_VECTORS
 from ..toolchain.translation_units import cost, divide_units, is_unit_ready
-from ..vectors.transpose_tiles import (
-    MIN_TRANSPOSED_ITEM_BYTES,
-    MIN_TRANSPOSED_LINE_BYTES,
-    REPEAT,
-    TRANSPOSE_SQUARE_SIDE,
-)
+from ..trees.nest_text import GRAIN
 
+TRANSPOSE_SQUARE_SIDE = 128  # rows and columns of a square of a plain transpose
 FLOOR_DIV = """\
 GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 {
@@ -30,7 +26,6 @@ GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 OWN = {
     "geon_floor_div": FLOOR_DIV,
     "geon_grain": GRAIN,
-    "geon_repeat": REPEAT,
 }  # helper functions that units define themselves
 
 
@@ -158,7 +153,6 @@ def small_functions() -> dict[str, str]:
     """Return the helpers that kernels' units define, by name."""
     files = {
         "geon_past_put": "move/streaming.h",
-        "geon_past_row": "move/streaming_row.h",
         "geon_vectors": "vectors.h",
     }
     texts = {name: c_text(file) for name, file in files.items()}
@@ -186,7 +180,6 @@ def transposes() -> dict[str, str]:
             more = {
                 **macros,
                 "TURNED": TRANSPOSE_SQUARE_SIDE,
-                "LEAST_TURNED": MIN_TRANSPOSED_LINE_BYTES,
             }
             found[f"{name}_turned"] = instance("move/transpose_streaming.h", name, more)
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...kernels.costs.machine import Machine, Speeds
-from ...printing.nests.scalar_statements import MAX_LANES
 from ...printing.scalars.op_costs import ROW_COSTS
 from ...sizes.ceilings import READ_WRITE_MIXES, Ceilings
 from ...sizes.product_blocks import SIZES, Shape, shape
@@ -31,6 +30,8 @@ _SPEEDS = Speeds(
     stream={4: 50e9, 8: 25e9},
 )
 
+BLOCK_ROWS = 512  # maximum number of adjacent rows that a task computes beside each other
+
 
 def machine(threads: int, toolchain: Toolchain | None = None, *, measure: bool = False) -> Machine:
     """Return the machine model for code on ``threads`` threads.
@@ -52,7 +53,7 @@ def machine(threads: int, toolchain: Toolchain | None = None, *, measure: bool =
         speeds=own,
         shapes=_shapes(width),
         rows=ROW_COSTS,
-        side_by_side=MAX_LANES,
+        side_by_side=BLOCK_ROWS,
     )
 
 
@@ -95,5 +96,5 @@ MODEL = Machine(
     speeds=_SPEEDS,
     shapes=_shapes(32),
     rows=ROW_COSTS,
-    side_by_side=MAX_LANES,
+    side_by_side=BLOCK_ROWS,
 )

@@ -1,4 +1,4 @@
-"""The gcc and clang dialect of emitted C: the prelude of units, and rows as arrays.
+"""The gcc and clang dialect of emitted C: the prelude of units.
 
 Prototypes of ``math.h`` functions are declared here because reading the header is slow: most
 compilers take longer to read it than to compile a kernel.
@@ -6,8 +6,7 @@ compilers take longer to read it than to compile a kernel.
 
 from __future__ import annotations
 
-from ...printing.nests.loop_lines import for_loop
-from ...printing.nests.scalar_statements import MAX_LANES
+from ...printing.scalars.dialect import Dialect
 
 SIMD = "#pragma omp simd"
 # Functions by number of arguments.
@@ -163,50 +162,5 @@ FLOAT_REDUCTIONS = {
 }
 
 
-class ArrayLanes:
-    """Rows in lanes, kept in C arrays of ``lanes`` elements; ``lane`` is the current index."""
-
-    number = "lanes"
-    tiles = flat = windows = together = wraps = hides = fetches = True
-    spares = False  # not needed: empty arrays point to zeros
-
-    def held(self, name: str, ctype: str) -> str:
-        """Return the element of ``name`` in the current lane."""
-        return self.at(name, ctype)
-
-    def alone(self, name: str) -> str:
-        """Return the first element of an array: lane state is always an array."""
-        return f"{name}[0]"
-
-    def let(self, ctype: str, name: str, text: str) -> list[str]:
-        """Return the statements that declare ``name`` and set it to ``text`` in each lane."""
-        return [self.array(ctype, name), self.stored(f"{self.at(name, ctype)} = {text};", True)]
-
-    def stored(self, statement: str, side_by_side: bool) -> str:
-        """Return the statement, in a loop over lanes if ``side_by_side``."""
-        return f"{self.head()} {statement}" if side_by_side else statement
-
-    def all(self, statements: list[str]) -> list[str]:
-        """Return a loop over lanes around ``statements``."""
-        return self.loop("0", "lanes", statements)
-
-    def array_of(self, text: str) -> str | None:
-        """Return the array whose current lane's element is ``text``, or None."""
-        name = text.removesuffix("[lane]")
-        return None if name == text else name
-
-    def array(self, ctype: str, name: str, size: int = MAX_LANES) -> str:
-        """Return the declaration of an array over lanes."""
-        return f"{ctype} {name}[{size}];"
-
-    def at(self, name: str, ctype: str, index: str = "lane") -> str:
-        """Return the element of array ``name`` at ``index``, by default the current lane."""
-        return f"{name}[{index}]"
-
-    def head(self, high: str = "lanes", low: str = "0") -> str:
-        """Return the head of a loop over lanes, for one statement."""
-        return f"for (int64_t lane = {low}; lane < {high}; lane++)"
-
-    def loop(self, low: str, high: str, body: list[str], pragma: bool = True) -> list[str]:
-        """Return a loop over lanes; ``pragma`` asks the compiler to vectorise it."""
-        return [*([SIMD] if pragma else []), *for_loop("lane", low, high, body)]
+# Empty arrays point to zeros: no load needs a guard.
+NATIVE = Dialect(wraps=True, spares=False, masks=True)

@@ -23,7 +23,7 @@ from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Parameters, Place
 from .c_files import FileFunction
-from .dialect import ArrayLanes
+from .dialect import NATIVE
 
 
 def from_starts(made: Contraction, places: Sequence[Place]) -> tuple[Contraction, dict[Place, int]]:
@@ -135,7 +135,7 @@ class KernelNames(Parameters):
     values that the function writes, by default those of the kernel.
     """
 
-    lanes: ArrayLanes = ArrayLanes()
+    dialect = NATIVE
 
     def __init__(
         self,

@@ -9,7 +9,6 @@ from ...kernels.ir.nest import Nest, RowArray
 from ...loops.access import accesses
 from ...loops.tree import Combine, PrivateBuffer, Role, Tree, loops_of, variables, walk
 from ...printing.nests.parameters import Parameter
-from ...printing.nests.pass_text import PrintedArray
 from ...printing.trees.buffer_names import BufferNames, buffer_name
 from ...sizes.scratch import lines
 from ..names.naming import KernelNames
@@ -19,7 +18,7 @@ LANE_FOLDS = ("add", "multiply", "maximum", "minimum")  # functions of c/vectors
 MAX_STACK_ELEMENTS = 4096  # maximum elements of a row array on the task's stack
 
 
-def on_stack(array: RowArray | PrivateBuffer | PrintedArray) -> bool:
+def on_stack(array: RowArray | PrivateBuffer) -> bool:
     """Return True if a row array is on the stack of the task."""
     return isinstance(array.size, int) and array.size <= MAX_STACK_ELEMENTS
 

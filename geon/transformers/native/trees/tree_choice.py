@@ -1,4 +1,4 @@
-"""Choose the nests that run as loop trees: passes that store or sum vectors along their loops."""
+"""Choose the trees of nests: of vectors along their loops, or of loops of the compiler."""
 
 from __future__ import annotations
 
@@ -23,12 +23,10 @@ MIN_BORDER_RATIO = 8
 MIN_ITEMSIZE = 4  # bytes of the narrowest elements that have vector types
 
 
-def tree_of(
-    nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True
-) -> Tree | None:
-    """Return the scheduled tree of a nest, or None if the nest has another form."""
+def tree_of(nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True) -> Tree:
+    """Return the scheduled tree of a nest, of vectors or of loops that the compiler vectorises."""
     tree = vector_tree(nest, vector_bytes, passing, jams=jams)
-    if tree is not None or nest.flat:
+    if tree is not None:
         return tree
     vectors = VectorWidth(
         vector_bytes,
@@ -54,7 +52,7 @@ def vector_tree(
         tree = schedule(nest, vectors, jams=jams, fetches=True)
         streams = None if passing is None else with_streams(tree, passing, vectors)
         return streams or tree
-    if nest.flat or nest.arrays or not nest.passes:
+    if nest.arrays or not nest.passes:
         return None
     if nest.across is not None or any(step.reductions for step in nest.passes):
         itemsize = folded_itemsize(nest, vector_bytes)
@@ -85,12 +83,6 @@ def vector_tree(
     return tree if passing is None else with_streams(tree, passing, vectors)
 
 
-def is_transposition(nest: Nest) -> bool:
-    """Return True if a nest only stores elements across memory."""
-    stores = bool(nest.passes) and not any(each.reductions for each in nest.passes)
-    return nest.across is not None and stores
-
-
 def reduced_itemsize(nest: Nest) -> int:
     """Return the bytes of the widest value that a nest reduces."""
     found = [each.states[0].itemsize for step in nest.passes for each in step.reductions]
@@ -115,17 +107,15 @@ def piece_options(work: Nest, piece: Nest, passing: Passing | None) -> tuple[Pas
     return passing if much else None, not border
 
 
-def trees_of(work: Nest, vector_bytes: int, passing: Passing | None) -> list[Tree | None]:
-    """Return the tree of each piece of a nest, None for pieces that have another form."""
-    if work.short is not None and not work.shortness:
-        return [None]
-    if not work.pieces:
-        return [tree_of(work, vector_bytes, passing)]
-    found: list[Tree | None] = []
-    for piece in work.pieces:
-        passes, jams = piece_options(work, piece, passing)
-        tree = None if piece.short is not None else tree_of(piece, vector_bytes, passes, jams=jams)
-        found.append(tree)
+def trees_of(work: Nest, vector_bytes: int, passing: Passing | None) -> list[Tree]:
+    """Return the trees of the pieces of a nest, each before that of its variant of short rows."""
+    found: list[Tree] = []
+    for piece in work.pieces or (work,):
+        passes, jams = piece_options(work, piece, passing) if work.pieces else (passing, True)
+        if piece.short is None or piece.shortness:
+            found.append(tree_of(piece, vector_bytes, passes, jams=jams))
+        if piece.short is not None:
+            found.append(tree_of(piece.short, vector_bytes, None))
     return found
 
 

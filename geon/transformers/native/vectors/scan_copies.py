@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.values.dtypes import name_of
+from ...kernels.analysis.footprint import is_direct
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load, Select, walk
 from ...kernels.scans.sequential_scan import TURN, OrderedLoop
 from ...printing.nests.loop_lines import for_loop
 from ...printing.nests.scan_statements import OrderedPrinter, row_of
 from ...printing.nests.statement_blocks import StatementBlock
-from ...printing.nests.transposed_passes import is_direct
 from ...printing.scalars.c_expressions import C_TYPES
 from ..names.naming import KernelNames
 

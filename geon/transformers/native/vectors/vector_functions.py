@@ -45,7 +45,7 @@ def function_itemsize(nest: Nest, vector_bytes: int) -> int | None:
 
     Return None for a nest without such calls, or with passes that have a form of their own.
     """
-    if nest.across is not None or nest.flat or not all(step.loops for step in nest.passes):
+    if nest.across is not None or not all(step.loops for step in nest.passes):
         return None
     depths = Depths.of(nest)
     found: list[int] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from ....op_graph.values.dtypes import DType, kind, name_of, named_dtype
-from ...kernels.analysis.footprint import names_in
+from ...kernels.analysis.footprint import is_direct, names_in
 from ...kernels.ir.scalar_code import (
     Apply,
     Clamped,
@@ -23,7 +23,6 @@ from ...kernels.ir.scalar_code import (
     indices,
     operands_of,
 )
-from ...printing.nests.transposed_passes import is_direct
 from ...printing.scalars import c_expressions
 
 KINDS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}  # in vectors.h

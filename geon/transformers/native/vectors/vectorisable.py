@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....op_graph.values.dtypes import kind
+from ...kernels.analysis.footprint import is_direct
 from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ...kernels.ir.nest import Loop, Nest, Pass, Store
 from ...kernels.ir.scalar_code import (
@@ -22,10 +23,9 @@ from ...kernels.ir.scalar_code import (
     indices,
     walk,
 )
+from ...loops.rules.column_lanes import MIN_LONG_COLUMNS
 from ...loops.vector_loops import lanes_of
-from ...printing.nests.transposed_passes import crosses, is_direct
 from .nontemporal_stores import stores, values
-from .transpose_tiles import TILE_LANES
 from .vector_ops import has_vector, is_number, rows_of, vectors
 
 FOLDS = ("add", "multiply")  # folds of floats with the same text for vectors and scalars
@@ -34,7 +34,7 @@ FOLDS = ("add", "multiply")  # folds of floats with the same text for vectors an
 def folded_itemsize(nest: Nest, vector_bytes: int) -> int | None:
     """Return the bytes of an element if a nest folds and stores numbers that fill vectors."""
     puts = [store for step in nest.passes for store in step.stores] or stores(nest)
-    if nest.flat or nest.arrays or not nest.passes or not puts:
+    if nest.arrays or not nest.passes or not puts:
         return None
     itemsize = puts[0].dtype.itemsize
     several = vector_bytes % itemsize == 0 and vector_bytes > itemsize
@@ -92,9 +92,7 @@ def are_columns(nest: Nest, count: int, itemsize: int) -> bool:
     assert lanes is not None
     if not all(map(adds_floats, nest.passes)) or not is_filled(lanes, count):
         return False
-    if not nest.rows and lanes.extent < TILE_LANES:
-        return False
-    if any(crosses(step, lanes.name) for step in nest.passes):
+    if not nest.rows and lanes.extent < MIN_LONG_COLUMNS:
         return False
     fit = have_vectors(list(walk(*values(nest))), lanes.name, itemsize, clamps=True)
     return fit and adjoin(stores(nest), lanes.name, itemsize)

@@ -23,7 +23,6 @@ from ...kernels.ir.scalar_code import (
     Load,
     Number,
     RandomBits,
-    Reduced,
     Running,
     Scalar,
     Select,
@@ -32,19 +31,16 @@ from ...kernels.ir.scalar_code import (
 )
 from ..scalars import c_expressions
 from ..scalars.c_expressions import OUT_OF_LINE
-from ..scalars.dialect import Lanes
+from ..scalars.dialect import Dialect
 from .statement_blocks import StatementBlock, known_truth
-
-HIDDEN = "one"  # run-time factor 1 that hides a stride from the compiler
-MAX_LANES = 512  # maximum number of contiguous rows that are computed in lanes
 
 
 class MemoryNames(Protocol):
-    """Protocol of the names of a kernel's memory and lengths, and its representation of lanes."""
+    """Protocol of the names of a kernel's memory and lengths, and its language."""
 
     @property
-    def lanes(self) -> Lanes:
-        """Return the representation of rows in lanes."""
+    def dialect(self) -> Dialect:
+        """Return the language of the text."""
 
     def operand(self, number: int) -> str:
         """Return the typed pointer to the memory of operand ``number``."""
@@ -61,38 +57,20 @@ def changes(guards: tuple[InRange, ...], loop: str) -> bool:
     return any(loop in set(loop_variables_in(guard.index)) for guard in guards)
 
 
-def is_worse_known(step: Size) -> bool:
-    """Return True if compilers vectorise loads of this stride worse if they know it.
-
-    gcc 12 loads and permutes everything in between for powers of two, and does not vectorise loads
-    with negative strides beyond -1.
-    """
-    return isinstance(step, int) and (step < -1 or (step >= 4 and step & (step - 1) == 0))
-
-
 class ScalarPrinter:
     """Prints the scalar code of one kernel.
 
-    ``reduced``: names of finished reductions, by number and part. ``running``: names of the current
-    state of a reduction (and of the second one), by part. ``kept``: names of row arrays.
-    ``contracted``: the text of a contraction's sum. ``words``: texts of buffered random bits.
-    ``spelled``: texts of loop variables where they are not their names. ``apart``: the lane
-    variable whose strides are hidden from compilers that would vectorise worse. ``hides``: True if
-    there are such strides. ``assumed``: guards that are assumed to hold or to fail; selects by them
-    are resolved.
+    ``running``: names of the current state of a scan, by part. ``contracted``: the text of a
+    contraction's sum. ``spelled``: texts of loop variables where they are not their names.
+    ``assumed``: guards that are assumed to hold or to fail; selects by them are resolved.
     """
 
     def __init__(self, names: MemoryNames, depths: Depths) -> None:
         self.names, self.depths = names, depths
-        self.reduced: dict[tuple[int, int], str] = {}
         self.running: dict[tuple[int, bool], str] = {}
-        self.kept: dict[int, str] = {}
         self.contracted = ""
         self.spelled: Mapping[str, str] = {}
-        self.words: dict[RandomBits, str] = {}
-        self.apart: str | None = None
         self.assumed: Mapping[tuple[InRange, ...], bool] = {}
-        self.hides = False
         self.count = 0
         self.out_of_line: frozenset[str] = frozenset()  # helpers that are not inlined
 
@@ -104,20 +82,13 @@ class ScalarPrinter:
     def let(self, block: StatementBlock, key: Hashable, ctype: str, text: str) -> str:
         """Compute ``text`` once in ``block``; return its name."""
         name = self.fresh()
-        if block.lanes is None:
-            block.lines.append(f"const {ctype} {name} = {text};")
-        else:
-            block.lines += block.lanes.let(ctype, name, text)
-            name = block.lanes.held(name, ctype)
+        block.lines.append(f"const {ctype} {name} = {text};")
         block.names[key] = name
         return name
 
     def calls(self, block: StatementBlock, helpers: Iterable[str]) -> None:
         """Record that a block calls these helper functions."""
-        if block.called is None:
-            self.names.calls(helpers)
-        else:
-            block.called += helpers
+        self.names.calls(helpers)
 
     def expression(
         self,
@@ -130,7 +101,7 @@ class ScalarPrinter:
     ) -> str:
         """Return the expression of an elementwise primitive, from ``c_expressions``."""
         helpers = c_expressions.calls(row, dtypes, result)
-        wraps = self.names.lanes.wraps
+        wraps = self.names.dialect.wraps
         text = c_expressions.expression(row, dtypes, result, operands, attrs, wraps)
         for helper in self.out_of_line.intersection(helpers):
             text = text.replace(f"{helper}(", f"{helper}{OUT_OF_LINE}(")
@@ -171,7 +142,7 @@ class ScalarPrinter:
         found = block.find(atom)
         if found is not None:
             return found
-        block = self.scalar_block(block, self.depths.atom(atom))
+        block = block.at(self.depths.atom(atom))
         if isinstance(atom, Clamped) and atom.guards in self.assumed:
             return f"({self.index(block, atom.of)})" if self.assumed[atom.guards] else "0"
         if isinstance(atom, Clamped):
@@ -183,8 +154,6 @@ class ScalarPrinter:
         size = self.names.length(atom.by) if atom.by != 0 else "1"  # compiled, but not executed
         stem, sign = ("q", "/") if isinstance(atom, Quotient) else ("m", "%")
         text = f"{text} {sign} ({size})"
-        if block.lanes is not None:
-            return f"({text})"  # for the current lane
         name = block.names[atom] = self.fresh(stem)
         block.lines.append(f"const int64_t {name} = {text};")
         return name
@@ -193,22 +162,17 @@ class ScalarPrinter:
         """Return the cast of an index that is divided: narrow divisions are faster."""
         return "(int32_t)" if is_narrow(index) else ""
 
-    def scalar_block(self, block: StatementBlock, depth: int) -> StatementBlock:
-        """Return the block for an index of depth ``depth``, without an array over lanes."""
-        outer = block.at(depth)
-        return block if outer.lanes is not None else outer
-
     def flag(self, block: StatementBlock, guards: tuple[InRange, ...]) -> str:
         """Return the name of the condition that all guards hold."""
         found = block.find(guards)
         if found is not None:
             return found
         depth = max(self.depths.index(guard.index) for guard in guards)
-        place = self.scalar_block(block, depth)
+        place = block.at(depth)
         if place is block and block.around is not None:
             place = block if changes(guards, block.inner) else block.around
         conditions = " && ".join([text for guard in guards for text in self.guard(place, guard)])
-        if self.is_innermost(place) or place.lanes is not None or not self.names.lanes.hides:
+        if self.is_innermost(place) or not self.names.dialect.masks:
             return self.let(place, guards, "_Bool", conditions)
         name = place.names[guards] = self.fresh()
         place.lines.append(known_truth(name, conditions))
@@ -253,7 +217,7 @@ class ScalarPrinter:
     def named(self, block: StatementBlock, value: Scalar) -> bool:
         """Return True if a value has a name, or needs none."""
         value = self.taken(value)
-        return isinstance(value, DIRECT) or value in self.words or block.find(value) is not None
+        return isinstance(value, DIRECT) or block.find(value) is not None
 
     def unnamed(self, block: StatementBlock, value: Scalar) -> Scalar | None:
         """Return the first operand of a value that must be named before it, or None."""
@@ -297,42 +261,21 @@ class ScalarPrinter:
         if isinstance(value, LengthNumber):
             ctype = c_expressions.C_TYPES[name_of(value.dtype)]
             return f"(({ctype})({self.names.length(value.length)}))"
-        if isinstance(value, Reduced):
-            return self.reduced[value.number, value.part]
         if isinstance(value, Running):
             return self.running[value.part, value.other]
         if isinstance(value, Contracted):
             return self.contracted
-        if isinstance(value, RandomBits):
-            return self.words.get(value)
-        if isinstance(value, Kept):
-            return self.kept_place(block, value.number, value.offset)
         return None
 
-    def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
-        """Return the element at ``offset`` of a row array."""
-        return f"{self.kept[number]}[{self.index(block, offset)}]"
-
     def _load(self, block: StatementBlock, value: Load) -> str:
-        offset = self.load_index(block, value.offset)
+        offset = self.index(block, value.offset)
         # gcc 12 does not vectorise loads of _Bool: bools are stored as bytes.
         flag = " != 0" if name_of(value.dtype) == "bool" else ""
         element = f"{self.names.operand(value.operand)}[{offset}]{flag}"
-        if not self.names.lanes.spares:
+        if not self.names.dialect.spares:
             return element
         taken = [self.flag(block, guards) for guards in limits(value.offset)]
         return f"{' && '.join(taken)} ? {element} : 0" if taken else element
-
-    def load_index(self, block: StatementBlock, offset: AffineIndex) -> str:
-        """Return the index of a load."""
-        lane = self.apart
-        if lane is None or lane in self.spelled or not is_worse_known(offset.step(lane)):
-            return self.index(block, offset)
-        self.hides, spelled = True, self.spelled
-        self.spelled = {**spelled, lane: f"{lane} * {HIDDEN}"}
-        found = self.index(block, offset)
-        self.spelled = spelled
-        return found
 
     def _index(self, block: StatementBlock, value: IndexNumber) -> str:
         text = f"({self.index(block, value.index)})"
@@ -395,7 +338,7 @@ def _is_cast(value: Scalar, dtype: str) -> TypeGuard[Apply]:
     return isinstance(value, Apply) and value.row.name == "cast" and name_of(value.dtype) == dtype
 
 
-DIRECT = (Number, LengthNumber, Reduced, Running, Contracted, Kept)  # need no name
+DIRECT = (Number, LengthNumber, Running, Contracted, Kept)  # need no name
 TEXTS: dict[type, Callable[[ScalarPrinter, StatementBlock, Any], str]] = {
     Load: ScalarPrinter._load,
     IndexNumber: ScalarPrinter._index,

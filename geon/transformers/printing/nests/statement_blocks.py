@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from ..scalars.dialect import Lanes
-
 
 class Known(str):
     """The statement of a value that is invariant in the innermost loop, and computed before it.
@@ -36,23 +34,20 @@ def known_truth(name: str, conditions: str) -> Known:
 class StatementBlock:
     """Statements of one nesting depth: 0 once, 1 per row, 2 per element.
 
-    Inner blocks see the names of outer ones. ``lanes`` is set if the block has a value per row in
-    lanes. ``around`` is the block for positions and guards that are invariant in the
-    innermost loop ``inner`` (the loop over lanes counts as one).
+    Inner blocks see the names of outer ones. ``around`` is the block for positions and guards that
+    are invariant in the innermost loop ``inner``.
     """
 
     def __init__(
         self,
         outer: StatementBlock | None = None,
-        lanes: Lanes | None = None,
     ) -> None:
-        self.outer, self.lanes = outer, lanes
+        self.outer = outer
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
         self.names: dict[Hashable, str] = {}
         self.serial = False  # True if it may not vectorise
         self.converts = False  # True if it has casts that vectorise with 32 bytes only
-        self.called: list[str] | None = None  # helpers to declare only if this block is used
         self.around: StatementBlock | None = None
         self.is_around = False
         self.is_innermost = False  # of a loop tree: in a loop without loops inside

@@ -103,6 +103,12 @@ class TreeScalars(ScalarPrinter):
             text = text if last else f"({text})"
         return self.let(block, atom, "int64_t", text) if depth else text
 
+    def direct(self, block: StatementBlock, value: Scalar) -> str | None:
+        """Return the text of a value that needs no name, or None."""
+        if isinstance(value, Kept):
+            return self.kept_place(block, value.number, value.offset)
+        return super().direct(block, value)
+
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element of a private buffer at ``offset``."""
         name = buffer_name(number)

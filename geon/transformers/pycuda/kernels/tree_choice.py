@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ....op_graph.axes.lengths import product
+from ...kernels.analysis.footprint import is_direct
 from ...kernels.ir.nest import Nest, Pass
+from ...kernels.ir.scalar_code import Load, walk
 from ...loops.from_nest import from_nest
 from ...loops.rules.gpu import schedule, scheduled
 from ...loops.rules.gpu_threads import Threads
 from ...loops.rules.parts import in_parts
 from ...loops.rules.tiles import in_tiles
 from ...loops.tree import Space, Tree
-from ...printing.nests.transposed_passes import across_loads, crosses
 from ..launches.launch_ir import THREADS_PER_BLOCK
 from ..launches.naming import is_by_elements
 from .cooperative_threads import MAX_WARP_ROW_ELEMENTS, WARP_SIZE, Team
@@ -47,8 +48,24 @@ def transposed_passes(nest: Nest) -> list[Pass]:
     across = nest.across
     if across is None or not is_by_elements(nest):
         return []
-    turned = [x for x in nest.passes if crosses(x, across.name) and across_loads(x, across.name)]
+    turned = [x for x in nest.passes if crosses(x, across.name) and loads_across(x, across.name)]
     return [x for x in turned if all(loop.extent != 0 for loop in (*x.loops, across))]
+
+
+def crosses(step: Pass, column: str) -> bool:
+    """Return True if a pass over columns only stores, not all with unit stride along columns."""
+    if step.reductions or step.keeps or not step.loops:
+        return False
+    direct = all(is_direct(store.offset) for store in step.stores)
+    return direct and any(store.offset.step(column) != 1 for store in step.stores)
+
+
+def loads_across(step: Pass, column: str) -> bool:
+    """Return True if a pass has loads that are adjacent along columns, not along its last loop."""
+    last = step.loops[-1].name
+    nodes = walk(*[store.value for store in step.stores])
+    loads = [node for node in nodes if isinstance(node, Load) and is_direct(node.offset)]
+    return any(x.offset.step(column) == 1 and x.offset.step(last) not in (0, 1) for x in loads)
 
 
 def tree_of(nest: Nest, unaligned: Set[int] = frozenset()) -> Tree | None:

@@ -16,9 +16,8 @@ from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.plan import Plan
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter, Parameters, Place
-from ...printing.scalars.dialect import Lanes
 from .device import PipelineStages
-from .dialect import ThreadLanes
+from .dialect import CUDA
 from .launch_ir import MAX_GRID_BLOCKS, THREADS_PER_BLOCK, Grid, Parts, Turn
 from .library_requests import LibraryWork
 
@@ -158,7 +157,7 @@ class CudaKernelNames(Parameters):
     taken. With ``looped``, it reports the iteration in which it fails.
     """
 
-    lanes: Lanes
+    dialect = CUDA
 
     def __init__(
         self,
@@ -176,7 +175,6 @@ class CudaKernelNames(Parameters):
         super().__init__(lambda op: place_of(plan, op), operands, kernel.results)
         self.works: Parameter | None = None
         self.numbers: dict[str, Parts] = {}  # lengths that are numbers of parts
-        self.lanes = ThreadLanes()
 
     def is_apart(self, number: int) -> bool:
         """Return True if an operand may have any element alignment."""

@@ -16,22 +16,6 @@
 #include "move/transpose_square.h"
 #endif
 
-/* Whether it is worth it: rows are some blocks long, and lines that lie so many elements apart stay
-   in a cache until they are whole. Those MEETS bytes apart meet in one set of it; of eight lines at
-   a time it holds all. */
-#ifndef WIDE
-#define MEETS 1024
-#elif BYTES == 4
-#define MEETS 4096
-#else
-#define MEETS INT64_MAX
-#endif
-GEON_INLINE _Bool PART(straight)(int64_t from_step, int64_t to_step, int64_t rows)
-{
-    return rows * BYTES >= LEAST_TURNED && from_step * BYTES % MEETS != 0 && to_step * BYTES % MEETS != 0;
-}
-#undef MEETS
-
 static __attribute__((unused)) void PART(turned)(
     const void *source, int64_t from_step, void *target, int64_t to_step, int64_t rows,
     int64_t columns)

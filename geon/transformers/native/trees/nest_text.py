@@ -1,23 +1,19 @@
-"""Emit a loop nest as C: a task function on a part of the work, and a function that divides it."""
+"""Emit a loop nest as C: the functions of the trees of its pieces and variants."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ...kernels.ir.nest import Nest
+from ...loops.tree import Tree
 from ...loops.work import MAX_TASK_WORK, MIN_TASK_WORK, MIN_WORK
 from ...printing.nests.loop_lines import indent
-from ...printing.nests.nest_statements import print_nest
-from ...printing.nests.pass_text import PrintedNest
 from ...sizes.blocks import MIN_BLOCKS
 from ..library.library_kernels import fill_function
-from ..library.random_words import words_function
 from ..names.naming import NAME, KernelNames, NativeFunction
-from ..trees.tree_choice import piece_options, tree_of
-from ..trees.tree_text import declare, tree_text
 from ..vectors.nontemporal_stores import Passing
-from .row_loops import NestByRows
-from .task_text import printed_passes
+from .tree_choice import piece_options, tree_of
+from .tree_text import declare, tree_text
 
 # Return the number of loop iterations of one task; the bounds of its work are those of trees.
 GRAIN = f"""\
@@ -72,51 +68,29 @@ def form_text(
     work: Nest, names: KernelNames, vector_bytes: int, name: str, passing: Passing | None
 ) -> str:
     """Return the C functions of a nest without variants, copies and pieces."""
-    tree = tree_of(work, vector_bytes, passing)
-    if tree is not None:
-        return tree_text(tree, names, name, passing)
-    return nest_text(printed_nest(work, names, vector_bytes), names, name, vector_bytes, passing)
-
-
-def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
-    """Return the statements of a nest, which the compiler vectorises."""
-    names.plain = True
-    printed = print_nest(work, names)
-    if any(made.windows for made in printed_passes(printed)):
-        names.needs(words_function())
-    return printed
+    return tree_text(tree_of(work, vector_bytes, passing), names, name, passing)
 
 
 def pieces_text(
     work: Nest, names: KernelNames, vector_bytes: int, name: str, passing: Passing | None
 ) -> str:
     """Return the C functions of a nest that is split into pieces if lengths allow it."""
-
+    trees: dict[Nest, Tree] = {}
     every = (work, *work.pieces)
     options = {piece: piece_options(work, piece, passing) for piece in every}
-    trees = {
-        piece: tree_of(piece, vector_bytes, passes, jams=jams)
-        for piece, (passes, jams) in options.items()
-        if piece.short is None
-    }
+    for piece in every:  # adds all parameters, before the first text is used
+        passes, jams = options[piece]
+        if piece.short is None:
+            trees[piece] = tree_of(piece, vector_bytes, passes, jams=jams)
+            declare(trees[piece], names, passes)
+        else:
+            declare_forms(piece, piece.short, names, vector_bytes)
 
     def text(piece: Nest, called: str) -> str:
         if piece.short is not None:
             return short_text(piece, piece.short, names, vector_bytes, called, None)
-        tree, (passes, _) = trees[piece], options[piece]
-        if tree is not None:
-            return tree_text(tree, names, called, passes)
-        printed = printed_nest(piece, names, vector_bytes)
-        return nest_text(printed, names, called, vector_bytes, passes)
+        return tree_text(trees[piece], names, called, options[piece][0])
 
-    called = dict(names.called)
-    for piece in every:  # adds all parameters, before the first text is used
-        tree = trees.get(piece)
-        if tree is not None:
-            declare(tree, names, options[piece][0])
-        else:
-            text(piece, name)
-    names.called = called
     if len(work.pieces) == 1 and not work.holds:
         return text(work.pieces[0], name)
     parts = [text(piece, f"{name}_{k}") for k, piece in enumerate(work.pieces)]
@@ -130,6 +104,14 @@ def pieces_text(
     return "".join(parts) + "\n".join([head, "{", *indent(lines), "}"]) + "\n"
 
 
+def declare_forms(work: Nest, short: Nest, names: KernelNames, vector_bytes: int) -> None:
+    """Declare the parameters of a nest with a variant for short rows."""
+    for each in (work, *work.pieces, short):
+        declare(tree_of(each, vector_bytes, None), names, None)
+    for size in work.shortness:
+        names.length(size)
+
+
 def short_text(
     work: Nest,
     short: Nest,
@@ -141,11 +123,7 @@ def short_text(
     """Return the C functions of a nest with a variant for short rows, and the choice."""
     if not work.shortness:
         return function_text(short, names, vector_bytes, name, passing)
-    noted = dict(names.called)
-    for each in (work, *work.pieces, short):
-        # Emit it once for its parameters alone.
-        form_text(each, names, vector_bytes, name, None)
-    names.called = noted
+    declare_forms(work, short, names, vector_bytes)
     longer = replace(work, short=None, shortness=())
     parts = [
         function_text(longer, names, vector_bytes, f"{name}_long", passing),
@@ -156,14 +134,3 @@ def short_text(
     head = f"static void {name}(int32_t threads, {names.declared()})"
     lines = [f"if ({holds})", f"    {name}_short({call});", "else", f"    {name}_long({call});"]
     return "".join(parts) + "\n".join([head, "{", *indent(lines), "}"]) + "\n"
-
-
-def nest_text(
-    nest: PrintedNest,
-    names: KernelNames,
-    name: str,
-    vector_bytes: int,
-    passing: Passing | None = None,
-) -> str:
-    """Return the C functions of one form of a nest; ``name`` is the one to call."""
-    return NestByRows(nest, names, name, vector_bytes, passing).by_rows()

@@ -1,1 +1,0 @@
-"""Emit loop nests as C: tasks, loops, vector lanes and reductions."""

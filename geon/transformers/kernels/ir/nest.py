@@ -176,12 +176,13 @@ class Nest:
 
     ``rows``: the outer loops. Without them each pass is split among threads, and ``ending`` runs
     when the partial results are combined. ``across``: the loop over rows that are adjacent in
-    memory, which may run in vector lanes. ``arrays``: the scratch arrays of a row. ``operands``: the values in memory, by the numbers that loads and
-    stores use. ``fill``: a copy before everything else, if only a part is stored. ``pieces``: nests
-    that together compute the same if no size in ``holds`` is negative. Each covers a region in
-    which guards are decided. ``short``: a nest that computes the same with rows in vector lanes. It
-    runs if no size in ``shortness`` is negative: the rows are then too short for vectors. Empty
-    ``shortness``: always. ``most``: maximum open length of its rows; 0 for no limit.
+    memory, which may run in vector lanes. ``arrays``: the scratch arrays of a row. ``operands``:
+    the values in memory, by the numbers that loads and stores use. ``fill``: a copy before
+    everything else, if only a part is stored. ``pieces``: nests that together compute the same if
+    no size in ``holds`` is negative. Each covers a region in which guards are decided. ``short``: a
+    nest that computes the same with rows in vector lanes. It runs if no size in ``shortness`` is
+    negative: the rows are then too short for vectors. Empty ``shortness``: always. ``most``:
+    maximum open length of its rows; 0 for no limit.
     """
 
     rows: tuple[Loop, ...]

@@ -93,22 +93,6 @@ class IterationSpace:
                 return near[0], set()
         return None, set()
 
-    def is_near(step: Size) -> bool:
-            return step == row or (isinstance(step, int) and abs(step) <= MAX_NEAR_STRIDE_ELEMENTS)
-
-        found: Groups = []
-        for offset in uses.offsets:
-            *steps, along = [offset.step(self.name((group[-1],))) for group in around]
-            if not is_near(along):
-                pairs = zip(around, steps, strict=False)  # without the last group
-                found += [group for group, step in pairs if step != 0 and is_near(step)]
-        return [group for group in around if group in found]
-
-    def few(self, name: str) -> bool:
-        """Return True if an axis is too short for vector lanes."""
-        extent = self.extents[name]
-        return isinstance(extent, int) and extent < MIN_LANES
-
     def merged(self, order: Sequence[str], uses: Uses, apart: Container[str] = ()) -> Groups:
         """Merge neighbouring axes that every offset traverses as one.
 

@@ -106,8 +106,7 @@ class NestMaker(NestBuilder):
         if merged and any(map(chooses_in_place, made.passes)):
             merged = self.merged_inner(nest, longer=False)
             made = self.build(rows, lanes, merged) if merged else nest
-        nest = made
-        return nest
+        return made
 
     def adjoining(self, order: list[str], across: str) -> tuple[str, ...]:
         """Return the row axes that merge with the axis in vector lanes.

@@ -93,6 +93,11 @@ class IterationSpace:
                 return near[0], set()
         return None, set()
 
+    def few(self, name: str) -> bool:
+        """Return True if an axis is too short for vector lanes."""
+        extent = self.extents[name]
+        return isinstance(extent, int) and extent < MIN_LANES
+
     def merged(self, order: Sequence[str], uses: Uses, apart: Container[str] = ()) -> Groups:
         """Merge neighbouring axes that every offset traverses as one.
 

@@ -75,7 +75,7 @@ def second(_: Any, value: Any, *__: Any, **___: Any) -> Any:
     return value
 
 
-NESTS, ROWS = "kernels.nests.", "native.nests."
+NESTS = "kernels.nests."
 FORMS = (
     # Stage 4.
     Form("rows in lanes", "kernels.nests.iteration_space:IterationSpace.across", (None, set())),
@@ -96,19 +96,12 @@ FORMS = (
     Form("packed scans", "kernels.scans.slp_cost:choose_packing"),
     Form("chains", "lowering.fusion.chain_fusion:by_blocks", second),
     # Native text.
-    Form("cut rows", ROWS + "row_loops:NestByRows.cut"),
     Form("trees", "native.trees.tree_choice:tree_of"),
     Form("interleaved vectors", "loops.rules.interleaved_loops:item_bytes", 0),
     Form("past", "native.vectors.nontemporal_stores:passing"),
     Form("gathers ahead", "loops.gather_prefetch:lookups", lambda *_: []),
-    Form("plain transposes", "native.vectors.transpose_tiles:is_copy", False),
-    Form("hidden strides", ROWS + "task_text:NestTasks.hidden", lambda *_: [], fixed=True),
-    Form("stores together", "printing.nests.nest_statements:_NestPrinter.last_stores", ()),
-    Form("masked counts", ROWS + "multiple_hint:masked_count", first),
-    Form("tiles of patterns", NESTS + "collapsed_rows:_CollapsedRowParts.pattern"),
-    Form("tiles across", "native.vectors.transpose_tiles:tile_loops", always=True),
+    Form("copies without a buffer", "loops.rules.forwarded_copies:only_store"),
     Form("filled copy", "native.library.library_kernels:fill_function", always=True),
-    Form("by rows", ROWS + "row_loops:NestByRows.by_rows", always=True),
     # Products of native code.
     Form("product: windows of rows", "native.products.descriptor:ProductText.windows"),
     Form("product: windows of columns", "native.products.descriptor:ProductText.places"),

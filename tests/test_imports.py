@@ -73,7 +73,7 @@ OF_A_CALL = {
 MOST_OF_THE_GRAPH = 120
 STAGES = (
     *("lowering", "kernels", "printing", "pipeline", "native.emit.compiler", "native.target"),
-    *("native.nests", "native.vectors", "native.products", "native.library"),
+    *("native.trees", "native.vectors", "native.products", "native.library"),
 )
 SMALL = """
 import sys

@@ -33,7 +33,7 @@ ORDER = {
         printing.scalars printing.elementary printing.nests printing.trees
         loading cache binding . labelled reports numpy
         native.names native.toolchain native.library native.machine native.runtime native.vectors
-        native.products native.trees native.nests native.emit native.standalone native.reports
+        native.products native.trees native.emit native.standalone native.reports
         native
         pycuda.launches pycuda.kernels pycuda.products pycuda.emit pycuda.runtime pycuda.reports
         pycuda
@@ -397,7 +397,7 @@ STAGES = tuple(
     f"geon.transformers.{name}"
     for name in """
         lowering kernels printing pipeline reports labelled native.target native.emit.compiler
-        native.names.naming native.library native.nests native.vectors native.products
+        native.names.naming native.library native.trees native.vectors native.products
     """.split()
 )
 

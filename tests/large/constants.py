@@ -86,8 +86,6 @@ CONSTANTS = (
     _shared("loops/work", "MAX_TASK_WORK", "size", each=(1, 2, 4), many=2),
     _shared("sizes/blocks", "MIN_BLOCKS", "lane", "row", many=4),
     _shared("loops/work", "MAX_PARTS", "size", "lane", "row", each=(2,), many=2000),
-    _native("nests/row_loops", "MIN_SPLIT_ROW_ELEMENTS", "row", "size"),
-    _native("nests/row_loops", "MIN_PARALLEL_ROWS", "lane", "few_rows", many=2),
     _native("trees/row_arrays", "MAX_STACK_ELEMENTS", "row"),
     _shared("loops/values_ahead", "MAX_BUFFERED_TURNS", "backwards", "size", many=10),
     _shared("loops/rules/streaming_copies", "MAX_BLOCK_TURNS", "size", "row", many=10),
@@ -103,7 +101,6 @@ CONSTANTS = (
         many=20,
     ),
     _shared("loops/rules/streaming_copies", "MIN_STREAMED_TURNS", "size", "row", "across", many=30),
-    _native("vectors/nontemporal_stores", "MIN_SINGLE_TEXT_TURNS", "row", "across", many=9),
     _native(
         "vectors/nontemporal_stores",
         "MIN_STREAMING_PIECE_BYTES",
@@ -113,19 +110,18 @@ CONSTANTS = (
         many=2,
     ),
     _shared("loops/rules/streaming_copies", "MAX_STREAMED_STORES", "together", many=2),
-    _native(
-        "vectors/transpose_tiles", "TILE_LANES", "lane", "across", "row", "columns_of_runs", many=15
+    _shared("loops/rules/transposed_tiles", "TILE_COLUMNS", "lane", "across", "row", many=15),
+    _shared(
+        "loops/rules/transposed_tiles", "TILE_ROW_BYTES", "across", each=(1 / 2, 1, 2, 4, 8), many=9
     ),
-    _native(
-        "vectors/transpose_tiles", "TILE_ROW_BYTES", "across", each=(1 / 2, 1, 2, 4, 8), many=9
+    _native("emit/unit_texts", "TRANSPOSE_SQUARE_SIDE", "across", many=9),
+    _shared(
+        "loops/rules/transposed_tiles", "MIN_TRANSPOSED_LINE_BYTES", "across", each=(4, 8), many=9
     ),
-    _native("vectors/transpose_tiles", "TRANSPOSE_SQUARE_SIDE", "across", many=9),
-    _native("vectors/transpose_tiles", "MIN_TRANSPOSED_LINE_BYTES", "across", each=(4, 8), many=9),
-    _native(
-        "vectors/transpose_tiles", "COLLAPSED_TILE_ELEMENTS", "across", each=(2, 5, 16), many=9
-    ),
-    _native("vectors/transpose_tiles", "MAX_INTERLEAVED_ELEMENTS", "across", many=9),
-    _shared("printing/nests/transposed_passes", "MAX_COLLAPSED_ROW_ELEMENTS", "across"),
+    _shared("loops/rules/transposed_tiles", "STRAIGHT_ELEMENTS", "across", many=9),
+    _shared("loops/rules/transposed_tiles", "MAX_ADJACENT_ELEMENTS", "across", many=9),
+    _shared("loops/values_ahead", "MAX_OPEN_BUFFERED_TURNS", "across", each=(2, 5, 16), many=9),
+    _native("trees/vector_statements", "MAX_INTERLEAVED_ELEMENTS", "across", many=9),
     _native("emit/unit_texts", "transposes", "across", value=16, each=(1, 2, 4)),
     _native("emit/unit_texts", "transposes", "across", "lane", value=8, many=20),
     _native("emit/unit_texts", "transposes", "across", "lane", value=4, many=20),
@@ -140,13 +136,11 @@ CONSTANTS = (
     _shared("loops/rules/compiled_folds", "TRUTHS_PER_CHECK", "size", "row", "positions"),
     _shared("loops/rules/compiled_folds", "MIN_NARROW_BLOCK_TERMS", "row", "short_row", many=20),
     _shared("loops/rules/compiled_folds", "MAX_NARROW_BLOCK_TERMS", "size", "row"),
-    _shared("printing/nests/scalar_statements", "MAX_LANES", "lane", "across"),
     _native("vectors/vector_functions", "MIN_STRIP_ROW_ELEMENTS", "size", "row", many=10),
     _native("vectors/vector_functions", "MAX_STRIP_NODES", "heavy", many=2),
     _shared("kernels/nests/nest_lowering", "MAX_SHORT_ROW_ELEMENTS", "short_row"),
     _shared("kernels/nests/nest_lowering", "MIN_ADJACENT_ROWS", "short_rows", many=20),
     _shared("kernels/nests/short_row_variants", "MAX_COSTLY_ROW_ELEMENTS", "short_row", many=20),
-    _shared("printing/nests/scalar_statements", "is_worse_known", "short_row", each=(1, 1 / 2)),
     _shared("kernels/nests/nest_builder", "MAX_BUFFERED_ROW_ELEMENTS", "row"),
     _shared(
         "kernels/nests/nest_lowering",

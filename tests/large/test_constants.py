@@ -80,6 +80,6 @@ def test_numbers_are_found_in_python_and_in_c():
 
 
 def test_a_new_number_is_missing_until_it_is_listed(monkeypatch):
-    new = Number("transformers/native/nests/nest_text.py", "WIDE_ROW", 4321)
+    new = Number("transformers/native/trees/nest_text.py", "WIDE_ROW", 4321)
     monkeypatch.setattr("tests.large.constants.found", lambda: {**found(), new: 40})
     assert unlisted() == [f"{new} (line 40)"]

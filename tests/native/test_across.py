@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.nests.collapsed_rows import MAX_LIGHT_ROW_ELEMENTS
+from geon.transformers.loops.rules.transposed_tiles import MAX_ADJACENT_ELEMENTS, TILE_COLUMNS
+from geon.transformers.loops.show import show
+from geon.transformers.loops.values_ahead import MAX_BUFFERED_TURNS, MAX_OPEN_BUFFERED_TURNS
+from geon.transformers.native.emit.unit_texts import TRANSPOSE_SQUARE_SIDE
 from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.native.vectors import transpose_tiles
-from geon.transformers.native.vectors.transpose_tiles import MAX_INTERLEAVED_ELEMENTS
-from geon.transformers.printing.nests import transposed_passes
+from geon.transformers.native.trees.tree_choice import tree_of
+from geon.transformers.native.trees.vector_statements import MAX_INTERLEAVED_ELEMENTS
 from tests.golden.emitting import Native
 
 from .test_joins import compare, values
@@ -94,21 +96,18 @@ def test_short_rows(dtype, known):
     short = [
         2,
         3,
-        transpose_tiles.MAX_INTERLEAVED_ELEMENTS,
-        transpose_tiles.MAX_INTERLEAVED_ELEMENTS + 1,
+        MAX_INTERLEAVED_ELEMENTS,
+        MAX_INTERLEAVED_ELEMENTS + 1,
         7,
         12,
         31,
     ]
     for columns in [
         *short,
-        transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS,
-        transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS + 1,
+        MAX_ADJACENT_ELEMENTS,
+        MAX_ADJACENT_ELEMENTS + 1,
     ]:
-        tile = (
-            max(transpose_tiles.COLLAPSED_TILE_ELEMENTS // columns // transpose_tiles.TILE_LANES, 1)
-            * transpose_tiles.TILE_LANES
-        )
+        tile = max((MAX_BUFFERED_TURNS if known else MAX_OPEN_BUFFERED_TURNS) // columns, 1)
         for rows in [tile + 1] if known else [2, tile - 1, tile, 2 * tile + 1]:
             axes = [geon.Axis("N", columns), geon.Axis("C", rows if known else None)]
             results, inputs = beside(axes, dtype)
@@ -161,13 +160,13 @@ def test_what_follows_a_reduction_over_the_first_axis(function, shape):
         63,
         64,
         65,
-        transpose_tiles.TRANSPOSE_SQUARE_SIDE - 1,
-        transpose_tiles.TRANSPOSE_SQUARE_SIDE,
-        transpose_tiles.TRANSPOSE_SQUARE_SIDE + 1,
+        TRANSPOSE_SQUARE_SIDE - 1,
+        TRANSPOSE_SQUARE_SIDE,
+        TRANSPOSE_SQUARE_SIDE + 1,
         300,
     ],
 )
-@pytest.mark.parametrize("columns", [7, 8, 16, 63, transpose_tiles.TRANSPOSE_SQUARE_SIDE + 1])
+@pytest.mark.parametrize("columns", [7, 8, 16, 63, TRANSPOSE_SQUARE_SIDE + 1])
 def test_copies_are_written_where_they_are_to_lie(rows, columns, dtype):
     """Of known and of open lengths, backwards, and as a part of each row."""
     data = np.random.default_rng(rows).integers(-99, 99, (rows, columns)).astype(dtype)
@@ -185,74 +184,41 @@ def test_copies_are_written_where_they_are_to_lie(rows, columns, dtype):
 # Text ---------------------------------------------------------------------------------------------
 
 
-def source(make):
-    n, c = geon.Axis("N", 300), geon.Axis("C", 400)
+def shown(make, columns=300, rows=400):
+    """Return the tree of a nest as text."""
+    n, c = geon.Axis("N", columns), geon.Axis("C", rows)
     x, y = geon.placeholder([n, c]), geon.placeholder([c, n])
-    f = Native().computation(make(x, y, n), x, y)
-    return f.source[f.source.index("struct kernel_0") :]
+    (kernel,) = Native().computation(make(x, y, n), x, y).stages().schedule.kernels
+    return show(tree_of(kernel.work, 64, None))
 
 
-def test_what_adjoins_along_lanes_is_turned_and_read_along_the_stores():
-    text = source(lambda x, y, n: x + y)
-    assert "geon_transpose_4(x0 + tile * 300 + first_lane + lane_tile, 300, " in text
-    (inner,) = [line for line in text.splitlines() if "for (int64_t i_1 = tile" in line]
-    assert inner
-    assert "[lane - lane_tile][i_1 - tile]" in text
+def test_loads_across_memory_are_transposed_in_tiles_and_read_along_the_stores():
+    text = shown(lambda x, y, n: geon.reorder(x, y.axes) + y)
+    tile, lines = text.split("block):")[0], text.split("block):")[1:]
+    assert f"buffer b0: {TILE_COLUMNS * (128 + 8)} float32 in stack" in tile
+    assert "b0[136 * lane_1 + i_2] = x1[" in tile
+    assert "simd" in lines[0] and "b0[136 * lane_0 + i_0]" in lines[1]
 
 
-@pytest.mark.parametrize(
-    ("columns", "flat"),
-    [
-        (2, True),
-        (transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS, True),
-        (transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS + 1, False),
-    ],
-)
-def test_short_rows_that_adjoin_are_one_loop(columns, flat):
-    n, c = geon.Axis("N", columns), geon.Axis("C")
-    x = geon.placeholder([n, c])
-    text = Native().computation(geon.reorder(x, [c, n]), x).source
-    assert ("i_1 < (lane_end - lane_tile) * " in text) == flat
+def test_short_rows_that_adjoin_are_one_loop():
+    """They are computed from a buffer; rows that are only copied need none."""
+    for columns in (2, MAX_ADJACENT_ELEMENTS - 1, MAX_ADJACENT_ELEMENTS + 1):
+        text = shown(lambda x, y, n: geon.reorder(x, y.axes) + y, columns)
+        assert ("simd j_0_at" in text) == (columns < MAX_ADJACENT_ELEMENTS)
+        copy = shown(lambda x, y, n: geon.reorder(x, y.axes), columns)
+        assert ("buffer" not in copy) == (columns < MAX_ADJACENT_ELEMENTS)
 
 
-@pytest.mark.parametrize(
-    ("columns", "dtype", "flat"),
-    [
-        (3, "float32", True),
-        (4, "float32", False),
-        (MAX_LIGHT_ROW_ELEMENTS[4] - 1, "float32", True),
-        (MAX_LIGHT_ROW_ELEMENTS[4] + 1, "float32", False),
-        (transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS - 1, "int8", True),
-        (transposed_passes.MAX_COLLAPSED_ROW_ELEMENTS + 1, "int8", False),
-        (2, "float64", False),
-    ],
-)
-def test_what_a_row_has_is_repeated_where_no_row_fills_a_vector(columns, dtype, flat):
-    """Else it is read once a row."""
-    n, c = geon.Axis("N", columns), geon.Axis("C")
-    x, y = geon.placeholder([n, c], dtype), geon.placeholder([c], dtype)
-    wide = geon.broadcast(-y, [c, n])
-    text = Native().computation(geon.reorder(x, [c, n]) * wide, x, y).source
-    assert ("i_1 < (lane_end - lane_tile) * " in text) == flat
-    put = (
-        f"tile2[lane * {columns} + {columns - 1}]"
-        if columns <= MAX_INTERLEAVED_ELEMENTS
-        else "_spread("
-    )
-    assert flat == (put in text)
-
-
-def test_elements_of_rows_of_three_are_put_beside_each_other_without_a_loop():
+def test_elements_of_rows_of_three_are_put_beside_each_other_without_a_call():
     n, c = geon.Axis("N", 3), geon.Axis("C")
     x = geon.placeholder([n, c])
-    text = Native().computation(geon.reorder(x, [c, n]), x).source
-    assert "tile1[lane * 3 + 2]" in text
-    assert "for (int64_t turn" not in text
+    text = Native().computation(geon.reorder(x * 2, [c, n]), x).source
+    assert "geon_transpose_4(" not in text and "#pragma GCC unroll" in text
 
 
-def test_a_store_along_lanes_takes_no_tile():
-    text = source(lambda x, y, n: geon.softmax(x, n))
-    assert "tile" not in text
+def test_a_store_along_columns_takes_no_tile():
+    text = shown(lambda x, y, n: geon.softmax(x, n))
+    assert f"{TILE_COLUMNS * (128 + 8)} float32" not in text
 
 
 @compiled
@@ -285,7 +251,7 @@ def test_rows_that_adjoin_more_closely_are_inside_of_blocks():
         (kernel,) = Native().computation(op, leaf).stages().schedule.kernels
         nest = kernel.work
         assert nest.across.axes == (m.name,)
-        assert nest.inside == 1 and nest.rows[-1].axes == (inside.name,)
+        assert nest.rows[-1].axes == (inside.name,)
         data = values([axis.length for axis in leaf.axes], "float32")
         compare([op], [leaf], [data])
 

@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.nests.collapsed_rows import (
-    MAX_LIGHT_ROW_ELEMENTS,
-    MAX_REPEATED_ROW_ELEMENTS,
-    MAX_ROW_ELEMENTS,
-    MAX_SCATTERED_ROW_ELEMENTS,
+from geon.transformers.kernels.nests.short_row_variants import (
+    MAX_COLLAPSED_ROW_BYTES,
     MIN_COLLAPSED_ROWS,
-    MIN_GROUPED_ROWS,
-    VECTOR_BYTES,
 )
 
 N, M = geon.Axis("N"), geon.Axis("M")
@@ -82,14 +77,8 @@ def computations(graph, dtype):
 
 def lengths(dtype):
     """Lengths of a row around those at which another way is taken."""
-    size = np.dtype(dtype).itemsize
-    ends = {
-        MAX_ROW_ELEMENTS[size],
-        MAX_REPEATED_ROW_ELEMENTS[size],
-        MAX_LIGHT_ROW_ELEMENTS[size],
-        VECTOR_BYTES // size,
-    }
-    return sorted({2, 3, 5} | {end + k for end in ends for k in (-1, 0, 1)})
+    end = MAX_COLLAPSED_ROW_BYTES // np.dtype(dtype).itemsize
+    return sorted({2, 3, 5, 8, *(end + k for k in (-1, 0, 1))})
 
 
 @pytest.mark.parametrize(("graph", "dtype"), CASES)
@@ -120,26 +109,25 @@ def asked(results, *given):
     return None if work.short is None else work.shortness
 
 
-def test_what_is_done_decides_how_long_rows_are_walked_as_one():
-    """The more is done with what is repeated for each element of a row, the longer it may be."""
+def test_rows_that_fill_a_few_vectors_are_loops_of_their_own():
+    """A call collapses shorter ones, unless all that it reads is as adjacent as what it stores."""
     x, row, turn = [geon.placeholder(axes) for axes in ([N, M], [N], [M])]
-    assert MAX_ROW_ELEMENTS[4] - M.expression in asked([x + turn], x, turn)
-    assert MAX_LIGHT_ROW_ELEMENTS[4] - M.expression in asked([x * row], x, row)
-    rational = 1 / (1 + x * row) - 1 / (2 + x)
-    assert MAX_REPEATED_ROW_ELEMENTS[4] - M.expression in asked([rational], x, row)
-    assert asked([x + 1], x) is None  # one loop as it is
-    assert asked([geon.flip(x, M) + 1], x) is None  # as much is moved as is done
     columns = geon.placeholder([M, N])
-    assert MAX_LIGHT_ROW_ELEMENTS[4] - M.expression in asked(
-        [geon.reorder(columns, [N, M]) + 1], columns
+    most = MAX_COLLAPSED_ROW_BYTES // 4 - M.expression
+    assert most in asked([x + turn], x, turn)
+    assert most in asked([x * row], x, row)
+    assert most in asked([geon.reorder(columns, [N, M]) + row], columns, row)
+    assert MAX_COLLAPSED_ROW_BYTES // 8 - M.expression in asked(
+        [geon.cast(x, "float64") + turn], x, turn
     )
-    assert asked([geon.reorder(columns, [N, M]) + row], columns, row) is None
+    assert asked([x + 1], x) is None  # one loop as it is
 
 
 def test_rows_that_come_of_a_flatten_are_walked_as_one():
     turned = geon.placeholder([M, N], dtype="int8")
     y = geon.flatten(geon.reorder(turned, [N, M]), [N, M], geon.Axis("F"))
-    assert MAX_ROW_ELEMENTS[4] - M.expression in asked([geon.tanh(geon.cast(y, "float32"))], turned)
+    most = MAX_COLLAPSED_ROW_BYTES // 4
+    assert most - M.expression in asked([geon.tanh(geon.cast(y, "float32"))], turned)
 
 
 @pytest.mark.parametrize("length", [2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33])
@@ -165,35 +153,12 @@ def test_known_lengths_give_what_numpy_gives(length):
                 np.testing.assert_array_equal(got, want)
 
 
-def test_known_rows_of_whole_vectors_are_loops_of_their_own():
-    """Others are one loop over a tile, and neither divides to find an element's row."""
-    row = geon.placeholder([geon.Axis("N", 1000)])
-    for length in (5, 8, 16, 31):
-        turn = geon.placeholder([geon.Axis("M", length)])
-        f = geon.NativeTransformer(threads=1).computation(
-            geon.outer(geon.multiply, row, turn), row, turn
-        )
-        (work,) = [kernel.work for kernel in f.stages().plan.schedule.kernels]
-        if length % (VECTOR_BYTES // 4) == 0:
-            assert work.short is None
-            assert [loop.extent for loop in work.passes[0].loops] == [length]
-        else:
-            assert (work.short is not None) == (length <= MAX_LIGHT_ROW_ELEMENTS[4])
-        assert f"/ ({length})" not in f.source or length > MAX_LIGHT_ROW_ELEMENTS[4]
-
-
 @pytest.mark.parametrize("length", [None, 3, 8])
 @pytest.mark.parametrize("dtype", ["int8", "float32", "float64"])
 def test_what_is_the_same_in_a_group_of_rows_is_made_once_for_each(length, dtype):
     """Values, and choices by an outer row's place beside that in a row."""
     n, k = geon.Axis("N"), geon.Axis("K", length)
-    for rows in (
-        None,
-        MIN_COLLAPSED_ROWS - 1,
-        MIN_COLLAPSED_ROWS,
-        MIN_GROUPED_ROWS - 1,
-        MIN_GROUPED_ROWS,
-    ):
+    for rows in (None, MIN_COLLAPSED_ROWS - 1, MIN_COLLAPSED_ROWS, 256):
         m = geon.Axis("M", rows)
         x, y = (geon.placeholder(axes, dtype=dtype) for axes in ([n, m, k], [n, k]))
         end = geon.concat(
@@ -205,7 +170,7 @@ def test_what_is_the_same_in_a_group_of_rows_is_made_once_for_each(length, dtype
                 for size in (
                     [length]
                     if length
-                    else [1, 2, 3, 5, 8, MAX_LIGHT_ROW_ELEMENTS[4], MAX_ROW_ELEMENTS[1] + 1]
+                    else [1, 2, 3, 5, 8, MAX_COLLAPSED_ROW_BYTES // 4, MAX_COLLAPSED_ROW_BYTES + 1]
                 ):
                     a = (np.arange(3 * many * size) % 11).reshape(3, many, size).astype(dtype)
                     b = (np.arange(3 * size) % 5 + 1).reshape(3, size).astype(dtype)
@@ -213,11 +178,6 @@ def test_what_is_the_same_in_a_group_of_rows_is_made_once_for_each(length, dtype
                     product, total = f(a, b)
                     np.testing.assert_array_equal(product, a * b[:, None])
                     np.testing.assert_array_equal(total, a + shifted[:, None])
-            least = MIN_GROUPED_ROWS if length else MIN_COLLAPSED_ROWS
-            taken = rows >= least if rows else not length
-            whole = length and length * (8 if dtype == "float64" else 4) % VECTOR_BYTES == 0
-            if not whole:
-                assert ("geon_repeat(" in f.source) == taken
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64"])
@@ -228,7 +188,7 @@ def test_open_short_rows_that_lie_apart_are_brought_beside_each_other(dtype, ord
     x = geon.placeholder(list(axes.values()), dtype=dtype)
     with geon.NativeTransformer(threads=2) as transformer:
         f = transformer.computation(geon.reorder(x, [axes[n] for n in order]) * 2, x)
-        most = MAX_SCATTERED_ROW_ELEMENTS[x.dtype.itemsize]
+        most = MAX_COLLAPSED_ROW_BYTES // x.dtype.itemsize
         if order == "BAC":
             assert f"+ {most} >= 0" in f.source
         for c in (1, 2, 3, most, most + 1, 17):

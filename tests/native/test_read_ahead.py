@@ -7,15 +7,15 @@ import pytest
 
 import geon
 from geon.transformers.kernels.nests.buffered_loads import MAX_BUFFERED_VALUES, MAX_PERIOD_TURNS
-from geon.transformers.kernels.nests.collapsed_rows import VECTOR_BYTES
 from geon.transformers.kernels.nests.index_set_splitting import MIN_STRIDED_ELEMENTS
 from geon.transformers.kernels.nests.nest_lowering import (
     MIN_COPIED_ROW_ELEMENTS,
     MIN_VECTOR_LOOP_BYTES,
+    VECTOR_BYTES,
 )
 from geon.transformers.loops.rules.cpu import MIN_PARALLEL_ROWS, MIN_SPLIT_VECTORS
+from geon.transformers.loops.rules.transposed_tiles import STRAIGHT_ELEMENTS
 from geon.transformers.loops.values_ahead import MAX_BUFFERED_TURNS
-from geon.transformers.native.nests.row_loops import MIN_SPLIT_ROW_ELEMENTS
 
 from .test_short_rows import compare, values
 
@@ -134,10 +134,11 @@ def test_short_axes_beside_axes_without_elements(lengths):
 
 
 def test_few_columns_are_turned_in_parts_of_their_length():
-    n, m = geon.Axis("N", MIN_SPLIT_ROW_ELEMENTS + 100), geon.Axis("M", 9)
+    n, m = geon.Axis("N", 2 * STRAIGHT_ELEMENTS + 100), geon.Axis("M", 9)
     x = geon.placeholder([n, m])
     y = geon.reorder(x * 2, [m, n])
-    assert "first_turn" in compare([y], x, values("float32", MIN_SPLIT_ROW_ELEMENTS + 100, 9))
+    source = compare([y], x, values("float32", 2 * STRAIGHT_ELEMENTS + 100, 9))
+    assert "const int64_t size = 65;" in source  # tasks: tiles of 128 elements
 
 
 @pytest.mark.parametrize("length", [3, 100, 5000])

@@ -6,18 +6,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native.nests.multiple_hint import masked_count
 
 SIZES = [16, 32, 48, 4096 + 16, 16 * 12_345, 16 * 65_537, 64 * 4_001]
 RNG = np.random.default_rng(5)
-
-
-def test_counts_of_known_multiples_are_masked():
-    assert masked_count("n", 32, 16) == "(n) & -16"
-    assert masked_count("n", 0, 16) == "(n) & -16"
-    assert masked_count("n", 33, 16) == "n"
-    assert masked_count("n", geon.Axis("N").expression, 16) == "n"
-    assert masked_count("n", geon.Axis("N").expression * 48, 16) == "(n) & -16"
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -10,10 +10,10 @@ from geon.transformers.native.emit import module_text
 from geon.transformers.native.emit.compiler import record_of
 from geon.transformers.native.emit.unit_texts import UnitFunctions
 from geon.transformers.native.names.c_files import defines
-from geon.transformers.native.nests.nest_text import GRAIN
 from geon.transformers.native.runtime.bound_program import NativeProgram
 from geon.transformers.native.toolchain.shared_objects import shared_object
 from geon.transformers.native.transformer import NativeTransformer
+from geon.transformers.native.trees.nest_text import GRAIN
 from geon.transformers.sizes.product_blocks import TASK_MULADDS, shape
 
 # Work is divided among threads from a few statements on, so that small arrays are divided too. How

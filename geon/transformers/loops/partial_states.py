@@ -11,7 +11,7 @@ from ...op_graph.axes.lengths import product
 from ...op_graph.rows.elementwise import CAST
 from ...op_graph.rows.logic import logical_and, logical_or
 from ...op_graph.rows.reducers import MAX, MIN
-from ...op_graph.values.dtypes import DType
+from ...op_graph.values.dtypes import BOOL, DType
 from ..kernels.ir.nest import Keep
 from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
@@ -33,6 +33,7 @@ from .access import (
 from .substitution import DeferredSubstitution, Substitution, reindexed
 from .transformations import require_serial, set_kind, split, tasks_in
 from .tree import (
+    BYTE,
     Body,
     Choose,
     Combine,
@@ -403,13 +404,17 @@ def stage(tree: Tree, at: str, load: Load, over: Sequence[str], padding: int = 0
         names.append(fresh(tree, each.variable, names))
     env = dict(zip(over, map(variable, names), strict=True))
     copy = Substitution(tree.code, env)
-    body: Body = (Write((Keep(number, copy.index(to), copy.value(load)),)),)
+    truth = load.dtype is BOOL  # in memory, truths are bytes
+    source = tree.code(Load, load.operand, load.offset, BYTE) if truth else load
+    body: Body = (Write((Keep(number, copy.index(to), copy.value(source)),)),)
     body = (Choose(copy.guards(guards), body, ()),) if guards else body
     for name, each in reversed(list(zip(names, box, strict=True))):
         body = (LoopNode(name, each.extent, body),)
     size = product([sizes[0], *(length + padding for length in sizes[1:])])
-    change = ValueReplacement(tree, {id(load): tree.code(Kept, number, to, load.dtype)})
-    buffer = PrivateBuffer(load.dtype, size, Space.STACK)
+    kept = tree.code(Kept, number, to, source.dtype)
+    read = tree.code.cast(kept, BOOL) if truth else kept
+    change = ValueReplacement(tree, {id(load): read})
+    buffer = PrivateBuffer(source.dtype, size, Space.STACK)
     return replaced(
         tree, at, lambda loop: (replace(loop, body=(*body, *change.body(loop.body))),), [buffer]
     )

@@ -24,7 +24,7 @@ from ...op_graph.axes.affine import (
 from ...op_graph.axes.index_map import InRange
 from ...op_graph.op_graph import Op
 from ...op_graph.rows.reducers import Reducer
-from ...op_graph.values.dtypes import DType
+from ...op_graph.values.dtypes import DType, named_dtype
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import (
     NODES,
@@ -36,6 +36,8 @@ from ..kernels.ir.scalar_code import (
 )
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+
+BYTE = named_dtype("uint8")  # dtype of truths in buffers: compilers vectorise loads of bytes
 
 
 class Role(Enum):

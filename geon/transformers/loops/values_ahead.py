@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...op_graph.axes.affine import AffineIndex, Size, ravel, variable
 from ...op_graph.axes.index_map import InRange
 from ...op_graph.axes.lengths import exact_quotient, is_multiple
-from ...op_graph.values.dtypes import BOOL, DType, named_dtype
+from ...op_graph.values.dtypes import BOOL, DType
 from ..kernels.analysis.loop_depth import Depths
 from ..kernels.ir.nest import Keep, Nest, Pass
 from ..kernels.ir.scalar_code import IndexNumber, Kept, Load, Scalar, ScalarBuilder, Select
@@ -21,6 +21,7 @@ from ..kernels.nests.buffered_loads import Staged, choose_buffered
 from ..kernels.nests.random_runs import RandomRun, runs
 from .substitution import Substitution
 from .tree import (
+    BYTE,
     Body,
     Draw,
     Kind,
@@ -38,7 +39,6 @@ MAX_BUFFERED_TURNS = 512  # maximum iterations that are buffered: arrays stay in
 MAX_OPEN_BUFFERED_TURNS = 2048  # the same for groups of open length, most of which are shorter
 SPREAD_BYTES = 32  # bytes of a vector that repeats an element
 MAX_BUFFERED_WORDS = 1024  # maximum words of random bits of a buffer, for the same reason
-BYTE = named_dtype("uint8")  # dtype of truths in buffers: compilers vectorise loads of bytes
 
 
 class Block(NamedTuple):

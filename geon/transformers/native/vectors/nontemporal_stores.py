@@ -17,9 +17,6 @@ from ...kernels.ir.scalar_code import Load, Scalar, walk
 from ..machine.caches import MIN_CACHE_BYTES
 from ..names.naming import KernelNames
 
-MIN_SINGLE_TEXT_TURNS = (
-    256  # iterations from which on one loop serves plain and non-temporal stores
-)
 MIN_STREAMING_PIECE_BYTES = 1 << 16  # minimum bytes that a piece of a nest stores non-temporally
 TRANSPOSED_STORE_WEIGHT = (
     2  # weight of bytes that are stored transposed, where lines are not prefetched

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.analysis.loop_depth import Depths
-from geon.transformers.kernels.analysis.op_counts import weight
+from geon.transformers.loops.from_nest import from_nest
+from geon.transformers.loops.tree import loops_of
+from geon.transformers.loops.work import work
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.printing.scalars import c_expressions
 
@@ -16,8 +17,8 @@ pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C 
 
 def weights(f):
     """The work of one element of each pass of a computation's first kernel."""
-    nest = f.plan.schedule.kernels[0].work
-    return [weight(each, Depths.of(nest)) for each in nest.passes]
+    tree = from_nest(f.plan.schedule.kernels[0].work)
+    return [work(loop.body, loop.variable) for loop in loops_of(tree.body)]
 
 
 def test_the_text_of_an_op_does_not_count(monkeypatch):

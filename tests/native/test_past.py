@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers.loops.rules import streaming_copies
 from geon.transformers.native.machine import caches
 from geon.transformers.native.runtime import bound_program
 from geon.transformers.native.toolchain.compilers import find_toolchain
@@ -17,7 +18,7 @@ from .ways import store_past
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 
 N, R, C = (geon.Axis(name) for name in "NRC")
-PUTS = ("geon_past_put(&", "geon_past_row(y", "GEON_PUT(f")
+PUTS = ("geon_past_put(&", "GEON_PUT(f")
 LINE = 16  # float32 of a line of cache
 # Around a line, what is too few, a block of float64 and of float32, and several of them.
 LENGTHS = [
@@ -26,9 +27,9 @@ LENGTHS = [
     LINE - 1,
     LINE,
     LINE + 1,
-    nontemporal_stores.MIN_STREAMED_TURNS - 1,
-    nontemporal_stores.MIN_STREAMED_TURNS,
-    nontemporal_stores.MIN_STREAMED_TURNS + 1,
+    streaming_copies.MIN_STREAMED_TURNS - 1,
+    streaming_copies.MIN_STREAMED_TURNS,
+    streaming_copies.MIN_STREAMED_TURNS + 1,
 ]
 LENGTHS += [
     48,
@@ -37,9 +38,6 @@ LENGTHS += [
     128,
     129,
     143,
-    nontemporal_stores.MIN_SINGLE_TEXT_TURNS - 1,
-    nontemporal_stores.MIN_SINGLE_TEXT_TURNS,
-    nontemporal_stores.MIN_SINGLE_TEXT_TURNS + 1,
     271,
     512,
     1009,
@@ -91,7 +89,7 @@ PROGRAMS = {
     "bool": lambda: flat(lambda x, y: x < y),
     "several": lambda: flat(lambda x, y: [x + y, geon.cast(x, "float64"), x < y, y * 2]),
     "many": lambda: flat(
-        lambda x, y: [x + y * k for k in range(nontemporal_stores.MAX_STREAMED_STORES)]
+        lambda x, y: [x + y * k for k in range(streaming_copies.MAX_STREAMED_STORES)]
     ),
     "exp": lambda: flat(lambda x, y: geon.exp(x)),
     "exp64": lambda: flat(lambda x, y: geon.exp(x), "float64"),
@@ -227,8 +225,8 @@ def test_tiles(shape, dtype):
         ((4099, 4099), "bool", True),
         ((2, 700_001), "float32", True),
         ((13, 100_003), "float64", True),
-        ((nontemporal_stores.MIN_STREAMED_TURNS - 1, 100_003), "float32", False),
-        ((nontemporal_stores.MIN_STREAMED_TURNS, 100_003), "float32", True),
+        ((streaming_copies.MIN_STREAMED_TURNS - 1, 100_003), "float32", False),
+        ((streaming_copies.MIN_STREAMED_TURNS, 100_003), "float32", True),
     ],
 )
 def test_tiles_of_small_elements_and_of_few(shape, dtype, passes):
@@ -274,8 +272,8 @@ def test_what_stores_past_the_caches():
         assert made_of(y + 1, [y]) == far
         assert not made_of(geon.sum(y), [y])
     for columns, far in [
-        (nontemporal_stores.MIN_STREAMED_TURNS - 1, False),
-        (nontemporal_stores.MIN_STREAMED_TURNS, True),
+        (streaming_copies.MIN_STREAMED_TURNS - 1, False),
+        (streaming_copies.MIN_STREAMED_TURNS, True),
     ]:
         c = C.with_length(columns)
         y, b = geon.placeholder([R, c]), geon.placeholder([c])
@@ -284,8 +282,8 @@ def test_what_stores_past_the_caches():
     assert not made_of(geon.assign(v, v * 2 + 1), [])
     y = geon.placeholder([N])
     for count, far in [
-        (nontemporal_stores.MAX_STREAMED_STORES, True),
-        (nontemporal_stores.MAX_STREAMED_STORES + 1, False),
+        (streaming_copies.MAX_STREAMED_STORES, True),
+        (streaming_copies.MAX_STREAMED_STORES + 1, False),
     ]:
         assert made_of([y * k for k in range(2, count + 2)], [y]) == far
 

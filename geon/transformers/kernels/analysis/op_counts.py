@@ -1,9 +1,4 @@
-"""Execution counts of primitives in scalar code, one node at a time (operands excluded).
-
-``weight`` estimates the work per element of a pass, which decides how passes are split. It depends
-on the structure of the kernel alone: the order of summation must not change with the text of a C
-function.
-"""
+"""Execution counts of primitives in scalar code, one node at a time (operands excluded)."""
 
 from __future__ import annotations
 
@@ -12,13 +7,10 @@ from collections.abc import Hashable
 from ....op_graph.axes.affine import Quotient, Remainder
 from ....op_graph.rows.elementwise import multiply
 from ....op_graph.values.dtypes import name_of
-from ..ir.nest import Pass, Reduction
+from ..ir.nest import Reduction
 from ..ir.scalar_code import (
     Apply,
     Clamped,
-    Kept,
-    LengthNumber,
-    Number,
     RandomBits,
     Running,
     Scalar,
@@ -26,9 +18,7 @@ from ..ir.scalar_code import (
     Select,
     Wrapped,
     indices,
-    walk,
 )
-from .loop_depth import ELEMENT_DEPTH, Depths
 
 Rows = dict[tuple[str, str], int]  # execution counts by (primitive name, dtype name)
 PICKS = frozenset({"copy", "stop_gradient"})  # primitives that return their operand: not counted
@@ -82,17 +72,3 @@ def reduced_values(reduction: Reduction) -> tuple[Scalar, ...]:
 
 
 ELEMENTARY_COST_OPS = 8  # cost of an elementary function, in cheap operations
-
-
-def weight(step: Pass, depths: Depths) -> int:
-    """Return the approximate number of machine operations per element of a pass."""
-    roots = [*step.reduced, *(store.value for store in step.stores)]
-    found = len(step.reductions) + len(step.stores)
-    for value in walk(*roots):
-        free = isinstance(value, (Number, LengthNumber, Kept, Wrapped))
-        if not free and depths.value(value) == ELEMENT_DEPTH:
-            costly = isinstance(value, RandomBits) or (
-                isinstance(value, Apply) and value.row.cost == "expensive"
-            )
-            found += ELEMENTARY_COST_OPS if costly else 1
-    return found

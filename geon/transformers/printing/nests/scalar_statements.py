@@ -110,7 +110,6 @@ class ScalarPrinter:
 
     def cast(self, block: StatementBlock, source: str, target: str, text: str) -> str:
         """Return the text of a cast from dtype ``source`` to ``target``."""
-        block.converts |= c_expressions.is_wide_cast(source, target)
         self.calls(block, c_expressions.cast_calls(source, target))
         return c_expressions.cast(source, target, text)
 
@@ -290,8 +289,6 @@ class ScalarPrinter:
         operands = [self.value(block, arg) for arg in value.args]
         kinds = [name_of(arg.dtype) for arg in value.args]
         result = name_of(value.dtype)
-        block.serial |= c_expressions.is_serial(name, kinds)
-        block.converts |= name == "cast" and c_expressions.is_wide_cast(kinds[0], result)
         return self.expression(block, name, kinds, result, operands, value.attrs)
 
     def rounded(self, block: StatementBlock, value: Scalar) -> Scalar | None:

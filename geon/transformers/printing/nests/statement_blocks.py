@@ -46,8 +46,6 @@ class StatementBlock:
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
         self.names: dict[Hashable, str] = {}
-        self.serial = False  # True if it may not vectorise
-        self.converts = False  # True if it has casts that vectorise with 32 bytes only
         self.around: StatementBlock | None = None
         self.is_around = False
         self.is_innermost = False  # of a loop tree: in a loop without loops inside

@@ -435,13 +435,6 @@ def is_serial(name: str, dtypes: Sequence[str]) -> bool:
     return name in SERIAL_FLOAT64 and dtypes[0] == "float64"
 
 
-def is_wide_cast(source: str, target: str) -> bool:
-    """Return True for casts between floats and 64-bit integers, which SSE2 does not vectorise."""
-    return any(
-        a.endswith("int64") and "float" in b for a, b in ((source, target), (target, source))
-    )
-
-
 # Primitives with a function of a strip, whose results have the bits of the expression.
 STRIP_FUNCTIONS = {
     ("exp", "float32"): "geon_exp_strip_f32",

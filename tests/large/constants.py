@@ -110,7 +110,9 @@ CONSTANTS = (
         many=2,
     ),
     _shared("loops/rules/streaming_copies", "MAX_STREAMED_STORES", "together", many=2),
-    _shared("loops/rules/transposed_tiles", "TILE_COLUMNS", "lane", "across", "row", many=15),
+    _shared(
+        "loops/rules/transposed_tiles", "TILE_COLUMNS", "lane", "across", "columns_of_runs", many=15
+    ),
     _shared(
         "loops/rules/transposed_tiles", "TILE_ROW_BYTES", "across", each=(1 / 2, 1, 2, 4, 8), many=9
     ),
@@ -202,6 +204,7 @@ CONSTANTS = (
     _shared("lowering/fusion/duplication", "MIN_STORED_REPEATS", "divided_turns"),
     _shared("lowering/fusion/duplication", "MIN_STORED_DIVISIONS", "divided"),
     _shared("lowering/fusion/legality", "MIN_PARALLEL_ROWS", "lane", "row"),
+    _shared("loops/rules/cpu", "MIN_PARALLEL_ROWS", "few_rows", many=2),
     _shared("lowering/fusion/op_facts", "MIN_STREAMED_ROW_ELEMENTS", "matrix_vector", many=70),
     _shared("lowering/fusion/op_facts", "MIN_STREAMED_MATRIX_ELEMENTS", "matrices", many=2),
     _shared("lowering/fusion/recomputed_stores", "MIN_RECOMPUTED_BYTES", "bent", each=(4,), many=2),

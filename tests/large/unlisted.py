@@ -155,7 +155,6 @@ FILES = {
     "transformers/loops/rules/interleaved_loops.py": "tests/native/test_abreast.py goes around",
     "transformers/native/c/move/copy.c": FILLS,
     "transformers/native/c/move/streaming.h": "bytes of a line of cache",
-    "transformers/native/c/move/streaming_row.h": "bytes of a line of cache",
     "transformers/native/c/move/streaming_store.h": BITS,
     "transformers/native/c/product/common.h": BITS,
     "transformers/native/c/repeat.h": "how often a text is repeated, which a caller says",
@@ -288,6 +287,9 @@ PLACES = {
         "transformers/loops/rules/transposed_tiles.py",
         "MIN_CACHE_SET_BYTES",
     ): "bytes that meet in a set of a cache",
+    ("transformers/loops/values_ahead.py", "Ahead.block", 4): BITS,
+    ("transformers/loops/rules/transposed_tiles.py", "straight_guards"): "more than any length",
+    ("transformers/kernels/nests/nest_lowering.py", "VECTOR_BYTES"): BITS,
     (
         "transformers/loops/values_ahead.py",
         "SPREAD_BYTES",

@@ -26,7 +26,7 @@ from .emit.cuda_module import make_module
 from .emit.kernel_parts import lacks
 from .emit.record import load, record_of, save
 from .kernels.sorting import SORTS
-from .kernels.tree_choice import trees_of
+from .kernels.tree_choice import forms_of, trees_in
 from .launches.device import Device
 from .launches.dialect import CudaTarget
 from .launches.memory import ALIGNMENT_BYTES, DeviceMemory
@@ -156,12 +156,12 @@ class CudaTransformer(Transformer):
     def loop_trees(self, plan: Plan, kernel: Kernel) -> list[str]:
         """Return the lines of the loop trees that a kernel runs from.
 
-        A kernel has a form for each piece of its nest, and one for warps and one for blocks where
-        the lengths of rows are open.
+        A kernel has a form for each piece of its nest. Where lengths are open, it also has one for
+        the whole nest, and one for warps and one for blocks.
         """
         if not isinstance(kernel.work, Nest):
             return []
-        return shown_pieces(trees_of(kernel.work), "form")
+        return shown_pieces([form.tree for form in trees_in(forms_of(kernel.work))], "form")
 
     def keep(self, key: str, program: CudaProgram) -> None:
         """Write the compiled program to the disk cache."""

@@ -93,7 +93,7 @@ PARTS = {
     for kind in (
         CudaRecord, CudaModule, CudaSource, TextPiece, Signature, PipelineStages, Buffer,
         LibraryScratch, scratch.Slots,
-        scratch.Bytes, scratch.PartStates, scratch.PartSums, scratch.Largest,
+        scratch.Bytes, scratch.PartStates, scratch.PartSums, scratch.Largest, scratch.Where,
         launch_ir.Parts, launch_ir.Grid, launch_ir.Grids, launch_ir.Launch, launch_ir.FixedNumber,
         launch_ir.Copy, launch_ir.Show, launch_ir.LaunchVariants, launch_ir.Turn, launch_ir.Round,
         launch_ir.DeviceLoop, launch_ir.Condition, launch_ir.Stack, launch_ir.Carry,

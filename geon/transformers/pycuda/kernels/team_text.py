@@ -10,9 +10,9 @@ from ...loops.access import used_buffers
 from ...loops.tree import Combine, Space, Tree, walk
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.statement_blocks import StatementBlock
-from ...sizes.scratch import lines as up_to_lines
 from ..launches.naming import CudaFunction, CudaKernelNames
 from .cooperative_threads import Lines, Team, places
+from .scratch_layout import scratch_layout
 from .team_statements import TeamStatements
 from .thread_text import declare, launched, scratch_pointers
 
@@ -84,23 +84,22 @@ def column_of(team: Team, rows: Sequence[Loop], column: Loop, names: CudaKernelN
 
 def memory(tree: Tree, statements: TeamStatements, names: CudaKernelNames) -> tuple[Lines, int]:
     """Return the declarations of buffers that threads share, and their bytes of shared memory."""
-    lines, shared, offset = list[str](), 0, 0
-    buffers = statements.buffers
-    used, apart = used_buffers(tree.body), (Space.REGISTER, Space.SCRATCH)
-    found = [(n, x) for n, x in enumerate(tree.buffers) if n in used and x.space not in apart]
-    for number, buffer in found:
+    lines, shared, buffers = list[str](), 0, statements.buffers
+    slots, used = scratch_layout(tree, Space.STACK), used_buffers(tree.body)
+    for number, buffer in enumerate(tree.buffers):
+        if number not in used or buffer.space not in (Space.SHARED, Space.STACK):
+            continue
         ctype, name = buffers.ctype(number), f"b{number}"
         buffers.registers.discard(number)
         buffers.declare(number)
-        bytes_ = buffer.size * buffer.dtype.itemsize
         if buffer.space is Space.SHARED:
-            assert isinstance(bytes_, int)
-            lines.append(f"__shared__ {ctype} {name}[{max(int(buffer.size), 1)}];")
-            shared += bytes_
-            continue
-        lines.append(f"{ctype} *const {name} = ({ctype} *)(slot + {names.length(offset)});")
-        offset = offset + up_to_lines(bytes_)
-    if offset != 0:
-        slot = f"{names.scratch()} + (int64_t)blockIdx.x * ({names.length(offset)})"
+            assert isinstance(buffer.size, int)
+            lines.append(f"__shared__ {ctype} {name}[{max(buffer.size, 1)}];")
+            shared += buffer.size * buffer.dtype.itemsize
+        else:
+            offset = names.length(slots.offsets[number])
+            lines.append(f"{ctype} *const {name} = ({ctype} *)(slot + {offset});")
+    if slots.size != 0:
+        slot = f"{names.scratch()} + (int64_t)blockIdx.x * ({names.length(slots.size)})"
         lines.insert(0, f"char *const slot = {slot};")
     return lines, shared

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import evaluate, product
+from ....op_graph.axes.lengths import Length, evaluate, exact_quotient, product
 from ....op_graph.op_graph import Op
-from ...kernels.ir.nest import Call, Nest, RowArray
-from ...kernels.kernel_lowering import Work
+from ...kernels.ir.nest import Call, Nest
 from ...kernels.products.contraction import Contraction
-from ...loops.rules.teams import MAX_SHARED_BYTES
+from ...kernels.structural_key import structure
+from ...loops.tree import Space
 from ...lowering.planning.schedule import Schedule
 from ...sizes.scratch import Scratch
-from ...sizes.scratch import lines as up_to_lines
 from ..kernels import factorisations, fourier
 from ..kernels.cooperative_threads import SCALAR_BYTES
 from ..kernels.scattering import position_memory
+from ..kernels.scratch_layout import scratch_layout
 from ..kernels.sorting import SORTS, memory_of
-from ..kernels.split_reductions import division_of, states
+from ..kernels.split_reductions import division_of
 from ..kernels.team_text import MAX_SCRATCH_BLOCKS
-from ..kernels.tree_choice import is_by_threads
+from ..kernels.thread_text import launched
+from ..kernels.tree_choice import FormChoice, Forms, TeamTree, forms_of
 from ..launches.dialect import takes_tf32
 from ..launches.launch_ir import Parts
 from .contractions import cut_deep, results, tiles_of
@@ -64,31 +65,24 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class PartStates:
-    """Partial states of divided passes: of each pass, its parts and scalars in the states.
+    """Partial states of divided passes, of ``size`` bytes.
 
-    There are such states of ``lines`` rows or columns if no size in ``holds`` is negative, and of
-    at most ``beside`` of them in a block.
+    In it, lengths of the names in ``numbers`` are numbers of parts. ``bound`` is not less.
     """
 
-    passes: tuple[tuple[Parts, int], ...]
-    lines: Size
-    holds: tuple[Size, ...]
-    beside: int
+    size: Size
+    numbers: tuple[tuple[str, Parts], ...]
+    bound: Size
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes of all partial states; 0 if nothing is divided."""
-        if any(evaluate(size, lengths) < 0 for size in self.holds):
-            return 0
-        total = sum(parts.number(lengths) * scalars for parts, scalars in self.passes)
-        return total * evaluate(self.lines, lengths) * SCALAR_BYTES
+        """Return the bytes of all partial states."""
+        numbers = {name: parts.number(lengths) for name, parts in self.numbers}
+        return evaluate(self.size, {**lengths, **numbers})
 
     def most(self, threads: int) -> Size:
-        """Return an upper bound of ``bytes``: there is one part, or all blocks are as wanted."""
-        total: Size = 0
-        for parts, scalars in self.passes:
-            total = total + (self.lines + parts.wanted * self.beside) * scalars * SCALAR_BYTES
-        return total
+        """Return an upper bound of ``bytes``."""
+        return self.bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +126,27 @@ class Largest:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Scratch memory of ``chosen`` if no size in ``holds`` is negative, else of ``others``."""
+
+    holds: tuple[Size, ...]
+    chosen: Scratch | None
+    others: Scratch | None
+    lasting: bool = False
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """Return the bytes of what runs."""
+        is_chosen = all(evaluate(size, lengths) >= 0 for size in self.holds)
+        scratch = self.chosen if is_chosen else self.others
+        return 0 if scratch is None else scratch.bytes(lengths, threads)
+
+    def most(self, threads: int) -> Size:
+        """Return an upper bound of ``bytes``."""
+        both = [scratch for scratch in (self.chosen, self.others) if scratch is not None]
+        return Largest(tuple(both)).most(threads)
+
+
 # Scratch memory of calls, by primitive.
 SCRATCH: dict[str, Callable[[Op], Scratch]] = {
     **dict.fromkeys(SORTS, memory_of),
@@ -144,20 +159,22 @@ SCRATCH: dict[str, Callable[[Op], Scratch]] = {
 def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
     """Return the scratch memory of a schedule's kernels, by their op."""
     found: dict[Op, Scratch] = {}
+    nests: dict[Hashable, Scratch | None] = {}  # by structure: their trees are scheduled once
     for kernel in schedule.kernels:
-        scratch = _of(kernel.work, takes_tf32(schedule.target))
+        work = kernel.work
+        if isinstance(work, Nest):
+            key = structure(work) if may_need_scratch(work) else None
+            if key is not None and key not in nests:
+                nests[key] = of_forms(forms_of(work))
+            scratch = nests.get(key)
+        elif isinstance(work, Contraction):
+            scratch = _of_contraction(work, takes_tf32(schedule.target))
+        else:
+            call = SCRATCH.get(work.op.primitive.name) if isinstance(work, Call) else None
+            scratch = None if call is None else call(work.op)  # type: ignore[union-attr]  # a call
         if scratch is not None:
             found[kernel.op] = scratch
     return found
-
-
-def _of(work: Work, tf32: bool) -> Scratch | None:
-    if isinstance(work, Nest):
-        return _of_nest(work)
-    if isinstance(work, Contraction):
-        return _of_contraction(work, tf32)
-    scratch = SCRATCH.get(work.op.primitive.name) if isinstance(work, Call) else None
-    return None if scratch is None else scratch(work.op)  # type: ignore[union-attr]  # a call
 
 
 def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
@@ -170,28 +187,44 @@ def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
     return PartSums(parts, results(work) * size, parts.wanted * tiles.rows * tiles.columns * size)
 
 
-def _of_nest(nest: Nest) -> Scratch | None:
-    """Return the scratch memory of a nest's row arrays or of its partial values."""
-    if nest.pieces:
-        each = [_of_nest(piece) for piece in (replace(nest, pieces=()), *nest.pieces)]
-        found = tuple([scratch for scratch in each if scratch is not None])
-        return Largest(found) if found else None
-    division = None if is_by_threads(nest) else division_of(nest)
-    if division is not None:
-        passes = zip(division.parts, map(states, division.passes), strict=True)
-        rows = [*nest.rows, *([] if nest.across is None else [nest.across])]
-        lines = product(loop.extent for loop in rows)
-        return PartStates(tuple(passes), lines, division.holds, max(division.team.beside, 1))
-    size = slot_bytes(nest.arrays)
-    if isinstance(size, int) and size == 0:
+def may_need_scratch(nest: Nest) -> bool:
+    """Return True if a nest has row arrays, or reductions that may be divided."""
+    return any(piece.arrays or division_of(piece) for piece in (nest, *nest.pieces))
+
+
+def of_forms(forms: Forms) -> Scratch | None:
+    """Return the scratch memory of forms that run one after another."""
+    found: dict[Scratch, None] = {}
+    for form in forms:
+        scratch = None
+        if isinstance(form, TeamTree):
+            scratch = of_tree(form)
+        elif isinstance(form, FormChoice):
+            both = of_forms(form.forms), of_forms(form.others)
+            scratch = None if both == (None, None) else Where(form.holds, *both)
+        if scratch is not None:
+            found[scratch] = None
+    return Largest(tuple(found)) if len(found) > 1 else next(iter(found), None)
+
+
+def of_tree(form: TeamTree) -> Scratch | None:
+    """Return the scratch memory of a tree: buffers that all tasks share, or slots of teams."""
+    size = scratch_layout(form.tree, Space.SCRATCH).size
+    if size != 0:
+        shared = [buffer.size for buffer in form.tree.buffers if buffer.space is Space.SCRATCH]
+        bound = sum([most_elements(form, each) for each in shared], start=0) * SCALAR_BYTES
+        return PartStates(size, tuple(form.numbers.items()), bound)
+    slot = scratch_layout(form.tree, Space.STACK).size
+    if form.team.size == 1 or slot == 0:
         return None
-    return Slots(size, product(loop.extent for loop in nest.rows), MAX_SCRATCH_BLOCKS)
+    ((loops, _),) = launched(form.tree)
+    return Slots(slot, product(loop.extent for loop in loops), MAX_SCRATCH_BLOCKS)
 
 
-def slot_bytes(arrays: Sequence[RowArray]) -> Size:
-    """Return the bytes of scratch memory of a row for its arrays; 0 if they need none."""
-    sizes = [array.size * array.dtype.itemsize for array in arrays]
-    total: Size = sum(sizes, start=0)
-    if isinstance(total, int) and total <= MAX_SHARED_BYTES:
-        return 0
-    return sum(map(up_to_lines, sizes), start=0)
+def most_elements(form: TeamTree, size: Size) -> Size:
+    """Return an upper bound of a buffer's elements: with one part, or as many as are wanted."""
+    for name, parts in form.numbers.items():
+        each = exact_quotient(size, Length.of(name))
+        if each is not None:
+            return each + parts.wanted * max(form.team.beside, 1)
+    return size

@@ -7,11 +7,10 @@ are sorted by one block each, in shared memory. Longer lines take a tiled radix 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import evaluate, product
+from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
 from ...printing.nests.parameters import Parameter
@@ -53,7 +52,6 @@ class SortMemory:
     n: Size
     key: int
     free: int = MAX_SHARED_SORT_ELEMENTS
-    lasting: bool = False
 
     @property
     def tiles(self) -> Size:
@@ -67,18 +65,6 @@ class SortMemory:
         elements = self.lines * self.n
         sizes = (counts * self.tiles, counts, *[elements * 4] * 2, *[elements * self.key] * 2)
         return tuple([up_to_lines(size) for size in sizes])
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the total bytes for given lengths; 0 for short lines."""
-        if evaluate(self.n, lengths) <= self.free:
-            return 0
-        return sum(evaluate(size, lengths) for size in self.parts)
-
-    def most(self, threads: int) -> Size:
-        """Return an expression of open lengths that is an upper bound of ``bytes``."""
-        if isinstance(self.n, int) and self.n <= self.free:
-            return 0
-        return sum(self.parts[1:], self.parts[0])
 
 
 def memory_of(op: Op) -> SortMemory:

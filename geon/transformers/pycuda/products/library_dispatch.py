@@ -6,13 +6,11 @@ such programs do not use libraries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import cache, partial
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of, named_dtype
 from ...kernels.ir.scalar_code import Load, walk
@@ -23,14 +21,14 @@ from ...lowering.planning.schedule import Schedule
 from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.parameters import Place
 from ...printing.scalars.c_expressions import C_TYPES
-from ...sizes.scratch import Scratch
+from ...sizes.scratch import Scratch, largest
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.library_requests import ContractionWork
 from ..launches.memory import aligned
 from ..launches.naming import Asked, CudaFunction, CudaKernelNames, Either, Part
 from .library_matching import convolution_call, product_of
-from .scratch import scratch_of
+from .scratch import Bytes, scratch_of
 
 MIN_LIBRARY_MULADDS = 1 << 24  # min. multiplications for a library call
 # max. terms of a float32 sum; longer ones need more accuracy than float32 accumulation
@@ -73,30 +71,6 @@ def sums_bytes(work: ContractionWork) -> Size:
     return aligned(work.results * named_dtype(work.result).itemsize)
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryScratch:
-    """Scratch memory for a library's workspace and sums, or for the ``generated`` kernels.
-
-    It fits both, since the places of values decide late which of them runs.
-    """
-
-    work: ContractionWork
-    generated: Scratch | None
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes for given lengths."""
-        generated = 0 if self.generated is None else self.generated.bytes(lengths, threads)
-        if any(evaluate(size, lengths) < 0 for size in holds(self.work)):
-            return generated
-        return max(evaluate(sums_bytes(self.work), lengths) + WORKSPACE_BYTES, generated)
-
-    def most(self, threads: int) -> Size:
-        """Return an expression of open lengths that is an upper bound of ``bytes``."""
-        most = sums_bytes(self.work) + WORKSPACE_BYTES
-        return most if self.generated is None else most + self.generated.most(threads)
-
-
 @cache
 def scratch_with(
     libraries: AbstractSet[str],
@@ -106,12 +80,18 @@ def scratch_with(
 
 
 def _scratch(libraries: AbstractSet[str], schedule: Schedule) -> dict[Op, Scratch]:
-    """Return the scratch memory of a schedule's kernels, including libraries' workspaces."""
+    """Return the scratch memory of a schedule's kernels, including libraries' workspaces.
+
+    It fits generated kernels too, since the places of values decide late which of them run.
+    """
     found = scratch_of(schedule)
     for kernel in schedule.kernels:
         work = library_work(schedule, kernel, libraries)
         if work is not None:
-            found[kernel.op] = LibraryScratch(work, found.get(kernel.op))
+            library = Bytes(sums_bytes(work) + WORKSPACE_BYTES, holds(work))
+            both = largest([library, found.get(kernel.op)])
+            assert both is not None
+            found[kernel.op] = both
     return found
 
 

@@ -13,12 +13,12 @@ from ...kernels.products.contraction import Contraction
 from ...kernels.structural_key import structure
 from ...loops.tree import Space
 from ...lowering.planning.schedule import Schedule
-from ...sizes.scratch import Scratch
+from ...sizes.scratch import PerThread, Scratch, largest
 from ..kernels import factorisations, fourier
 from ..kernels.cooperative_threads import SCALAR_BYTES
 from ..kernels.scattering import position_memory
 from ..kernels.scratch_layout import scratch_layout
-from ..kernels.sorting import SORTS, memory_of
+from ..kernels.sorting import SORTS, SortMemory, memory_of
 from ..kernels.split_reductions import division_of
 from ..kernels.team_text import MAX_SCRATCH_BLOCKS
 from ..kernels.thread_text import launched
@@ -29,60 +29,31 @@ from .contractions import cut_deep, results, tiles_of
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
-    """``each`` bytes per concurrent block: one slot per row, at most ``slots``."""
-
-    each: Size
-    rows: Size
-    slots: int
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes of all slots."""
-        return evaluate(self.each, lengths) * max(1, min(self.slots, evaluate(self.rows, lengths)))
-
-    def most(self, threads: int) -> Size:
-        """Return an expression of open lengths that is an upper bound of ``bytes``."""
-        rows = self.rows if isinstance(self.rows, int) else self.slots
-        return self.each * max(1, min(self.slots, rows))
-
-
-@dataclass(frozen=True, slots=True)
 class Bytes:
-    """A fixed number of bytes."""
+    """Scratch memory of ``size`` bytes that all blocks share, if no size in ``holds`` is negative.
 
-    size: Size
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the size."""
-        return evaluate(self.size, lengths)
-
-    def most(self, threads: int) -> Size:
-        """Return the size."""
-        return self.size
-
-
-@dataclass(frozen=True, slots=True)
-class PartStates:
-    """Partial states of divided passes, of ``size`` bytes.
-
-    In it, lengths of the names in ``numbers`` are numbers of parts. ``bound`` is not less.
+    Lengths of the names in ``numbers`` are numbers of parts. ``bound`` is then not less than
+    ``size``.
     """
 
     size: Size
-    numbers: tuple[tuple[str, Parts], ...]
-    bound: Size
+    holds: tuple[Size, ...] = ()
+    numbers: tuple[tuple[str, Parts], ...] = ()
+    bound: Size | None = None
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes of all partial states."""
+        """Return the bytes; 0 where none are used."""
+        if any(evaluate(size, lengths) < 0 for size in self.holds):
+            return 0
         numbers = {name: parts.number(lengths) for name, parts in self.numbers}
         return evaluate(self.size, {**lengths, **numbers})
 
     def most(self, threads: int) -> Size:
         """Return an upper bound of ``bytes``."""
-        return self.bound
+        if any(isinstance(size, int) and size < 0 for size in self.holds):
+            return 0
+        return self.size if self.bound is None else self.bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,51 +77,15 @@ class PartSums:
         return self.bound
 
 
-@dataclass(frozen=True, slots=True)
-class Largest:
-    """Scratch memory of functions that run one after another: the maximum of theirs."""
-
-    parts: tuple[Scratch, ...]
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the largest size; negative sizes of variants that do not run count as 0."""
-        return max(0, *[part.bytes(lengths, threads) for part in self.parts])
-
-    def most(self, threads: int) -> Size:
-        """Return an upper bound of ``bytes``: the sum, since open sizes cannot be compared."""
-        known = [part.most(threads) for part in self.parts]
-        found: Size = max([size for size in known if isinstance(size, int)], default=0)
-        for size in known:
-            found = found if isinstance(size, int) else found + size
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Scratch memory of ``chosen`` if no size in ``holds`` is negative, else of ``others``."""
-
-    holds: tuple[Size, ...]
-    chosen: Scratch | None
-    others: Scratch | None
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes of what runs."""
-        is_chosen = all(evaluate(size, lengths) >= 0 for size in self.holds)
-        scratch = self.chosen if is_chosen else self.others
-        return 0 if scratch is None else scratch.bytes(lengths, threads)
-
-    def most(self, threads: int) -> Size:
-        """Return an upper bound of ``bytes``."""
-        both = [scratch for scratch in (self.chosen, self.others) if scratch is not None]
-        return Largest(tuple(both)).most(threads)
+def of_sort(memory: SortMemory) -> Bytes:
+    """Return the scratch memory of a sort; short lines need none."""
+    return Bytes(sum(memory.parts, start=0), (memory.n - memory.free - 1,))
 
 
 # Scratch memory of calls, by primitive.
 SCRATCH: dict[str, Callable[[Op], Scratch]] = {
-    **dict.fromkeys(SORTS, memory_of),
-    "scatter": position_memory,
+    **dict.fromkeys(SORTS, lambda op: of_sort(memory_of(op))),
+    "scatter": lambda op: of_sort(position_memory(op)),
     "fourier_parts": lambda op: Bytes(fourier.scratch_bytes(op)),
     **dict.fromkeys(factorisations.WRITERS, lambda op: Bytes(factorisations.scratch_bytes(op))),
 }
@@ -192,33 +127,31 @@ def may_need_scratch(nest: Nest) -> bool:
     return any(piece.arrays or division_of(piece) for piece in (nest, *nest.pieces))
 
 
-def of_forms(forms: Forms) -> Scratch | None:
-    """Return the scratch memory of forms that run one after another."""
-    found: dict[Scratch, None] = {}
+def of_forms(forms: Forms, holds: tuple[Size, ...] = ()) -> Scratch | None:
+    """Return the scratch memory of forms that run if no size in ``holds`` is negative."""
+    found: list[Scratch | None] = []
     for form in forms:
-        scratch = None
         if isinstance(form, TeamTree):
-            scratch = of_tree(form)
+            found.append(of_tree(form, holds))
         elif isinstance(form, FormChoice):
-            both = of_forms(form.forms), of_forms(form.others)
-            scratch = None if both == (None, None) else Where(form.holds, *both)
-        if scratch is not None:
-            found[scratch] = None
-    return Largest(tuple(found)) if len(found) > 1 else next(iter(found), None)
+            found.append(of_forms(form.forms, (*holds, *form.holds)))
+            found.append(of_forms(form.others, holds))
+    return largest(found)
 
 
-def of_tree(form: TeamTree) -> Scratch | None:
+def of_tree(form: TeamTree, holds: tuple[Size, ...]) -> Scratch | None:
     """Return the scratch memory of a tree: buffers that all tasks share, or slots of teams."""
     size = scratch_layout(form.tree, Space.SCRATCH).size
     if size != 0:
         shared = [buffer.size for buffer in form.tree.buffers if buffer.space is Space.SCRATCH]
         bound = sum([most_elements(form, each) for each in shared], start=0) * SCALAR_BYTES
-        return PartStates(size, tuple(form.numbers.items()), bound)
+        return Bytes(size, holds, tuple(form.numbers.items()), bound)
     slot = scratch_layout(form.tree, Space.STACK).size
     if form.team.size == 1 or slot == 0:
         return None
     ((loops, _),) = launched(form.tree)
-    return Slots(slot, product(loop.extent for loop in loops), MAX_SCRATCH_BLOCKS)
+    rows = product(loop.extent for loop in loops)
+    return PerThread(slot, rows, slots=MAX_SCRATCH_BLOCKS)
 
 
 def most_elements(form: TeamTree, size: Size) -> Size:

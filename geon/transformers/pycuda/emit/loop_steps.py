@@ -13,8 +13,8 @@ from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.plan import Plan
 from ...lowering.planning.schedule import Kernel
 from ...printing.nests.parameters import Place
-from ..launches.launch_ir import Carry, Condition, DeviceLoop, Stack, Step
-from ..launches.naming import Chosen, MemoryCopy
+from ..launches.launch_ir import Carry, Condition, Copy, DeviceLoop, Stack, Step
+from ..launches.naming import Chosen, Part, copied
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -84,7 +84,7 @@ class LoopPointers:
         self.chosen = pairs_of(around) if tests else ()
         self.carries: list[Carry] = []
         self.stacks: list[Stack] = []
-        self.before: list[MemoryCopy] = []
+        self.before: list[Part] = []
         apart: set[Place] = set()
         for body in work.bodies:
             apart |= anywhere(lies, body.leaves, kernel, numbers, attrs.carries, around)
@@ -111,8 +111,8 @@ class LoopPointers:
             # A carry that is held is updated in place in the result's memory. If the loop does not
             # test its branch, a result without iterations must equal the initial value.
             if k in work.held or (stays and around.chosen and not tests):
-                copy = MemoryCopy(("number", (0, last)), ("number", (0, first)), size)
-                self.before.append(copy)
+                copy: Copy[Place] = Copy(("number", (0, last)), ("number", (0, first)), size)
+                self.before.append(copied(copy, around.chosen))
                 stays = False
             if k in work.held:
                 first = other = last
@@ -144,14 +144,11 @@ class LoopPointers:
         if not isinstance(stride, int) or stride % self.alignment:
             apart.add(place)
 
-    def loop(self, bodies: Sequence[tuple[list[Step], list[int]]]) -> DeviceLoop:
-        """Return the loop step, given steps and origins of the bodies in the order of scopes."""
-        *tests, (steps, origins) = [(tuple(steps), tuple(origins)) for steps, origins in bodies]
-        condition = None
-        if self.truth is not None:
-            condition = Condition(self.truth, *tests[0])
+    def loop(self, bodies: Sequence[Sequence[Step]]) -> DeviceLoop:
+        """Return the loop step, given the steps of the bodies in the order of scopes."""
+        condition = None if self.truth is None else Condition(self.truth, tuple(bodies[0]))
         return DeviceLoop(
-            self.most, self.reverse, tuple(self.stacks), tuple(self.carries), steps, origins,
+            self.most, self.reverse, tuple(self.stacks), tuple(self.carries), tuple(bodies[-1]),
             self.given, condition, self.chosen,
         )  # fmt: skip
 

@@ -19,9 +19,9 @@ from ...printing.scalars.c_types import C_TYPES
 from ...printing.scalars.nan_test import finite
 from ..launches.device import MAX_JACOBI_ROWS
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.library_requests import MatrixCall
+from ..launches.library_requests import Ask, MatrixCall
 from ..launches.memory import aligned
-from ..launches.naming import Asked, CudaFunction, CudaKernelNames, Part
+from ..launches.naming import CudaFunction, CudaKernelNames, Part
 
 Bytes = dict[str, Size]  # parts of scratch memory, by name
 
@@ -120,7 +120,7 @@ class _MatrixWriter(MatrixKernel):
 
     def request(
         self, routine: str, operands: Sequence[str], columns: Size = 0, flags: Sequence[bool] = ()
-    ) -> Asked:
+    ) -> Ask[Place]:
         """Return a library request; operands are parts of scratch memory, "" the first operand."""
         offsets, strides, places = list[Size](), list[Size](), list[Place]()
         base = self.names.plan.schedule.base
@@ -133,7 +133,7 @@ class _MatrixWriter(MatrixKernel):
             routine, self.batch, self.rows, columns, tuple(offsets), tuple(strides),
             tuple([int(flag) for flag in flags]), name_of(self.op.dtype),
         )  # fmt: skip
-        return Asked(call, tuple(places), self.works, self.at[""])
+        return Ask(call, tuple(places), self.works, self.at[""])
 
     def stride(self, name: str) -> Size:
         """Return the elements from one matrix to the next of an operand, for pointers to it."""

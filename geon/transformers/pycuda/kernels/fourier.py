@@ -10,9 +10,9 @@ from ...lowering.facts.value_sizes import bytes_of
 from ...printing.nests.parameters import Place
 from ...printing.scalars.c_types import C_TYPES
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.library_requests import FourierCall
+from ..launches.library_requests import Ask, FourierCall
 from ..launches.memory import aligned
-from ..launches.naming import Asked, CudaFunction, CudaKernelNames, Part
+from ..launches.naming import CudaFunction, CudaKernelNames, Part
 
 
 def scratch_bytes(op: Op) -> Size:
@@ -65,7 +65,7 @@ class _FourierWriter:
             self.n, outer, inner, (0, self.behind if writes_copy else 0),
         )  # fmt: skip
         places = self.works if reads_copy else source, self.works if writes_copy else target
-        parts: list[Part] = [Asked(call, places, self.works, 0)]
+        parts: list[Part] = [Ask(call, places, self.works, 0)]
         if reads_copy:
             parts.insert(0, self.copied())
         if writes_copy:

@@ -10,8 +10,8 @@ from ...kernels.ir.nest import Nest
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.scan_statements import print_ordered
-from ..launches.launch_ir import Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, Either, MemoryCopy, Part
+from ..launches.launch_ir import Copy, Grid, LaunchVariants
+from ..launches.naming import CudaFunction, CudaKernelNames, Part, copied
 from .cooperative_threads import WARP_SIZE
 from .team_text import team_function
 from .thread_text import thread_function
@@ -32,12 +32,13 @@ def form_parts(forms: Forms, names: CudaKernelNames) -> list[Part]:
             found.append(tree_function(form, names))
         elif isinstance(form, FormChoice):
             both = form_parts(form.forms, names), form_parts(form.others, names)
-            found.append(Either(form.holds, tuple(both[0]), tuple(both[1])))
+            found.append(LaunchVariants(form.holds, tuple(both[0]), tuple(both[1])))
         else:
             whole = names.operands[form.operand]
             places = names.place_of(whole), names.place_of(names.operands[form.source])
             if places[0] != places[1]:
-                found.append(MemoryCopy(*places, whole.axes.size * whole.dtype.itemsize))
+                copy = Copy(*places, whole.axes.size * whole.dtype.itemsize)
+                found.append(copied(copy, names.chosen))
     return found
 
 

@@ -17,7 +17,7 @@ from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_types import SUFFIXES
 from ...sizes.scratch import lines as up_to_lines
 from ..launches.launch_ir import THREADS_PER_BLOCK, FixedNumber, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, Either, Part
+from ..launches.naming import CudaFunction, CudaKernelNames, Part, variants
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
 MAX_ALL_PAIRS_ELEMENTS = 32  # max. elements of a line that is sorted by comparing all pairs
@@ -78,16 +78,11 @@ def sort_parts(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     """Return the parts of a sort; an open length chooses a variant at run time."""
     writer = _SortWriter(op, names)
     n = writer.memory.n
-    if isinstance(n, int):
-        return (
-            writer.few()
-            if n <= MAX_ALL_PAIRS_ELEMENTS
-            else writer.short()
-            if n <= MAX_SHARED_SORT_ELEMENTS
-            else writer.long()
-        )
-    others = Either((MAX_SHARED_SORT_ELEMENTS - n,), tuple(writer.short()), tuple(writer.long()))
-    return [Either((MAX_ALL_PAIRS_ELEMENTS - n,), tuple(writer.few()), (others,))]
+    return variants(
+        [MAX_ALL_PAIRS_ELEMENTS - n],
+        writer.few,
+        lambda: variants([MAX_SHARED_SORT_ELEMENTS - n], writer.short, writer.long),
+    )
 
 
 class _SortWriter:

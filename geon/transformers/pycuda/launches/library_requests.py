@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate
@@ -242,21 +243,25 @@ ContractionWork = ProductCall | ConvolutionCall
 LibraryWork = ContractionWork | MatrixCall | FourierCall
 
 
+Pointer = TypeVar("Pointer")  # index in a call's table, or the place that gets an index there
+
+
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Generic[Pointer]):
     """A step in which a library computes ``work``; ``values`` are the pointers of its operands.
 
     ``works`` is the pointer of scratch memory: sums that lie apart, then at byte offset ``after``
-    the library's workspace.
+    the library's workspace. ``origin`` is the plan number of the kernel.
     """
 
     work: LibraryWork
-    values: tuple[int | None, ...]
-    works: int
+    values: tuple[Pointer | None, ...]
+    works: Pointer
     after: Size
+    origin: int = 0
 
 
-def describe_request(step: Ask, names: Names) -> str:
+def describe_request(step: Ask[int], names: Names) -> str:
     """Return the text that describes a library request."""
     if isinstance(step.work, MatrixCall):
         shown = [names[each] for each in dict.fromkeys(step.values) if each is not None]

@@ -23,10 +23,10 @@ from ...printing.nests.parameters import Place
 from ...printing.scalars.c_expressions import C_TYPES
 from ...sizes.scratch import Scratch, largest
 from ..kernels.cooperative_threads import Lines, places
-from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.library_requests import ContractionWork
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid, LaunchVariants
+from ..launches.library_requests import Ask, ContractionWork
 from ..launches.memory import aligned
-from ..launches.naming import Asked, CudaFunction, CudaKernelNames, Either, Part
+from ..launches.naming import CudaFunction, CudaKernelNames, Part
 from .library_matching import convolution_call, product_of
 from .scratch import Bytes, scratch_of
 
@@ -113,10 +113,10 @@ def parts_by_library(
         return generated
     if asked.apart:
         values[asked.out] = works
-    parts: list[Part] = [Asked(asked, tuple(values), works, sums_bytes(asked))]
+    parts: list[Part] = [Ask(asked, tuple(values), works, sums_bytes(asked))]
     if not asked.ends:
         parts.append(_rest(work, names, asked))
-    return [Either(holds(asked), tuple(parts), tuple(generated))]
+    return [LaunchVariants(holds(asked), tuple(parts), tuple(generated))]
 
 
 def _rest(work: Contraction, names: CudaKernelNames, asked: ContractionWork) -> CudaFunction:

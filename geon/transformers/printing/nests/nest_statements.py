@@ -22,8 +22,8 @@ from .pass_text import (
     RowStore,
     first_turn,
 )
-from .reductions import ReductionPrinter
-from .scalar_statements import MemoryNames, ScalarPrinter
+from .reductions import NestNames, ReductionPrinter
+from .scalar_statements import ScalarPrinter
 from .statement_blocks import StatementBlock
 from .tile_loads import TilePrinter
 from .transposed_passes import across_loads, crosses, is_direct, is_flat
@@ -31,7 +31,7 @@ from .transposed_passes import across_loads, crosses, is_direct, is_flat
 
 def print_nest(
     nest: Nest,
-    names: MemoryNames,
+    names: NestNames,
     loaded: Mapping[Load, str] | None = None,
 ) -> PrintedNest:
     """Return the statements of a nest.
@@ -45,7 +45,7 @@ class _NestPrinter:
     def __init__(
         self,
         nest: Nest,
-        names: MemoryNames,
+        names: NestNames,
         loaded: Mapping[Load, str],
     ) -> None:
         self.nest, self.names, self.loaded = nest, names, loaded

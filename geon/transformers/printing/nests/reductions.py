@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ....op_graph.values.dtypes import INT32, kind, name_of
 from ...kernels.analysis.integer_ranges import before_widening, is_whole
 from ...kernels.ir.nest import Reduction
@@ -29,10 +31,18 @@ def truth_word(reduction: Reduction) -> str:
     return f"uint{8 * max([load.dtype.itemsize for load in loads], default=1)}_t"
 
 
+class NestNames(MemoryNames, Protocol):
+    """Protocol of the names of a kernel whose rows may be in lanes."""
+
+    @property
+    def lanes(self) -> Lanes:
+        """Return the representation of rows in lanes."""
+
+
 class ReductionPrinter:
     """Prints the steps of reductions with a nest's scalars."""
 
-    def __init__(self, scalars: ScalarPrinter, names: MemoryNames) -> None:
+    def __init__(self, scalars: ScalarPrinter, names: NestNames) -> None:
         self.scalars, self.names = scalars, names
 
     def element(self, body: StatementBlock, reduction: Reduction, dtype: str) -> str:

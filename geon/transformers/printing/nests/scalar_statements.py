@@ -32,7 +32,7 @@ from ...kernels.ir.scalar_code import (
 )
 from ..scalars import c_expressions
 from ..scalars.c_expressions import OUT_OF_LINE
-from ..scalars.dialect import Lanes
+from ..scalars.dialect import Dialect
 from .statement_blocks import StatementBlock, known_truth
 
 HIDDEN = "one"  # run-time factor 1 that hides a stride from the compiler
@@ -40,11 +40,11 @@ MAX_LANES = 512  # maximum number of contiguous rows that are computed in lanes
 
 
 class MemoryNames(Protocol):
-    """Protocol of the names of a kernel's memory and lengths, and its representation of lanes."""
+    """Protocol of the names of a kernel's memory and lengths, and its dialect."""
 
     @property
-    def lanes(self) -> Lanes:
-        """Return the representation of rows in lanes."""
+    def lanes(self) -> Dialect:
+        """Return the dialect."""
 
     def operand(self, number: int) -> str:
         """Return the typed pointer to the memory of operand ``number``."""

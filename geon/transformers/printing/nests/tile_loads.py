@@ -15,7 +15,8 @@ from .pass_text import (
     PrintedTiles,
     TurnedLoad,
 )
-from .scalar_statements import MemoryNames, ScalarPrinter
+from .reductions import NestNames
+from .scalar_statements import ScalarPrinter
 from .statement_blocks import StatementBlock
 from .transposed_passes import across_loads, flat_loads
 
@@ -30,7 +31,7 @@ class TilePrinter:
     def __init__(
         self,
         scalars: ScalarPrinter,
-        names: MemoryNames,
+        names: NestNames,
         depths: Depths,
         top: StatementBlock,
         parts: FlatParts | None,

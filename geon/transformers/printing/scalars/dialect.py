@@ -5,15 +5,25 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Lanes(Protocol):
+class Dialect(Protocol):
+    """What scalar code may assume.
+
+    ``wraps``: signed integers wrap around. ``spares``: loads are guarded, so that nothing is read
+    that no select uses. ``hides``: strides that compilers vectorise worse are hidden from them.
+    """
+
+    wraps: bool
+    spares: bool
+    hides: bool
+
+
+class Lanes(Dialect, Protocol):
     """Representation of row values where ``number`` rows are computed in lanes.
 
     ``tiles``: passes across memory read transposed loads from tiles. ``flat``: short contiguous
     rows are collapsed into one loop. ``windows``: random bits of a loop are buffered before it.
-    ``together``: stores of row values share one
-    loop over lanes. ``wraps``: signed integers wrap around. ``spares``: loads are guarded, so that
-    nothing is read that no select uses. ``hides``: strides that compilers vectorise worse are
-    hidden from them. ``fetches``: positions are computed before innermost loops.
+    ``together``: stores of row values share one loop over lanes. ``fetches``: positions are
+    computed before innermost loops.
     """
 
     number: str
@@ -21,9 +31,6 @@ class Lanes(Protocol):
     flat: bool
     windows: bool
     together: bool
-    wraps: bool
-    spares: bool
-    hides: bool
     fetches: bool
 
     def held(self, name: str, ctype: str) -> str:

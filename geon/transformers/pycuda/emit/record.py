@@ -91,7 +91,7 @@ PARTS = {
     kind.__name__: kind.__module__
     for kind in (
         CudaRecord, CudaModule, CudaSource, TextPiece, Signature, PipelineStages, Buffer,
-        PerThread, Largest, scratch.Bytes, scratch.PartSums,
+        PerThread, Largest, scratch.Bytes,
         launch_ir.Parts, launch_ir.Grid, launch_ir.Grids, launch_ir.Launch, launch_ir.FixedNumber,
         launch_ir.Copy, launch_ir.Show, launch_ir.LaunchVariants, launch_ir.Turn, launch_ir.Round,
         launch_ir.DeviceLoop, launch_ir.Condition, launch_ir.Stack, launch_ir.Carry,

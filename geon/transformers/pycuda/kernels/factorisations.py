@@ -18,7 +18,6 @@ from ...printing.nests.parameters import Place
 from ...printing.scalars.c_types import C_TYPES
 from ...printing.scalars.nan_test import finite
 from ..launches.device import MAX_JACOBI_ROWS
-from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.library_requests import Ask, MatrixCall
 from ..launches.memory import aligned
 from ..launches.naming import CudaFunction, CudaKernelNames, Part
@@ -159,12 +158,10 @@ class _MatrixWriter(MatrixKernel):
     def kernel(self, names: CudaKernelNames, count: Size, lines: Sequence[str]) -> CudaFunction:
         """Return a kernel with a thread for each ``at`` of ``count``."""
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {names.length(count)}) return;",
             f"const int64_t m = {names.length(self.rows)}, n = {names.length(self.columns)};",
             *lines,
         ]
-        return names.function(body, Grid(count, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)
+        return names.by_elements(count, body)
 
     def copied(self, to: str, argument: int, count: Size) -> CudaFunction:
         """Return a kernel that copies an operand to scratch memory, for each of all elements."""

@@ -9,7 +9,6 @@ from ....op_graph.values.dtypes import name_of
 from ...lowering.facts.value_sizes import bytes_of
 from ...printing.nests.parameters import Place
 from ...printing.scalars.c_types import C_TYPES
-from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.library_requests import Ask, FourierCall
 from ..launches.memory import aligned
 from ..launches.naming import CudaFunction, CudaKernelNames, Part
@@ -107,8 +106,6 @@ class _FourierWriter:
         """
         inner = names.length(self.inner if self.is_turned else 1)
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {names.length(value.axes.size)}) return;",
             f"const int64_t count = {names.length(count)}, inner = {inner};",
             f"const int64_t part = at % {parts}, k = at / {parts} % count;",
             f"const int64_t line = at / {parts} / count;",
@@ -116,5 +113,4 @@ class _FourierWriter:
             f"* {parts} + part;",
             statement,
         ]
-        grid = Grid(value.axes.size, THREADS_PER_BLOCK)
-        return names.function(body, grid, THREADS_PER_BLOCK, False)
+        return names.by_elements(value.axes.size, body)

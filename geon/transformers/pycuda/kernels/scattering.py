@@ -86,15 +86,13 @@ class _ScatterWriter:
         """Return the variant with one thread per column."""
         size: Size = self.outer * self.inner
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {self.names.length(size)}) return;",
             f"const int64_t inner = {self.inner_text}, before = at / inner, column = at % inner;",
             f"for (int64_t k = 0; k < {self.m_text}; k++) {{",
             f"    const int64_t line = {self.position('k')};",
             *["    " + line for line in self.taken("k")],
             "}",
         ]
-        return [self.names.function(body, Grid(size, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)]
+        return [self.names.by_elements(size, body)]
 
     def sort(self, short: bool) -> list[Part]:
         """Return the functions that sort the indices."""
@@ -131,8 +129,6 @@ class _ScatterWriter:
                 "}",
             ]
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {self.names.length(size)}) return;",
             f"const int64_t inner = {self.inner_text}, column = at % inner;",
             f"const int64_t first = at / inner % ({self.m_text});",
             f"const int64_t before = at / inner / ({self.m_text});",
@@ -142,7 +138,7 @@ class _ScatterWriter:
             "const int64_t line = sorted[first];",
             *run,
         ]
-        return self.names.function(body, Grid(size, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)
+        return self.names.by_elements(size, body)
 
 
 def _combined(mode: str, dtype: str, names: CudaKernelNames) -> str:

@@ -125,10 +125,7 @@ class _SortWriter:
 
     def few(self) -> list[Part]:
         """Return the variant with one thread per element, which counts the smaller elements."""
-        size = self.x.axes.size
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {self.names.length(size)}) return;",
             *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
                        f"+ at % ({self.inner_text})"),
             "const int64_t own = at / inner % n;",
@@ -141,7 +138,7 @@ class _SortWriter:
             "}",
             f"if (before < {self.kept}) {self.stored('before', 'own')}",
         ]  # fmt: skip
-        return [self.made(body, size, THREADS_PER_BLOCK, False)]
+        return [self.names.by_elements(self.x.axes.size, body)]
 
     def short(self) -> list[Part]:
         """Return the variant with one block per line."""
@@ -160,8 +157,6 @@ class _SortWriter:
         digits = self.x.dtype.itemsize
         sort = DigitSort(self.names, self.memory, self.key_type, self.key, digits)
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {self.names.length(self.x.axes.size)}) return;",
             *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
                        f"+ at % ({self.inner_text})"),
             "const int64_t place = at / inner % n;",
@@ -170,7 +165,7 @@ class _SortWriter:
             f"const int64_t position = positions[{sort.last}][line * n + place];",
             self.stored("place", "position"),
         ]  # fmt: skip
-        last = self.made(body, self.x.axes.size, THREADS_PER_BLOCK, False)
+        last = self.names.by_elements(self.x.axes.size, body)
         return [*sort.parts(self.line("(int64_t)blockIdx.x / tiles")), last]
 
 

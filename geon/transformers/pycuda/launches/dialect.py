@@ -1,4 +1,4 @@
-"""The CUDA target, and its dialect of the C printer: helper definitions, and rows on threads."""
+"""The CUDA target, and its dialect of the C printer: helper definitions, and scalar code."""
 
 from __future__ import annotations
 
@@ -47,38 +47,12 @@ def by_instruction(name: str, text: str) -> str:
     return f"#ifdef GEON_INSTRUCTIONS\n{function}\n{body}#else\n{text}#endif\n"
 
 
-class ThreadLanes:
-    """Dialect in which adjacent rows belong to neighbouring threads, one row per thread."""
+class ThreadDialect:
+    """Dialect of the scalar code that a thread runs."""
 
-    number = "1"
-    tiles = windows = together = hides = fetches = False
-    flat = False
     wraps = False  # nvcc assumes that signed overflow does not occur: x + 1 > x is true
     spares = True  # arrays without elements have no memory
-
-    def held(self, name: str, ctype: str) -> str:
-        """Return the name of a row's value; each thread has its own."""
-        return name
-
-    def array_of(self, text: str) -> str | None:
-        """Return the text itself: values of a thread are scalars, not arrays of lanes."""
-        return text
-
-    def alone(self, name: str) -> str:
-        """Return the name of the same value outside of adjacent rows."""
-        return name
-
-    def let(self, ctype: str, name: str, text: str) -> list[str]:
-        """Return the statement that defines ``name`` as ``text``."""
-        return [f"const {ctype} {name} = {text};"]
-
-    def stored(self, statement: str, side_by_side: bool) -> str:
-        """Return a row's store, guarded so that one thread of the team executes it."""
-        return f"if (first) {statement}"
-
-    def all(self, statements: list[str]) -> list[str]:
-        """Return the statements unchanged: a thread has one row."""
-        return statements
+    hides = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,8 @@ from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.plan import Plan
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter, Parameters, Place
-from ...printing.scalars.dialect import Lanes
 from .device import PipelineStages
-from .dialect import ThreadLanes
+from .dialect import ThreadDialect
 from .launch_ir import (
     MAX_GRID_BLOCKS,
     THREADS_PER_BLOCK,
@@ -175,7 +174,7 @@ class CudaKernelNames(Parameters):
     taken. With ``looped``, it reports the iteration in which it fails.
     """
 
-    lanes: Lanes
+    lanes = ThreadDialect()
 
     def __init__(
         self,
@@ -193,7 +192,6 @@ class CudaKernelNames(Parameters):
         super().__init__(lambda op: place_of(plan, op), operands, kernel.results)
         self.works: Parameter | None = None
         self.numbers: dict[str, Parts] = {}  # lengths that are numbers of parts
-        self.lanes = ThreadLanes()
 
     def is_apart(self, number: int) -> bool:
         """Return True if an operand may have any element alignment."""
@@ -265,6 +263,18 @@ class CudaKernelNames(Parameters):
             declared, text, tuple(parameters), grid, threads, meets, tuple(self.called), files,
             together, shared if meets else 0, stages,
         )  # fmt: skip
+
+    def by_elements(
+        self, count: Size, body: Sequence[str], further: Sequence[Parameter] = ()
+    ) -> CudaFunction:
+        """Return the function with a thread for each ``at`` of ``count`` elements."""
+        lines = [
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
+            f"if (at >= {self.length(count)}) return;",
+            *body,
+        ]
+        grid = Grid(count, THREADS_PER_BLOCK)
+        return self.function(lines, grid, THREADS_PER_BLOCK, False, further)
 
 
 def types_of(functions: Sequence[CudaFunction]) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.scalar_statements import ScalarPrinter
 from ...printing.nests.statement_blocks import StatementBlock
-from ...printing.scalars.dialect import Lanes
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.device import PipelineStages
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
@@ -31,8 +30,6 @@ MAX_PART_RESULTS = 128  # max. results per row and block, and max. elements of a
 
 class AttentionStepNames:
     """The parameters of a kernel, as seen by one of its steps, whose operands have own numbers."""
-
-    lanes: Lanes
 
     def __init__(self, names: CudaKernelNames, operands: Sequence[Op]) -> None:
         self.names, self.operands, self.lanes = names, operands, names.lanes

@@ -72,6 +72,12 @@ def cut_deep(work: Contraction, tiles: Tiles) -> Parts | None:
     return Parts(deep, blocks, FULL_DEVICE_BLOCKS)
 
 
+def cut_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:
+    """Return sizes that are all >= 0 if long sums have several parts."""
+    few_blocks = FULL_DEVICE_BLOCKS - 2 * blocks_of(work, tiles)
+    return few_blocks, size_of(work.summed) - MIN_PART_TURNS - 1
+
+
 def contraction_parts(work: Contraction, names: CudaKernelNames) -> list[Part]:
     """Return the parts of a contraction."""
     small = tiles_of(work, takes_tf32(names.plan.schedule.target))
@@ -134,11 +140,7 @@ class _ContractionWriter:
         scratch = self.names.scratch() if self.cut is not None else ""
         found: list[Part] = [self.by_tiles(scratch)]
         if self.cut is not None:
-            joined = self.joined(scratch)
-            holds = (
-                FULL_DEVICE_BLOCKS - 2 * blocks_of(self.work, self.tiles),
-                size_of(self.work.summed) - MIN_PART_TURNS - 1,
-            )
+            joined, holds = self.joined(scratch), cut_holds(self.work, self.tiles)
             if all(isinstance(size, int) for size in holds):
                 return [*found, joined]
             found.append(LaunchVariants(holds, (joined,), ()))

@@ -23,7 +23,7 @@ from ...printing.nests.parameters import Place
 from ...printing.scalars.c_expressions import C_TYPES
 from ...sizes.scratch import Scratch, largest
 from ..kernels.cooperative_threads import Lines, places
-from ..launches.launch_ir import THREADS_PER_BLOCK, Grid, LaunchVariants
+from ..launches.launch_ir import LaunchVariants
 from ..launches.library_requests import Ask, ContractionWork
 from ..launches.memory import aligned
 from ..launches.naming import CudaFunction, CudaKernelNames, Part
@@ -131,11 +131,9 @@ def _rest(work: Contraction, names: CudaKernelNames, asked: ContractionWork) -> 
     if asked.apart:
         sums = f"((const {ctype} *){names.scratch()})[at]"
     body: Lines = [
-        f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-        f"if (at >= {names.length(asked.results)}) return;",
         *places(loops, "at", names.length),
         *block.lines,
         f"const {ctype} sum = {sums};",
         *printer.store({}, "sum"),
     ]
-    return names.function(body, Grid(asked.results, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)
+    return names.by_elements(asked.results, body)

@@ -25,7 +25,7 @@ from ..kernels.thread_text import launched
 from ..kernels.tree_choice import FormChoice, Forms, TeamTree, forms_of
 from ..launches.dialect import takes_tf32
 from ..launches.launch_ir import Parts
-from .contractions import cut_deep, results, tiles_of
+from .contractions import cut_deep, cut_holds, results, tiles_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +54,6 @@ class Bytes:
         if any(isinstance(size, int) and size < 0 for size in self.holds):
             return 0
         return self.size if self.bound is None else self.bound
-
-
-@dataclass(frozen=True, slots=True)
-class PartSums:
-    """Partial sums of a split contraction: ``size`` bytes per part."""
-
-    parts: Parts
-    size: Size
-    bound: int
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes of all parts; 0 if sums are not split."""
-        number = self.parts.number(lengths)
-        return number * evaluate(self.size, lengths) if number > 1 else 0
-
-    def most(self, threads: int) -> Size:
-        """Return an expression of open lengths that is an upper bound of ``bytes``."""
-        if isinstance(self.size, int):
-            return min(self.bound, self.parts.wanted * self.size)
-        return self.bound
 
 
 def of_sort(memory: SortMemory) -> Bytes:
@@ -118,8 +97,12 @@ def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
     parts = cut_deep(work, tiles)
     if parts is None:
         return None
-    size = work.dtype.itemsize
-    return PartSums(parts, results(work) * size, parts.wanted * tiles.rows * tiles.columns * size)
+    itemsize, name = work.dtype.itemsize, str(parts)
+    sums = results(work) * itemsize  # bytes of a part
+    bound = parts.wanted * tiles.rows * tiles.columns * itemsize
+    if isinstance(sums, int):
+        bound = min(bound, parts.wanted * sums)
+    return Bytes(sums * Length.of(name), cut_holds(work, tiles), ((name, parts),), bound)
 
 
 def may_need_scratch(nest: Nest) -> bool:

@@ -96,7 +96,7 @@ PARTS = {
         launch_ir.Copy, launch_ir.Show, launch_ir.LaunchVariants, launch_ir.Turn, launch_ir.Round,
         launch_ir.DeviceLoop, launch_ir.Condition, launch_ir.Stack, launch_ir.Carry,
         launch_ir.Timed, launch_ir.Branches,
-        library_requests.Ask, library_requests.ProductCall, library_requests.Strides,
+        library_requests.Ask, library_requests.ProductCall,
         library_requests.MatrixCall, library_requests.FourierCall,
         library_requests.ConvolutionCall, Spatial,
     )

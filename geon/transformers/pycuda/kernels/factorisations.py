@@ -17,8 +17,7 @@ from ....op_graph.values.dtypes import name_of
 from ...printing.nests.parameters import Place
 from ...printing.scalars.c_types import C_TYPES
 from ...printing.scalars.nan_test import finite
-from ..launches.device import MAX_JACOBI_ROWS
-from ..launches.library_requests import Ask, MatrixCall
+from ..launches.library_requests import MAX_JACOBI_ROWS, Ask, MatrixCall
 from ..launches.memory import aligned
 from ..launches.naming import CudaFunction, CudaKernelNames, Part
 
@@ -129,10 +128,10 @@ class _MatrixWriter(MatrixKernel):
             offsets.append(0 if is_read else self.at[name])
             strides.append(self.stride(name) * self.item if is_read else self.step(name))
         call = MatrixCall(
-            routine, self.batch, self.rows, columns, tuple(offsets), tuple(strides),
+            routine, self.batch, self.rows, columns, tuple(strides),
             tuple([int(flag) for flag in flags]), name_of(self.op.dtype),
         )  # fmt: skip
-        return Ask(call, tuple(places), self.works, self.at[""])
+        return Ask(call, tuple(places), self.works, self.at[""], tuple(offsets))
 
     def stride(self, name: str) -> Size:
         """Return the elements from one matrix to the next of an operand, for pointers to it."""

@@ -61,10 +61,11 @@ class _FourierWriter:
             outer, inner = outer * inner, 1
         call = FourierCall(
             self.form, self.op.attrs.inverse, name_of(self.op.dtype), self.op.dtype.itemsize,
-            self.n, outer, inner, (0, self.behind if writes_copy else 0),
+            self.n, outer, inner,
         )  # fmt: skip
+        offsets = 0, self.behind if writes_copy else 0
         places = self.works if reads_copy else source, self.works if writes_copy else target
-        parts: list[Part] = [Ask(call, places, self.works, 0)]
+        parts: list[Part] = [Ask(call, places, self.works, 0, offsets)]
         if reads_copy:
             parts.insert(0, self.copied())
         if writes_copy:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..launches.device import MAX_JACOBI_ROWS, MatrixRoutine
+from ..launches.library_requests import MAX_JACOBI_ROWS, MatrixCall
 from .nvmath_bindings import SharedWorkspace, starting
 
 # Max. rows of matrices of which a batch is one call. More rows occupy a device by themselves, and
@@ -74,29 +74,29 @@ class CuSolver:
         """Return the parameters of Jacobi's method for singular values."""
         return int(self.solver.create_gesvdj_info())
 
-    def takes(self, call: MatrixRoutine) -> bool:
+    def takes(self, call: MatrixCall[int]) -> bool:
         """Return True, after allocating the memory that a call works in."""
         self.workspace.at_least(self.elements_of(call) * itemsize(call))
         return True
 
-    def call(self, call: MatrixRoutine, stream: int) -> None:
+    def call(self, call: MatrixCall[int], addresses: Addresses, works: int, stream: int) -> None:
         """Submit a routine for all matrices of a batch to a stream."""
         if is_empty(call):
             return
         self.solver.set_stream(self.handle, stream)
         self.blas.set_stream(self.blas_handle, stream)
         elements = self.elements_of(call)
-        works = self.workspace.at_least(elements * itemsize(call))
+        own = self.workspace.at_least(elements * itemsize(call))
         routine = ROUTINES[call.routine]
         if is_batched(call):
             assert routine.batched is not None
-            routine.batched(self, call, call.addresses, works, elements)
+            routine.batched(self, call, addresses, own, elements)
             return
         for k in range(call.batch):
-            pairs = zip(call.addresses, call.strides, strict=True)
-            routine.each(self, call, [first + k * step for first, step in pairs], works, elements)
+            pairs = zip(addresses, call.strides, strict=True)
+            routine.each(self, call, [first + k * step for first, step in pairs], own, elements)
 
-    def elements_of(self, call: MatrixRoutine) -> int:
+    def elements_of(self, call: MatrixCall[int]) -> int:
         """Return the elements of the workspace that a call needs, which the library tells."""
         batch = call.batch if is_batched(call) else 1
         key = (call.routine, batch, call.rows, call.columns, call.flags, call.dtype)
@@ -105,38 +105,38 @@ class CuSolver:
             self.elements[key] = found
         return self.elements[key]
 
-    def function(self, module: Any, call: MatrixRoutine, name: str) -> Any:
+    def function(self, module: Any, call: MatrixCall[int], name: str) -> Any:
         """Return a function of a binding for the dtype of a call."""
         return getattr(module, f"{'s' if call.dtype == 'float32' else 'd'}{name}")
 
 
-def itemsize(call: MatrixRoutine) -> int:
+def itemsize(call: MatrixCall[int]) -> int:
     """Return the bytes of an element."""
     return 4 if call.dtype == "float32" else 8
 
 
-def is_empty(call: MatrixRoutine) -> bool:
+def is_empty(call: MatrixCall[int]) -> bool:
     """Return True if a call has no elements."""
     return 0 in (call.batch, call.rows, call.columns)
 
 
-def is_batched(call: MatrixRoutine) -> bool:
+def is_batched(call: MatrixCall[int]) -> bool:
     """Return True if one call of the library computes the whole batch."""
     routine = ROUTINES[call.routine]
     most = max(call.rows, call.columns) if routine.most == MAX_JACOBI_ROWS else call.rows
     return routine.batched is not None and call.batch > 1 and most <= routine.most
 
 
-# Routines: their addresses are those of ``MatrixRoutine``, of one matrix or of a batch ------------
+# Routines: their addresses are those of ``MatrixCall``, of one matrix or of a batch ------------
 
 
-def _potrf(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _potrf(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     a, info, _ = at
     potrf = lib.function(lib.solver, c, "potrf")
     potrf(lib.handle, UPPER, c.rows, a, c.rows, works, size, info)
 
 
-def _potrf_size(lib: CuSolver, c: MatrixRoutine) -> int:
+def _potrf_size(lib: CuSolver, c: MatrixCall[int]) -> int:
     if is_batched(c):
         return 0
     found: int = lib.function(lib.solver, c, "potrf_buffer_size")(
@@ -145,19 +145,19 @@ def _potrf_size(lib: CuSolver, c: MatrixRoutine) -> int:
     return found
 
 
-def _potrf_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _potrf_batched(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     _, info, pointers = at
     potrf = lib.function(lib.solver, c, "potrf_batched")
     potrf(lib.handle, UPPER, c.rows, pointers, c.rows, info, c.batch)
 
 
-def _getrf(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _getrf(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     a, pivots, info, _ = at
     getrf = lib.function(lib.solver, c, "getrf")
     getrf(lib.handle, c.rows, c.rows, a, c.rows, works, pivots, info)
 
 
-def _getrf_size(lib: CuSolver, c: MatrixRoutine) -> int:
+def _getrf_size(lib: CuSolver, c: MatrixCall[int]) -> int:
     if is_batched(c):
         return 0
     found: int = lib.function(lib.solver, c, "getrf_buffer_size")(
@@ -166,13 +166,13 @@ def _getrf_size(lib: CuSolver, c: MatrixRoutine) -> int:
     return found
 
 
-def _getrf_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _getrf_batched(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     _, pivots, info, pointers = at
     getrf = lib.function(lib.blas, c, "getrf_batched")
     getrf(lib.blas_handle, c.rows, pointers, c.rows, pivots, info, c.batch)
 
 
-def _getrs(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _getrs(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     factors, pivots, sides, info, _, _ = at
     (transposed,) = c.flags
     lib.function(lib.solver, c, "getrs")(
@@ -181,7 +181,7 @@ def _getrs(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int
     )  # fmt: skip
 
 
-def _getrs_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _getrs_batched(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     _, pivots, _, _, of_factors, of_sides = at
     (transposed,) = c.flags
     lib.function(lib.blas, c, "getrs_batched")(
@@ -190,17 +190,17 @@ def _getrs_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, s
     )  # fmt: skip
 
 
-def _trsm(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _trsm(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     triangle, sides, _, _ = at
     _solve_triangles(lib, c, "trsm", triangle, sides)
 
 
-def _trsm_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _trsm_batched(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     _, _, of_triangles, of_sides = at
     _solve_triangles(lib, c, "trsm_batched", of_triangles, of_sides, c.batch)
 
 
-def _solve_triangles(lib: CuSolver, c: MatrixRoutine, name: str, *at: int) -> None:
+def _solve_triangles(lib: CuSolver, c: MatrixCall[int], name: str, *at: int) -> None:
     """Solve X op(T) = B in place, for ``columns`` rows X."""
     upper, transposed, unit = c.flags
     triangles, sides, *batch = at
@@ -210,39 +210,39 @@ def _solve_triangles(lib: CuSolver, c: MatrixRoutine, name: str, *at: int) -> No
     )  # fmt: skip
 
 
-def _geqrf(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _geqrf(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     a, tau, info = at
     geqrf = lib.function(lib.solver, c, "geqrf")
     geqrf(lib.handle, c.rows, c.columns, a, c.rows, tau, works, size, info)
 
 
-def _geqrf_size(lib: CuSolver, c: MatrixRoutine) -> int:
+def _geqrf_size(lib: CuSolver, c: MatrixCall[int]) -> int:
     found: int = lib.function(lib.solver, c, "geqrf_buffer_size")(
         lib.handle, c.rows, c.columns, 0, c.rows
     )
     return found
 
 
-def _orgqr(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _orgqr(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     a, tau, info = at
     orgqr = lib.function(lib.solver, c, "orgqr")
     orgqr(lib.handle, c.rows, c.columns, c.columns, a, c.rows, tau, works, size, info)
 
 
-def _orgqr_size(lib: CuSolver, c: MatrixRoutine) -> int:
+def _orgqr_size(lib: CuSolver, c: MatrixCall[int]) -> int:
     found: int = lib.function(lib.solver, c, "orgqr_buffer_size")(
         lib.handle, c.rows, c.columns, c.columns, 0, c.rows, 0
     )
     return found
 
 
-def _syevd(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _syevd(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     a, values, info = at
     syevd = lib.function(lib.solver, c, "syevd")
     syevd(lib.handle, *c.flags, LOWER, c.rows, a, c.rows, values, works, size, info)
 
 
-def _syevd_size(lib: CuSolver, c: MatrixRoutine) -> int:
+def _syevd_size(lib: CuSolver, c: MatrixCall[int]) -> int:
     given = (lib.handle, *c.flags, LOWER, c.rows, 0, c.rows, 0)
     found: int
     if is_batched(c):
@@ -253,7 +253,7 @@ def _syevd_size(lib: CuSolver, c: MatrixRoutine) -> int:
     return found
 
 
-def _syevj_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _syevj_batched(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     a, values, info = at
     lib.function(lib.solver, c, "syevj_batched")(
         lib.handle, *c.flags, LOWER, c.rows, a, c.rows, values, works, size, info, lib.syevj,
@@ -261,7 +261,7 @@ def _syevj_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, s
     )  # fmt: skip
 
 
-def _gesvdj(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _gesvdj(lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int) -> None:
     a, values, left, right, info = at
     lib.function(lib.solver, c, "gesvdj")(
         lib.handle, VECTORS, ECONOMICAL, c.rows, c.columns, a, c.rows, values, left, c.rows, right,
@@ -269,7 +269,7 @@ def _gesvdj(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: in
     )  # fmt: skip
 
 
-def _gesvdj_size(lib: CuSolver, c: MatrixRoutine) -> int:
+def _gesvdj_size(lib: CuSolver, c: MatrixCall[int]) -> int:
     given = (c.rows, c.columns, 0, c.rows, 0, 0, c.rows, 0, c.columns, lib.gesvdj)
     found: int
     if is_batched(c):
@@ -281,7 +281,9 @@ def _gesvdj_size(lib: CuSolver, c: MatrixRoutine) -> int:
     return found
 
 
-def _gesvdj_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
+def _gesvdj_batched(
+    lib: CuSolver, c: MatrixCall[int], at: Addresses, works: int, size: int
+) -> None:
     a, values, left, right, info = at
     lib.function(lib.solver, c, "gesvdj_batched")(
         lib.handle, VECTORS, c.rows, c.columns, a, c.rows, values, left, c.rows, right, c.columns,
@@ -289,11 +291,11 @@ def _gesvdj_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, 
     )  # fmt: skip
 
 
-def _no_elements(lib: CuSolver, c: MatrixRoutine) -> int:
+def _no_elements(lib: CuSolver, c: MatrixCall[int]) -> int:
     return 0
 
 
-Routine = Callable[[CuSolver, MatrixRoutine, Addresses, int, int], None]
+Routine = Callable[[CuSolver, MatrixCall[int], Addresses, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +306,7 @@ class RoutineCalls:
     """
 
     each: Routine
-    elements: Callable[[CuSolver, MatrixRoutine], int]
+    elements: Callable[[CuSolver, MatrixCall[int]], int]
     batched: Routine | None = None
     most: int = MAX_BATCHED_ROWS
 

@@ -24,7 +24,7 @@ from ...printing.scalars.c_expressions import C_TYPES
 from ...sizes.scratch import Scratch, largest
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.launch_ir import LaunchVariants
-from ..launches.library_requests import Ask, ContractionWork
+from ..launches.library_requests import WORKSPACE_BYTES, Ask, ContractionWork
 from ..launches.memory import aligned
 from ..launches.naming import CudaFunction, CudaKernelNames, Part
 from .library_matching import convolution_call, product_of
@@ -33,7 +33,6 @@ from .scratch import Bytes, scratch_of
 MIN_LIBRARY_MULADDS = 1 << 24  # min. multiplications for a library call
 # max. terms of a float32 sum; longer ones need more accuracy than float32 accumulation
 MAX_FLOAT32_TERMS = 8192
-WORKSPACE_BYTES = 1 << 25  # bytes of a library's workspace
 
 
 def holds(work: ContractionWork) -> tuple[Size, ...]:

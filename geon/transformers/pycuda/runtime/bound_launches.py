@@ -7,7 +7,7 @@ lanes if they leave a part of the device idle.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate
 from ...kernels.ir.nest import UNLIMITED_TURNS
 from ..emit.cuda_module import CudaModule
-from ..launches.device import Device, LibraryCall
+from ..launches.device import Device
 from ..launches.launch_ir import (
     TURNS_PER_LAUNCH,
     Argument,
@@ -34,8 +34,7 @@ from ..launches.launch_ir import (
     Timed,
     Turn,
 )
-from ..launches.library_requests import Ask
-from ..products.library_dispatch import WORKSPACE_BYTES
+from ..launches.library_requests import Ask, LibraryCall
 
 FULL_DEVICE_BLOCKS = 256  # min. blocks that fill the device
 MAX_SMALL_LANES = 8  # lanes, in addition to that of kernels that fill the device
@@ -76,10 +75,10 @@ class Calling(NamedTuple):
     """A library call for given lengths, of the kernel ``origin``.
 
     ``values`` and ``works`` are the (pointer index, byte offset) of its operands, None for one that
-    is absent, and of its scratch memory.
+    is absent, and of its workspace.
     """
 
-    made: LibraryCall
+    call: LibraryCall
     values: tuple[Located | None, ...]
     works: Located
     origin: int
@@ -87,7 +86,7 @@ class Calling(NamedTuple):
     def submit(self, device: Device, table: Sequence[int]) -> None:
         """Submit the call; ``table`` has the addresses of pointers."""
         values = [0 if each is None else address_of(table, each) for each in self.values]
-        device.call(self.made.placed(values, address_of(table, self.works)))
+        device.call(self.call, values, address_of(table, self.works))
 
 
 class ByteCopy(NamedTuple):
@@ -360,20 +359,24 @@ class _Bare:
 
     def calling(self, step: Ask[int]) -> Calling:
         """Return the library call of a request; the library prepares it when lengths are bound."""
-        made = self.asked(step)
-        assert made is not None, "such a choice is not taken"
+        call = step.work.under(self.lengths)
+        assert call is not None, "such a choice is not taken"
         if self.takes is not None:
-            self.takes(made)
-        values = [None if each is None else self.at(each) for each in step.values]
-        return Calling(made, tuple(values), self.at(step.works), step.origin)
+            self.takes(call)
+        values = [
+            None if pointer is None else self.behind(pointer, offset)
+            for pointer, offset in zip_longest(step.values, step.offsets, fillvalue=0)
+        ]
+        return Calling(call, tuple(values), self.behind(step.works, step.after), step.origin)
 
-    def asked(self, step: Ask[int]) -> LibraryCall | None:
-        """Return the library call for the lengths, or None if the library cannot express it."""
-        return step.work.under(self.lengths, evaluate(step.after, self.lengths), WORKSPACE_BYTES)
+    def behind(self, pointer: int, offset: Size) -> Located:
+        """Return where the bytes ``offset`` behind a pointer are."""
+        number, start = self.at(pointer)
+        return number, start + evaluate(offset, self.lengths)
 
     def can(self, step: Step) -> bool:
         """Return True unless a step is a library request that no library takes."""
         if not isinstance(step, Ask):
             return True
-        made = self.asked(step)
-        return made is not None and self.takes is not None and self.takes(made)
+        call = step.work.under(self.lengths)
+        return call is not None and self.takes is not None and self.takes(call)

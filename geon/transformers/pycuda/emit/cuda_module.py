@@ -240,17 +240,20 @@ class _CudaModuleWriter:
         kernel, number = plan.schedule.kernels[position], scope.step(position)
         parts = self.work_parts(scope, kernel, number)
         if plan.schedule.check and kernel.raises and not kernel.has_side_effect:
-            where = scope.apart, scope.chosen, scope.looped
-            names = CudaKernelNames(plan, kernel, self.guarded, *where)
+            names = self.kernel_names(scope, kernel)
             parts += finite_parts(kernel.results[0], names, number, kernel.infinite)
         return parts
+
+    def kernel_names(self, scope: LaunchScope, kernel: Kernel) -> CudaKernelNames:
+        """Return new names of a kernel's parameters."""
+        where = scope.apart, scope.chosen, scope.looped
+        return CudaKernelNames(scope.plan, kernel, self.guarded, *where)
 
     def work_parts(self, scope: LaunchScope, kernel: Kernel, number: int) -> list[Part]:
         """Return the parts of a kernel; kernels of one structure are printed once."""
         libraries = self.libraries if scope is self.top else frozenset()
-        where = scope.apart, scope.chosen, scope.looped
         if isinstance(kernel.work, Call | Region):
-            return kernel_parts(scope.plan, kernel, number, self.guarded, libraries, *where)
+            return kernel_parts(self.kernel_names(scope, kernel), number, libraries)
         memory = memory_of(scope.plan, kernel, scope.chosen)
         key = (
             structure(kernel.work),
@@ -262,7 +265,7 @@ class _CudaModuleWriter:
             bool(kernel.writes),
         )
         if key not in self.printed:
-            parts = kernel_parts(scope.plan, kernel, number, self.guarded, libraries, *where)
+            parts = kernel_parts(self.kernel_names(scope, kernel), number, libraries)
             self.printed[key] = memory, parts
         known, parts = self.printed[key]
         places = dict(zip(known, memory, strict=True))

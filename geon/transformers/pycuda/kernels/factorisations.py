@@ -112,10 +112,6 @@ class _MatrixWriter(MatrixKernel):
         self.names, self.ctype, self.at = names, C_TYPES[name_of(op.dtype)], self.offsets
         self.works: Place = ("arena", names.plan.scratch[names.kernel.op])
 
-    def unguarded(self) -> CudaKernelNames:
-        """Return names of a kernel that runs even after a failure, or if a branch is not taken."""
-        return CudaKernelNames(self.names.plan, self.names.kernel, False, self.names.apart)
-
     def request(
         self, routine: str, operands: Sequence[str], columns: Size = 0, flags: Sequence[bool] = ()
     ) -> Ask[Place]:
@@ -164,7 +160,7 @@ class _MatrixWriter(MatrixKernel):
 
     def copied(self, to: str, argument: int, count: Size) -> CudaFunction:
         """Return a kernel that copies an operand to scratch memory, for each of all elements."""
-        names = self.unguarded()
+        names = self.names.unguarded()
         source = names.memory(self.op.args[argument])
         return self.kernel(
             names, self.batch * count, [f"{self.array(names, to)}[at] = {source}[at];"]
@@ -172,7 +168,7 @@ class _MatrixWriter(MatrixKernel):
 
     def pointers(self) -> CudaFunction:
         """Return a kernel that writes the addresses of the matrices of a batch."""
-        names, lines = self.unguarded(), list[str]()
+        names, lines = self.names.unguarded(), list[str]()
         for name in POINTERS[self.name]:
             first = names.memory(self.op.args[0]) if name == "" else self.array(names, name)
             step = names.length(self.stride(name) * self.item)
@@ -182,7 +178,11 @@ class _MatrixWriter(MatrixKernel):
 
     def finite_copy(self) -> list[Part]:
         """Return kernels that copy finite matrices, and write 0 in the place of others."""
-        clearing, marking, names = self.unguarded(), self.unguarded(), self.unguarded()
+        clearing, marking, names = (
+            self.names.unguarded(),
+            self.names.unguarded(),
+            self.names.unguarded(),
+        )
         wrong = "unsigned long long"
         cleared = self.kernel(
             clearing, self.batch, [f"{self.array(clearing, 'wrong', wrong)}[at] = 0;"]
@@ -264,7 +264,7 @@ def _lu(w: _MatrixWriter) -> list[Part]:
 
 def _lu_solve(w: _MatrixWriter) -> list[Part]:
     """Right-hand sides become columns, and exchanges integers of a valid range."""
-    names, turning = w.unguarded(), w.unguarded()
+    names, turning = w.names.unguarded(), w.names.unguarded()
     exchanged = [
         "const int64_t matrix = at / n, column = at % n;",
         f"const {w.ctype} number = {names.memory(w.op.args[0])}"

@@ -78,7 +78,7 @@ class _FourierWriter:
         Imaginary parts do not at frequency 0, and at half the length if that is even. It runs even
         after a failure, since it writes scratch memory alone.
         """
-        names = CudaKernelNames(self.names.plan, self.names.kernel, False, self.names.apart)
+        names = self.names.unguarded()
         count = self.x.axes[self.op.attrs.axis].expression
         value = f"{names.memory(self.x)}[{self.place}]"
         if self.form == "c2r":

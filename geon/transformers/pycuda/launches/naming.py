@@ -193,6 +193,10 @@ class CudaKernelNames(Parameters):
         self.works: Parameter | None = None
         self.numbers: dict[str, Parts] = {}  # lengths that are numbers of parts
 
+    def unguarded(self) -> CudaKernelNames:
+        """Return names for a function that runs after a failure too, and in all branches."""
+        return CudaKernelNames(self.plan, self.kernel, False, self.apart)
+
     def is_apart(self, number: int) -> bool:
         """Return True if an operand may have any element alignment."""
         return self.place_of(self.operands[number]) in self.apart

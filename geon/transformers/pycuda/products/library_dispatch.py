@@ -95,13 +95,14 @@ def _scratch(libraries: AbstractSet[str], schedule: Schedule) -> dict[Op, Scratc
 
 
 def parts_by_library(
-    kernel: Kernel, names: CudaKernelNames, asked: ContractionWork, generated: list[Part]
+    names: CudaKernelNames, asked: ContractionWork, generated: list[Part]
 ) -> list[Part]:
     """Return a choice between a library request and the generated kernels, by open lengths.
 
     If the result overwrites an operand in place, return the generated kernels only.
     """
-    work, plan = kernel.work, names.plan
+    plan, kernel = names.plan, names.kernel
+    work = kernel.work
     assert isinstance(work, Contraction)
     at = [place_of(plan, op) for op in work.operands]
     codes = (work.left, work.right, *[store.value for store in work.stores])

@@ -1,4 +1,4 @@
-"""Layout of a tree's private buffers in scratch memory."""
+"""Memory of a tree's private buffers: their layout in scratch memory, and bytes that are shared."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from ....op_graph.axes.affine import Size
 from ...loops.access import used_buffers
-from ...loops.tree import Space, Tree
+from ...loops.tree import Combine, Space, Tree, walk
 from ...sizes.scratch import lines as up_to_lines
-from .cooperative_threads import SCALAR_BYTES
+from .cooperative_threads import SCALAR_BYTES, Team
 
 
 class ScratchLayout(NamedTuple):
@@ -35,3 +35,15 @@ def scratch_layout(tree: Tree, space: Space) -> ScratchLayout:
                 size = up_to_lines(buffer.size * buffer.dtype.itemsize)
             end = end + size
     return ScratchLayout(offsets, end)
+
+
+def shared_bytes(tree: Tree, team: Team) -> int:
+    """Return a block's bytes of shared memory: of buffers, and of states that a team combines."""
+    combined = [each for each, _ in walk(tree.body) if isinstance(each, Combine)]
+    total = team.shared(sum(len(each.of) for each in combined))
+    for number in used_buffers(tree.body):
+        buffer = tree.buffers[number]
+        if buffer.space is Space.SHARED:
+            assert isinstance(buffer.size, int)
+            total += buffer.size * buffer.dtype.itemsize
+    return total

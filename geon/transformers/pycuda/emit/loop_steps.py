@@ -194,16 +194,10 @@ def branches(
     results = [pointer(place_of(around.plan, op)) for op in kernel.results]
     found = []
     for k, body in enumerate(work.bodies):
-        known: dict[Place, int] = {}
-        apart: set[Place] = set()
-        for leaf, arg, number in zip(body.leaves, lies, given, strict=True):
+        known: dict[Place, int] = {("result", n): number for n, number in enumerate(results)}
+        for leaf, number in zip(body.leaves, given, strict=True):
             known["leaf", Same(leaf)] = number
-            if place_of(around.plan, arg) in around.apart:
-                apart.add(("leaf", Same(leaf)))
-        for n, (op, number) in enumerate(zip(kernel.results, results, strict=True)):
-            known["result", n] = number
-            if place_of(around.plan, op) in around.apart:
-                apart.add(("result", n))
+        apart = anywhere(lies, body.leaves, kernel, range(len(results)), 0, around)
         buffer, step = around.first_buffer + inside.first[k], around.first_step + inside.steps[k]
         chosen = (*around.chosen, Chosen(given[0], k))
         found.append(

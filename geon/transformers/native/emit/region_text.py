@@ -10,9 +10,9 @@ from ....op_graph.regions.scan_op import ScanAttributes
 from ....op_graph.regions.while_op import WhileAttributes
 from ...kernels.ir.nest import UNLIMITED_TURNS, Region
 from ...lowering.facts.value_sizes import bytes_of
+from ...lowering.planning.buffer_slots import MemoryScope
 from ...lowering.planning.plan import Inside
 from ...lowering.planning.schedule import Kernel
-from ..names.naming import MemoryScope
 from ..products.packed_weight_cache import pays_text
 
 # The parameters of ``geon_run``, after a table of the region's pointers.
@@ -25,12 +25,7 @@ STOP = "if (geon_stopped()) return -1;"  # -1 is not a kernel number
 STEP = "report[3]"
 
 LengthText = Callable[[int | Length], str]
-Calls = Callable[[MemoryScope], list[str]]  # the statements that call all kernels of a scope
-
-
-def lying(region: Op, around: MemoryScope) -> list[Op]:
-    """Return the values that own the memory of a region's arguments."""
-    return [around.plan.schedule.base[arg] for arg in region.args]
+Calls = Callable[[MemoryScope[str]], list[str]]  # the statements that call all kernels of a scope
 
 
 class LoopText:
@@ -41,10 +36,10 @@ class LoopText:
     scan, or that of the condition of a while loop. ``scopes`` are those of the bodies.
     """
 
-    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope) -> None:
+    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope[str]) -> None:
         assert isinstance(kernel.work, Region)
         self.kernel, self.inside, self.work = kernel, inside, kernel.work
-        self.kernel_args = lying(kernel.work.op, around)
+        self.kernel_args = around.owners(kernel.work.op)
         at = len(kernel.work.op.args)
         self.results = {number: at + k for k, number in enumerate(kernel.work.numbers)}
         self.spares: dict[int, list[int]] = {}
@@ -54,14 +49,7 @@ class LoopText:
             at += len(buffers)
         self.behind, self.within = at, around.looped
         self.scopes = [
-            MemoryScope(
-                plan,
-                self.names(k),
-                around.first_buffer + inside.first[k],
-                around.first_step + inside.steps[k],
-                True,
-            )
-            for k, plan in enumerate(inside.plans)
+            around.body(kernel.op, k, self.names(k), looped=True) for k in range(len(inside.plans))
         ]
 
     def names(self, body: int) -> dict[tuple[str, object], str]:
@@ -276,10 +264,10 @@ class WhileText(LoopText):
 class CaseText:
     """The C function of one case; its table ``a`` has the arguments and the results."""
 
-    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope) -> None:
+    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope[str]) -> None:
         assert isinstance(kernel.work, Region)
         self.kernel, self.work = kernel, kernel.work
-        self.kernel_args = lying(kernel.work.op, around)
+        self.kernel_args = around.owners(kernel.work.op)
         self.scopes = []
         for k, body in enumerate(self.work.bodies):
             names: dict[tuple[str, object], str] = {
@@ -287,10 +275,7 @@ class CaseText:
             }
             for n in range(len(kernel.results)):
                 names["result", n] = f"a[{len(body.leaves) + n}]"
-            first_buffer = around.first_buffer + inside.first[k]
-            first_step = around.first_step + inside.steps[k]
-            plan = inside.plans[k]
-            self.scopes.append(MemoryScope(plan, names, first_buffer, first_step, around.looped))
+            self.scopes.append(around.body(kernel.op, k, names))
 
     def given(self) -> list[Op]:
         """Return the values of the enclosing plan that the case takes."""

@@ -59,7 +59,7 @@ from ..launches.naming import (
     with_pointers,
 )
 from .kernel_parts import kernel_parts, memory_of
-from .loop_steps import LaunchScope, LoopPointers, branches, lying, pairs_of
+from .loop_steps import LaunchScope, LoopPointers, branches, pairs_of
 from .persistent_loop import is_long, whole_loop
 
 PRELUDE = "prelude.cuh"
@@ -213,7 +213,7 @@ class _CudaModuleWriter:
         work = scope.plan.schedule.kernels[position].work
         if isinstance(work, Region) and work.op.primitive.name == "case":
             self.scope = scope
-            index = self.pointer(place_of(scope.plan, lying(work.op, scope)[0]))
+            index = self.pointer(place_of(scope.plan, scope.owners(work.op)[0]))
         return [Timed(number, tuple(steps), pairs_of(scope), index)]
 
     def own_steps(self, scope: LaunchScope, position: int) -> list[Step]:
@@ -377,11 +377,10 @@ class _CudaModuleWriter:
             return REPORT_POINTER
         if place[0] == "number":
             return int(place[1][1])  # type: ignore[index]  # which of several, and its number
-        found = self.scope.known.get(place)
-        if found is not None:
-            return found
-        if place[0] == "arena":
-            place = ("arena", self.scope.first_buffer + place[1])  # type: ignore[operator]  # a number
+        return self.scope.pointer(place, self.own_pointer)
+
+    def own_pointer(self, place: Place) -> int:
+        """Return the table index of a place of the program."""
         if place[0] == "constant":
             op: Op = place[1].op  # type: ignore[attr-defined]
             value = op.attrs.value

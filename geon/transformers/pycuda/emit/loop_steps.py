@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op, Same
 from ...kernels.ir.nest import Region
 from ...lowering.facts.value_sizes import bytes_of
-from ...lowering.planning.buffer_slots import place_of
-from ...lowering.planning.plan import Plan
+from ...lowering.planning.buffer_slots import MemoryScope, place_of
 from ...lowering.planning.schedule import Kernel
 from ...printing.nests.parameters import Place
 from ..launches.launch_ir import Carry, Condition, Copy, DeviceLoop, Stack, Step
@@ -18,31 +17,15 @@ from ..launches.naming import Chosen, Part, copied
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LaunchScope:
-    """The plan of a region's body and how its places map to pointer indices.
+class LaunchScope(MemoryScope[int]):
+    """A plan whose kernels are launched, and how its places map to pointer indices of the program.
 
-    ``known`` maps places to pointer indices of the program. ``first_buffer`` and ``first_step`` are
-    the offsets of its buffers and steps in those of the program. Values at places ``apart`` may
-    have any element alignment. The body runs only if all branches in ``chosen`` are taken.
-    ``looped`` is True for the body of a loop.
+    Values at places ``apart`` may have any element alignment. The plan runs only if all branches in
+    ``chosen`` are taken.
     """
 
-    plan: Plan
-    known: Mapping[Place, int] = field(default_factory=dict)
-    first_buffer: int = 0
-    first_step: int = 0
     apart: Set[Place] = frozenset()
     chosen: tuple[Chosen, ...] = ()
-    looped: bool = False
-
-    def step(self, position: int) -> int:
-        """Return the program's number of the kernel at ``position``."""
-        return self.first_step + self.plan.steps[position][0]
-
-
-def lying(region: Op, around: LaunchScope) -> list[Op]:
-    """Return the values that own the memory of a region's arguments."""
-    return [around.plan.schedule.base[arg] for arg in region.args]
 
 
 class LoopPointers:
@@ -66,7 +49,7 @@ class LoopPointers:
         counted = is_scan and attrs.counted
         # A loop whose end the device finds tests its branch itself, so its kernels need not.
         tests = counted or not is_scan
-        lies = lying(work.op, around)
+        lies = around.owners(work.op)
         given = [pointer(place_of(around.plan, op)) for op in lies]
         made = [pointer(place_of(around.plan, op)) for op in kernel.results]
         results = dict(zip(work.numbers, made, strict=True))
@@ -117,17 +100,10 @@ class LoopPointers:
             if k in work.held:
                 first = other = last
             self.carries.append(Carry(read[k], writes, first, last, other, size, stays))
+        chosen = () if tests else around.chosen
         self.scopes = [
-            LaunchScope(
-                inside.plans[k],
-                known[k],
-                around.first_buffer + inside.first[k],
-                around.first_step + inside.steps[k],
-                apart,
-                () if tests else around.chosen,
-                looped=True,
-            )
-            for k in range(len(work.bodies))
+            around.body(kernel.op, k, names, apart=apart, chosen=chosen, looped=True)
+            for k, names in enumerate(known)
         ]
 
     def stack(
@@ -188,8 +164,8 @@ def branches(
 ) -> list[LaunchScope]:
     """Return the scopes of the branches of a case; kernels of other branches do nothing."""
     assert isinstance(kernel.work, Region)
-    work, inside = kernel.work, around.plan.inside[kernel.op]
-    lies = lying(work.op, around)
+    work = kernel.work
+    lies = around.owners(work.op)
     given = [pointer(place_of(around.plan, op)) for op in lies]
     results = [pointer(place_of(around.plan, op)) for op in kernel.results]
     found = []
@@ -198,9 +174,6 @@ def branches(
         for leaf, number in zip(body.leaves, given, strict=True):
             known["leaf", Same(leaf)] = number
         apart = anywhere(lies, body.leaves, kernel, range(len(results)), 0, around)
-        buffer, step = around.first_buffer + inside.first[k], around.first_step + inside.steps[k]
         chosen = (*around.chosen, Chosen(given[0], k))
-        found.append(
-            LaunchScope(inside.plans[k], known, buffer, step, apart, chosen, around.looped)
-        )
+        found.append(around.body(kernel.op, k, known, apart=apart, chosen=chosen))
     return found

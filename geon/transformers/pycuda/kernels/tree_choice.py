@@ -48,6 +48,7 @@ class FormChoice(NamedTuple):
 
 Form = TeamTree | FormChoice | Fill
 Forms = tuple[Form, ...]
+# by nest, and by its operands that may begin between vectors
 _known: WeakKeyDictionary[Nest, dict[Set[int], Forms]] = WeakKeyDictionary()
 
 

@@ -32,8 +32,8 @@ from .contractions import cut_deep, cut_holds, results, tiles_of
 class Bytes:
     """Scratch memory of ``size`` bytes that all blocks share, if no size in ``holds`` is negative.
 
-    Lengths of the names in ``numbers`` are numbers of parts. ``bound`` is then not less than
-    ``size``.
+    Lengths of the names in ``numbers`` are numbers of parts; ``bound`` is then an upper bound of
+    the size, over open lengths alone.
     """
 
     size: Size

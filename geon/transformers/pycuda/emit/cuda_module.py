@@ -219,9 +219,9 @@ class _CudaModuleWriter:
     def own_steps(self, scope: LaunchScope, position: int) -> list[Step]:
         """Return the steps of the kernel at ``position``, without timing."""
         plan = scope.plan
-        kernel, number = plan.schedule.kernels[position], scope.step(position)
+        kernel = plan.schedule.kernels[position]
         self.note(kernel)
-        self.scope, self.origin = scope, number
+        self.scope, self.origin = scope, scope.step(position)
         if isinstance(kernel.work, Region):
             if kernel.work.op.primitive.name != "case":
                 return self.loop(scope, kernel)
@@ -231,7 +231,7 @@ class _CudaModuleWriter:
         if kernel.op.primitive.name == "print":
             value = self.pointer(place_of(plan, plan.schedule.base[kernel.op]))
             op = kernel.op
-            return [Show(number, op.attrs.label, value, *printed_form(op))]
+            return [Show(op.attrs.label, value, *printed_form(op))]
         return self.steps(self.parts(scope, position))
 
     def parts(self, scope: LaunchScope, position: int) -> list[Part]:

@@ -125,9 +125,8 @@ class Copy(Generic[Pointer]):
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A print of a value under a label, by kernel ``number``."""
+    """A print of a value under a label."""
 
-    number: int
     label: str
     pointer: int
     lengths: tuple[Size, ...]

@@ -13,8 +13,7 @@ import traceback
 import numpy as np
 
 import geon
-from geon.transformers.pycuda.launches.device import Multiplication
-from geon.transformers.pycuda.products.library_dispatch import WORKSPACE_BYTES
+from geon.transformers.pycuda.launches.library_requests import WORKSPACE_BYTES, ProductCall
 
 from . import peers, test_beside
 
@@ -182,14 +181,15 @@ def rate_alone(name, dtype, side, small):
         places = [device.allocate(size * side * side) for _ in range(3)]
         works = device.allocate(WORKSPACE_BYTES)
         steps = [(side * side, side, 1)] * 3
-        product = Multiplication(
-            *places, 0, works, WORKSPACE_BYTES, 1, side, side, side, *steps, dtype, dtype
-        )
+        sizes, operands = (1, side, side, side), (0, 1, 2, None)
+        product = ProductCall(*sizes, *operands, *steps, dtype, dtype, True, False)
         random = np.random.default_rng(0)
         for place in places:
             device.copy_in(place, random.normal(size=(side, side)).astype(np.dtype(named)))
         # Zeros are multiplied faster than numbers, and a call from Python takes longer than some.
-        again = device.capture(lambda: [device.call(product) for _ in range(AT_ONCE)])
+        again = device.capture(
+            lambda: [device.call(product, (*places, 0), works) for _ in range(AT_ONCE)]
+        )
         took = device_seconds(device, again, 3 if small else 20) / AT_ONCE
         for place in (*places, works):
             device.free(place)

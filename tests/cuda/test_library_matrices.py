@@ -9,7 +9,7 @@ import pytest
 
 import geon
 from geon import linalg
-from geon.transformers.pycuda.launches.device import MatrixRoutine
+from geon.transformers.pycuda.launches.library_requests import MatrixCall
 from geon.transformers.pycuda.products import cusolver
 from geon.transformers.pycuda.products.nvmath_bindings import SharedWorkspace
 from geon.transformers.pycuda.runtime import gpu, host, host_library
@@ -325,11 +325,9 @@ def test_the_bindings_have_what_is_called():
     for dtype in ("float32", "float64"):
         for name, count, flags in CALLS:
             for batch in (1, 3):
-                call = MatrixRoutine(
-                    name, (256,) * count, (0,) * count, batch, 16, 16, flags, dtype
-                )
+                call = MatrixCall(name, batch, 16, 16, (0,) * count, flags, dtype)
                 assert library.takes(call)
-                library.call(call, 0)
+                library.call(call, (256,) * count, 0, 0)
     assert cusolver.ROUTINES.keys() == {name for name, _, _ in CALLS}
     emulated = host_library.HostSolver(), host_library.HostBlas()
     for binding, called, ours in zip((solver, cublas), found, emulated, strict=True):

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda.launches.device import LineTransforms
 from geon.transformers.pycuda.launches.launch_ir import Launch
-from geon.transformers.pycuda.launches.library_requests import Ask
+from geon.transformers.pycuda.launches.library_requests import Ask, LineTransforms
 from geon.transformers.pycuda.products import cufft
 from geon.transformers.pycuda.products.nvmath_bindings import SharedWorkspace
 from geon.transformers.pycuda.runtime import gpu, host, host_library
@@ -187,9 +186,9 @@ def test_the_binding_has_what_is_called():
     noted = Noted()
     library = cufft.CuFft(noted, SharedWorkspace(lambda size: 256, print))
     for form, dtype in cufft.NAMES:
-        call = LineTransforms(form, False, dtype, 8, 3, 1, (1, 1), (8, 8), (64, 64), (256, 512))
+        call = LineTransforms(form, False, dtype, 8, 3, 1, (1, 1), (8, 8), (64, 64))
         assert library.takes(call)
-        library.call(call, 0)
+        library.call(call, (256, 512), 0, 0)
     assert len(noted.called) == len(cufft.NAMES) + 5
     for name, given in noted.called.items():
         known = inspect.signature(getattr(binding, name)).parameters

@@ -12,11 +12,11 @@ import pytest
 import geon
 from geon.transformers.pycuda.emit import record
 from geon.transformers.pycuda.emit.record import from_json, to_json
-from geon.transformers.pycuda.kernels import sorting
 from geon.transformers.pycuda.launches import device, launch_ir, library_requests
 from geon.transformers.pycuda.products import library_dispatch, scratch
 from geon.transformers.pycuda.runtime import host
 from geon.transformers.pycuda.runtime.bound_program import CudaProgram
+from geon.transformers.sizes import scratch as sizes
 
 from .devices import LateDevice, transformer_on
 from .test_lengths import GRAPHS, data, v, x
@@ -121,16 +121,9 @@ def test_all_that_programs_are_made_of_can_be_kept():
     """A new kind of step or scratch memory is in the list of what records may hold."""
     kinds = [
         kind
-        for module in (
-            launch_ir,
-            library_requests,
-            scratch,
-            sorting,
-            device,
-            library_dispatch,
-        )
+        for module in (launch_ir, library_requests, scratch, sizes, device, library_dispatch)
         for kind in vars(module).values()
         if dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__
     ]
-    assert launch_ir.Launch in kinds and scratch.Slots in kinds
+    assert launch_ir.Launch in kinds and scratch.Bytes in kinds
     assert [k for k in kinds if record.PARTS.get(k.__name__) != k.__module__] == []

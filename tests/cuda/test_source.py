@@ -11,7 +11,8 @@ import geon
 from geon.errors import DeviceError
 from geon.transformers.loading import compiling as compilation
 from geon.transformers.pycuda.emit import cuda_module
-from geon.transformers.pycuda.emit.cuda_module import make_module
+from geon.transformers.pycuda.emit.cuda_module import make_module, timed_module
+from geon.transformers.pycuda.kernels import tree_choice
 from geon.transformers.pycuda.launches.device import MIN_TEXT_WORK, CudaSource, TextPiece
 from geon.transformers.pycuda.runtime import gpu, host, nvrtc
 from tests.golden.emitting import Cuda
@@ -129,6 +130,31 @@ def test_equal_layers_are_printed_once(monkeypatch):
             y = geon.softmax(geon.rename(geon.dot(y, w), {a.prime: a}), a)
         assert Cuda().computation(y, x, *weights).source
     assert counts[3] == counts[9]
+
+
+def test_a_nest_is_scheduled_once_for_all_that_walks_its_trees(monkeypatch):
+    """These are sizes of scratch memory, text, profiles, and what is shown."""
+    scheduled = []
+    for name in ("schedule", "scheduled"):
+        real = getattr(tree_choice, name)
+
+        def counted(given, threads, real=real):
+            scheduled.append(given)
+            return real(given, threads)
+
+        monkeypatch.setattr(tree_choice, name, counted)
+    n, c, t = geon.Axis("N"), geon.Axis("C"), geon.Axis("T", 9)
+    x, y = geon.placeholder([n, c]), geon.placeholder([n, c])
+    first, turns = geon.sum(y, c), geon.iota(t)
+    sums, _ = geon.scan(lambda s, k: (s + geon.max(x * k, c), None), first, turns, over=t)
+    f = Cuda().computation([geon.softmax(x, c), sums], x, y)
+    assert any(buffer.scratch for buffer in f.plan.buffers)
+    planned = len(scheduled)
+    assert "parts(C, N)" in f.explain("schedule") and f.source
+    known, stages = len(scheduled), f.stages()
+    assert 0 < planned < known
+    timed_module(stages.plan, stages.linking)
+    assert f.explain("schedule") and f.source and len(scheduled) == known
 
 
 # On a device --------------------------------------------------------------------------------------

@@ -221,8 +221,11 @@ FILES = {
     "transformers/pycuda/products/cublaslt.py": "the library's numbers, and how much is remembered",
     "transformers/pycuda/products/cudnn.py": "how many graphs are remembered",
     "transformers/pycuda/products/library_dispatch.py": (
-        "tests/cuda/test_library_products.py goes below, at and above them; the memory "
-        "that a library works in, and threads of a block"
+        "tests/cuda/test_library_products.py goes below, at and above them"
+    ),
+    "transformers/pycuda/launches/library_requests.py": (
+        "the memory that a library works in, and a limit of cuSOLVER around which "
+        "tests/cuda/test_library_matrices.py goes"
     ),
     "transformers/pycuda/launches/device.py": "stages: tests/cuda has two to four of them",
     "transformers/pycuda/launches/dlpack.py": "DLPack's numbers",

@@ -182,7 +182,7 @@ def test_transposed_passes_go_through_tiles(sides):
     x, v = geon.placeholder([n, c]), geon.placeholder([n])
     turned = geon.reorder(x, [c, n]) * 2 + v
     (kernel,) = computation(turned, x, v).plan.schedule.kernels
-    ((team, tree),) = tile_trees(kernel.work)
+    ((team, tree, _),) = tile_trees(kernel.work)
     threads = [loop for loop in loops_of(tree.body) if loop.role is Role.THREAD]
     assert [loop.size for loop in threads] == [team.size // TILE_SIDE, TILE_SIDE] * 2
     (tile,) = [buffer for buffer in tree.buffers if buffer.space is Space.SHARED]

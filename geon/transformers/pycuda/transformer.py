@@ -26,7 +26,7 @@ from .emit.cuda_module import make_module
 from .emit.kernel_parts import lacks
 from .emit.record import load, record_of, save
 from .kernels.sorting import SORTS
-from .kernels.tree_choice import trees_of
+from .kernels.tree_choice import forms_of, trees_in
 from .launches.device import Device
 from .launches.dialect import CudaTarget
 from .launches.memory import ALIGNMENT_BYTES, DeviceMemory
@@ -87,27 +87,17 @@ TARGET = CudaTarget(
 
 
 class CudaTransformer(Transformer):
-    """Compiles computations to CUDA for a device; variables and the arena lie in its memory."""
+    """Compiles computations to CUDA for a device; variables and the arena lie in its memory.
+
+    ``asked`` selects "generated" kernels, which are the default, or a library by option.
+    """
 
     target = TARGET
 
-    def __init__(
-        self,
-        device: Device,
-        products: str = "generated",
-        convolutions: str = "generated",
-        matrices: str = "generated",
-        transforms: str = "generated",
-        *,
-        tf32: bool = False,
-    ) -> None:
-        asked = {
-            "products": products,
-            "convolutions": convolutions,
-            "matrices": matrices,
-            "transforms": transforms,
-        }
+    def __init__(self, device: Device, *, tf32: bool = False, **asked: str) -> None:
         for name, given in asked.items():
+            if name not in LIBRARIES:
+                raise ArgumentError(f"{name}= is none of the options {', '.join(LIBRARIES)}")
             known = ("generated", LIBRARIES[name])
             if given not in known:
                 raise ArgumentError(f"{name}={given!r} is none of {', '.join(known)}")
@@ -156,12 +146,12 @@ class CudaTransformer(Transformer):
     def loop_trees(self, plan: Plan, kernel: Kernel) -> list[str]:
         """Return the lines of the loop trees that a kernel runs from.
 
-        A kernel has a form for each piece of its nest, and one for warps and one for blocks where
-        the lengths of rows are open.
+        A kernel has a form for each piece of its nest. Where lengths are open, it also has one for
+        the whole nest, and one for warps and one for blocks.
         """
         if not isinstance(kernel.work, Nest):
             return []
-        return shown_pieces(trees_of(kernel.work), "form")
+        return shown_pieces([form.tree for form in trees_in(forms_of(kernel.work))], "form")
 
     def keep(self, key: str, program: CudaProgram) -> None:
         """Write the compiled program to the disk cache."""
@@ -219,17 +209,14 @@ class PyCudaTransformer(CudaTransformer):
         if not isinstance(device, int) or isinstance(device, bool):
             raise ArgumentError(f"device={device!r}: give the number of a GPU, from 0 on")
         used = gpu.device(device, checked_stream(stream))
-        asked = {
-            "products": products,
-            "convolutions": convolutions,
-            "matrices": matrices,
-            "transforms": transforms,
-        }
-        for option, given in asked.items():
-            if given is None:
-                fits = not (tf32 and option in EXACT) and used.has_library(option)
-                asked[option] = LIBRARIES[option] if fits else "generated"
-        super().__init__(used, **asked, tf32=tf32)  # type: ignore[arg-type]  # none is None
+        asked: dict[str, str] = {}
+        for option, given in zip(
+            LIBRARIES, (products, convolutions, matrices, transforms), strict=True
+        ):
+            fits = given is None and not (tf32 and option in EXACT) and used.has_library(option)
+            default = LIBRARIES[option] if fits else "generated"
+            asked[option] = default if given is None else given
+        super().__init__(used, **asked, tf32=tf32)
         for option in self.libraries:
             used.load_library(option)
         if device:
@@ -256,16 +243,12 @@ class CudaOnHost(CudaTransformer):
     def __init__(
         self,
         checks: str = "",
-        products: str = "generated",
-        convolutions: str = "generated",
-        matrices: str = "generated",
-        transforms: str = "generated",
         *,
         tf32: bool = False,
         stream: Hashable = None,
+        **asked: str,
     ) -> None:
-        device = host.device(checks, checked_stream(stream))
-        super().__init__(device, products, convolutions, matrices, transforms, tf32=tf32)
+        super().__init__(host.device(checks, checked_stream(stream)), tf32=tf32, **asked)
         if checks:
             name = f"{self.target.name}, {checks}"
             self.target = dataclasses.replace(self.target, name=name)

@@ -167,7 +167,7 @@ class Fill:
     source: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Nest:
     """Loops over rows; each row runs ``steps``: passes, and stores of values of the row, in order.
 

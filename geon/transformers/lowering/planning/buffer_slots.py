@@ -1,8 +1,12 @@
-"""Memory slots of a plan's values, and the open lengths that its program takes."""
+"""Memory slots of a plan's values, also in bodies of regions, and the open lengths that its program
+takes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Self, TypeVar
 
 from ....op_graph.axes.lengths import names_of
 from ....op_graph.core.traversal import is_bound
@@ -11,6 +15,53 @@ from ....op_graph.values.attribute_types import Frozen
 from .plan import Plan
 
 Place = tuple[str, object]  # kind of memory, and its number or the value that owns it
+Pointer = TypeVar("Pointer")  # what a target calls memory by
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MemoryScope(Generic[Pointer]):
+    """A plan whose kernels are called, with the pointers to its memory there.
+
+    ``known`` has those of a region's operands and results. ``first_buffer`` and ``first_step`` are
+    the offsets of the plan's arena buffers and steps in the program. ``looped`` is True if a loop
+    runs the plan.
+    """
+
+    plan: Plan
+    known: Mapping[Place, Pointer] = field(default_factory=dict)
+    first_buffer: int = 0
+    first_step: int = 0
+    looped: bool = False
+
+    def step(self, position: int) -> int:
+        """Return the program's number of the kernel at ``position``."""
+        return self.first_step + self.plan.steps[position][0]
+
+    def owners(self, region: Op) -> list[Op]:
+        """Return the values that own the memory of a region's arguments."""
+        return [self.plan.schedule.base[arg] for arg in region.args]
+
+    def pointer(self, place: Place, table: Callable[[Place], Pointer]) -> Pointer:
+        """Return the pointer to a location; ``table`` gives the program's own pointers."""
+        found = self.known.get(place)
+        if found is not None:
+            return found
+        if place[0] == "arena":
+            assert isinstance(place[1], int)
+            return table(("arena", self.first_buffer + place[1]))
+        return table(place)
+
+    def body(self, kernel: Op, number: int, known: Mapping[Place, Pointer], **further: Any) -> Self:
+        """Return the scope of a body of the region that ``kernel`` computes."""
+        inside = self.plan.inside[kernel]
+        return replace(
+            self,
+            plan=inside.plans[number],
+            known=known,
+            first_buffer=self.first_buffer + inside.first[number],
+            first_step=self.first_step + inside.steps[number],
+            **further,
+        )
 
 
 def place_of(plan: Plan, op: Op) -> Place:

@@ -25,7 +25,7 @@ from ...kernels.scans.sequential_scan import OrderedLoop
 from ...kernels.structural_key import first_occurrences, structure
 from ...linking import Linking
 from ...lowering.fusion.kernel import Kernel
-from ...lowering.planning.buffer_slots import open_lengths, place_of, pointer_table
+from ...lowering.planning.buffer_slots import MemoryScope, open_lengths, place_of, pointer_table
 from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Place
 from ...printing.scalars.c_expressions import C_TYPES, literal
@@ -36,7 +36,6 @@ from ..names.naming import (
     NAME,
     START,
     KernelNames,
-    MemoryScope,
     NativeFunction,
     from_starts,
     offset_place,
@@ -248,7 +247,7 @@ class _CModuleWriter:
         self.loops: list[str] = []
         self.divides = False
         self.timer = FAILURE_REPORT_WORDS + len(plan.schedule.kernels) + 1
-        self.top = MemoryScope(plan, {})
+        self.top: MemoryScope[str] = MemoryScope(plan)
 
     def make(self) -> CModule:
         """Return the module; ``geon_run`` is in its first unit."""
@@ -307,10 +306,10 @@ class _CModuleWriter:
         """Return the statement that stores the time before kernel ``number``, if timed."""
         return [f"report[{FAILURE_REPORT_WORDS + number}] = geon_now();"] if self.timed else []
 
-    def call(self, scope: MemoryScope, position: int, kernel: Kernel) -> list[str]:
+    def call(self, scope: MemoryScope[str], position: int, kernel: Kernel) -> list[str]:
         """Return the statements that run the kernel at ``position`` in a plan's schedule."""
         plan = scope.plan
-        number = scope.first_step + plan.steps[position][0]
+        number = scope.step(position)
         if isinstance(kernel.work, Region):
             return [*self.note(kernel), *self.loop(scope, kernel)]
         if kernel.op.primitive.name == "print":
@@ -328,7 +327,7 @@ class _CModuleWriter:
             lines.append(self.called(check, number, scope))
         return lines
 
-    def loop(self, scope: MemoryScope, kernel: Kernel) -> list[str]:
+    def loop(self, scope: MemoryScope[str], kernel: Kernel) -> list[str]:
         """Emit the function of a region and return the statements that call it."""
         assert isinstance(kernel.work, Region)
         made = TEXTS[kernel.work.op.primitive.name](kernel, scope.plan.inside[kernel.op], scope)
@@ -343,7 +342,7 @@ class _CModuleWriter:
         return ["{", f"    void *const given[] = {{{listed}}};", f"    {failed}",
                 "    if (failed) return failed;", "}"]  # fmt: skip
 
-    def calls_of(self, scope: MemoryScope) -> list[str]:
+    def calls_of(self, scope: MemoryScope[str]) -> list[str]:
         """Return the statements that call all kernels of a region's body."""
         kernels = list(enumerate(scope.plan.schedule.kernels))
         if not self.timed:
@@ -383,7 +382,7 @@ class _CModuleWriter:
         other, like, made = self.printed[key]
         return made.of(dict(zip(memory_of(other, like), memory, strict=True)))
 
-    def called(self, made: NativeFunction, number: int, scope: MemoryScope) -> str:
+    def called(self, made: NativeFunction, number: int, scope: MemoryScope[str]) -> str:
         """Return the call of a kernel's function; if it fails, the run returns its number."""
         self.common.update(dict.fromkeys(made.units))
         self.external.update(dict.fromkeys(made.external))
@@ -393,7 +392,7 @@ class _CModuleWriter:
             return f"if ({name}({arguments}, report)) return {number + 1};"
         return f"{name}({arguments});"
 
-    def argument(self, parameter: Parameter, scope: MemoryScope) -> str:
+    def argument(self, parameter: Parameter, scope: MemoryScope[str]) -> str:
         """Return the C expression that a kernel receives for ``parameter``."""
         place = parameter.place
         if isinstance(place, str):

@@ -10,9 +10,9 @@ from ....op_graph.regions.scan_op import ScanAttributes
 from ....op_graph.regions.while_op import WhileAttributes
 from ...kernels.ir.nest import UNLIMITED_TURNS, Region
 from ...lowering.facts.value_sizes import bytes_of
+from ...lowering.planning.buffer_slots import MemoryScope
 from ...lowering.planning.plan import Inside
 from ...lowering.planning.schedule import Kernel
-from ..names.naming import MemoryScope
 from ..products.packed_weight_cache import pays_text
 
 # The parameters of ``geon_run``, after a table of the region's pointers.
@@ -25,41 +25,69 @@ STOP = "if (geon_stopped()) return -1;"  # -1 is not a kernel number
 STEP = "report[3]"
 
 LengthText = Callable[[int | Length], str]
-Calls = Callable[[MemoryScope], list[str]]  # the statements that call all kernels of a scope
-
-
-def lying(region: Op, around: MemoryScope) -> list[Op]:
-    """Return the values that own the memory of a region's arguments."""
-    return [around.plan.schedule.base[arg] for arg in region.args]
+Calls = Callable[[MemoryScope[str]], list[str]]  # the statements that call all kernels of a scope
 
 
 class LoopText:
-    """The C function of one scan.
+    """The C function of one scan or while loop.
 
     Its table ``a`` has the arguments, the results, the buffers between which carries alternate, and
-    the buffers of packed operands that are cached across iterations.
+    from index ``behind`` on those of packed operands that are cached across the iterations of a
+    scan, or that of the condition of a while loop. ``scopes`` are those of the bodies.
     """
 
-    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope) -> None:
+    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope[str]) -> None:
         assert isinstance(kernel.work, Region)
         self.kernel, self.inside, self.work = kernel, inside, kernel.work
-        self.kernel_args = lying(kernel.work.op, around)
-        self.a: ScanAttributes = kernel.work.op.attrs
-        self.results = {
-            number: len(kernel.work.op.args) + k for k, number in enumerate(kernel.work.numbers)
-        }
+        self.kernel_args = around.owners(kernel.work.op)
+        at = len(kernel.work.op.args)
+        self.results = {number: at + k for k, number in enumerate(kernel.work.numbers)}
         self.spares: dict[int, list[int]] = {}
-        at = len(kernel.work.op.args) + len(self.results)
+        at += len(self.results)
         for number, buffers in inside.spare.items():
             self.spares[number] = list(range(at, at + len(buffers)))
             at += len(buffers)
-        self.first_copy = at
-        first_buffer = around.first_buffer + inside.first[0]
-        first_step = around.first_step + inside.steps[0]
-        self.scope = MemoryScope(inside.plans[0], self.names(), first_buffer, first_step, True)
-        self.within = around.looped
+        self.behind, self.within = at, around.looped
+        self.scopes = [
+            around.body(kernel.op, k, self.names(k), looped=True) for k in range(len(inside.plans))
+        ]
 
-    def names(self) -> dict[tuple[str, object], str]:
+    def names(self, body: int) -> dict[tuple[str, object], str]:
+        """Return the C names of the parameters and results of a body."""
+        raise NotImplementedError
+
+    def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
+        """Return the lines of the function."""
+        raise NotImplementedError
+
+    def given(self) -> list[Op]:
+        """Return the values of the enclosing plan that the loop takes: arguments, results."""
+        return [*self.kernel_args, *self.kernel.results]
+
+    def buffers(self) -> list[int]:
+        """Return the numbers of the enclosing plan's buffers that the loop also takes."""
+        return list(self.inside.own)
+
+    def ways(self, carry: int) -> tuple[int, int]:
+        """Return the indices in ``a`` of the two buffers between which a carry alternates.
+
+        The last iteration of a scan writes to the first of them.
+        """
+        both = [self.results[carry]] if carry in self.results else []
+        both += self.spares[carry]
+        return both[0], both[-1]
+
+
+class ScanText(LoopText):
+    """The C function of one scan."""
+
+    @property
+    def a(self) -> ScanAttributes:
+        """Return the attributes of the scan."""
+        found: ScanAttributes = self.work.op.attrs
+        return found
+
+    def names(self, body: int) -> dict[tuple[str, object], str]:
         """Return the C names of the body's parameters and results."""
         found: dict[tuple[str, object], str] = {}
         for k, leaf in enumerate(self.work.bodies[0].leaves[:-1]):
@@ -72,14 +100,6 @@ class LoopText:
         for k in range(len(self.inside.kept)):
             found["kept", k] = f"&kept[{k}]"
         return found
-
-    def given(self) -> list[Op]:
-        """Return the values of the enclosing plan that the loop takes: arguments, results."""
-        return [*self.kernel_args, *self.kernel.results]
-
-    def buffers(self) -> list[int]:
-        """Return the numbers of the enclosing plan's buffers that the loop also takes."""
-        return list(self.inside.own)
 
     def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
         """Return the lines of the function."""
@@ -114,7 +134,7 @@ class LoopText:
             elif k >= self.a.carries:
                 stride, at = length(bytes_of(op)), self.results[k]
                 lines.append(f"        void *const y{k} = (char *)a[{at}] + t * ({stride});")
-        lines += [f"        {line}" for line in calls(self.scope)]
+        lines += [f"        {line}" for line in calls(self.scopes[0])]
         lines += [f"        h{k} = w{k};" for k in moving]
         lines.append("    }")
         for k in moving:
@@ -146,18 +166,9 @@ class LoopText:
             return []
         lines = ["    int64_t version = 1;", "    struct geon_kept kept[] = {"]
         for k, copy in enumerate(found):
-            memory = f"{pays_text(length(copy.rows))} ? a[{self.first_copy + k}] : 0"
+            memory = f"{pays_text(length(copy.rows))} ? a[{self.behind + k}] : 0"
             lines.append(f"        {{&version, 0, {memory}}},")
         return [*lines, "    };"]
-
-    def ways(self, carry: int) -> tuple[int, int]:
-        """Return the indices in ``a`` of the two buffers between which a carry alternates.
-
-        The last iteration writes to the first of them.
-        """
-        both = [self.results[carry]] if carry in self.results else []
-        both += self.spares[carry]
-        return both[0], both[-1]
 
 
 def init_carries(
@@ -188,37 +199,14 @@ def zero_unreached_rows(at: int, stride: str, steps: str, most: str) -> str:
     return f"    __builtin_memset({start}, 0, ({most} - {steps}) * ({stride}));"
 
 
-class WhileText:
-    """The C function of one while loop.
+class WhileText(LoopText):
+    """The C function of one while loop."""
 
-    Its table ``a`` has the arguments, the results, the buffers between which carries alternate, and
-    the buffer of the condition.
-    """
-
-    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope) -> None:
-        assert isinstance(kernel.work, Region)
-        self.kernel, self.inside, self.work = kernel, inside, kernel.work
-        self.kernel_args = lying(kernel.work.op, around)
-        self.a: WhileAttributes = kernel.work.op.attrs
-        first = len(kernel.work.op.args)
-        self.results = {number: first + k for k, number in enumerate(kernel.work.numbers)}
-        self.spares: dict[int, list[int]] = {}
-        at = first + len(self.results)
-        for number, buffers in inside.spare.items():
-            self.spares[number] = list(range(at, at + len(buffers)))
-            at += len(buffers)
-        self.truth = at
-        self.within = around.looped
-        self.test, self.step = [
-            MemoryScope(
-                inside.plans[k],
-                self.names(k),
-                around.first_buffer + inside.first[k],
-                around.first_step + inside.steps[k],
-                True,
-            )
-            for k in (0, 1)
-        ]
+    @property
+    def a(self) -> WhileAttributes:
+        """Return the attributes of the loop."""
+        found: WhileAttributes = self.work.op.attrs
+        return found
 
     def names(self, body: int) -> dict[tuple[str, object], str]:
         """Return the C names of the parameters and results of body 0 (test) or 1 (step)."""
@@ -226,19 +214,11 @@ class WhileText:
         for k, leaf in enumerate(self.work.bodies[body].leaves[:-1]):
             found["leaf", Same(leaf)] = f"h{k}" if k < self.a.carries else f"a[{k}]"
         if body == 0:
-            found["result", 0] = f"a[{self.truth}]"
+            found["result", 0] = f"a[{self.behind}]"
             return found
         for k in range(len(self.inside.plans[1].schedule.program.outputs)):
             found["result", k] = f"w{k}" if k < self.a.carries else f"y{k}"
         return found
-
-    def given(self) -> list[Op]:
-        """Return the values of the enclosing plan that the loop takes: arguments, results."""
-        return [*self.kernel_args, *self.kernel.results]
-
-    def buffers(self) -> list[int]:
-        """Return the numbers of the enclosing plan's buffers that the loop also takes."""
-        return list(self.inside.own)
 
     def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
         """Return the lines of the function."""
@@ -255,8 +235,8 @@ class WhileText:
             lines.append(
                 f"        {STEP} = before * INT64_C({self.a.limit or UNLIMITED_TURNS}) + k;"
             )
-        lines += [f"        {line}" for line in calls(self.test)]
-        lines.append(f"        if (!*(const uint8_t *)a[{self.truth}]) break;")
+        lines += [f"        {line}" for line in calls(self.scopes[0])]
+        lines.append(f"        if (!*(const uint8_t *)a[{self.behind}]) break;")
         for k, op in enumerate(outputs):
             if k in held:
                 continue
@@ -266,7 +246,7 @@ class WhileText:
             else:
                 stride, at = length(bytes_of(op)), self.results[k + 1]
                 lines.append(f"        void *const y{k} = (char *)a[{at}] + k * ({stride});")
-        lines += [f"        {line}" for line in calls(self.step)]
+        lines += [f"        {line}" for line in calls(self.scopes[1])]
         lines += [f"        h{k} = w{k};" for k in range(count) if k not in held]
         lines.append("    }")
         if self.kernel.raises and self.within:
@@ -280,20 +260,14 @@ class WhileText:
                 lines.append(f"    if (h{k} != a[{at}]) __builtin_memcpy(a[{at}], h{k}, {size});")
         return [*lines, "    return 0;", "}", ""]
 
-    def ways(self, carry: int) -> tuple[int, int]:
-        """Return the indices in ``a`` of the two buffers between which a carry alternates."""
-        both = [self.results[carry]] if carry in self.results else []
-        both += self.spares[carry]
-        return both[0], both[-1]
-
 
 class CaseText:
     """The C function of one case; its table ``a`` has the arguments and the results."""
 
-    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope) -> None:
+    def __init__(self, kernel: Kernel, inside: Inside, around: MemoryScope[str]) -> None:
         assert isinstance(kernel.work, Region)
         self.kernel, self.work = kernel, kernel.work
-        self.kernel_args = lying(kernel.work.op, around)
+        self.kernel_args = around.owners(kernel.work.op)
         self.scopes = []
         for k, body in enumerate(self.work.bodies):
             names: dict[tuple[str, object], str] = {
@@ -301,10 +275,7 @@ class CaseText:
             }
             for n in range(len(kernel.results)):
                 names["result", n] = f"a[{len(body.leaves) + n}]"
-            first_buffer = around.first_buffer + inside.first[k]
-            first_step = around.first_step + inside.steps[k]
-            plan = inside.plans[k]
-            self.scopes.append(MemoryScope(plan, names, first_buffer, first_step, around.looped))
+            self.scopes.append(around.body(kernel.op, k, names))
 
     def given(self) -> list[Op]:
         """Return the values of the enclosing plan that the case takes."""
@@ -325,8 +296,8 @@ class CaseText:
         return [*lines, "    default:", "        break;", "    }", "    return 0;", "}", ""]
 
 
-TEXTS: dict[str, type[LoopText] | type[WhileText] | type[CaseText]] = {
-    "scan": LoopText,
+TEXTS: dict[str, type[LoopText] | type[CaseText]] = {
+    "scan": ScanText,
     "while": WhileText,
     "case": CaseText,
 }

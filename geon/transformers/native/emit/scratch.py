@@ -17,7 +17,7 @@ from ...kernels.scans.sequential_scan import OrderedLoop
 from ...lowering.planning.schedule import Schedule
 from ...printing.scalars.c_expressions import C_TYPES
 from ...sizes.product_blocks import VECTOR_SIZES_BYTES, Shape, shape
-from ...sizes.scratch import PerThread, Scratch, lines
+from ...sizes.scratch import Largest, PerThread, Scratch, lines
 from ..library.matrices import matrix_scratch
 from ..library.prefixes import prefix_scratch
 from ..library.scattering import scatter_scratch
@@ -26,7 +26,7 @@ from ..products.implicit_im2col import find_band
 from ..products.multi_index import last
 from ..products.operand_plan import contraction_sides
 from ..sizes.kernel_scratch import BlockedScratch, SortScratch
-from ..sizes.products import OneOf, ProductScratch, unknown
+from ..sizes.products import ProductScratch, unknown
 from ..trees.row_arrays import scratch_each
 
 
@@ -58,7 +58,7 @@ def _alike(work: Work, products: dict[Hashable, Scratch | None]) -> Scratch | No
 def _of(work: Work) -> Scratch | None:
     if isinstance(work, Contraction):
         parts = tuple([product_scratch(piece) for piece in work.pieces])
-        return OneOf(parts) if parts else product_scratch(work)
+        return Largest(parts, lasting=True) if parts else product_scratch(work)
     if isinstance(work, Blocked):
         return blocked_scratch(work)
     if isinstance(work, Nest):

@@ -1,6 +1,5 @@
 """Parameters of one kernel's C function: names of its memory and of open lengths.
 
-``MemoryScope`` has the C expressions for a plan's memory, at the top level and in region bodies.
 ``from_starts`` moves constant start offsets of product operands into the caller's pointers: an
 unrolled loop multiplies one slice after another of one value, and without the offsets their
 products have equal text, so they share one function that is called with different pointers.
@@ -9,7 +8,7 @@ products have equal text, so they share one function that is called with differe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ....op_graph.axes.affine import AffineIndex, Size
@@ -51,32 +50,6 @@ def from_starts(made: Contraction, places: Sequence[Place]) -> tuple[Contraction
         return replace(value, offset=AffineIndex(value.offset.terms.items()))
 
     return replace(made, left=begun(made.left), right=begun(made.right)), starts
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class MemoryScope:
-    """A plan whose kernels are called, with the names of its memory there.
-
-    ``known`` has C expressions of memory locations. ``first_buffer`` and ``first_step`` are the
-    offsets of the plan's arena buffers and steps in the program. ``looped`` is True if a loop runs
-    the plan.
-    """
-
-    plan: Plan
-    known: Mapping[Place, str]
-    first_buffer: int = 0
-    first_step: int = 0
-    looped: bool = False
-
-    def pointer(self, place: Place, table: Callable[[Place], str]) -> str:
-        """Return the C pointer to a location; ``table`` gives the program's own pointers."""
-        found = self.known.get(place)
-        if found is not None:
-            return found
-        if place[0] == "arena":
-            assert isinstance(place[1], int)
-            return table(("arena", self.first_buffer + place[1]))
-        return table(place)
 
 
 START = "start"  # kind of a memory location that is (location, start offset in elements)

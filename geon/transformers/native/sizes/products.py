@@ -279,23 +279,6 @@ class ProductScratch:
         return one * (1 + 8 // self.of.bytes) if is_long else one
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
-    """The scratch memory of products that run one after another: the maximum of theirs."""
-
-    parts: tuple[ProductScratch, ...]
-    lasting: bool = True
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes for all threads of a call."""
-        return max(part.bytes(lengths, threads) for part in self.parts)
-
-    def most(self, threads: int) -> Size:
-        """Return an upper bound of ``bytes``."""
-        known = [part.most(threads) for part in self.parts]
-        return max(size for size in known if isinstance(size, int))
-
-
 def _up(number: int, step: int) -> int:
     return max(step, -(-number // step) * step)
 

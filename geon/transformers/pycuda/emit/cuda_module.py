@@ -33,7 +33,6 @@ from ..launches.launch_ir import (
     REPORT_POINTER,
     Argument,
     Branches,
-    Copy,
     DeviceLoop,
     FixedNumber,
     Grid,
@@ -49,21 +48,18 @@ from ..launches.launch_ir import (
     describe_steps,
     kernels_in,
 )
-from ..launches.library_requests import Ask
 from ..launches.naming import (
     NAME,
-    Asked,
     CudaFunction,
     CudaKernelNames,
     Joined,
-    MemoryCopy,
     Part,
-    copy_function,
     relocated,
     types_of,
+    with_pointers,
 )
 from .kernel_parts import kernel_parts, memory_of
-from .loop_steps import LaunchScope, LoopPointers, branches, lying, pairs_of
+from .loop_steps import LaunchScope, LoopPointers, branches, pairs_of
 from .persistent_loop import is_long, whole_loop
 
 PRELUDE = "prelude.cuh"
@@ -153,6 +149,7 @@ class _CudaModuleWriter:
         self.calls: dict[str, None] = {}
         self.files: dict[str, None] = {}
         self.top = self.scope = LaunchScope(plan)
+        self.origin = 0  # plan number of the present kernel
         self.virtual = count(CLOCKS_POINTER - 1, -1)
 
     def make(self) -> CudaModule:
@@ -192,11 +189,12 @@ class _CudaModuleWriter:
         for numbers, each in join_chains(list(zip(kernels, parts, strict=True))):
             for number in numbers:
                 self.note(kernels[number])
+            self.origin = scope.step(positions[numbers[0]])
             steps = self.steps(each)
             if self.rows is not None:
                 row = self.new_row(scope.plan, [positions[number] for number in numbers])
                 steps = [Timed(row, tuple(steps))]
-            found.append((scope.step(positions[numbers[0]]), steps))
+            found.append((self.origin, steps))
         return found
 
     def new_row(self, plan: Plan, positions: Sequence[int]) -> int:
@@ -215,27 +213,25 @@ class _CudaModuleWriter:
         work = scope.plan.schedule.kernels[position].work
         if isinstance(work, Region) and work.op.primitive.name == "case":
             self.scope = scope
-            index = self.pointer(place_of(scope.plan, lying(work.op, scope)[0]))
+            index = self.pointer(place_of(scope.plan, scope.owners(work.op)[0]))
         return [Timed(number, tuple(steps), pairs_of(scope), index)]
 
     def own_steps(self, scope: LaunchScope, position: int) -> list[Step]:
         """Return the steps of the kernel at ``position``, without timing."""
         plan = scope.plan
-        kernel, number = plan.schedule.kernels[position], scope.step(position)
+        kernel = plan.schedule.kernels[position]
         self.note(kernel)
-        self.scope = scope
+        self.scope, self.origin = scope, scope.step(position)
         if isinstance(kernel.work, Region):
             if kernel.work.op.primitive.name != "case":
                 return self.loop(scope, kernel)
             inner = branches(kernel, scope, self.pointer)
-            found = [self.inside(each) for each in inner]
-            taken = tuple([tuple(steps) for steps, _ in found])
-            origins = tuple([tuple(origins) for _, origins in found])
-            return [self.whole(Branches(inner[0].chosen[-1].number, taken, origins))]
+            taken = tuple([tuple(self.inside(each)) for each in inner])
+            return [self.whole(Branches(inner[0].chosen[-1].number, taken))]
         if kernel.op.primitive.name == "print":
             value = self.pointer(place_of(plan, plan.schedule.base[kernel.op]))
             op = kernel.op
-            return [Show(number, op.attrs.label, value, *printed_form(op))]
+            return [Show(op.attrs.label, value, *printed_form(op))]
         return self.steps(self.parts(scope, position))
 
     def parts(self, scope: LaunchScope, position: int) -> list[Part]:
@@ -244,17 +240,20 @@ class _CudaModuleWriter:
         kernel, number = plan.schedule.kernels[position], scope.step(position)
         parts = self.work_parts(scope, kernel, number)
         if plan.schedule.check and kernel.raises and not kernel.has_side_effect:
-            where = scope.apart, scope.chosen, scope.looped
-            names = CudaKernelNames(plan, kernel, self.guarded, *where)
+            names = self.kernel_names(scope, kernel)
             parts += finite_parts(kernel.results[0], names, number, kernel.infinite)
         return parts
+
+    def kernel_names(self, scope: LaunchScope, kernel: Kernel) -> CudaKernelNames:
+        """Return new names of a kernel's parameters."""
+        where = scope.apart, scope.chosen, scope.looped
+        return CudaKernelNames(scope.plan, kernel, self.guarded, *where)
 
     def work_parts(self, scope: LaunchScope, kernel: Kernel, number: int) -> list[Part]:
         """Return the parts of a kernel; kernels of one structure are printed once."""
         libraries = self.libraries if scope is self.top else frozenset()
-        where = scope.apart, scope.chosen, scope.looped
         if isinstance(kernel.work, Call | Region):
-            return kernel_parts(scope.plan, kernel, number, self.guarded, libraries, *where)
+            return kernel_parts(self.kernel_names(scope, kernel), number, libraries)
         memory = memory_of(scope.plan, kernel, scope.chosen)
         key = (
             structure(kernel.work),
@@ -266,7 +265,7 @@ class _CudaModuleWriter:
             bool(kernel.writes),
         )
         if key not in self.printed:
-            parts = kernel_parts(scope.plan, kernel, number, self.guarded, libraries, *where)
+            parts = kernel_parts(self.kernel_names(scope, kernel), number, libraries)
             self.printed[key] = memory, parts
         known, parts = self.printed[key]
         places = dict(zip(known, memory, strict=True))
@@ -274,22 +273,7 @@ class _CudaModuleWriter:
 
     def steps(self, parts: Sequence[Part]) -> list[Step]:
         """Convert parts to steps: replace memory places by pointer indices."""
-        found: list[Step] = []
-        for part in parts:
-            if isinstance(part, CudaFunction):
-                found.append(self.launch(part))
-            elif isinstance(part, MemoryCopy) and self.scope.chosen:
-                found.append(self.launch(copy_function(part, self.scope.chosen)))
-            elif isinstance(part, MemoryCopy):
-                found.append(Copy(self.pointer(part.target), self.pointer(part.source), part.size))
-            elif isinstance(part, Asked):
-                found.append(self.ask(part))
-            elif isinstance(part, Joined):
-                found.append(self.launch_joined(part))
-            else:
-                both = self.steps(part.parts), self.steps(part.others)
-                found.append(LaunchVariants(part.holds, tuple(both[0]), tuple(both[1])))
-        return found
+        return [with_pointers(x, self.pointer, self.launch, self.origin) for x in parts]
 
     def loop(self, scope: LaunchScope, kernel: Kernel) -> list[Step]:
         """Emit the kernels of a loop's bodies and return the steps of the loop."""
@@ -307,10 +291,10 @@ class _CudaModuleWriter:
         if made is None:
             return loop
         function, holds = made
-        step: Step = self.launch(function)
-        assert isinstance(step, Launch)
+        launch = self.launch(function)
+        step: Step = launch
         if isinstance(loop, DeviceLoop) and is_long(loop):
-            step = replace(loop, whole=step)
+            step = replace(loop, whole=launch)
         return LaunchVariants(holds, (step,), (loop,)) if holds else step
 
     def inner_name(self, kernel: str) -> str:
@@ -331,43 +315,42 @@ class _CudaModuleWriter:
         self.pieces = found
         self.kernels = [kernel for kernel in self.kernels if kernel.name in launched]
 
-    def inside(self, scope: LaunchScope) -> tuple[list[Step], list[int]]:
-        """Return the steps of a region's body and the origin of each."""
-        around = self.scope
-        steps: list[Step] = []
-        origins: list[int] = []
-        for position in range(len(scope.plan.schedule.kernels)):
-            steps += self.kernel(scope, position)
-            origins += [scope.step(position)] * (len(steps) - len(origins))
-        self.scope = around
-        return steps, origins
+    def inside(self, scope: LaunchScope) -> list[Step]:
+        """Return the steps of a region's body."""
+        around = self.scope, self.origin
+        positions = range(len(scope.plan.schedule.kernels))
+        steps = [step for position in positions for step in self.kernel(scope, position)]
+        self.scope, self.origin = around
+        return steps
 
-    def ask(self, part: Asked) -> Ask:
-        """Convert a library request to a step with pointer indices."""
-        values = [None if place is None else self.pointer(place) for place in part.values]
-        return Ask(part.work, tuple(values), self.pointer(part.works), part.after)
+    def launch(self, part: CudaFunction | Joined) -> Launch:
+        """Return the launch of a function, or of several, each on its own range of blocks.
 
-    def launch(self, function: CudaFunction) -> Launch:
-        """Return the launch of a function; functions with equal text share one kernel."""
-        known = function.text in self.names
-        name = self.kernel_name(function.text, [function])
-        if not known:
-            types = types_of([function])
-            self.kernels.append(Signature(name, types, function.meets, function.stages))
-            self.functions[name] = function
+        Those with equal text share one kernel.
+        """
+        functions = part.functions if isinstance(part, Joined) else (part,)
+        for function in functions:
             self.needs(function)
-        arguments = [self.argument(p) for p in function.parameters]
-        return Launch(name, function.grid, function.threads, tuple(arguments))
-
-    def kernel_name(self, text: str, functions: Sequence[CudaFunction]) -> str:
-        """Return the name of the kernel with this text, emitting it at its first use."""
+        text, further = functions[0].text, tuple[Grid, ...]()
+        if isinstance(part, Joined):
+            further = tuple([function.grid for function in functions])
+            text = joined_text(functions, [self.part_name(function.part) for function in functions])
         if text not in self.names:
             name = self.names[text] = f"kernel_{len(self.names)}"
             files = {file for function in functions for file in function.files}
-            parts = sum(len(function.body) for function in functions)
-            work = parts + sum(len(cuda_text(file)) for file in files)
+            work = sum(len(function.body) for function in functions)
+            work += sum(len(cuda_text(file)) for file in files)
             self.pieces.append(TextPiece(text.replace(NAME, name), name, work))
-        return self.names[text]
+            ctypes = (*types_of(functions), *["int64_t"] * len(further))
+            meets = any(function.meets for function in functions)
+            self.kernels.append(Signature(name, ctypes, meets, functions[0].stages))
+            if not further:
+                self.functions[name] = functions[0]
+        arguments = [self.argument(p) for function in functions for p in function.parameters]
+        grid = Grids(further) if further else functions[0].grid
+        return Launch(
+            self.names[text], grid, functions[0].threads, (*arguments, *further), self.origin
+        )
 
     def part_name(self, text: str) -> str:
         """Return the name of the device function with this text, emitting it at its first use."""
@@ -380,23 +363,6 @@ class _CudaModuleWriter:
         """Add the helpers and header files that a function uses to the module."""
         self.calls.update(dict.fromkeys(c for c in function.calls if c != "geon_floor_div"))
         self.files.update(dict.fromkeys(function.files))
-
-    def launch_joined(self, part: Joined) -> Launch:
-        """Return one launch that runs several functions, each on its own range of blocks."""
-        functions = part.functions
-        for function in functions:
-            assert function.stages is None, "blocks of one launch share memory of one size"
-            self.needs(function)
-        text = joined_text(functions, [self.part_name(function.part) for function in functions])
-        known = text in self.names
-        name = self.kernel_name(text, functions)
-        if not known:
-            ctypes = (*types_of(functions), *["int64_t"] * len(functions))
-            meets = any(function.meets for function in functions)
-            self.kernels.append(Signature(name, ctypes, meets))
-        grids = tuple([function.grid for function in functions])
-        arguments = [self.argument(p) for function in functions for p in function.parameters]
-        return Launch(name, Grids(grids), functions[0].threads, (*arguments, *grids))
 
     def argument(self, parameter: Parameter) -> Argument:
         """Return the pointer index of a parameter, or the value that the host evaluates for it."""
@@ -411,11 +377,10 @@ class _CudaModuleWriter:
             return REPORT_POINTER
         if place[0] == "number":
             return int(place[1][1])  # type: ignore[index]  # which of several, and its number
-        found = self.scope.known.get(place)
-        if found is not None:
-            return found
-        if place[0] == "arena":
-            place = ("arena", self.scope.first_buffer + place[1])  # type: ignore[operator]  # a number
+        return self.scope.pointer(place, self.own_pointer)
+
+    def own_pointer(self, place: Place) -> int:
+        """Return the table index of a place of the program."""
         if place[0] == "constant":
             op: Op = place[1].op  # type: ignore[attr-defined]
             value = op.attrs.value

@@ -63,30 +63,21 @@ def lacks(op: Op, libraries: Set[str] = frozenset()) -> list[str]:
 
 
 def kernel_parts(
-    plan: Plan,
-    kernel: Kernel,
-    number: int,
-    guarded: bool,
-    libraries: Set[str] = frozenset(),
-    apart: Set[Place] = frozenset(),
-    chosen: Sequence[Chosen] = (),
-    looped: bool = False,
+    names: CudaKernelNames, number: int, libraries: Set[str] = frozenset()
 ) -> list[Part]:
     """Return the functions and other parts of kernel ``number`` of a plan, in execution order.
 
-    Large products and convolutions go to ``libraries``, see ``library_work``. ``apart``, ``chosen``
-    and ``looped`` are as for ``CudaKernelNames``.
+    Large products and convolutions go to ``libraries``, see ``library_work``.
     """
-    names = CudaKernelNames(plan, kernel, guarded, apart, chosen, looped)
-    work = kernel.work
+    work = names.kernel.work
     if isinstance(work, Call):
         return library_parts(work.op, names, number)
     if isinstance(work, Contraction):
         generated = contraction_parts(work, names)
-        asked = library_work(plan.schedule, kernel, libraries)
+        asked = library_work(names.plan.schedule, names.kernel, libraries)
         if asked is None:
             return generated
-        return parts_by_library(kernel, CudaKernelNames(plan, kernel, guarded), asked, generated)
+        return parts_by_library(names.unguarded(), asked, generated)
     assert not isinstance(work, Region), "its body's kernels are launched"
     if isinstance(work, OrderedLoop):
         return [ordered_function(work, names)]

@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op, Same
 from ...kernels.ir.nest import Region
 from ...lowering.facts.value_sizes import bytes_of
-from ...lowering.planning.buffer_slots import place_of
-from ...lowering.planning.plan import Plan
+from ...lowering.planning.buffer_slots import MemoryScope, place_of
 from ...lowering.planning.schedule import Kernel
 from ...printing.nests.parameters import Place
-from ..launches.launch_ir import Carry, Condition, DeviceLoop, Stack, Step
-from ..launches.naming import Chosen, MemoryCopy
+from ..launches.launch_ir import Carry, Condition, Copy, DeviceLoop, Stack, Step
+from ..launches.naming import Chosen, Part, copied
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LaunchScope:
-    """The plan of a region's body and how its places map to pointer indices.
+class LaunchScope(MemoryScope[int]):
+    """A plan whose kernels are launched, and how its places map to pointer indices of the program.
 
-    ``known`` maps places to pointer indices of the program. ``first_buffer`` and ``first_step`` are
-    the offsets of its buffers and steps in those of the program. Values at places ``apart`` may
-    have any element alignment. The body runs only if all branches in ``chosen`` are taken.
-    ``looped`` is True for the body of a loop.
+    Values at places ``apart`` may have any element alignment. The plan runs only if all branches in
+    ``chosen`` are taken.
     """
 
-    plan: Plan
-    known: Mapping[Place, int] = field(default_factory=dict)
-    first_buffer: int = 0
-    first_step: int = 0
     apart: Set[Place] = frozenset()
     chosen: tuple[Chosen, ...] = ()
-    looped: bool = False
-
-    def step(self, position: int) -> int:
-        """Return the program's number of the kernel at ``position``."""
-        return self.first_step + self.plan.steps[position][0]
-
-
-def lying(region: Op, around: LaunchScope) -> list[Op]:
-    """Return the values that own the memory of a region's arguments."""
-    return [around.plan.schedule.base[arg] for arg in region.args]
 
 
 class LoopPointers:
@@ -66,7 +49,7 @@ class LoopPointers:
         counted = is_scan and attrs.counted
         # A loop whose end the device finds tests its branch itself, so its kernels need not.
         tests = counted or not is_scan
-        lies = lying(work.op, around)
+        lies = around.owners(work.op)
         given = [pointer(place_of(around.plan, op)) for op in lies]
         made = [pointer(place_of(around.plan, op)) for op in kernel.results]
         results = dict(zip(work.numbers, made, strict=True))
@@ -84,7 +67,7 @@ class LoopPointers:
         self.chosen = pairs_of(around) if tests else ()
         self.carries: list[Carry] = []
         self.stacks: list[Stack] = []
-        self.before: list[MemoryCopy] = []
+        self.before: list[Part] = []
         apart: set[Place] = set()
         for body in work.bodies:
             apart |= anywhere(lies, body.leaves, kernel, numbers, attrs.carries, around)
@@ -111,23 +94,16 @@ class LoopPointers:
             # A carry that is held is updated in place in the result's memory. If the loop does not
             # test its branch, a result without iterations must equal the initial value.
             if k in work.held or (stays and around.chosen and not tests):
-                copy = MemoryCopy(("number", (0, last)), ("number", (0, first)), size)
-                self.before.append(copy)
+                copy: Copy[Place] = Copy(("number", (0, last)), ("number", (0, first)), size)
+                self.before.append(copied(copy, around.chosen))
                 stays = False
             if k in work.held:
                 first = other = last
             self.carries.append(Carry(read[k], writes, first, last, other, size, stays))
+        chosen = () if tests else around.chosen
         self.scopes = [
-            LaunchScope(
-                inside.plans[k],
-                known[k],
-                around.first_buffer + inside.first[k],
-                around.first_step + inside.steps[k],
-                apart,
-                () if tests else around.chosen,
-                looped=True,
-            )
-            for k in range(len(work.bodies))
+            around.body(kernel.op, k, names, apart=apart, chosen=chosen, looped=True)
+            for k, names in enumerate(known)
         ]
 
     def stack(
@@ -144,14 +120,11 @@ class LoopPointers:
         if not isinstance(stride, int) or stride % self.alignment:
             apart.add(place)
 
-    def loop(self, bodies: Sequence[tuple[list[Step], list[int]]]) -> DeviceLoop:
-        """Return the loop step, given steps and origins of the bodies in the order of scopes."""
-        *tests, (steps, origins) = [(tuple(steps), tuple(origins)) for steps, origins in bodies]
-        condition = None
-        if self.truth is not None:
-            condition = Condition(self.truth, *tests[0])
+    def loop(self, bodies: Sequence[Sequence[Step]]) -> DeviceLoop:
+        """Return the loop step, given the steps of the bodies in the order of scopes."""
+        condition = None if self.truth is None else Condition(self.truth, tuple(bodies[0]))
         return DeviceLoop(
-            self.most, self.reverse, tuple(self.stacks), tuple(self.carries), steps, origins,
+            self.most, self.reverse, tuple(self.stacks), tuple(self.carries), tuple(bodies[-1]),
             self.given, condition, self.chosen,
         )  # fmt: skip
 
@@ -191,25 +164,16 @@ def branches(
 ) -> list[LaunchScope]:
     """Return the scopes of the branches of a case; kernels of other branches do nothing."""
     assert isinstance(kernel.work, Region)
-    work, inside = kernel.work, around.plan.inside[kernel.op]
-    lies = lying(work.op, around)
+    work = kernel.work
+    lies = around.owners(work.op)
     given = [pointer(place_of(around.plan, op)) for op in lies]
     results = [pointer(place_of(around.plan, op)) for op in kernel.results]
     found = []
     for k, body in enumerate(work.bodies):
-        known: dict[Place, int] = {}
-        apart: set[Place] = set()
-        for leaf, arg, number in zip(body.leaves, lies, given, strict=True):
+        known: dict[Place, int] = {("result", n): number for n, number in enumerate(results)}
+        for leaf, number in zip(body.leaves, given, strict=True):
             known["leaf", Same(leaf)] = number
-            if place_of(around.plan, arg) in around.apart:
-                apart.add(("leaf", Same(leaf)))
-        for n, (op, number) in enumerate(zip(kernel.results, results, strict=True)):
-            known["result", n] = number
-            if place_of(around.plan, op) in around.apart:
-                apart.add(("result", n))
-        buffer, step = around.first_buffer + inside.first[k], around.first_step + inside.steps[k]
+        apart = anywhere(lies, body.leaves, kernel, range(len(results)), 0, around)
         chosen = (*around.chosen, Chosen(given[0], k))
-        found.append(
-            LaunchScope(inside.plans[k], known, buffer, step, apart, chosen, around.looped)
-        )
+        found.append(around.body(kernel.op, k, known, apart=apart, chosen=chosen))
     return found

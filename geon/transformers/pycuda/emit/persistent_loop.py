@@ -8,7 +8,7 @@ not taken are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from ....op_graph.axes.affine import Size
@@ -53,10 +53,6 @@ MAX_UNINTERRUPTED_TURNS = (
 UNLIMITED = f"{UNLIMITED_TURNS}LL"  # C text of the maximum of a loop without a limit
 
 
-class NotWhole(Exception):
-    """Raised for a loop that cannot be one kernel."""
-
-
 def whole_loop(
     step: DeviceLoop | Branches,
     functions: Mapping[str, CudaFunction],
@@ -72,12 +68,12 @@ def whole_loop(
     branching = isinstance(step, Branches)
     if branching and len(list(kernels_in([step]))) == 1:
         return None  # one kernel needs one launch anyway
-    fits = _LoopFit(functions, branching)
-    try:
-        fits.loop(step)
-    except NotWhole:
+    fit = _LoopFit(functions, branching)
+    sizes = dict.fromkeys(fit.loop(step))
+    if any(isinstance(size, int) and size < 0 for size in sizes):
         return None
-    return _LoopKernelWriter(functions, part_of).function(step, row), tuple(fits.holds)
+    holds = tuple([size for size in sizes if not isinstance(size, int)])
+    return _LoopKernelWriter(functions, part_of).function(step, row), holds
 
 
 def is_long(step: DeviceLoop) -> bool:
@@ -87,8 +83,11 @@ def is_long(step: DeviceLoop) -> bool:
     return not isinstance(step.most, int) or step.most > MAX_UNINTERRUPTED_TURNS
 
 
+NEVER = -1  # a size for what does not fit one block
+
+
 class _LoopFit:
-    """Collects conditions on lengths for a loop to fit one block; else raises ``NotWhole``.
+    """Finds the sizes that must not be negative for a loop to fit one block.
 
     With ``once`` (a case outside of a loop), a kernel with barriers may have one block only:
     running several in sequence takes longer than the launches that it saves.
@@ -96,70 +95,53 @@ class _LoopFit:
 
     def __init__(self, functions: Mapping[str, CudaFunction], once: bool) -> None:
         self.functions, self.once = functions, once
-        self.holds: dict[Size, None] = {}
         self.shared: dict[str, int] = {}
 
-    def loop(self, step: DeviceLoop | Branches) -> None:
-        """Check all steps of a loop or case, and their total shared memory."""
+    def loop(self, step: DeviceLoop | Branches) -> Iterator[Size]:
+        """Yield the sizes of a loop or case."""
         if isinstance(step, Branches):
-            self.steps([step])
+            yield from self.steps([step])
         else:
-            self.turns(step)
-        if sum(self.shared.values()) > MAX_SHARED_BYTES:
-            raise NotWhole
+            if is_long(step) and step.stacks:
+                yield NEVER
+            yield from self.steps(step.all_steps)
+            yield from [MAX_COPIED_BYTES - carry.size for carry in step.carries]
+        yield MAX_SHARED_BYTES - sum(self.shared.values())
 
-    def turns(self, step: DeviceLoop) -> None:
-        """Check the steps and carries of a loop."""
-        if is_long(step) and step.stacks:
-            raise NotWhole
-        self.steps(step.all_steps)
-        for carry in step.carries:
-            self.need(MAX_COPIED_BYTES - carry.size)
-
-    def steps(self, steps: Iterable[Step]) -> None:
-        """Check a list of steps."""
+    def steps(self, steps: Iterable[Step]) -> Iterator[Size]:
+        """Yield the sizes of a list of steps."""
         for step in steps:
             if isinstance(step, Launch):
-                self.launch(step)
+                yield from self.launch(step)
             elif isinstance(step, Copy):
-                self.need(MAX_COPIED_BYTES - step.size)
+                yield MAX_COPIED_BYTES - step.size
             elif isinstance(step, LaunchVariants) and is_loop_by_size(step):
-                for size in step.holds:
-                    self.need(size)
-                self.steps(step.steps)
+                yield from step.holds
+                yield from self.steps(step.steps)
             elif isinstance(step, LaunchVariants):
-                self.steps(step.steps)
-                self.steps(step.others)
+                yield from self.steps((*step.steps, *step.others))
             elif isinstance(step, Branches):
-                for branch in step.steps:
-                    self.steps(branch)
+                yield from self.steps([each for branch in step.steps for each in branch])
             elif isinstance(step, Timed):
-                self.steps(step.steps)
+                yield from self.steps(step.steps)
             else:
-                raise NotWhole
+                yield NEVER
 
-    def launch(self, launch: Launch) -> None:
-        """Check a launch: number of blocks, threads per block and shared memory."""
+    def launch(self, launch: Launch) -> Iterator[Size]:
+        """Yield the sizes of a launch: of its number of blocks; note its shared memory."""
         function, grid = self.functions.get(launch.kernel), launch.grid
         if function is None or not isinstance(grid, Grid) or function.shared is None:
-            raise NotWhole
-        if function.threads not in (
-            (WARP_SIZE, THREADS_PER_BLOCK) if function.meets else range(1, THREADS_PER_BLOCK + 1)
-        ):
-            raise NotWhole
+            yield NEVER
+            return
+        whole = (WARP_SIZE, THREADS_PER_BLOCK)
+        if function.threads not in (whole if function.meets else range(1, THREADS_PER_BLOCK + 1)):
+            yield NEVER
         self.shared[launch.kernel] = function.shared
         few = 1 if self.once and function.meets else MAX_SERIAL_BLOCKS
         if grid.most > few:
-            self.need(few * grid.each - grid.units)
+            yield few * grid.each - grid.units
         if grid.parts is not None:
-            self.need(grid.parts.least - grid.parts.count)
-
-    def need(self, size: Size) -> None:
-        """Require ``size`` >= 0: at once if it is known, else as a condition."""
-        if not isinstance(size, int):
-            self.holds[size] = None
-        elif size < 0:
-            raise NotWhole
+            yield grid.parts.least - grid.parts.count
 
 
 def is_loop_by_size(step: LaunchVariants) -> bool:

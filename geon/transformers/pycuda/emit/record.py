@@ -17,12 +17,11 @@ from ...lowering.facts.value_sizes import bytes_of
 from ...lowering.planning.iteration_spaces import Loops, loops_of, spaces_of
 from ...lowering.planning.plan import Plan, kernels_of
 from ...sizes.buffers import Buffer
+from ...sizes.scratch import Largest, PerThread
 from ...sizes.spaces import Space
-from ..kernels import sorting
 from ..launches import launch_ir, library_requests
 from ..launches.device import CudaSource, PipelineStages, Signature, TextPiece
 from ..products import scratch
-from ..products.library_dispatch import LibraryScratch
 from .cuda_module import CudaModule
 
 
@@ -92,16 +91,14 @@ PARTS = {
     kind.__name__: kind.__module__
     for kind in (
         CudaRecord, CudaModule, CudaSource, TextPiece, Signature, PipelineStages, Buffer,
-        LibraryScratch, scratch.Slots,
-        scratch.Bytes, scratch.PartStates, scratch.PartSums, scratch.Largest,
+        PerThread, Largest, scratch.Bytes,
         launch_ir.Parts, launch_ir.Grid, launch_ir.Grids, launch_ir.Launch, launch_ir.FixedNumber,
         launch_ir.Copy, launch_ir.Show, launch_ir.LaunchVariants, launch_ir.Turn, launch_ir.Round,
         launch_ir.DeviceLoop, launch_ir.Condition, launch_ir.Stack, launch_ir.Carry,
         launch_ir.Timed, launch_ir.Branches,
-        library_requests.Ask, library_requests.ProductCall, library_requests.Strides,
+        library_requests.Ask, library_requests.ProductCall,
         library_requests.MatrixCall, library_requests.FourierCall,
         library_requests.ConvolutionCall, Spatial,
-        sorting.SortMemory,
     )
 }  # fmt: skip
 

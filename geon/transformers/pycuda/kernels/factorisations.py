@@ -17,11 +17,9 @@ from ....op_graph.values.dtypes import name_of
 from ...printing.nests.parameters import Place
 from ...printing.scalars.c_types import C_TYPES
 from ...printing.scalars.nan_test import finite
-from ..launches.device import MAX_JACOBI_ROWS
-from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.library_requests import MatrixCall
+from ..launches.library_requests import MAX_JACOBI_ROWS, Ask, MatrixCall
 from ..launches.memory import aligned
-from ..launches.naming import Asked, CudaFunction, CudaKernelNames, Part
+from ..launches.naming import CudaFunction, CudaKernelNames, Part
 
 Bytes = dict[str, Size]  # parts of scratch memory, by name
 
@@ -114,13 +112,9 @@ class _MatrixWriter(MatrixKernel):
         self.names, self.ctype, self.at = names, C_TYPES[name_of(op.dtype)], self.offsets
         self.works: Place = ("arena", names.plan.scratch[names.kernel.op])
 
-    def unguarded(self) -> CudaKernelNames:
-        """Return names of a kernel that runs even after a failure, or if a branch is not taken."""
-        return CudaKernelNames(self.names.plan, self.names.kernel, False, self.names.apart)
-
     def request(
         self, routine: str, operands: Sequence[str], columns: Size = 0, flags: Sequence[bool] = ()
-    ) -> Asked:
+    ) -> Ask[Place]:
         """Return a library request; operands are parts of scratch memory, "" the first operand."""
         offsets, strides, places = list[Size](), list[Size](), list[Place]()
         base = self.names.plan.schedule.base
@@ -130,10 +124,10 @@ class _MatrixWriter(MatrixKernel):
             offsets.append(0 if is_read else self.at[name])
             strides.append(self.stride(name) * self.item if is_read else self.step(name))
         call = MatrixCall(
-            routine, self.batch, self.rows, columns, tuple(offsets), tuple(strides),
+            routine, self.batch, self.rows, columns, tuple(strides),
             tuple([int(flag) for flag in flags]), name_of(self.op.dtype),
         )  # fmt: skip
-        return Asked(call, tuple(places), self.works, self.at[""])
+        return Ask(call, tuple(places), self.works, self.at[""], tuple(offsets))
 
     def stride(self, name: str) -> Size:
         """Return the elements from one matrix to the next of an operand, for pointers to it."""
@@ -159,16 +153,14 @@ class _MatrixWriter(MatrixKernel):
     def kernel(self, names: CudaKernelNames, count: Size, lines: Sequence[str]) -> CudaFunction:
         """Return a kernel with a thread for each ``at`` of ``count``."""
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {names.length(count)}) return;",
             f"const int64_t m = {names.length(self.rows)}, n = {names.length(self.columns)};",
             *lines,
         ]
-        return names.function(body, Grid(count, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)
+        return names.by_elements(count, body)
 
     def copied(self, to: str, argument: int, count: Size) -> CudaFunction:
         """Return a kernel that copies an operand to scratch memory, for each of all elements."""
-        names = self.unguarded()
+        names = self.names.unguarded()
         source = names.memory(self.op.args[argument])
         return self.kernel(
             names, self.batch * count, [f"{self.array(names, to)}[at] = {source}[at];"]
@@ -176,7 +168,7 @@ class _MatrixWriter(MatrixKernel):
 
     def pointers(self) -> CudaFunction:
         """Return a kernel that writes the addresses of the matrices of a batch."""
-        names, lines = self.unguarded(), list[str]()
+        names, lines = self.names.unguarded(), list[str]()
         for name in POINTERS[self.name]:
             first = names.memory(self.op.args[0]) if name == "" else self.array(names, name)
             step = names.length(self.stride(name) * self.item)
@@ -186,7 +178,11 @@ class _MatrixWriter(MatrixKernel):
 
     def finite_copy(self) -> list[Part]:
         """Return kernels that copy finite matrices, and write 0 in the place of others."""
-        clearing, marking, names = self.unguarded(), self.unguarded(), self.unguarded()
+        clearing, marking, names = (
+            self.names.unguarded(),
+            self.names.unguarded(),
+            self.names.unguarded(),
+        )
         wrong = "unsigned long long"
         cleared = self.kernel(
             clearing, self.batch, [f"{self.array(clearing, 'wrong', wrong)}[at] = 0;"]
@@ -268,7 +264,7 @@ def _lu(w: _MatrixWriter) -> list[Part]:
 
 def _lu_solve(w: _MatrixWriter) -> list[Part]:
     """Right-hand sides become columns, and exchanges integers of a valid range."""
-    names, turning = w.unguarded(), w.unguarded()
+    names, turning = w.names.unguarded(), w.names.unguarded()
     exchanged = [
         "const int64_t matrix = at / n, column = at % n;",
         f"const {w.ctype} number = {names.memory(w.op.args[0])}"

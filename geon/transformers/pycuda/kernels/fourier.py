@@ -9,10 +9,9 @@ from ....op_graph.values.dtypes import name_of
 from ...lowering.facts.value_sizes import bytes_of
 from ...printing.nests.parameters import Place
 from ...printing.scalars.c_types import C_TYPES
-from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.library_requests import FourierCall
+from ..launches.library_requests import Ask, FourierCall
 from ..launches.memory import aligned
-from ..launches.naming import Asked, CudaFunction, CudaKernelNames, Part
+from ..launches.naming import CudaFunction, CudaKernelNames, Part
 
 
 def scratch_bytes(op: Op) -> Size:
@@ -62,10 +61,11 @@ class _FourierWriter:
             outer, inner = outer * inner, 1
         call = FourierCall(
             self.form, self.op.attrs.inverse, name_of(self.op.dtype), self.op.dtype.itemsize,
-            self.n, outer, inner, (0, self.behind if writes_copy else 0),
+            self.n, outer, inner,
         )  # fmt: skip
+        offsets = 0, self.behind if writes_copy else 0
         places = self.works if reads_copy else source, self.works if writes_copy else target
-        parts: list[Part] = [Asked(call, places, self.works, 0)]
+        parts: list[Part] = [Ask(call, places, self.works, 0, offsets)]
         if reads_copy:
             parts.insert(0, self.copied())
         if writes_copy:
@@ -78,7 +78,7 @@ class _FourierWriter:
         Imaginary parts do not at frequency 0, and at half the length if that is even. It runs even
         after a failure, since it writes scratch memory alone.
         """
-        names = CudaKernelNames(self.names.plan, self.names.kernel, False, self.names.apart)
+        names = self.names.unguarded()
         count = self.x.axes[self.op.attrs.axis].expression
         value = f"{names.memory(self.x)}[{self.place}]"
         if self.form == "c2r":
@@ -107,8 +107,6 @@ class _FourierWriter:
         """
         inner = names.length(self.inner if self.is_turned else 1)
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {names.length(value.axes.size)}) return;",
             f"const int64_t count = {names.length(count)}, inner = {inner};",
             f"const int64_t part = at % {parts}, k = at / {parts} % count;",
             f"const int64_t line = at / {parts} / count;",
@@ -116,5 +114,4 @@ class _FourierWriter:
             f"* {parts} + part;",
             statement,
         ]
-        grid = Grid(value.axes.size, THREADS_PER_BLOCK)
-        return names.function(body, grid, THREADS_PER_BLOCK, False)
+        return names.by_elements(value.axes.size, body)

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Sequence
 from ...loops.rules.teams import MAX_SHARED_BYTES
 from ...lowering.fusion.kernel import Kernel
 from ...printing.nests.loop_lines import indent
-from ..launches.launch_ir import Grid
-from ..launches.naming import NAME, CudaFunction, Either, Joined, Part, kernel_head
+from ..launches.launch_ir import Grid, LaunchVariants
+from ..launches.naming import NAME, CudaFunction, Joined, Part, kernel_head
 
 MAX_JOINED_BLOCKS = 1024  # max. blocks, if known, of a kernel that is joined with others
 MAX_LAUNCH_PARAMETERS = 448  # max. 8-byte parameters of a launch; CUDA allows 512
@@ -57,11 +57,12 @@ def shape_of(parts: Sequence[Part]) -> Hashable:
     found: list[Hashable] = []
     for part in parts:
         if isinstance(part, CudaFunction):
-            if part.shared is None or part.together > 1 or not is_small(part.grid):
+            apart = part.shared is None or part.stages is not None or part.together > 1
+            if apart or not is_small(part.grid):
                 return None
             found.append(part.threads)
-        elif isinstance(part, Either):
-            both = shape_of(part.parts), shape_of(part.others)
+        elif isinstance(part, LaunchVariants):
+            both = shape_of(part.steps), shape_of(part.others)
             if None in both:
                 return None
             found.append((part.holds, *both))
@@ -94,8 +95,8 @@ def _functions(parts: Sequence[Part]) -> list[CudaFunction]:
     for part in parts:
         if isinstance(part, CudaFunction):
             found.append(part)
-        elif isinstance(part, Either):
-            found += [*_functions(part.parts), *_functions(part.others)]
+        elif isinstance(part, LaunchVariants):
+            found += [*_functions(part.steps), *_functions(part.others)]
     return found
 
 
@@ -104,12 +105,12 @@ def _zipped(group: Sequence[Sequence[Part]]) -> list[Part]:
     found: list[Part] = []
     for like in zip(*group, strict=True):
         first = like[0]
-        if isinstance(first, Either):
+        if isinstance(first, LaunchVariants):
             both = [
                 tuple(_zipped([getattr(each, side) for each in like]))
-                for side in ("parts", "others")
+                for side in ("steps", "others")
             ]
-            found.append(Either(first.holds, *both))
+            found.append(LaunchVariants(first.holds, *both))
         else:
             found.append(Joined(tuple([each for each in like if isinstance(each, CudaFunction)])))
     return found

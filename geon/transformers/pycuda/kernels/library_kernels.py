@@ -62,8 +62,6 @@ def finite_parts(op: Op, names: CudaKernelNames, number: int, infinite: bool) ->
     x = names.pointer(op)
     names.calls(c_expressions.cast_calls(dtype, "float64"))
     look = [
-        f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-        f"if (at >= {count}) return;",
         f"const {C_TYPES[dtype]} x = {x}[at];",
         f"if ({finite(dtype, infinite)}) return;",
         "atomicAdd((unsigned long long *)failed + 1, 1ull);",
@@ -78,9 +76,8 @@ def finite_parts(op: Op, names: CudaKernelNames, number: int, infinite: bool) ->
         *names.noted_turn(),
         f"failed[0] = {number + 1};",
     ]
-    grid = Grid(op.axes.size, THREADS_PER_BLOCK)
     told = names.function(tell, Grid(1), 1, False, names.turns)
-    return [names.function(look, grid, THREADS_PER_BLOCK, False), told]
+    return [names.by_elements(op.axes.size, look), told]
 
 
 # Prefix sums --------------------------------------------------------------------------------------

@@ -7,13 +7,15 @@ ones are adjacent; then one thread per run and column applies a run in order.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import HALVES, name_of
 from ...printing.scalars import c_expressions
 from ...printing.scalars.c_functions import C_TYPES
-from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, Either, MemoryCopy, Part
+from ..launches.launch_ir import THREADS_PER_BLOCK, Copy, Grid
+from ..launches.naming import CudaFunction, CudaKernelNames, Part, copied, variants
 from .sorting import FILES, MAX_SHARED_SORT_ELEMENTS, DigitSort, SortMemory, around
 
 MAX_UNSORTED_POSITIONS = 8  # max. indices that are not sorted
@@ -31,22 +33,17 @@ def scatter_parts(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     target, source = names.place_of(op), names.place_of(base[op.args[0]])
     found: list[Part] = []
     if target != source:
-        found.append(MemoryCopy(target, source, op.axes.size * op.dtype.itemsize))
+        copy = Copy(target, source, op.axes.size * op.dtype.itemsize)
+        found.append(copied(copy, names.chosen))
     m = writer.m
-    if isinstance(m, int):
-        return [
-            *found,
-            *(
-                writer.few()
-                if m <= MAX_UNSORTED_POSITIONS
-                else writer.many(short=m <= MAX_SHARED_SORT_ELEMENTS)
-            ),
-        ]
-    some = Either(
-        (MAX_SHARED_SORT_ELEMENTS - m,), tuple(writer.sort(True)), tuple(writer.sort(False))
-    )
-    many = (some, writer.by_runs())
-    return [*found, Either((MAX_UNSORTED_POSITIONS - m,), tuple(writer.few()), many)]
+
+    def many() -> list[Part]:
+        """Sort indices, then apply runs of equal ones."""
+        short = partial(writer.sort, True)
+        sort = variants([MAX_SHARED_SORT_ELEMENTS - m], short, partial(writer.sort, False))
+        return [*sort, writer.by_runs()]
+
+    return [*found, *variants([MAX_UNSORTED_POSITIONS - m], writer.few, many)]
 
 
 class _ScatterWriter:
@@ -89,19 +86,13 @@ class _ScatterWriter:
         """Return the variant with one thread per column."""
         size: Size = self.outer * self.inner
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {self.names.length(size)}) return;",
             f"const int64_t inner = {self.inner_text}, before = at / inner, column = at % inner;",
             f"for (int64_t k = 0; k < {self.m_text}; k++) {{",
             f"    const int64_t line = {self.position('k')};",
             *["    " + line for line in self.taken("k")],
             "}",
         ]
-        return [self.names.function(body, Grid(size, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)]
-
-    def many(self, short: bool) -> list[Part]:
-        """Return the variant that sorts indices, then applies runs of equal ones."""
-        return [*self.sort(short), self.by_runs()]
+        return [self.names.by_elements(size, body)]
 
     def sort(self, short: bool) -> list[Part]:
         """Return the functions that sort the indices."""
@@ -138,8 +129,6 @@ class _ScatterWriter:
                 "}",
             ]
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {self.names.length(size)}) return;",
             f"const int64_t inner = {self.inner_text}, column = at % inner;",
             f"const int64_t first = at / inner % ({self.m_text});",
             f"const int64_t before = at / inner / ({self.m_text});",
@@ -149,7 +138,7 @@ class _ScatterWriter:
             "const int64_t line = sorted[first];",
             *run,
         ]
-        return self.names.function(body, Grid(size, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)
+        return self.names.by_elements(size, body)
 
 
 def _combined(mode: str, dtype: str, names: CudaKernelNames) -> str:

@@ -7,18 +7,17 @@ are sorted by one block each, in shared memory. Longer lines take a tiled radix 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import evaluate, product
+from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
 from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_types import SUFFIXES
 from ...sizes.scratch import lines as up_to_lines
 from ..launches.launch_ir import THREADS_PER_BLOCK, FixedNumber, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, Either, Part
+from ..launches.naming import CudaFunction, CudaKernelNames, Part, variants
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
 MAX_ALL_PAIRS_ELEMENTS = 32  # max. elements of a line that is sorted by comparing all pairs
@@ -53,7 +52,6 @@ class SortMemory:
     n: Size
     key: int
     free: int = MAX_SHARED_SORT_ELEMENTS
-    lasting: bool = False
 
     @property
     def tiles(self) -> Size:
@@ -68,18 +66,6 @@ class SortMemory:
         sizes = (counts * self.tiles, counts, *[elements * 4] * 2, *[elements * self.key] * 2)
         return tuple([up_to_lines(size) for size in sizes])
 
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the total bytes for given lengths; 0 for short lines."""
-        if evaluate(self.n, lengths) <= self.free:
-            return 0
-        return sum(evaluate(size, lengths) for size in self.parts)
-
-    def most(self, threads: int) -> Size:
-        """Return an expression of open lengths that is an upper bound of ``bytes``."""
-        if isinstance(self.n, int) and self.n <= self.free:
-            return 0
-        return sum(self.parts[1:], self.parts[0])
-
 
 def memory_of(op: Op) -> SortMemory:
     """Return the scratch memory of a sort."""
@@ -92,16 +78,11 @@ def sort_parts(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     """Return the parts of a sort; an open length chooses a variant at run time."""
     writer = _SortWriter(op, names)
     n = writer.memory.n
-    if isinstance(n, int):
-        return (
-            writer.few()
-            if n <= MAX_ALL_PAIRS_ELEMENTS
-            else writer.short()
-            if n <= MAX_SHARED_SORT_ELEMENTS
-            else writer.long()
-        )
-    others = Either((MAX_SHARED_SORT_ELEMENTS - n,), tuple(writer.short()), tuple(writer.long()))
-    return [Either((MAX_ALL_PAIRS_ELEMENTS - n,), tuple(writer.few()), (others,))]
+    return variants(
+        [MAX_ALL_PAIRS_ELEMENTS - n],
+        writer.few,
+        lambda: variants([MAX_SHARED_SORT_ELEMENTS - n], writer.short, writer.long),
+    )
 
 
 class _SortWriter:
@@ -144,10 +125,7 @@ class _SortWriter:
 
     def few(self) -> list[Part]:
         """Return the variant with one thread per element, which counts the smaller elements."""
-        size = self.x.axes.size
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {self.names.length(size)}) return;",
             *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
                        f"+ at % ({self.inner_text})"),
             "const int64_t own = at / inner % n;",
@@ -160,7 +138,7 @@ class _SortWriter:
             "}",
             f"if (before < {self.kept}) {self.stored('before', 'own')}",
         ]  # fmt: skip
-        return [self.made(body, size, THREADS_PER_BLOCK, False)]
+        return [self.names.by_elements(self.x.axes.size, body)]
 
     def short(self) -> list[Part]:
         """Return the variant with one block per line."""
@@ -179,8 +157,6 @@ class _SortWriter:
         digits = self.x.dtype.itemsize
         sort = DigitSort(self.names, self.memory, self.key_type, self.key, digits)
         body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (at >= {self.names.length(self.x.axes.size)}) return;",
             *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
                        f"+ at % ({self.inner_text})"),
             "const int64_t place = at / inner % n;",
@@ -189,7 +165,7 @@ class _SortWriter:
             f"const int64_t position = positions[{sort.last}][line * n + place];",
             self.stored("place", "position"),
         ]  # fmt: skip
-        last = self.made(body, self.x.axes.size, THREADS_PER_BLOCK, False)
+        last = self.names.by_elements(self.x.axes.size, body)
         return [*sort.parts(self.line("(int64_t)blockIdx.x / tiles")), last]
 
 

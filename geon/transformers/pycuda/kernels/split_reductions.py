@@ -78,8 +78,3 @@ def divisible(nest: Nest) -> tuple[Pass, ...]:
     first, *others = nest.steps
     stores = all(isinstance(step, Store) for step in others)
     return passes if passes == (first,) and stores and not passes[0].stores else ()
-
-
-def states(step: Pass) -> int:
-    """Return the number of scalars in the states of all reductions of a pass."""
-    return sum(len(reduction.states) for reduction in step.reductions)

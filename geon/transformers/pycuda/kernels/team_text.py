@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
 from ...loops.access import used_buffers
-from ...loops.tree import Combine, Space, Tree, walk
+from ...loops.tree import Space, Tree
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.statement_blocks import StatementBlock
-from ...sizes.scratch import lines as up_to_lines
+from ...printing.trees.buffer_names import BufferNames, buffer_name
 from ..launches.naming import CudaFunction, CudaKernelNames
 from .cooperative_threads import Lines, Team, places
+from .scratch_layout import scratch_layout, shared_bytes
 from .team_statements import TeamStatements
 from .thread_text import declare, launched, scratch_pointers
 
@@ -28,9 +29,7 @@ def team_function(tree: Tree, team: Team, names: CudaKernelNames) -> CudaFunctio
     ((loops, body),) = launched(tree)
     statements, block = TeamStatements(tree, names, team), StatementBlock()
     pointers = scratch_pointers(tree, statements.buffers, names)
-    arrays, shared = memory(tree, statements, names)
-    combined = [each for each, _ in walk(tree.body) if isinstance(each, Combine)]
-    states = sum(len(each.of) for each in combined)
+    arrays = array_declarations(tree, statements.buffers, names)
     statements.shared_task(body, block)
     count, lines = product(loop.extent for loop in loops), list(map(str, block.lines))
     slots = any("slot" in each for each in arrays)
@@ -48,8 +47,8 @@ def team_function(tree: Tree, team: Team, names: CudaKernelNames) -> CudaFunctio
     else:
         lines = [*arrays, *row_of(team, loops, names), *lines]
         grid = names.grid(count, team.rows)
-    used = shared + team.shared(states)
-    return names.function([*team.start(), *pointers, *lines], grid, team.threads, True, shared=used)
+    shared, lines = shared_bytes(tree, team), [*team.start(), *pointers, *lines]
+    return names.function(lines, grid, team.threads, True, shared=shared)
 
 
 def row_of(team: Team, rows: Sequence[Loop], names: CudaKernelNames) -> Lines:
@@ -82,25 +81,22 @@ def column_of(team: Team, rows: Sequence[Loop], column: Loop, names: CudaKernelN
     return [*lines, *places(rows, "row", names.length)]
 
 
-def memory(tree: Tree, statements: TeamStatements, names: CudaKernelNames) -> tuple[Lines, int]:
-    """Return the declarations of buffers that threads share, and their bytes of shared memory."""
-    lines, shared, offset = list[str](), 0, 0
-    buffers = statements.buffers
-    used, apart = used_buffers(tree.body), (Space.REGISTER, Space.SCRATCH)
-    found = [(n, x) for n, x in enumerate(tree.buffers) if n in used and x.space not in apart]
-    for number, buffer in found:
-        ctype, name = buffers.ctype(number), f"b{number}"
+def array_declarations(tree: Tree, buffers: BufferNames, names: CudaKernelNames) -> Lines:
+    """Return the declarations of buffers in shared memory or in a slot of scratch memory."""
+    lines, used, slots = list[str](), used_buffers(tree.body), scratch_layout(tree, Space.STACK)
+    for number, buffer in enumerate(tree.buffers):
+        if number not in used or buffer.space not in (Space.SHARED, Space.STACK):
+            continue
+        ctype, name = buffers.ctype(number), buffer_name(number)
         buffers.registers.discard(number)
         buffers.declare(number)
-        bytes_ = buffer.size * buffer.dtype.itemsize
         if buffer.space is Space.SHARED:
-            assert isinstance(bytes_, int)
-            lines.append(f"__shared__ {ctype} {name}[{max(int(buffer.size), 1)}];")
-            shared += bytes_
-            continue
-        lines.append(f"{ctype} *const {name} = ({ctype} *)(slot + {names.length(offset)});")
-        offset = offset + up_to_lines(bytes_)
-    if offset != 0:
-        slot = f"{names.scratch()} + (int64_t)blockIdx.x * ({names.length(offset)})"
+            assert isinstance(buffer.size, int)
+            lines.append(f"__shared__ {ctype} {name}[{max(buffer.size, 1)}];")
+        else:
+            offset = names.length(slots.offsets[number])
+            lines.append(f"{ctype} *const {name} = ({ctype} *)(slot + {offset});")
+    if slots.size != 0:
+        slot = f"{names.scratch()} + (int64_t)blockIdx.x * ({names.length(slots.size)})"
         lines.insert(0, f"char *const slot = {slot};")
-    return lines, shared
+    return lines

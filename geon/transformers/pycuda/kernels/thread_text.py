@@ -13,7 +13,8 @@ from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.trees.buffer_names import BufferNames, buffer_name
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames
-from .cooperative_threads import SCALAR_BYTES, Lines, places
+from .cooperative_threads import Lines, places
+from .scratch_layout import scratch_layout
 from .thread_statements import ThreadStatements
 
 
@@ -46,21 +47,15 @@ def declare(tree: Tree, names: CudaKernelNames) -> None:
 
 
 def scratch_pointers(tree: Tree, buffers: BufferNames, names: CudaKernelNames) -> Lines:
-    """Return the declarations of the pointers to the buffers that all tasks share.
-
-    Each element has the bytes of the largest scalar.
-    """
-    lines, offset, used = list[str](), 0, used_buffers(tree.body)
-    for number, buffer in enumerate(tree.buffers):
-        if buffer.space is not Space.SCRATCH:
-            continue
+    """Return the declarations of the pointers to the buffers that all tasks share."""
+    lines, used = list[str](), used_buffers(tree.body)
+    for number, offset in scratch_layout(tree, Space.SCRATCH).offsets.items():
         if number in used:
             ctype, name = buffers.ctype(number), buffer_name(number)
             buffers.registers.discard(number)
             buffers.declare(number)
             place = f"{names.scratch()} + {names.length(offset)}"
             lines.append(f"{ctype} *const {name} = ({ctype} *)({place});")
-        offset = offset + buffer.size * SCALAR_BYTES
     return lines
 
 

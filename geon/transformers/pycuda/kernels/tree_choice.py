@@ -1,14 +1,16 @@
-"""Choose the nests that run as loop trees, and the threads that share a row."""
+"""Choose the loop trees of a nest, and the threads that share a row."""
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
+from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.analysis.footprint import is_direct
-from ...kernels.ir.nest import Nest, Pass
+from ...kernels.ir.nest import Fill, Nest, Pass
 from ...kernels.ir.scalar_code import Load, walk
 from ...loops.from_nest import from_nest
 from ...loops.rules.gpu import schedule, scheduled
@@ -16,7 +18,7 @@ from ...loops.rules.gpu_threads import Threads
 from ...loops.rules.parts import in_parts
 from ...loops.rules.tiles import in_tiles
 from ...loops.tree import Space, Tree
-from ..launches.launch_ir import THREADS_PER_BLOCK
+from ..launches.launch_ir import THREADS_PER_BLOCK, Parts
 from ..launches.naming import is_by_elements
 from .cooperative_threads import MAX_WARP_ROW_ELEMENTS, WARP_SIZE, Team
 from .split_reductions import BLOCK_TEAM, COLUMN_TEAM, SplitReductions, division_of
@@ -26,6 +28,79 @@ MAX_THREAD_ROW_ELEMENTS = 4  # max. elements of a row that one thread handles al
 MAX_THREAD_COLUMN_ELEMENTS = 8  # the same of a column: neighbouring threads load neighbours
 
 
+class TeamTree(NamedTuple):
+    """A tree whose tasks are shared by teams of threads; in a team of one, each has a thread.
+
+    ``numbers`` are the numbers of parts by the names of lengths that stand for them in the tree.
+    """
+
+    team: Team
+    tree: Tree
+    numbers: Mapping[str, Parts] = {}
+
+
+class FormChoice(NamedTuple):
+    """A choice: ``forms`` run if no size in ``holds`` is negative, else ``others``."""
+
+    holds: tuple[Size, ...]
+    forms: Forms
+    others: Forms
+
+
+Form = TeamTree | FormChoice | Fill
+Forms = tuple[Form, ...]
+# by nest, and by its operands that may begin between vectors
+_known: WeakKeyDictionary[Nest, dict[Set[int], Forms]] = WeakKeyDictionary()
+
+
+def forms_of(nest: Nest, unaligned: Set[int] = frozenset()) -> Forms:
+    """Return what a nest runs, in order: scheduled trees, choices among them, and its fill.
+
+    They are computed once for each nest.
+    """
+    known, key = _known.setdefault(nest, {}), frozenset(unaligned)
+    if key not in known:
+        known[key] = _forms(nest, key)
+    return known[key]
+
+
+def _forms(nest: Nest, unaligned: Set[int]) -> Forms:
+    if nest.pieces:
+        pieces = tuple([form for piece in nest.pieces for form in _forms(piece, unaligned)])
+        if not nest.holds:
+            return pieces
+        return (FormChoice(nest.holds, pieces, _forms(replace(nest, pieces=()), unaligned)),)
+    found: list[Form] = [] if nest.fill is None else [nest.fill]
+    if is_by_threads(nest):
+        return (*found, *tile_trees(nest), *thread_trees(nest, unaligned))
+    division = division_of(nest)
+    if division is None:
+        return (*found, *team_forms(nest, unaligned))
+    several = tuple(divided_trees(nest, division, unaligned))
+    if division.is_known:
+        return (*found, *several)
+    return (*found, FormChoice(division.holds, several, team_forms(nest, unaligned)))
+
+
+def team_forms(nest: Nest, unaligned: Set[int]) -> Forms:
+    """Return the tree of a nest whose rows are shared, or a choice by the lengths of rows."""
+    trees = team_trees(nest, unaligned)
+    if len(trees) == 1:
+        return tuple(trees)
+    counts = [product(loop.extent for loop in step.loops) for step in nest.passes]
+    holds = tuple([MAX_WARP_ROW_ELEMENTS - n for n in counts if not isinstance(n, int)])
+    return (FormChoice(holds, (trees[0],), (trees[1],)),)
+
+
+def trees_in(forms: Forms) -> Iterator[TeamTree]:
+    """Yield the trees of forms, of choices among them all."""
+    for form in forms:
+        if isinstance(form, TeamTree):
+            yield form
+        elif isinstance(form, FormChoice):
+            yield from trees_in((*form.forms, *form.others))
+
+
 def is_by_threads(nest: Nest) -> bool:
     """Return True if threads are independent: a nest only stores, or its rows are short."""
     if is_by_elements(nest):
@@ -33,14 +108,6 @@ def is_by_threads(nest: Nest) -> bool:
     most = MAX_THREAD_ROW_ELEMENTS if nest.across is None else MAX_THREAD_COLUMN_ELEMENTS
     counts = [product(loop.extent for loop in step.loops) for step in nest.passes]
     return not nest.arrays and all(isinstance(n, int) and n <= most for n in counts)
-
-
-def is_by_teams(nest: Nest) -> bool:
-    """Return True if one team of threads may share each row, or the only one."""
-    if is_by_threads(nest):
-        return False
-    division = division_of(nest)
-    return division is None or not division.is_known
 
 
 def transposed_passes(nest: Nest) -> list[Pass]:
@@ -68,20 +135,17 @@ def loads_across(step: Pass, column: str) -> bool:
     return any(x.offset.step(column) == 1 and x.offset.step(last) not in (0, 1) for x in loads)
 
 
-def tree_of(nest: Nest, unaligned: Set[int] = frozenset()) -> Tree | None:
-    """Return the scheduled tree of a nest of independent threads, without transposed passes.
+def thread_trees(nest: Nest, unaligned: Set[int] = frozenset()) -> list[TeamTree]:
+    """Return the tree of a nest of independent threads, without transposed passes.
 
-    Operands ``unaligned`` may begin between vectors. Return None for other nests, and where no
-    element is stored.
+    Operands ``unaligned`` may begin between vectors. Nothing is returned if no element is stored.
     """
-    if not is_by_threads(nest):
-        return None
     turned = transposed_passes(nest)
     steps = tuple([step for step in nest.steps if step not in turned])
     if not steps:
-        return None
+        return []
     tree = schedule(replace(nest, steps=steps), Threads(unaligned=frozenset(unaligned)))
-    return tree if tree.body else None
+    return [TeamTree(LONE_THREAD, tree)] if tree.body else []
 
 
 def tile_trees(nest: Nest) -> list[TeamTree]:
@@ -90,13 +154,6 @@ def tile_trees(nest: Nest) -> list[TeamTree]:
     alone = [replace(nest, steps=(step,)) for step in transposed_passes(nest)]
     trees = [in_tiles(from_nest(each), threads) for each in alone]
     return [TeamTree(BLOCK_TEAM, scheduled(tree, threads)) for tree in trees]
-
-
-class TeamTree(NamedTuple):
-    """A tree whose tasks are shared by teams of threads; in a team of one, each has a thread."""
-
-    team: Team
-    tree: Tree
 
 
 def team_trees(nest: Nest, unaligned: Set[int] = frozenset()) -> list[TeamTree]:
@@ -134,22 +191,9 @@ def divided_trees(
     """
     team, threads = division.team, Threads(division.team.size, frozenset(unaligned))
     threads = replace(threads, beside=team.beside != 0)
+    numbers = {str(each): each for each in division.parts if each.is_open}
     *finding, joining = in_parts(from_nest(nest), division.counts, threads)
-    last = TeamTree(team, scheduled(joining, threads))
+    last = TeamTree(team, scheduled(joining, threads), numbers)
     if nest.rows or nest.across is not None:
-        last = TeamTree(LONE_THREAD, scheduled(joining, Threads()))
-    return [*(TeamTree(team, scheduled(each, threads)) for each in finding), last]
-
-
-def trees_of(work: Nest) -> list[Tree]:
-    """Return the trees of each piece of a nest."""
-    found: list[Tree] = []
-    for piece in work.pieces or (work,):
-        division = None if is_by_threads(piece) else division_of(piece)
-        shared = [] if division is None else divided_trees(piece, division)
-        shared += team_trees(piece) if is_by_teams(piece) else []
-        shared += tile_trees(piece) if is_by_threads(piece) else []
-        tree = tree_of(piece)
-        found += [each.tree for each in shared]
-        found += [tree] if tree is not None else []
-    return found
+        last = TeamTree(LONE_THREAD, scheduled(joining, Threads()), numbers)
+    return [*(TeamTree(team, scheduled(each, threads), numbers) for each in finding), last]

@@ -12,9 +12,11 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
+
+from .library_requests import LibraryCall
 
 # Min. work of a translation unit, in characters: about 0.05 s for NVRTC, which takes 0.02 s for an
 # empty text.
@@ -118,152 +120,6 @@ def most_blocks(kernel: Signature, processors: int) -> int:
     return processors if goes_on else sys.maxsize
 
 
-class Multiplication(NamedTuple):
-    """A matrix product for a library: addresses, lengths, and strides (batch, row, column).
-
-    ``dtype`` is the dtype of both factors, ``result`` that of ``out`` and ``bias``. ``bias`` is
-    added along columns; its address is 0 if there is none. Half-precision products accumulate in
-    float32. The library's workspace has ``size`` bytes at ``works``.
-    """
-
-    left: int
-    right: int
-    out: int
-    bias: int
-    works: int
-    size: int
-    batch: int
-    rows: int
-    columns: int
-    deep: int
-    left_strides: tuple[int, int, int]
-    right_strides: tuple[int, int, int]
-    out_strides: tuple[int, int, int]
-    dtype: str
-    result: str
-
-    def placed(self, addresses: Sequence[int], works: int) -> Multiplication:
-        """Return the same call with the addresses of both factors, result and bias.
-
-        ``works`` is the address to which that of the workspace is so far an offset.
-        """
-        left, right, out, bias = addresses
-        works += self.works
-        return self._replace(left=left, right=right, out=out, bias=bias, works=works)
-
-
-class Convolving(NamedTuple):
-    """A convolution for a library; ``made`` names what is computed.
-
-    ``addresses``, ``shapes`` and ``steps`` (strides) are in the order image, filter, response; each
-    shape is outer, inner, then spatial axes, where outer and inner are images and channels, filters
-    and channels of a group, or images and filters. ``strides``, ``dilations`` and the padding
-    ``before`` and ``after`` have one number per spatial axis. ``dtype`` is the dtype of both
-    factors, ``result`` that of the result. Half-precision sums accumulate in float32. The library's
-    workspace has ``size`` bytes at ``works``.
-    """
-
-    addresses: tuple[int, int, int]
-    works: int
-    size: int
-    made: str
-    shapes: tuple[tuple[int, ...], ...]
-    steps: tuple[tuple[int, ...], ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    groups: int
-    dtype: str
-    result: str
-
-    def placed(self, addresses: Sequence[int], works: int) -> Convolving:
-        """Return the same call with addresses of image, filter, response and workspace.
-
-        ``works`` is the address to which that of the workspace is so far an offset.
-        """
-        image, window, response = addresses
-        return self._replace(addresses=(image, window, response), works=works + self.works)
-
-
-# Max. rows of a batch of eigenvalue problems or singular values that is one call: the limit of
-# cuSOLVER's routines for batches by Jacobi's method.
-MAX_JACOBI_ROWS = 32
-
-
-class MatrixRoutine(NamedTuple):
-    """A routine of LAPACK or BLAS for a batch of column-major matrices, for a library.
-
-    ``addresses`` are those of its operands in the first matrix, and ``strides`` the bytes from one
-    matrix to the next. In their order, by routine, with int32 pivots and status (``info``), and
-    with arrays of the addresses of all matrices behind:
-
-    - potrf: a, info, pointers to a. The upper triangle is read and written.
-    - getrf: a, pivots, info, pointers to a.
-    - getrs: factors, pivots, sides, info, pointers to factors, pointers to sides; ``columns`` is
-      the number of right-hand sides, and flags are (transposed).
-    - trsm: triangle, sides, pointers to triangles, pointers to sides. It solves X op(T) = B in
-      place, where ``columns`` is the number of rows of X and flags are (upper, transposed, unit).
-    - geqrf and orgqr: a, tau, info.
-    - syevd: a, eigenvalues, info; flags are (vectors). The lower triangle is read.
-    - gesvdj: a, singular values, left and right vectors, info. The left vectors of a batch that is
-      one call (``cusolver.is_batched``) are square matrices.
-    """
-
-    routine: str
-    addresses: tuple[int, ...]
-    strides: tuple[int, ...]
-    batch: int
-    rows: int
-    columns: int
-    flags: tuple[int, ...]
-    dtype: str
-
-    def placed(self, addresses: Sequence[int], works: int) -> MatrixRoutine:
-        """Return the same call, whose addresses are so far offsets to these."""
-        pairs = zip(self.addresses, addresses, strict=True)
-        return self._replace(addresses=tuple([offset + start for offset, start in pairs]))
-
-
-class LineTransforms(NamedTuple):
-    """Fourier transforms of lines of ``n`` elements, without a factor, for a library.
-
-    ``form`` is that of ``geon.fft``'s primitive: c2c, r2c or c2r. ``dtype`` is that of the parts of
-    complex numbers. Before and after the transform, in complex or real elements, ``strides`` are
-    the steps along a line and ``apart`` those from one of ``lines`` lines to the next. That is
-    repeated ``repeats`` times, with the addresses ``steps`` bytes apart.
-    """
-
-    form: str
-    inverse: bool
-    dtype: str
-    n: int
-    lines: int
-    repeats: int
-    strides: tuple[int, int]
-    apart: tuple[int, int]
-    steps: tuple[int, int]
-    addresses: tuple[int, int] = (0, 0)
-
-    def placed(self, addresses: Sequence[int], works: int) -> LineTransforms:
-        """Return the same call with the addresses of operand and result."""
-        source, target = addresses
-        return self._replace(addresses=(self.addresses[0] + source, self.addresses[1] + target))
-
-
-LibraryCall = Multiplication | Convolving | MatrixRoutine | LineTransforms
-# The option of a transformer that selects the library of each kind of call.
-OPTIONS: dict[type[LibraryCall], str] = {
-    Multiplication: "products",
-    Convolving: "convolutions",
-    MatrixRoutine: "matrices",
-    LineTransforms: "transforms",
-}
-# Calls that a CUDA graph may contain. The others may wait for the device, and their working memory
-# may move.
-CAPTURED = (Multiplication, Convolving)
-
-
 class Device(Protocol):
     """A stream of a device: it runs work in the order of submission, except in concurrent lanes.
 
@@ -325,11 +181,15 @@ class Device(Protocol):
     def takes(self, call: LibraryCall) -> bool:
         """Return True if a library supports this call, at any addresses.
 
-        The memory that it works in is then allocated, unless the call has it.
+        The memory that it works in is then allocated, unless it is given with a call.
         """
 
-    def call(self, call: LibraryCall) -> None:
-        """Submit a call of a library."""
+    def call(self, call: LibraryCall, addresses: Sequence[int], works: int) -> None:
+        """Submit a call of a library.
+
+        ``addresses`` are those of its operands, 0 for one that is absent, ``works`` that of the
+        workspace of a product or convolution.
+        """
 
     def synchronise(self) -> None:
         """Wait for all submitted work."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import Length, evaluate
-from .library_requests import Ask, Names, describe_request
+from .library_requests import Ask, Names, Pointer, describe_request
 
 MAX_GRID_BLOCKS = (1 << 31) - 1  # max. blocks of a launch
 REPORT_POINTER = -1  # pointer index of the error report
@@ -102,28 +102,31 @@ Argument = int | str | Parts | FixedNumber | Grid | Turn | Round
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch with ``threads`` threads per block; ``arguments`` are pointers and lengths."""
+    """A launch with ``threads`` threads per block; ``arguments`` are pointers and lengths.
+
+    ``origin`` is the plan number of the kernel that it computes, of several the first.
+    """
 
     kernel: str
     grid: Grid | Grids
     threads: int
     arguments: tuple[Argument, ...]
+    origin: int
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Generic[Pointer]):
     """A copy of ``size`` bytes between two pointers."""
 
-    target: int
-    source: int
+    target: Pointer
+    source: Pointer
     size: Size
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A print of a value under a label, by kernel ``number``."""
+    """A print of a value under a label."""
 
-    number: int
     label: str
     pointer: int
     lengths: tuple[Size, ...]
@@ -135,8 +138,8 @@ class LaunchVariants:
     """A choice: ``steps`` if all sizes in ``holds`` are >= 0, else ``others``."""
 
     holds: tuple[Size, ...]
-    steps: tuple[Step, ...]
-    others: tuple[Step, ...]
+    steps: tuple[Any, ...]
+    others: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +176,10 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition of a while loop: the bool at ``truth``, which ``steps`` compute.
-
-    ``origins`` has the plan number of the kernel of each step.
-    """
+    """The condition of a while loop: the bool at ``truth``, which ``steps`` compute."""
 
     truth: int
     steps: tuple[Step, ...]
-    origins: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +188,8 @@ class DeviceLoop:
 
     With a ``condition``, it ends before the iteration in which that is false, and ``most`` is None
     for a loop without a limit. If ``given`` is not None, the int64 at that pointer is the number of
-    iterations, at most ``most``. ``origins`` has the plan number of the kernel of each step. The
-    loop runs only if all ``chosen`` hold: pairs (pointer of a case's index, branch).
+    iterations, at most ``most``. The loop runs only if all ``chosen`` hold: pairs (pointer of a
+    case's index, branch).
 
     Carries alternate between ``last`` and ``other``; results among them end up at ``last``. If
     ``whole`` is not None, that launch does up to ``TURNS_PER_LAUNCH`` iterations and is repeated
@@ -202,7 +201,6 @@ class DeviceLoop:
     stacks: tuple[Stack, ...]
     carries: tuple[Carry, ...]
     steps: tuple[Step, ...]
-    origins: tuple[int, ...]
     given: int | None = None
     condition: Condition | None = None
     chosen: tuple[tuple[int, int], ...] = ()
@@ -223,13 +221,11 @@ class DeviceLoop:
 class Branches:
     """A case: the int64 at ``index`` selects which of ``steps`` takes effect.
 
-    ``origins`` has the plan numbers of the kernels of each branch. All branches are launched; each
-    kernel tests the index itself.
+    All branches are launched; each kernel tests the index itself.
     """
 
     index: int
     steps: tuple[tuple[Step, ...], ...]
-    origins: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +242,7 @@ class Timed:
     index: int | None = None
 
 
-Step = Launch | Copy | Show | LaunchVariants | Ask | DeviceLoop | Branches | Timed
+Step = Launch | Copy[int] | Show | LaunchVariants | Ask[int] | DeviceLoop | Branches | Timed
 
 
 def kernels_in(steps: Iterable[Step]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,8 @@ from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter, Parameters, Place
 from .device import PipelineStages
 from .dialect import CUDA
-from .launch_ir import MAX_GRID_BLOCKS, THREADS_PER_BLOCK, Grid, Parts, Turn
-from .library_requests import LibraryWork
+from .launch_ir import MAX_GRID_BLOCKS, THREADS_PER_BLOCK, Copy, Grid, LaunchVariants, Parts, Turn
+from .library_requests import Ask
 
 NAME = "KERNEL"  # placeholder for the name of a function, which the module chooses
 FAILED = Parameter("failed", "int64_t", ("report", None))
@@ -72,34 +72,6 @@ class CudaFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
-    """A choice: ``parts`` if all sizes in ``holds`` are >= 0, else ``others``."""
-
-    holds: tuple[Size, ...]
-    parts: tuple[Part, ...]
-    others: tuple[Part, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryCopy:
-    """A copy of ``size`` bytes between two places."""
-
-    target: Place
-    source: Place
-    size: Size
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A library request with the places of its operands; see ``Ask``."""
-
-    work: LibraryWork
-    values: tuple[Place | None, ...]
-    works: Place
-    after: Size
-
-
-@dataclass(frozen=True, slots=True)
 class Joined:
     """Functions that one launch runs, each on its own range of blocks."""
 
@@ -126,7 +98,49 @@ class Chosen:
         return f"if (*chosen{k} != {self.branch}) return;"
 
 
-Part = CudaFunction | Either | MemoryCopy | Asked | Joined
+# A step of a kernel whose pointers are places and whose launches are functions.
+Part = CudaFunction | Joined | LaunchVariants | Copy[Place] | Ask[Place]
+
+
+def variants(
+    holds: Sequence[Size],
+    chosen: Callable[[], Sequence[Part]],
+    others: Callable[[], Sequence[Part]],
+) -> list[Part]:
+    """Return the ``chosen`` parts if no size in ``holds`` is negative, else the ``others``.
+
+    Open sizes choose between both at run time.
+    """
+    if any(isinstance(size, int) and size < 0 for size in holds):
+        return [*others()]
+    open_sizes = tuple([size for size in holds if not isinstance(size, int)])
+    if not open_sizes:
+        return [*chosen()]
+    return [LaunchVariants(open_sizes, tuple(chosen()), tuple(others()))]
+
+
+def with_pointers(
+    part: Part,
+    pointer: Callable[[Any], Any],
+    launch: Callable[[CudaFunction | Joined], Any],
+    origin: int = 0,
+) -> Any:
+    """Return a part with ``pointer(place)`` for its places and ``launch(function)`` for functions.
+
+    Library requests get the plan number ``origin`` of their kernel.
+    """
+    if isinstance(part, LaunchVariants):
+        steps, others = (
+            tuple([with_pointers(each, pointer, launch, origin) for each in side])
+            for side in (part.steps, part.others)
+        )
+        return LaunchVariants(part.holds, steps, others)
+    if isinstance(part, Copy):
+        return Copy(pointer(part.target), pointer(part.source), part.size)
+    if isinstance(part, Ask):
+        values = [None if place is None else pointer(place) for place in part.values]
+        return replace(part, values=tuple(values), works=pointer(part.works), origin=origin)
+    return launch(part)
 
 
 def relocated(part: Part, places: Mapping[Place | None, Place | None]) -> Part:
@@ -135,18 +149,13 @@ def relocated(part: Part, places: Mapping[Place | None, Place | None]) -> Part:
     def to(place: Any) -> Any:
         return places.get(place, place)
 
-    if isinstance(part, CudaFunction):
-        moved = [replace(p, place=to(p.place)) if p.pointer else p for p in part.parameters]
-        return replace(part, parameters=tuple(moved))
-    if isinstance(part, Either):
-        both = [tuple([relocated(p, places) for p in side]) for side in (part.parts, part.others)]
-        return Either(part.holds, *both)
-    if isinstance(part, MemoryCopy):
-        return MemoryCopy(to(part.target), to(part.source), part.size)
-    if isinstance(part, Asked):
-        return replace(part, values=tuple(map(to, part.values)), works=to(part.works))
-    functions = [relocated(function, places) for function in part.functions]
-    return Joined(tuple([each for each in functions if isinstance(each, CudaFunction)]))
+    def moved(function: CudaFunction | Joined) -> CudaFunction:
+        assert isinstance(function, CudaFunction), "kernels are joined later"
+        placed = [replace(p, place=to(p.place)) if p.pointer else p for p in function.parameters]
+        return replace(function, parameters=tuple(placed))
+
+    found: Part = with_pointers(part, to, moved)
+    return found
 
 
 class CudaKernelNames(Parameters):
@@ -175,6 +184,10 @@ class CudaKernelNames(Parameters):
         super().__init__(lambda op: place_of(plan, op), operands, kernel.results)
         self.works: Parameter | None = None
         self.numbers: dict[str, Parts] = {}  # lengths that are numbers of parts
+
+    def unguarded(self) -> CudaKernelNames:
+        """Return names for a function that runs after a failure too, and in all branches."""
+        return CudaKernelNames(self.plan, self.kernel, False, self.apart)
 
     def is_apart(self, number: int) -> bool:
         """Return True if an operand may have any element alignment."""
@@ -247,6 +260,18 @@ class CudaKernelNames(Parameters):
             together, shared if meets else 0, stages,
         )  # fmt: skip
 
+    def by_elements(
+        self, count: Size, body: Sequence[str], further: Sequence[Parameter] = ()
+    ) -> CudaFunction:
+        """Return the function with a thread for each ``at`` of ``count`` elements."""
+        lines = [
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
+            f"if (at >= {self.length(count)}) return;",
+            *body,
+        ]
+        grid = Grid(count, THREADS_PER_BLOCK)
+        return self.function(lines, grid, THREADS_PER_BLOCK, False, further)
+
 
 def types_of(functions: Sequence[CudaFunction]) -> tuple[str, ...]:
     """Return the C types of the parameters of functions, concatenated."""
@@ -280,8 +305,10 @@ def declaration(parameter: Parameter, alone: bool) -> str:
     return f"{parameter.ctype} *{'__restrict__ ' if alone else ''}{parameter.name}"
 
 
-def copy_function(moved: MemoryCopy, chosen: Sequence[Chosen]) -> CudaFunction:
-    """Return the function of a copy that happens only if all ``chosen`` branches are taken."""
+def copied(moved: Copy[Place], chosen: Sequence[Chosen]) -> Part:
+    """Return a copy, or a function that copies only if all ``chosen`` branches are taken."""
+    if not chosen:
+        return moved
     names = Parameters(lambda op: ("none", None), (), ())
     size = names.length(moved.size)
     pointers = [Parameter("to", "char", moved.target), Parameter("of", "const char", moved.source)]
@@ -296,9 +323,8 @@ def copy_function(moved: MemoryCopy, chosen: Sequence[Chosen]) -> CudaFunction:
         "}",
         "",
     ]
-    grid = Grid(moved.size, THREADS_PER_BLOCK)
-    text = "\n".join(lines)
-    called = tuple(names.called)
+    grid, called = Grid(moved.size, THREADS_PER_BLOCK), tuple(names.called)
     return CudaFunction(
-        declared, text, tuple(parameters), grid, THREADS_PER_BLOCK, False, called, shared=0
-    )
+        declared, "\n".join(lines), tuple(parameters), grid, THREADS_PER_BLOCK, False, called,
+        shared=0,
+    )  # fmt: skip

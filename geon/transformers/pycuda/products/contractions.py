@@ -8,7 +8,7 @@ sums, blocks compute parts of a sum (split-K), which are added in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
@@ -21,8 +21,14 @@ from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_expressions import C_TYPES
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.dialect import takes_tf32
-from ..launches.launch_ir import MIN_PART_TURNS, THREADS_PER_BLOCK, Grid, Parts
-from ..launches.naming import CudaFunction, CudaKernelNames, Either, Part
+from ..launches.launch_ir import (
+    MIN_PART_TURNS,
+    THREADS_PER_BLOCK,
+    Grid,
+    LaunchVariants,
+    Parts,
+)
+from ..launches.naming import CudaFunction, CudaKernelNames, Part, variants
 from .large_products import MIN_LARGE_TILES, large_function, large_holds
 from .product_tiles import Tiles, large_tiles, tiles_for
 from .tile_loads import TileLoad, factors_of
@@ -66,35 +72,30 @@ def cut_deep(work: Contraction, tiles: Tiles) -> Parts | None:
     return Parts(deep, blocks, FULL_DEVICE_BLOCKS)
 
 
+def cut_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:
+    """Return sizes that are all >= 0 if long sums have several parts."""
+    few_blocks = FULL_DEVICE_BLOCKS - 2 * blocks_of(work, tiles)
+    return few_blocks, size_of(work.summed) - MIN_PART_TURNS - 1
+
+
 def contraction_parts(work: Contraction, names: CudaKernelNames) -> list[Part]:
     """Return the parts of a contraction."""
     small = tiles_of(work, takes_tf32(names.plan.schedule.target))
+
+    def by_small() -> list[Part]:
+        return _ContractionWriter(work, names, small).parts()
+
     large = large_function(work, names)
     if large is not None:
-        return choose_tiles(
-            large_holds(work), [large], lambda: _ContractionWriter(work, names, small).parts()
-        )
+        return variants(large_holds(work), lambda: [large], by_small)
     tiles = None if small.tf32 else large_tiles(small.dtype)
     holds = () if tiles is None else wide_holds(work, tiles)
     if tiles is None or any(isinstance(size, int) and size < 0 for size in holds):
-        return _ContractionWriter(work, names, small).parts()
+        return by_small()
     writer = _ContractionWriter(work, names, tiles)
     if writer.left.chunks is None or writer.right.chunks is None:
-        return _ContractionWriter(work, names, small).parts()
-    return choose_tiles(
-        holds, [writer.by_tiles("")], lambda: _ContractionWriter(work, names, small).parts()
-    )
-
-
-def choose_tiles(
-    holds: Sequence[Size], large: Sequence[Part], small: Callable[[], Sequence[Part]]
-) -> list[Part]:
-    """Return the large tiles if all ``holds`` are >= 0, else the small ones.
-
-    Known sizes have been tested before.
-    """
-    open_sizes = tuple([size for size in holds if not isinstance(size, int)])
-    return [Either(open_sizes, tuple(large), tuple(small()))] if open_sizes else [*large]
+        return by_small()
+    return variants(holds, lambda: [writer.by_tiles("")], by_small)
 
 
 def wide_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:
@@ -139,14 +140,10 @@ class _ContractionWriter:
         scratch = self.names.scratch() if self.cut is not None else ""
         found: list[Part] = [self.by_tiles(scratch)]
         if self.cut is not None:
-            joined = self.joined(scratch)
-            holds = (
-                FULL_DEVICE_BLOCKS - 2 * blocks_of(self.work, self.tiles),
-                size_of(self.work.summed) - MIN_PART_TURNS - 1,
-            )
+            joined, holds = self.joined(scratch), cut_holds(self.work, self.tiles)
             if all(isinstance(size, int) for size in holds):
                 return [*found, joined]
-            found.append(Either(holds, (joined,), ()))
+            found.append(LaunchVariants(holds, (joined,), ()))
         return found
 
     def by_tiles(self, scratch: str) -> CudaFunction:

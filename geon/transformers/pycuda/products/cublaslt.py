@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ....errors import DeviceError
-from ..launches.device import Multiplication
+from ..launches.library_requests import WORKSPACE_BYTES, ProductCall
 from .nvmath_bindings import starting
 
 MAX_CACHED_PRODUCTS = 256  # max. cached descriptors
@@ -42,49 +43,47 @@ class CublasLt:
             self.handle = cublasLt.create()
         self.device, self.lt, self.cublas = device, cublasLt, cublas
         self.errors: tuple[type[Exception], ...] = (cublasLt.cuBLASLtError,)
-        self.known: OrderedDict[tuple[Any, ...], Described | None] = OrderedDict()
+        self.known: OrderedDict[ProductCall[int], Described | None] = OrderedDict()
 
-    def takes(self, product: Multiplication) -> bool:
+    def takes(self, product: ProductCall[int]) -> bool:
         """Return True if the library has an algorithm for a product."""
         return self.described(product) is not None
 
-    def call(self, product: Multiplication, stream: int) -> None:
+    def call(
+        self, product: ProductCall[int], addresses: Sequence[int], works: int, stream: int
+    ) -> None:
         """Submit a product to a stream."""
         lt, p = self.lt, product
+        x, y, sums, bias = addresses
         found = self.described(product)
         if found is None:
             raise DeviceError(
                 f"cuBLASLt on {self.device} has no algorithm for a {p.dtype} product of "
                 f"{p.rows} by {p.deep} by {p.columns}"
             )
-        if p.bias:
-            self.set_description(found.description, "BIAS_POINTER", p.bias)
+        if p.bias is not None:
+            self.set_description(found.description, "BIAS_POINTER", bias)
         scale = np.float64 if p.dtype == "float64" else np.float32
         one, zero = np.ones(1, scale), np.zeros(1, scale)
         left, right, out = found.layouts
         lt.matmul(
             self.handle, found.description,
-            one.ctypes.data, p.right, left, p.left, right,
-            zero.ctypes.data, p.out, out, p.out, out,
-            found.algorithm.ctypes.data, p.works, p.size, stream,
+            one.ctypes.data, y, left, x, right,
+            zero.ctypes.data, sums, out, sums, out,
+            found.algorithm.ctypes.data, works, WORKSPACE_BYTES, stream,
         )  # fmt: skip
 
-    def described(self, product: Multiplication) -> Described | None:
-        """Return the cached descriptors of a product, independent of addresses.
-
-        None if the library has no algorithm for it.
-        """
-        p = product
-        key = (bool(p.bias), *p[p._fields.index("size") :])
-        found = self.known.pop(key) if key in self.known else self.describe(product)
-        self.known[key] = found
+    def described(self, product: ProductCall[int]) -> Described | None:
+        """Return the cached descriptors of a product; None if the library has no algorithm."""
+        found = self.known.pop(product) if product in self.known else self.describe(product)
+        self.known[product] = found
         while len(self.known) > MAX_CACHED_PRODUCTS:
             _, oldest = self.known.popitem(last=False)
             if oldest is not None:
                 self.forget(oldest)
         return found
 
-    def describe(self, product: Multiplication) -> Described | None:
+    def describe(self, product: ProductCall[int]) -> Described | None:
         """Create descriptors; None if the library has no algorithm."""
         lt, p = self.lt, product
         compute = self.cublas.ComputeType
@@ -100,7 +99,7 @@ class CublasLt:
         ):
             value = operation.T if is_transposed(strides, across) else operation.N
             self.set_description(description, name, value)
-        if p.bias:
+        if p.bias is not None:
             self.set_description(description, "EPILOGUE", lt.Epilogue.BIAS)
         layouts = (
             self.layout(p.dtype, p.deep, p.columns, p.right_strides, p.batch),
@@ -127,7 +126,7 @@ class CublasLt:
         return layout
 
     def chosen(
-        self, product: Multiplication, description: int, layouts: tuple[int, int, int]
+        self, product: ProductCall[int], description: int, layouts: tuple[int, int, int]
     ) -> Any:
         """Return the heuristic's first algorithm, or None.
 
@@ -135,7 +134,7 @@ class CublasLt:
         """
         lt = self.lt
         preference, schemes = lt.matmul_preference_create(), lt.ReductionScheme
-        self.set_preference(preference, "MAX_WORKSPACE_BYTES", product.size)
+        self.set_preference(preference, "MAX_WORKSPACE_BYTES", WORKSPACE_BYTES)
         exact = schemes.INPLACE | schemes.COMPUTE_TYPE
         self.set_preference(preference, "REDUCTION_SCHEME_MASK", int(exact))
         result, count = np.zeros(RESULT_BYTES, np.uint8), np.zeros(1, np.int32)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import importlib.util
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ....errors import DeviceError
 from ...kernels.products.convolutions import PARTS
-from ..launches.device import Convolving
+from ..launches.library_requests import WORKSPACE_BYTES, Convolving
 
 PACKAGE = "pip install 'geon[cudnn]'"
 MAX_CACHED_GRAPHS = 256  # max. cached graphs
@@ -68,21 +69,23 @@ class CuDnn:
         """Return True if the library has a plan for a convolution."""
         return self.planned(convolution) is not None
 
-    def call(self, convolution: Convolving, stream: int) -> None:
+    def call(
+        self, convolution: Convolving, addresses: Sequence[int], works: int, stream: int
+    ) -> None:
         """Submit a convolution to a stream."""
         c = convolution
         planned = self.planned(c)
         if planned is None:
             raise DeviceError(f"cuDNN on {self.device} has no plan for {c}")
         self.cudnn.set_stream(handle=self.handle, stream=stream)
-        pack = dict(zip(planned.tensors, c.addresses, strict=True))
-        planned.graph.execute(pack, c.works, handle=self.handle)
+        pack = dict(zip(planned.tensors, addresses, strict=True))
+        planned.graph.execute(pack, works, handle=self.handle)
 
     def planned(self, convolution: Convolving) -> Planned | None:
-        """Return the cached graph of a convolution, for any addresses; None without a plan."""
-        key = convolution._replace(addresses=(0, 0, 0), works=0)
-        found = self.known.pop(key) if key in self.known else self.plan(key)
-        self.known[key] = found
+        """Return the cached graph of a convolution; None without a plan."""
+        known = convolution in self.known
+        found = self.known.pop(convolution) if known else self.plan(convolution)
+        self.known[convolution] = found
         while len(self.known) > MAX_CACHED_GRAPHS:
             self.known.popitem(last=False)
         return found
@@ -98,12 +101,12 @@ class CuDnn:
             graph.build_operation_graph()
             graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
             graph.deselect_numeric_notes([getattr(cudnn.numerical_note, n) for n in names])
-            graph.deselect_workspace_greater_than(c.size)
+            graph.deselect_workspace_greater_than(WORKSPACE_BYTES)
             graph.check_support()
             graph.build_plans()
         except (cudnn.cudnnGraphNotSupportedError, RuntimeError):
             return None  # which error is raised depends on the library's version
-        return planned if graph.get_workspace_size() <= c.size else None
+        return planned if graph.get_workspace_size() <= WORKSPACE_BYTES else None
 
 
 def graph_of(cudnn: Any, convolution: Convolving, handle: Any = None) -> Planned:

@@ -7,10 +7,10 @@ share.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..launches.device import LineTransforms
+from ..launches.library_requests import LineTransforms
 from .nvmath_bindings import SharedWorkspace, starting
 
 MAX_CACHED_PLANS = 64  # max. cached plans; each holds the roots of unity of its length
@@ -60,7 +60,7 @@ class CuFft:
             self.workspace.at_least(self.planned(call).size)
         return True
 
-    def call(self, call: LineTransforms, stream: int) -> None:
+    def call(self, call: LineTransforms, addresses: Sequence[int], works: int, stream: int) -> None:
         """Submit transforms to a stream."""
         if not (call.lines and call.repeats):
             return
@@ -71,7 +71,7 @@ class CuFft:
         direction = (BACKWARD if call.inverse else FORWARD,) if call.form == "c2c" else ()
         for k in range(call.repeats):
             source, target = (
-                address + k * step for address, step in zip(call.addresses, call.steps, strict=True)
+                address + k * step for address, step in zip(addresses, call.steps, strict=True)
             )
             execute(plan.handle, source, target, *direction)
 

@@ -7,14 +7,13 @@ array ``info``, 0 for success; the kernel that follows reads it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..launches.device import MAX_JACOBI_ROWS, MatrixRoutine
+from ..launches.library_requests import MAX_JACOBI_ROWS, MatrixCall
 from .nvmath_bindings import SharedWorkspace, starting
 
 # Max. rows of matrices of which a batch is one call. More rows occupy a device by themselves, and
@@ -22,7 +21,122 @@ from .nvmath_bindings import SharedWorkspace, starting
 MAX_BATCHED_ROWS = 512
 LOWER, UPPER, RIGHT, NO_TRANSPOSE, TRANSPOSE = 0, 1, 1, 0, 1  # enumerations of cuBLAS
 VALUES, VECTORS, ECONOMICAL = 0, 1, 1  # cusolverEigMode_t, and ``econ`` of gesvdj
-Addresses = Sequence[int]
+PARAMETERS = ("syevj", "gesvdj")  # made at first use
+LETTERS = {"float32": "s", "float64": "d"}
+CONSTANTS = {"LOWER": LOWER, "UPPER": UPPER, "RIGHT": RIGHT, "VECTORS": VECTORS,
+             "ECONOMICAL": ECONOMICAL}  # fmt: skip
+
+
+class BindingCall(NamedTuple):
+    """A function of a binding ("solver" or "blas"), without the letter of its dtype.
+
+    ``arguments`` behind the handle are names of operands, flags, ``CONSTANTS``, and of: ``rows``,
+    ``columns`` and ``batch`` of a call, ``works`` and its ``elements``, the factor ``one``,
+    parameters ``syevj`` and ``gesvdj``, and ``wrong``, the number of a wrong argument. ``sizes``
+    are those of the function that tells the elements of ``works``, empty if it needs none.
+    """
+
+    binding: str
+    name: str
+    arguments: str
+    sizes: str = ""
+
+
+class Routine(NamedTuple):
+    """The calls of a routine: for each matrix, and for a batch of at most ``most`` rows.
+
+    ``operands`` and ``flags`` are the names of those of a ``MatrixCall``.
+    """
+
+    operands: str
+    each: BindingCall
+    batched: BindingCall | None = None
+    flags: str = ""
+    most: int = MAX_BATCHED_ROWS
+
+
+ROUTINES = {
+    "potrf": Routine(
+        "a info pointers",
+        BindingCall(
+            "solver", "potrf", "UPPER rows a rows works elements info", "UPPER rows a rows"
+        ),
+        BindingCall("solver", "potrf_batched", "UPPER rows pointers rows info batch"),
+    ),
+    "getrf": Routine(
+        "a pivots info pointers",
+        BindingCall("solver", "getrf", "rows rows a rows works pivots info", "rows rows a rows"),
+        BindingCall("blas", "getrf_batched", "rows pointers rows pivots info batch"),
+    ),
+    "getrs": Routine(
+        "factors pivots sides info pointers pointers_to_sides",
+        BindingCall(
+            "solver", "getrs", "transposed rows columns factors rows pivots sides rows info"
+        ),
+        BindingCall(
+            "blas", "getrs_batched",
+            "transposed rows columns pointers rows pivots pointers_to_sides rows wrong batch",
+        ),
+        "transposed",
+    ),
+    "trsm": Routine(
+        "triangle sides pointers pointers_to_sides",
+        BindingCall(
+            "blas", "trsm",
+            "RIGHT upper transposed unit columns rows one triangle rows sides columns",
+        ),
+        BindingCall(
+            "blas", "trsm_batched",
+            "RIGHT upper transposed unit columns rows one pointers rows pointers_to_sides columns "
+            "batch",
+        ),
+        "upper transposed unit",
+    ),
+    "geqrf": Routine(
+        "a tau info",
+        BindingCall(
+            "solver", "geqrf", "rows columns a rows tau works elements info", "rows columns a rows"
+        ),
+    ),
+    "orgqr": Routine(
+        "a tau info",
+        BindingCall(
+            "solver", "orgqr", "rows columns columns a rows tau works elements info",
+            "rows columns columns a rows tau",
+        ),
+    ),
+    "syevd": Routine(
+        "a values info",
+        BindingCall(
+            "solver", "syevd", "vectors LOWER rows a rows values works elements info",
+            "vectors LOWER rows a rows values",
+        ),
+        BindingCall(
+            "solver", "syevj_batched",
+            "vectors LOWER rows a rows values works elements info syevj batch",
+            "vectors LOWER rows a rows values syevj batch",
+        ),
+        "vectors",
+        MAX_JACOBI_ROWS,
+    ),
+    "gesvdj": Routine(
+        "a values left right info",
+        BindingCall(
+            "solver", "gesvdj",
+            "VECTORS ECONOMICAL rows columns a rows values left rows right columns works elements "
+            "info gesvdj",
+            "VECTORS ECONOMICAL rows columns a rows values left rows right columns gesvdj",
+        ),
+        BindingCall(
+            "solver", "gesvdj_batched",
+            "VECTORS rows columns a rows values left rows right columns works elements info gesvdj "
+            "batch",
+            "VECTORS rows columns a rows values left rows right columns gesvdj batch",
+        ),
+        "",
+        MAX_JACOBI_ROWS,
+    ),
+}  # fmt: skip
 
 
 def load_cusolver(name: str, allocate: Callable[[int], int], free: Callable[[int], None]) -> Any:
@@ -74,248 +188,73 @@ class CuSolver:
         """Return the parameters of Jacobi's method for singular values."""
         return int(self.solver.create_gesvdj_info())
 
-    def takes(self, call: MatrixRoutine) -> bool:
+    def takes(self, call: MatrixCall[int]) -> bool:
         """Return True, after allocating the memory that a call works in."""
         self.workspace.at_least(self.elements_of(call) * itemsize(call))
         return True
 
-    def call(self, call: MatrixRoutine, stream: int) -> None:
+    def call(
+        self, call: MatrixCall[int], addresses: Sequence[int], works: int, stream: int
+    ) -> None:
         """Submit a routine for all matrices of a batch to a stream."""
         if is_empty(call):
             return
         self.solver.set_stream(self.handle, stream)
         self.blas.set_stream(self.blas_handle, stream)
         elements = self.elements_of(call)
-        works = self.workspace.at_least(elements * itemsize(call))
-        routine = ROUTINES[call.routine]
-        if is_batched(call):
-            assert routine.batched is not None
-            routine.batched(self, call, call.addresses, works, elements)
-            return
-        for k in range(call.batch):
-            pairs = zip(call.addresses, call.strides, strict=True)
-            routine.each(self, call, [first + k * step for first, step in pairs], works, elements)
+        own = {"works": self.workspace.at_least(elements * itemsize(call)), "elements": elements}
+        routine, made = ROUTINES[call.routine], binding_call(call)
+        for k in range(1 if made is routine.batched else call.batch):
+            pairs = zip(routine.operands.split(), addresses, call.strides, strict=True)
+            operands = {name: first + k * step for name, first, step in pairs}
+            self.run(made, made.name, made.arguments, call, {**own, **operands})
 
-    def elements_of(self, call: MatrixRoutine) -> int:
+    def elements_of(self, call: MatrixCall[int]) -> int:
         """Return the elements of the workspace that a call needs, which the library tells."""
-        batch = call.batch if is_batched(call) else 1
+        made = binding_call(call)
+        if is_empty(call) or not made.sizes:
+            return 0
+        batch = call.batch if made is ROUTINES[call.routine].batched else 1
         key = (call.routine, batch, call.rows, call.columns, call.flags, call.dtype)
         if key not in self.elements:
-            found = 0 if is_empty(call) else ROUTINES[call.routine].elements(self, call)
-            self.elements[key] = found
+            nowhere = dict.fromkeys(ROUTINES[call.routine].operands.split(), 0)
+            name = f"{made.name}_buffer_size"
+            self.elements[key] = int(self.run(made, name, made.sizes, call, nowhere))
         return self.elements[key]
 
-    def function(self, module: Any, call: MatrixRoutine, name: str) -> Any:
-        """Return a function of a binding for the dtype of a call."""
-        return getattr(module, f"{'s' if call.dtype == 'float32' else 'd'}{name}")
+    def run(
+        self, made: BindingCall, name: str, arguments: str, call: MatrixCall[int],
+        values: Mapping[str, int],
+    ) -> Any:  # fmt: skip
+        """Call a function of a binding for the dtype of a call, with these values of arguments."""
+        flags = dict(zip(ROUTINES[call.routine].flags.split(), call.flags, strict=True))
+        known = {**CONSTANTS, **flags, **values}
+        known |= {"rows": call.rows, "columns": call.columns, "batch": call.batch}
+        known |= {"one": self.ones[call.dtype].ctypes.data, "wrong": self.wrong.ctypes.data}
+        given = [getattr(self, x) if x in PARAMETERS else known[x] for x in arguments.split()]
+        solves = made.binding == "solver"
+        binding, handle = (self.solver, self.handle) if solves else (self.blas, self.blas_handle)
+        return getattr(binding, f"{LETTERS[call.dtype]}{name}")(handle, *given)
 
 
-def itemsize(call: MatrixRoutine) -> int:
+def binding_call(call: MatrixCall[int]) -> BindingCall:
+    """Return the call of the library for the whole batch, or for each matrix."""
+    routine = ROUTINES[call.routine]
+    return routine.batched if routine.batched is not None and is_batched(call) else routine.each
+
+
+def itemsize(call: MatrixCall[int]) -> int:
     """Return the bytes of an element."""
     return 4 if call.dtype == "float32" else 8
 
 
-def is_empty(call: MatrixRoutine) -> bool:
+def is_empty(call: MatrixCall[int]) -> bool:
     """Return True if a call has no elements."""
     return 0 in (call.batch, call.rows, call.columns)
 
 
-def is_batched(call: MatrixRoutine) -> bool:
+def is_batched(call: MatrixCall[int]) -> bool:
     """Return True if one call of the library computes the whole batch."""
     routine = ROUTINES[call.routine]
     most = max(call.rows, call.columns) if routine.most == MAX_JACOBI_ROWS else call.rows
     return routine.batched is not None and call.batch > 1 and most <= routine.most
-
-
-# Routines: their addresses are those of ``MatrixRoutine``, of one matrix or of a batch ------------
-
-
-def _potrf(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    a, info, _ = at
-    potrf = lib.function(lib.solver, c, "potrf")
-    potrf(lib.handle, UPPER, c.rows, a, c.rows, works, size, info)
-
-
-def _potrf_size(lib: CuSolver, c: MatrixRoutine) -> int:
-    if is_batched(c):
-        return 0
-    found: int = lib.function(lib.solver, c, "potrf_buffer_size")(
-        lib.handle, UPPER, c.rows, 0, c.rows
-    )
-    return found
-
-
-def _potrf_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    _, info, pointers = at
-    potrf = lib.function(lib.solver, c, "potrf_batched")
-    potrf(lib.handle, UPPER, c.rows, pointers, c.rows, info, c.batch)
-
-
-def _getrf(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    a, pivots, info, _ = at
-    getrf = lib.function(lib.solver, c, "getrf")
-    getrf(lib.handle, c.rows, c.rows, a, c.rows, works, pivots, info)
-
-
-def _getrf_size(lib: CuSolver, c: MatrixRoutine) -> int:
-    if is_batched(c):
-        return 0
-    found: int = lib.function(lib.solver, c, "getrf_buffer_size")(
-        lib.handle, c.rows, c.rows, 0, c.rows
-    )
-    return found
-
-
-def _getrf_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    _, pivots, info, pointers = at
-    getrf = lib.function(lib.blas, c, "getrf_batched")
-    getrf(lib.blas_handle, c.rows, pointers, c.rows, pivots, info, c.batch)
-
-
-def _getrs(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    factors, pivots, sides, info, _, _ = at
-    (transposed,) = c.flags
-    lib.function(lib.solver, c, "getrs")(
-        lib.handle, TRANSPOSE if transposed else NO_TRANSPOSE, c.rows, c.columns, factors, c.rows,
-        pivots, sides, c.rows, info,
-    )  # fmt: skip
-
-
-def _getrs_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    _, pivots, _, _, of_factors, of_sides = at
-    (transposed,) = c.flags
-    lib.function(lib.blas, c, "getrs_batched")(
-        lib.blas_handle, TRANSPOSE if transposed else NO_TRANSPOSE, c.rows, c.columns, of_factors,
-        c.rows, pivots, of_sides, c.rows, lib.wrong.ctypes.data, c.batch,
-    )  # fmt: skip
-
-
-def _trsm(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    triangle, sides, _, _ = at
-    _solve_triangles(lib, c, "trsm", triangle, sides)
-
-
-def _trsm_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    _, _, of_triangles, of_sides = at
-    _solve_triangles(lib, c, "trsm_batched", of_triangles, of_sides, c.batch)
-
-
-def _solve_triangles(lib: CuSolver, c: MatrixRoutine, name: str, *at: int) -> None:
-    """Solve X op(T) = B in place, for ``columns`` rows X."""
-    upper, transposed, unit = c.flags
-    triangles, sides, *batch = at
-    lib.function(lib.blas, c, name)(
-        lib.blas_handle, RIGHT, upper, transposed, unit, c.columns, c.rows,
-        lib.ones[c.dtype].ctypes.data, triangles, c.rows, sides, c.columns, *batch,
-    )  # fmt: skip
-
-
-def _geqrf(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    a, tau, info = at
-    geqrf = lib.function(lib.solver, c, "geqrf")
-    geqrf(lib.handle, c.rows, c.columns, a, c.rows, tau, works, size, info)
-
-
-def _geqrf_size(lib: CuSolver, c: MatrixRoutine) -> int:
-    found: int = lib.function(lib.solver, c, "geqrf_buffer_size")(
-        lib.handle, c.rows, c.columns, 0, c.rows
-    )
-    return found
-
-
-def _orgqr(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    a, tau, info = at
-    orgqr = lib.function(lib.solver, c, "orgqr")
-    orgqr(lib.handle, c.rows, c.columns, c.columns, a, c.rows, tau, works, size, info)
-
-
-def _orgqr_size(lib: CuSolver, c: MatrixRoutine) -> int:
-    found: int = lib.function(lib.solver, c, "orgqr_buffer_size")(
-        lib.handle, c.rows, c.columns, c.columns, 0, c.rows, 0
-    )
-    return found
-
-
-def _syevd(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    a, values, info = at
-    syevd = lib.function(lib.solver, c, "syevd")
-    syevd(lib.handle, *c.flags, LOWER, c.rows, a, c.rows, values, works, size, info)
-
-
-def _syevd_size(lib: CuSolver, c: MatrixRoutine) -> int:
-    given = (lib.handle, *c.flags, LOWER, c.rows, 0, c.rows, 0)
-    found: int
-    if is_batched(c):
-        size = lib.function(lib.solver, c, "syevj_batched_buffer_size")
-        found = size(*given, lib.syevj, c.batch)
-    else:
-        found = lib.function(lib.solver, c, "syevd_buffer_size")(*given)
-    return found
-
-
-def _syevj_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    a, values, info = at
-    lib.function(lib.solver, c, "syevj_batched")(
-        lib.handle, *c.flags, LOWER, c.rows, a, c.rows, values, works, size, info, lib.syevj,
-        c.batch,
-    )  # fmt: skip
-
-
-def _gesvdj(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    a, values, left, right, info = at
-    lib.function(lib.solver, c, "gesvdj")(
-        lib.handle, VECTORS, ECONOMICAL, c.rows, c.columns, a, c.rows, values, left, c.rows, right,
-        c.columns, works, size, info, lib.gesvdj,
-    )  # fmt: skip
-
-
-def _gesvdj_size(lib: CuSolver, c: MatrixRoutine) -> int:
-    given = (c.rows, c.columns, 0, c.rows, 0, 0, c.rows, 0, c.columns, lib.gesvdj)
-    found: int
-    if is_batched(c):
-        size = lib.function(lib.solver, c, "gesvdj_batched_buffer_size")
-        found = size(lib.handle, VECTORS, *given, c.batch)
-    else:
-        size = lib.function(lib.solver, c, "gesvdj_buffer_size")
-        found = size(lib.handle, VECTORS, ECONOMICAL, *given)
-    return found
-
-
-def _gesvdj_batched(lib: CuSolver, c: MatrixRoutine, at: Addresses, works: int, size: int) -> None:
-    a, values, left, right, info = at
-    lib.function(lib.solver, c, "gesvdj_batched")(
-        lib.handle, VECTORS, c.rows, c.columns, a, c.rows, values, left, c.rows, right, c.columns,
-        works, size, info, lib.gesvdj, c.batch,
-    )  # fmt: skip
-
-
-def _no_elements(lib: CuSolver, c: MatrixRoutine) -> int:
-    return 0
-
-
-Routine = Callable[[CuSolver, MatrixRoutine, Addresses, int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class RoutineCalls:
-    """The calls of a routine: for each matrix, and for a batch of at most ``most`` rows.
-
-    ``elements`` returns the number of elements of their workspace.
-    """
-
-    each: Routine
-    elements: Callable[[CuSolver, MatrixRoutine], int]
-    batched: Routine | None = None
-    most: int = MAX_BATCHED_ROWS
-
-
-ROUTINES = {
-    "potrf": RoutineCalls(_potrf, _potrf_size, _potrf_batched),
-    "getrf": RoutineCalls(_getrf, _getrf_size, _getrf_batched),
-    "getrs": RoutineCalls(_getrs, _no_elements, _getrs_batched),
-    "trsm": RoutineCalls(_trsm, _no_elements, _trsm_batched),
-    "geqrf": RoutineCalls(_geqrf, _geqrf_size),
-    "orgqr": RoutineCalls(_orgqr, _orgqr_size),
-    "syevd": RoutineCalls(_syevd, _syevd_size, _syevj_batched, MAX_JACOBI_ROWS),
-    "gesvdj": RoutineCalls(_gesvdj, _gesvdj_size, _gesvdj_batched, MAX_JACOBI_ROWS),
-}

@@ -6,13 +6,11 @@ such programs do not use libraries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import cache, partial
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of, named_dtype
 from ...kernels.ir.scalar_code import Load, walk
@@ -23,19 +21,18 @@ from ...lowering.planning.schedule import Schedule
 from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.parameters import Place
 from ...printing.scalars.c_expressions import C_TYPES
-from ...sizes.scratch import Scratch
+from ...sizes.scratch import Scratch, largest
 from ..kernels.cooperative_threads import Lines, places
-from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.library_requests import ContractionWork
+from ..launches.launch_ir import LaunchVariants
+from ..launches.library_requests import WORKSPACE_BYTES, Ask, ContractionWork
 from ..launches.memory import aligned
-from ..launches.naming import Asked, CudaFunction, CudaKernelNames, Either, Part
+from ..launches.naming import CudaFunction, CudaKernelNames, Part
 from .library_matching import convolution_call, product_of
-from .scratch import scratch_of
+from .scratch import Bytes, scratch_of
 
 MIN_LIBRARY_MULADDS = 1 << 24  # min. multiplications for a library call
 # max. terms of a float32 sum; longer ones need more accuracy than float32 accumulation
 MAX_FLOAT32_TERMS = 8192
-WORKSPACE_BYTES = 1 << 25  # bytes of a library's workspace
 
 
 def holds(work: ContractionWork) -> tuple[Size, ...]:
@@ -73,30 +70,6 @@ def sums_bytes(work: ContractionWork) -> Size:
     return aligned(work.results * named_dtype(work.result).itemsize)
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryScratch:
-    """Scratch memory for a library's workspace and sums, or for the ``generated`` kernels.
-
-    It fits both, since the places of values decide late which of them runs.
-    """
-
-    work: ContractionWork
-    generated: Scratch | None
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes for given lengths."""
-        generated = 0 if self.generated is None else self.generated.bytes(lengths, threads)
-        if any(evaluate(size, lengths) < 0 for size in holds(self.work)):
-            return generated
-        return max(evaluate(sums_bytes(self.work), lengths) + WORKSPACE_BYTES, generated)
-
-    def most(self, threads: int) -> Size:
-        """Return an expression of open lengths that is an upper bound of ``bytes``."""
-        most = sums_bytes(self.work) + WORKSPACE_BYTES
-        return most if self.generated is None else most + self.generated.most(threads)
-
-
 @cache
 def scratch_with(
     libraries: AbstractSet[str],
@@ -106,23 +79,30 @@ def scratch_with(
 
 
 def _scratch(libraries: AbstractSet[str], schedule: Schedule) -> dict[Op, Scratch]:
-    """Return the scratch memory of a schedule's kernels, including libraries' workspaces."""
+    """Return the scratch memory of a schedule's kernels, including libraries' workspaces.
+
+    It fits generated kernels too, since the places of values decide late which of them run.
+    """
     found = scratch_of(schedule)
     for kernel in schedule.kernels:
         work = library_work(schedule, kernel, libraries)
         if work is not None:
-            found[kernel.op] = LibraryScratch(work, found.get(kernel.op))
+            library = Bytes(sums_bytes(work) + WORKSPACE_BYTES, holds(work))
+            both = largest([library, found.get(kernel.op)])
+            assert both is not None
+            found[kernel.op] = both
     return found
 
 
 def parts_by_library(
-    kernel: Kernel, names: CudaKernelNames, asked: ContractionWork, generated: list[Part]
+    names: CudaKernelNames, asked: ContractionWork, generated: list[Part]
 ) -> list[Part]:
     """Return a choice between a library request and the generated kernels, by open lengths.
 
     If the result overwrites an operand in place, return the generated kernels only.
     """
-    work, plan = kernel.work, names.plan
+    plan, kernel = names.plan, names.kernel
+    work = kernel.work
     assert isinstance(work, Contraction)
     at = [place_of(plan, op) for op in work.operands]
     codes = (work.left, work.right, *[store.value for store in work.stores])
@@ -133,10 +113,10 @@ def parts_by_library(
         return generated
     if asked.apart:
         values[asked.out] = works
-    parts: list[Part] = [Asked(asked, tuple(values), works, sums_bytes(asked))]
+    parts: list[Part] = [Ask(asked, tuple(values), works, sums_bytes(asked))]
     if not asked.ends:
         parts.append(_rest(work, names, asked))
-    return [Either(holds(asked), tuple(parts), tuple(generated))]
+    return [LaunchVariants(holds(asked), tuple(parts), tuple(generated))]
 
 
 def _rest(work: Contraction, names: CudaKernelNames, asked: ContractionWork) -> CudaFunction:
@@ -151,11 +131,9 @@ def _rest(work: Contraction, names: CudaKernelNames, asked: ContractionWork) -> 
     if asked.apart:
         sums = f"((const {ctype} *){names.scratch()})[at]"
     body: Lines = [
-        f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-        f"if (at >= {names.length(asked.results)}) return;",
         *places(loops, "at", names.length),
         *block.lines,
         f"const {ctype} sum = {sums};",
         *printer.store({}, "sum"),
     ]
-    return names.function(body, Grid(asked.results, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)
+    return names.by_elements(asked.results, body)

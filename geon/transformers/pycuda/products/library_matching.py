@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 
-from ....op_graph.axes.affine import AffineIndex
+from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.values.dtypes import HALVES, name_of
 from ...kernels.ir.nest import Loop, Store
@@ -17,10 +17,10 @@ from ...kernels.ir.scalar_code import Apply, Contracted, Load
 from ...kernels.products.contraction import Contraction, is_negative
 from ...kernels.products.convolution_matching import convolution_of
 from ...kernels.products.factors import MATRICES, Steps, factor_access, merge_strides
-from ..launches.library_requests import ConvolutionCall, ProductCall, Strides
+from ..launches.library_requests import ConvolutionCall, ProductCall
 
 
-def product_of(work: Contraction, writes: bool) -> ProductCall | None:
+def product_of(work: Contraction, writes: bool) -> ProductCall[Size] | None:
     """Return a contraction as a matrix product, or None; ``writes`` if it writes a variable."""
     loops = (*work.batch, *work.rows, *work.columns, *work.summed)
     left, right = factor_access(work.left, loops), factor_access(work.right, loops)
@@ -38,19 +38,19 @@ def product_of(work: Contraction, writes: bool) -> ProductCall | None:
     if len(found) < len(parts):
         return None
     (batch, of_batch), (rows, down), (columns, across), (deep, along) = found
-    left_strides = Strides(of_batch[0], down[0], along[0])
-    right_strides = Strides(of_batch[1], along[1], across[1])
-    out_strides = Strides(of_batch[2], down[2], across[2])
+    left_strides = of_batch[0], down[0], along[0]
+    right_strides = of_batch[1], along[1], across[1]
+    out_strides = of_batch[2], down[2], across[2]
     bias, ends = None, False
     if len(work.stores) == 1:
         bias, ends = ending(store, work.columns, name_of(work.dtype))
     apart = not ends and (writes or store.dtype != work.dtype)
     result = name_of(work.dtype if apart else store.dtype)
     if apart:  # scratch memory is row-major
-        out_strides = Strides(rows * columns, columns, 1)
-    if not (_is_matrix(left_strides) and _is_matrix(right_strides) and out_strides.across == 1):
+        out_strides = rows * columns, columns, 1
+    if not (_is_matrix(left_strides) and _is_matrix(right_strides) and out_strides[2] == 1):
         return None
-    if out_strides.down == 0 or result not in MATRICES:
+    if out_strides[1] == 0 or result not in MATRICES:
         return None
     return ProductCall(
         batch, rows, columns, deep, left.operand, right.operand, store.operand, bias,
@@ -89,11 +89,10 @@ def _stored(work: Contraction, apart: bool) -> Steps | None:
     return steps if simple and not any(map(is_negative, steps.values())) else None
 
 
-def _is_matrix(strides: Strides) -> bool:
+def _is_matrix(strides: tuple[Size, Size, Size]) -> bool:
     """Return True if elements are contiguous along rows or along columns."""
-    if strides.across == 1:
-        return strides.down != 0
-    return strides.down == 1 and strides.across != 0
+    _, down, across = strides
+    return down != 0 if across == 1 else down == 1 and across != 0
 
 
 def ending(store: Store, columns: Sequence[Loop], dtype: str) -> tuple[int | None, bool]:

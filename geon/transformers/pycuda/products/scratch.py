@@ -2,140 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import evaluate, product
+from ....op_graph.axes.lengths import Length, evaluate, exact_quotient, product
 from ....op_graph.op_graph import Op
-from ...kernels.ir.nest import Call, Nest, RowArray
-from ...kernels.kernel_lowering import Work
+from ...kernels.ir.nest import Call, Nest
 from ...kernels.products.contraction import Contraction
-from ...loops.rules.teams import MAX_SHARED_BYTES
+from ...kernels.structural_key import structure
+from ...loops.tree import Space
 from ...lowering.planning.schedule import Schedule
-from ...sizes.scratch import Scratch
-from ...sizes.scratch import lines as up_to_lines
+from ...sizes.scratch import PerThread, Scratch, largest
 from ..kernels import factorisations, fourier
 from ..kernels.cooperative_threads import SCALAR_BYTES
 from ..kernels.scattering import position_memory
-from ..kernels.sorting import SORTS, memory_of
-from ..kernels.split_reductions import division_of, states
+from ..kernels.scratch_layout import scratch_layout
+from ..kernels.sorting import SORTS, SortMemory, memory_of
+from ..kernels.split_reductions import division_of
 from ..kernels.team_text import MAX_SCRATCH_BLOCKS
-from ..kernels.tree_choice import is_by_threads
+from ..kernels.thread_text import launched
+from ..kernels.tree_choice import FormChoice, Forms, TeamTree, forms_of
 from ..launches.dialect import takes_tf32
 from ..launches.launch_ir import Parts
-from .contractions import cut_deep, results, tiles_of
-
-
-@dataclass(frozen=True, slots=True)
-class Slots:
-    """``each`` bytes per concurrent block: one slot per row, at most ``slots``."""
-
-    each: Size
-    rows: Size
-    slots: int
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes of all slots."""
-        return evaluate(self.each, lengths) * max(1, min(self.slots, evaluate(self.rows, lengths)))
-
-    def most(self, threads: int) -> Size:
-        """Return an expression of open lengths that is an upper bound of ``bytes``."""
-        rows = self.rows if isinstance(self.rows, int) else self.slots
-        return self.each * max(1, min(self.slots, rows))
+from .contractions import cut_deep, cut_holds, results, tiles_of
 
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """A fixed number of bytes."""
+    """Scratch memory of ``size`` bytes that all blocks share, if no size in ``holds`` is negative.
 
-    size: Size
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the size."""
-        return evaluate(self.size, lengths)
-
-    def most(self, threads: int) -> Size:
-        """Return the size."""
-        return self.size
-
-
-@dataclass(frozen=True, slots=True)
-class PartStates:
-    """Partial states of divided passes: of each pass, its parts and scalars in the states.
-
-    There are such states of ``lines`` rows or columns if no size in ``holds`` is negative, and of
-    at most ``beside`` of them in a block.
+    Lengths of the names in ``numbers`` are numbers of parts; ``bound`` is then an upper bound of
+    the size, over open lengths alone.
     """
 
-    passes: tuple[tuple[Parts, int], ...]
-    lines: Size
-    holds: tuple[Size, ...]
-    beside: int
+    size: Size
+    holds: tuple[Size, ...] = ()
+    numbers: tuple[tuple[str, Parts], ...] = ()
+    bound: Size | None = None
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes of all partial states; 0 if nothing is divided."""
+        """Return the bytes; 0 where none are used."""
         if any(evaluate(size, lengths) < 0 for size in self.holds):
             return 0
-        total = sum(parts.number(lengths) * scalars for parts, scalars in self.passes)
-        return total * evaluate(self.lines, lengths) * SCALAR_BYTES
+        numbers = {name: parts.number(lengths) for name, parts in self.numbers}
+        return evaluate(self.size, {**lengths, **numbers})
 
     def most(self, threads: int) -> Size:
-        """Return an upper bound of ``bytes``: there is one part, or all blocks are as wanted."""
-        total: Size = 0
-        for parts, scalars in self.passes:
-            total = total + (self.lines + parts.wanted * self.beside) * scalars * SCALAR_BYTES
-        return total
+        """Return an upper bound of ``bytes``."""
+        if any(isinstance(size, int) and size < 0 for size in self.holds):
+            return 0
+        return self.size if self.bound is None else self.bound
 
 
-@dataclass(frozen=True, slots=True)
-class PartSums:
-    """Partial sums of a split contraction: ``size`` bytes per part."""
-
-    parts: Parts
-    size: Size
-    bound: int
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes of all parts; 0 if sums are not split."""
-        number = self.parts.number(lengths)
-        return number * evaluate(self.size, lengths) if number > 1 else 0
-
-    def most(self, threads: int) -> Size:
-        """Return an expression of open lengths that is an upper bound of ``bytes``."""
-        if isinstance(self.size, int):
-            return min(self.bound, self.parts.wanted * self.size)
-        return self.bound
-
-
-@dataclass(frozen=True, slots=True)
-class Largest:
-    """Scratch memory of functions that run one after another: the maximum of theirs."""
-
-    parts: tuple[Scratch, ...]
-    lasting: bool = False
-
-    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the largest size; negative sizes of variants that do not run count as 0."""
-        return max(0, *[part.bytes(lengths, threads) for part in self.parts])
-
-    def most(self, threads: int) -> Size:
-        """Return an upper bound of ``bytes``: the sum, since open sizes cannot be compared."""
-        known = [part.most(threads) for part in self.parts]
-        found: Size = max([size for size in known if isinstance(size, int)], default=0)
-        for size in known:
-            found = found if isinstance(size, int) else found + size
-        return found
+def of_sort(memory: SortMemory) -> Bytes:
+    """Return the scratch memory of a sort; short lines need none."""
+    return Bytes(sum(memory.parts, start=0), (memory.n - memory.free - 1,))
 
 
 # Scratch memory of calls, by primitive.
 SCRATCH: dict[str, Callable[[Op], Scratch]] = {
-    **dict.fromkeys(SORTS, memory_of),
-    "scatter": position_memory,
+    **dict.fromkeys(SORTS, lambda op: of_sort(memory_of(op))),
+    "scatter": lambda op: of_sort(position_memory(op)),
     "fourier_parts": lambda op: Bytes(fourier.scratch_bytes(op)),
     **dict.fromkeys(factorisations.WRITERS, lambda op: Bytes(factorisations.scratch_bytes(op))),
 }
@@ -144,20 +73,22 @@ SCRATCH: dict[str, Callable[[Op], Scratch]] = {
 def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
     """Return the scratch memory of a schedule's kernels, by their op."""
     found: dict[Op, Scratch] = {}
+    nests: dict[Hashable, Scratch | None] = {}  # by structure: their trees are scheduled once
     for kernel in schedule.kernels:
-        scratch = _of(kernel.work, takes_tf32(schedule.target))
+        work = kernel.work
+        if isinstance(work, Nest):
+            key = structure(work) if may_need_scratch(work) else None
+            if key is not None and key not in nests:
+                nests[key] = of_forms(forms_of(work))
+            scratch = nests.get(key)
+        elif isinstance(work, Contraction):
+            scratch = _of_contraction(work, takes_tf32(schedule.target))
+        else:
+            call = SCRATCH.get(work.op.primitive.name) if isinstance(work, Call) else None
+            scratch = None if call is None else call(work.op)  # type: ignore[union-attr]  # a call
         if scratch is not None:
             found[kernel.op] = scratch
     return found
-
-
-def _of(work: Work, tf32: bool) -> Scratch | None:
-    if isinstance(work, Nest):
-        return _of_nest(work)
-    if isinstance(work, Contraction):
-        return _of_contraction(work, tf32)
-    scratch = SCRATCH.get(work.op.primitive.name) if isinstance(work, Call) else None
-    return None if scratch is None else scratch(work.op)  # type: ignore[union-attr]  # a call
 
 
 def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
@@ -166,32 +97,50 @@ def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
     parts = cut_deep(work, tiles)
     if parts is None:
         return None
-    size = work.dtype.itemsize
-    return PartSums(parts, results(work) * size, parts.wanted * tiles.rows * tiles.columns * size)
+    itemsize, name = work.dtype.itemsize, str(parts)
+    sums = results(work) * itemsize  # bytes of a part
+    bound = parts.wanted * tiles.rows * tiles.columns * itemsize
+    if isinstance(sums, int):
+        bound = min(bound, parts.wanted * sums)
+    return Bytes(sums * Length.of(name), cut_holds(work, tiles), ((name, parts),), bound)
 
 
-def _of_nest(nest: Nest) -> Scratch | None:
-    """Return the scratch memory of a nest's row arrays or of its partial values."""
-    if nest.pieces:
-        each = [_of_nest(piece) for piece in (replace(nest, pieces=()), *nest.pieces)]
-        found = tuple([scratch for scratch in each if scratch is not None])
-        return Largest(found) if found else None
-    division = None if is_by_threads(nest) else division_of(nest)
-    if division is not None:
-        passes = zip(division.parts, map(states, division.passes), strict=True)
-        rows = [*nest.rows, *([] if nest.across is None else [nest.across])]
-        lines = product(loop.extent for loop in rows)
-        return PartStates(tuple(passes), lines, division.holds, max(division.team.beside, 1))
-    size = slot_bytes(nest.arrays)
-    if isinstance(size, int) and size == 0:
+def may_need_scratch(nest: Nest) -> bool:
+    """Return True if a nest has row arrays, or reductions that may be divided."""
+    return any(piece.arrays or division_of(piece) for piece in (nest, *nest.pieces))
+
+
+def of_forms(forms: Forms, holds: tuple[Size, ...] = ()) -> Scratch | None:
+    """Return the scratch memory of forms that run if no size in ``holds`` is negative."""
+    found: list[Scratch | None] = []
+    for form in forms:
+        if isinstance(form, TeamTree):
+            found.append(of_tree(form, holds))
+        elif isinstance(form, FormChoice):
+            found.append(of_forms(form.forms, (*holds, *form.holds)))
+            found.append(of_forms(form.others, holds))
+    return largest(found)
+
+
+def of_tree(form: TeamTree, holds: tuple[Size, ...]) -> Scratch | None:
+    """Return the scratch memory of a tree: buffers that all tasks share, or slots of teams."""
+    size = scratch_layout(form.tree, Space.SCRATCH).size
+    if size != 0:
+        shared = [buffer.size for buffer in form.tree.buffers if buffer.space is Space.SCRATCH]
+        bound = sum([most_elements(form, each) for each in shared], start=0) * SCALAR_BYTES
+        return Bytes(size, holds, tuple(form.numbers.items()), bound)
+    slot = scratch_layout(form.tree, Space.STACK).size
+    if form.team.size == 1 or slot == 0:
         return None
-    return Slots(size, product(loop.extent for loop in nest.rows), MAX_SCRATCH_BLOCKS)
+    ((loops, _),) = launched(form.tree)
+    rows = product(loop.extent for loop in loops)
+    return PerThread(slot, rows, slots=MAX_SCRATCH_BLOCKS)
 
 
-def slot_bytes(arrays: Sequence[RowArray]) -> Size:
-    """Return the bytes of scratch memory of a row for its arrays; 0 if they need none."""
-    sizes = [array.size * array.dtype.itemsize for array in arrays]
-    total: Size = sum(sizes, start=0)
-    if isinstance(total, int) and total <= MAX_SHARED_BYTES:
-        return 0
-    return sum(map(up_to_lines, sizes), start=0)
+def most_elements(form: TeamTree, size: Size) -> Size:
+    """Return an upper bound of a buffer's elements: with one part, or as many as are wanted."""
+    for name, parts in form.numbers.items():
+        each = exact_quotient(size, Length.of(name))
+        if each is not None:
+            return each + parts.wanted * max(form.team.beside, 1)
+    return size

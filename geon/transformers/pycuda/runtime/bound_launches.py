@@ -7,7 +7,7 @@ lanes if they leave a part of the device idle.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate
 from ...kernels.ir.nest import UNLIMITED_TURNS
 from ..emit.cuda_module import CudaModule
-from ..launches.device import Device, LibraryCall
+from ..launches.device import Device
 from ..launches.launch_ir import (
     TURNS_PER_LAUNCH,
     Argument,
@@ -34,8 +34,7 @@ from ..launches.launch_ir import (
     Timed,
     Turn,
 )
-from ..launches.library_requests import Ask
-from ..products.library_dispatch import WORKSPACE_BYTES
+from ..launches.library_requests import Ask, LibraryCall
 
 FULL_DEVICE_BLOCKS = 256  # min. blocks that fill the device
 MAX_SMALL_LANES = 8  # lanes, in addition to that of kernels that fill the device
@@ -76,10 +75,10 @@ class Calling(NamedTuple):
     """A library call for given lengths, of the kernel ``origin``.
 
     ``values`` and ``works`` are the (pointer index, byte offset) of its operands, None for one that
-    is absent, and of its scratch memory.
+    is absent, and of its workspace.
     """
 
-    made: LibraryCall
+    call: LibraryCall
     values: tuple[Located | None, ...]
     works: Located
     origin: int
@@ -87,7 +86,7 @@ class Calling(NamedTuple):
     def submit(self, device: Device, table: Sequence[int]) -> None:
         """Submit the call; ``table`` has the addresses of pointers."""
         values = [0 if each is None else address_of(table, each) for each in self.values]
-        device.call(self.made.placed(values, address_of(table, self.works)))
+        device.call(self.call, values, address_of(table, self.works))
 
 
 class ByteCopy(NamedTuple):
@@ -114,7 +113,7 @@ class Clear(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A loop whose number of iterations is known only during the call, of the kernel ``origin``.
+    """A loop whose number of iterations is known only during the call.
 
     ``inside`` maps virtual pointer indices to (pointer index, byte offset) at its start. ``turn``
     is the iteration number of the enclosing loops.
@@ -122,7 +121,6 @@ class Waiting(NamedTuple):
 
     loop: DeviceLoop
     inside: Mapping[int, Located]
-    origin: int
     turn: int
 
 
@@ -170,7 +168,7 @@ def bare_waves(
     found: list[Wave] = []
     for number, wave in groupby(steps, lambda each: each[0]):
         chains = [
-            [bare for _, origin, step in chain for bare in made.bare([step], origin)]
+            [*made.bare([step for _, _, step in chain])]
             for _, chain in groupby(wave, lambda each: each[1])
         ]
         lanes = lanes_of([chain for chain in chains if chain])
@@ -219,7 +217,7 @@ def turns_of(
     if loop.whole is None:
         yield from made.iterations(loop, read)
     else:
-        yield from made.rounds(loop, loop.whole, waiting.origin, read)
+        yield from made.rounds(loop, loop.whole, read)
 
 
 class _Bare:
@@ -236,31 +234,31 @@ class _Bare:
         """Return where a pointer points."""
         return self.inside.get(pointer, (pointer, 0))
 
-    def bare(self, steps: Iterable[Step], origin: int) -> Iterator[Bare]:
+    def bare(self, steps: Iterable[Step]) -> Iterator[Bare]:
         """Yield steps for given lengths, without empty ones."""
         for step in steps:
             if isinstance(step, Launch):
                 if step.grid.blocks(self.lengths):
-                    yield self.begun(step, origin)
+                    yield self.begun(step)
             elif isinstance(step, LaunchVariants):
                 holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
                 holds = holds and all(map(self.can, step.steps))
-                yield from self.bare(step.steps if holds else step.others, origin)
+                yield from self.bare(step.steps if holds else step.others)
             elif isinstance(step, DeviceLoop) and step.is_open:
-                yield Waiting(step, dict(self.inside), origin, self.turn)
+                yield Waiting(step, dict(self.inside), self.turn)
             elif isinstance(step, DeviceLoop):
                 yield from self.iterations(step, None)
             elif isinstance(step, Ask):
-                yield self.calling(step, origin)
+                yield self.calling(step)
             elif isinstance(step, Show):
                 yield step
             elif isinstance(step, Branches):
-                for branch, origins in zip(step.steps, step.origins, strict=True):
-                    yield from self.each(branch, origins)
+                for branch in step.steps:
+                    yield from self.bare(branch)
             elif isinstance(step, Timed):
                 edge = self.edge(step)
                 yield edge
-                yield from self.bare(step.steps, origin)
+                yield from self.bare(step.steps)
                 yield edge._replace(begins=False)
             else:
                 yield from self.copies(step.target, step.source, step.size)
@@ -294,7 +292,7 @@ class _Bare:
             self.turn = before * (most or UNLIMITED_TURNS) + part
             if loop.condition is not None:
                 assert read is not None
-                yield from self.each(loop.condition.steps, loop.condition.origins)
+                yield from self.bare(loop.condition.steps)
                 if not read(self.at(loop.condition.truth), np.bool_):
                     break
             self.parts_of(loop.stacks, part)
@@ -302,7 +300,7 @@ class _Bare:
             left = 1 - turn if loop.condition is not None or count is None else count - turn
             for carry in loop.carries:
                 self.inside[carry.writes] = self.at(carry.last if left % 2 else carry.other)
-            yield from self.each(loop.steps, loop.origins)
+            yield from self.bare(loop.steps)
             for carry in loop.carries:
                 self.inside[carry.reads] = self.inside[carry.writes]
             turn += 1
@@ -313,20 +311,15 @@ class _Bare:
         if most is not None:
             yield from self.unreached(loop.stacks, turn, most)
 
-    def rounds(self, loop: DeviceLoop, whole: Launch, origin: int, read: Read) -> Iterator[Bare]:
+    def rounds(self, loop: DeviceLoop, whole: Launch, read: Read) -> Iterator[Bare]:
         """Yield launches of some iterations each, until the condition is false."""
         assert loop.condition is not None
         most = None if loop.most is None else evaluate(loop.most, self.lengths)
         while most is None or self.round < most:
-            yield self.begun(whole, origin)
+            yield self.begun(whole)
             if not read(self.at(loop.condition.truth), np.bool_):
                 return
             self.round += TURNS_PER_LAUNCH
-
-    def each(self, steps: Iterable[Step], origins: Iterable[int]) -> Iterator[Bare]:
-        """Yield resolved steps, each with its origin."""
-        for step, origin in zip(steps, origins, strict=True):
-            yield from self.bare([step], origin)
 
     def parts_of(self, stacks: Iterable[Stack], part: int) -> None:
         """Map the pointers of slices of stacks to those of iteration ``part``."""
@@ -342,13 +335,13 @@ class _Bare:
             if stack.written and turns < most and stride:
                 yield Clear((number, start + turns * stride), (most - turns) * stride)
 
-    def begun(self, launch: Launch, origin: int) -> Begun:
+    def begun(self, launch: Launch) -> Begun:
         """Return a launch with the known argument words."""
         words = [self.word(a) for a in launch.arguments]
         at = [(k, self.at(a)[0]) for k, a in enumerate(launch.arguments) if isinstance(a, int)]
         kernel = self.loaded[launch.kernel]
         blocks = launch.grid.blocks(self.lengths)
-        return Begun(kernel, blocks, launch.threads, words, tuple(at), origin)
+        return Begun(kernel, blocks, launch.threads, words, tuple(at), launch.origin)
 
     def word(self, argument: Argument) -> int:
         """Return the word of a known argument; for a pointer, its byte offset."""
@@ -364,22 +357,26 @@ class _Bare:
             return self.round
         return self.lengths[argument] if isinstance(argument, str) else self.at(argument)[1]
 
-    def calling(self, step: Ask, origin: int) -> Calling:
+    def calling(self, step: Ask[int]) -> Calling:
         """Return the library call of a request; the library prepares it when lengths are bound."""
-        made = self.asked(step)
-        assert made is not None, "such a choice is not taken"
+        call = step.work.under(self.lengths)
+        assert call is not None, "such a choice is not taken"
         if self.takes is not None:
-            self.takes(made)
-        values = [None if each is None else self.at(each) for each in step.values]
-        return Calling(made, tuple(values), self.at(step.works), origin)
+            self.takes(call)
+        values = [
+            None if pointer is None else self.behind(pointer, offset)
+            for pointer, offset in zip_longest(step.values, step.offsets, fillvalue=0)
+        ]
+        return Calling(call, tuple(values), self.behind(step.works, step.after), step.origin)
 
-    def asked(self, step: Ask) -> LibraryCall | None:
-        """Return the library call for the lengths, or None if the library cannot express it."""
-        return step.work.under(self.lengths, evaluate(step.after, self.lengths), WORKSPACE_BYTES)
+    def behind(self, pointer: int, offset: Size) -> Located:
+        """Return where the bytes ``offset`` behind a pointer are."""
+        number, start = self.at(pointer)
+        return number, start + evaluate(offset, self.lengths)
 
     def can(self, step: Step) -> bool:
         """Return True unless a step is a library request that no library takes."""
         if not isinstance(step, Ask):
             return True
-        made = self.asked(step)
-        return made is not None and self.takes is not None and self.takes(made)
+        call = step.work.under(self.lengths)
+        return call is not None and self.takes is not None and self.takes(call)

@@ -24,8 +24,9 @@ from ...reports.kernel_failures import kernel_failure
 from ...runtime.rwlock import stop_if_interrupted
 from ...sizes.spaces import beyond_counting
 from ..emit.record import CudaRecord
-from ..launches.device import CAPTURED, Array, Device
+from ..launches.device import Array, Device
 from ..launches.launch_ir import REPORT_POINTER, Show
+from ..launches.library_requests import CAPTURED
 from ..launches.memory import DeviceArray, DeviceMemory, ForeignArray
 from .bound_launches import (
     Bare,
@@ -132,7 +133,7 @@ class BoundCudaProgram:
                 self.pieces.append([])
         self.waits = any(
             isinstance(step, (Show, Waiting))
-            or (isinstance(step, Calling) and not isinstance(step.made, CAPTURED))
+            or (isinstance(step, Calling) and not isinstance(step.call, CAPTURED))
             for step in self.steps
         )
         self.steady: Steady | None = None

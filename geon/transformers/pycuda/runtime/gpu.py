@@ -23,7 +23,8 @@ import numpy as np
 from ....errors import DeviceError, DeviceMemoryError
 from ...cache import disk
 from ...loading.compiling import available
-from ..launches.device import OPTIONS, Array, CudaSource, LibraryCall, Signature, most_blocks
+from ..launches.device import Array, CudaSource, Signature, most_blocks
+from ..launches.library_requests import OPTIONS, LibraryCall
 from ..products.cublaslt import CublasLt
 from ..products.cudnn import CuDnn
 from ..products.cufft import load_cufft
@@ -305,11 +306,11 @@ class GpuDevice:
         with self.asking(f"{library.title} prepares a call", library.errors):
             return bool(library.takes(call))
 
-    def call(self, call: LibraryCall) -> None:
+    def call(self, call: LibraryCall, addresses: Sequence[int], works: int) -> None:
         """Submit a call to its library."""
         library = self.load_library(OPTIONS[type(call)])
         with self.asking(library.calling, library.errors):
-            library.call(call, int(self.current.handle))
+            library.call(call, addresses, works, int(self.current.handle))
 
     @contextlib.contextmanager
     def asking(self, what: str, fails: tuple[type[Exception], ...]) -> Iterator[None]:

@@ -20,17 +20,9 @@ from ....errors import DeviceError
 from ...cache import disk
 from ...loading.compiling import find_program, run_program
 from ...runtime.memory import HOST
-from ..launches.device import (
-    OPTIONS,
-    Array,
-    Convolving,
-    CudaSource,
-    LibraryCall,
-    Multiplication,
-    Signature,
-    most_blocks,
-)
+from ..launches.device import Array, CudaSource, Signature, most_blocks
 from ..launches.dialect import cuda_text
+from ..launches.library_requests import OPTIONS, Convolving, LibraryCall, ProductCall
 from ..launches.memory import ALIGNMENT_BYTES
 from ..products.cufft import CuFft
 from ..products.cusolver import CuSolver
@@ -273,15 +265,15 @@ class HostDevice:
         option = OPTIONS[type(call)]
         return option not in self.libraries or bool(self.libraries[option].takes(call))
 
-    def call(self, call: LibraryCall) -> None:
+    def call(self, call: LibraryCall, addresses: Sequence[int], works: int) -> None:
         """Compute a library call by NumPy and SciPy."""
-        if isinstance(call, Multiplication):
-            self.do(lambda: multiply(call))
+        if isinstance(call, ProductCall):
+            self.do(lambda: multiply(call, addresses))
         elif isinstance(call, Convolving):
-            self.do(lambda: convolve(call))
+            self.do(lambda: convolve(call, addresses))
         else:
             library = self.libraries[OPTIONS[type(call)]]
-            self.do(lambda: library.call(call, 0))
+            self.do(lambda: library.call(call, addresses, works, 0))
 
     def synchronise(self) -> None:
         """Do nothing: work is complete when submitted."""

@@ -13,26 +13,27 @@ import ctypes
 import enum
 import importlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ....op_graph.values.dtypes import named_dtype
-from ..launches.device import Array, Convolving, Multiplication
+from ..launches.device import Array
+from ..launches.library_requests import Convolving, ProductCall
 
 
-def multiply(product: Multiplication) -> None:
+def multiply(product: ProductCall[int], addresses: Sequence[int]) -> None:
     """Compute a matrix product in place."""
-    p = product
+    p, (x, y, sums_at, bias) = product, addresses
     wide = np.float64 if p.dtype == "float64" else np.float32
-    left = matrices(p.left, p.dtype, (p.batch, p.rows, p.deep), p.left_strides)
-    right = matrices(p.right, p.dtype, (p.batch, p.deep, p.columns), p.right_strides)
-    out = matrices(p.out, p.result, (p.batch, p.rows, p.columns), p.out_strides)
+    left = matrices(x, p.dtype, (p.batch, p.rows, p.deep), p.left_strides)
+    right = matrices(y, p.dtype, (p.batch, p.deep, p.columns), p.right_strides)
+    out = matrices(sums_at, p.result, (p.batch, p.rows, p.columns), p.out_strides)
     sums = np.matmul(left.astype(wide), right.astype(wide))
-    if p.bias:
-        sums += matrices(p.bias, p.result, (p.columns,), (1,)).astype(wide)
+    if p.bias is not None:
+        sums += matrices(bias, p.result, (p.columns,), (1,)).astype(wide)
     np.copyto(out, sums.astype(out.dtype))
 
 
@@ -45,14 +46,14 @@ def matrices(address: int, dtype: str, shape: tuple[int, ...], strides: tuple[in
     return np.lib.stride_tricks.as_strided(flat, shape, [n * found.itemsize for n in strides])
 
 
-def convolve(call: Convolving) -> None:
+def convolve(call: Convolving, addresses: Sequence[int]) -> None:
     """Compute a convolution in place, one filter element after another."""
     c = call
     wide = np.float64 if c.dtype == "float64" else np.float32
     dtypes = [c.result if part == c.made else c.dtype for part in ("image", "filter", "response")]
     image, window, response = (
         matrices(address, dtype, shape, steps)
-        for address, dtype, shape, steps in zip(c.addresses, dtypes, c.shapes, c.steps, strict=True)
+        for address, dtype, shape, steps in zip(addresses, dtypes, c.shapes, c.steps, strict=True)
     )
     widths = [(0, 0), (0, 0), *zip(c.before, c.after, strict=True)]
     padded: Array = np.pad(image.astype(wide), widths)

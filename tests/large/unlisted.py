@@ -86,6 +86,7 @@ FILES = {
     "transformers/loops/rules/gpu_threads.py": THREADS,
     "transformers/loops/rules/teams.py": "rows in registers: tests/cuda/test_lengths.py",
     "transformers/loops/rules/reductions.py": SUMS,
+    "transformers/loops/formulas.py": TEXT,
     "transformers/loops/show.py": TEXT,
     "transformers/printing/trees/tree_statements.py": "a depth below all loops",
     "transformers/lowering/planning/derivable_values.py": CHOOSES,

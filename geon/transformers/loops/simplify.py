@@ -71,7 +71,10 @@ def is_below(index: AffineIndex, limit: Size, extents: Mapping[Hashable, Size]) 
 
 
 def simplified(tree: Tree) -> Tree:
-    """Return the tree with guards, quotients and remainders that ranges of loops decide."""
+    """Return the tree with guards, quotients and remainders that ranges of loops decide.
+
+    Loops without iterations or statements are left out.
+    """
 
     def body(statements: Body, extents: Mapping[str, Size]) -> Body:
         found: list[Statement] = []
@@ -80,8 +83,9 @@ def simplified(tree: Tree) -> Tree:
             if isinstance(each, LoopNode):
                 size = most(each.extent)
                 inner = extents if size is None else {**extents, each.variable: size}
-                if size != 0:
-                    found.append(replace(each, body=body(each.body, inner)))
+                inside = () if size == 0 else body(each.body, inner)
+                if inside:
+                    found.append(replace(each, body=inside))
             elif isinstance(each, Choose):
                 sides = body(each.then, extents), body(each.otherwise, extents)
                 found.append(Choose(each.guards, *sides))

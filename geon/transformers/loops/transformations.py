@@ -160,6 +160,7 @@ def split_evenly(tree: Tree, name: str, count: Size) -> Split:
     """
     size = find(tree, name)[0].size
     require(size is not None, f"the length of {name} changes with other loops")
+    require(size != 0, f"{name} has no iterations")
     assert size is not None
     made = split(tree, name, (size + (count - 1)) // count, guarded=True)
     if isinstance(find(made.tree, name)[0].size, int):

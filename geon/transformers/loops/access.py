@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ...op_graph.axes.lengths import exact_quotient, is_never_negative, least_unless_zero
+from ..kernels.ir.loop_variables import changes_with
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import (
     Clamped,
     Kept,
+    Least,
     LengthNumber,
     Load,
     Select,
@@ -27,7 +29,6 @@ from .tree import (
     Combine,
     Draw,
     Fold,
-    Least,
     LoopNode,
     Memory,
     Role,
@@ -35,7 +36,6 @@ from .tree import (
     Tree,
     Write,
     body_of,
-    changes_with,
     find,
     loops_in,
     path_to,
@@ -228,7 +228,7 @@ def sizes_of(index: AffineIndex) -> Iterator[Size]:
         yield step
         if isinstance(atom, (Quotient, Remainder)):
             yield atom.by
-        for each in atom.of if isinstance(atom, Least) else inner_indices(atom):
+        for each in inner_indices(atom):
             yield from sizes_of(each)
         for guard in atom.guards if isinstance(atom, Clamped) else ():
             yield from (guard.low, guard.high)

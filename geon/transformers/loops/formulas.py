@@ -14,6 +14,7 @@ from ..kernels.ir.scalar_code import (
     Clamped,
     IndexNumber,
     Kept,
+    Least,
     LengthNumber,
     Load,
     Number,
@@ -22,7 +23,6 @@ from ..kernels.ir.scalar_code import (
     Select,
     Wrapped,
 )
-from .tree import Least
 
 MAX_DEPTH = 4  # primitives and positions inside of each other; deeper ones are "..."
 MAX_CHARACTERS = 60  # characters of a value's formula; longer ones are cut

@@ -11,6 +11,7 @@ from ...op_graph.rows.elementwise import CAST
 from ...op_graph.rows.logic import logical_and, logical_or
 from ...op_graph.rows.reducers import MAX, MIN
 from ...op_graph.values.dtypes import DType
+from ..kernels.ir.loop_variables import variables, variables_of
 from ..kernels.ir.nest import Keep
 from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
@@ -54,8 +55,6 @@ from .tree import (
     replaced,
     require,
     values_of,
-    variables,
-    variables_of,
     walk,
 )
 

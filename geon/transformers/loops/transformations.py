@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
+from ..kernels.ir.loop_variables import changes_with, variables
+from ..kernels.ir.scalar_code import Least
 from .access import (
     READ,
     WRITE,
@@ -32,14 +34,12 @@ from .tree import (
     Combine,
     IllegalScheduleError,
     Kind,
-    Least,
     LoopNode,
     PrivateBuffer,
     Role,
     Space,
     Statement,
     Tree,
-    changes_with,
     constant,
     divided,
     find,
@@ -50,7 +50,6 @@ from .tree import (
     replace,
     replaced,
     require,
-    variables,
     walk,
 )
 

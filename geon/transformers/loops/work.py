@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...op_graph.axes.affine import Size
 from ..kernels.analysis.op_counts import ELEMENTARY_COST_OPS
+from ..kernels.ir.loop_variables import changes_with
 from ..kernels.ir.scalar_code import (
     Apply,
     Kept,
@@ -18,7 +19,7 @@ from ..kernels.ir.scalar_code import (
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..sizes.blocks import MIN_BLOCKS
 from .access import most
-from .tree import Body, Fold, Write, changes_with, values_of, walk
+from .tree import Body, Fold, Write, values_of, walk
 
 MIN_WORK = 1 << 17  # operations below which one task is faster than waking a thread
 MIN_TASK_WORK = 1 << 15  # minimum operations of a task, much more than its start costs

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ....op_graph.axes.affine import AffineIndex, variable
 from ....op_graph.rows.logic import logical_and
 from ....op_graph.values.dtypes import kind, name_of
+from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
@@ -33,7 +34,6 @@ from ...loops.tree import (
     constant,
     loops_of,
     values_of,
-    variables,
     walk,
 )
 from ...printing.nests.loop_lines import for_loop, indent, stepped_loop

@@ -81,6 +81,6 @@ class _KeyWriter:
         """Return the number of a node; number the nodes below it first."""
         for node in walk(value, known=self.numbers):
             self.numbers[id(node)] = len(self.numbers)
-            literal = isinstance(node, Number)
-            self.nodes.append((repr(node.value), node.dtype) if literal else self.fields(node))
+            literal = repr(node.value) if isinstance(node, Number) else None  # 0.0 is not -0.0
+            self.nodes.append(self.fields(node) if literal is None else (literal, node.dtype))
         return self.numbers[id(value)]

@@ -8,6 +8,7 @@ readers.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, among
@@ -87,31 +88,21 @@ class _Recomputing:
         """Return a reader that computes ``op`` for each of its uses."""
         uses = self.state.within(self.state.uses[op], reader)
         straight = all(self.state.straight(use, reader) for use in uses)
-        return FusionGroup(
-            reader.kind,
-            reader.level,
-            list(reader.results),
-            list(reader.reductions),
-            reader.inner | below,
-            reader.rows,
+        return replace(
+            reader,
+            inner=reader.inner | below,
             statements=reader.statements + len(uses) * sum(map(statements, below)),
-            extents=dict(reader.extents),
             reindexed=reader.reindexed | (set() if straight else below),
-            widened=set(reader.widened),
         )
 
     def of_results(self, maker: FusionGroup, results: list[Op]) -> FusionGroup:
         """Return a kernel of only these results."""
         inner = self.computed(maker, results)
-        return FusionGroup(
-            maker.kind,
-            maker.level,
-            results,
-            [],
-            inner,
-            maker.rows,
+        return replace(
+            maker,
+            results=results,
+            inner=inner,
             statements=sum(map(statements, inner)),
-            extents=dict(maker.extents),
             reindexed=maker.reindexed & inner,
             widened=maker.widened & inner,
         )

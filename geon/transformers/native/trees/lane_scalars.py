@@ -15,6 +15,7 @@ from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, variable
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.values.dtypes import DType, name_of, named_dtype
 from ...kernels.analysis.integer_ranges import is_narrow
+from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import (
@@ -55,7 +56,7 @@ class LaneScalars(VectorScalars, TreeScalars):
     def __init__(
         self,
         names: KernelNames,
-        depths: Any,
+        depths: Depths,
         vectors: Vectors,
         width: VectorWidth,
     ) -> None:

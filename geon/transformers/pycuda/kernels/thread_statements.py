@@ -8,6 +8,7 @@ from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.axes.lengths import exact_quotient
 from ....op_graph.values.dtypes import DType, name_of
+from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
@@ -30,7 +31,7 @@ from ...printing.nests.loop_lines import for_loop, indent
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_types import C_TYPES
 from ...printing.trees.buffer_names import BufferNames
-from ...printing.trees.tree_statements import TreeDepths, TreeScalars, TreeStatements
+from ...printing.trees.tree_statements import TreeScalars, TreeStatements
 from ..launches.naming import CudaKernelNames
 
 
@@ -43,7 +44,7 @@ class ThreadScalars(TreeScalars):
     ranks: Set[str] = frozenset()
 
     def __init__(self, tree: Tree, names: CudaKernelNames) -> None:
-        super().__init__(names, TreeDepths())
+        super().__init__(names, Depths.of_tree())
         self.positions: dict[str, AffineIndex] = {}
         extents = ranges(loops_of(tree.body))
         self.extents: dict[Hashable, Size] = {name: extents[name] for name in extents}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,20 +44,7 @@ class Levels:
 
     def level(self, root: Op) -> int:
         """Return the number of the first pass that can compute ``root``."""
-        stack = [(root, False)]
-        while stack:
-            op, ready = stack.pop()
-            if op in self.levels:
-                continue
-            if self.operands.stored(op):
-                self.levels[op] = 0
-            elif ready:
-                level = max((self.levels[arg] for arg in op.args), default=0)
-                self.levels[op] = level + (op in self.reduced)
-            else:
-                stack.append((op, True))
-                stack += [(arg, False) for arg in op.args]
-        return self.levels[root]
+        return first_pass(root, self.levels, self.operands.stored, self.reduced)
 
     def items(self) -> list[Item]:
         """Return the reductions and stores, with their passes."""
@@ -91,6 +78,27 @@ class Levels:
                 seen.update(new)
                 stack += new
         return found
+
+
+def first_pass(
+    root: Op, known: dict[Op, int], stored: Callable[[Op], bool], reduced: Container[Op]
+) -> int:
+    """Return the number of the first pass that can compute ``root``: after those of the reductions
+    (``reduced``) below it, down to values that are ``stored``. ``known`` caches it for all ops.
+    """
+    stack = [(root, False)]
+    while stack:
+        op, ready = stack.pop()
+        if op in known:
+            continue
+        if stored(op):
+            known[op] = 0
+        elif ready:
+            known[op] = max((known[arg] for arg in op.args), default=0) + (op in reduced)
+        else:
+            stack.append((op, True))
+            stack += [(arg, False) for arg in op.args]
+    return known[root]
 
 
 def loop_order(op: Op, operands: OperandInliner) -> tuple[str, ...]:

@@ -277,22 +277,6 @@ def most(extent: AffineIndex) -> Size | None:
     return None
 
 
-def largest(index: AffineIndex, extents: Mapping[Hashable, Size]) -> int | None:
-    """Return an upper bound of an index over loops of known ``extents``, None if there is none."""
-    bound = index.constant
-    for atom, step in index.terms.items():
-        high: Size | None = extents.get(atom, 0) - 1
-        if isinstance(atom, Quotient):
-            whole = largest(atom.of, extents)
-            high = whole // atom.by if whole is not None and isinstance(atom.by, int) else None
-        elif isinstance(atom, Remainder):
-            high = atom.by - 1
-        if not isinstance(high, int) or high < 0 or not isinstance(step, int) or step < 0:
-            return None
-        bound = bound + step * high
-    return bound if isinstance(bound, int) else None
-
-
 def is_natural(index: AffineIndex) -> bool:
     """Return True if an index is known to be at least 0, as the variables of loops are."""
     return is_never_negative(index.constant) and all(

@@ -84,15 +84,16 @@ def reduced_values(reduction: Reduction) -> tuple[Scalar, ...]:
 ELEMENTARY_COST_OPS = 8  # cost of an elementary function, in cheap operations
 
 
+def operations(node: Scalar) -> int:
+    """Return the approximate number of machine operations of a value, without its operands."""
+    if isinstance(node, (Number, LengthNumber, Kept, Wrapped)):
+        return 0
+    costly = isinstance(node, Apply) and node.row.cost == "expensive"
+    return ELEMENTARY_COST_OPS if costly or isinstance(node, RandomBits) else 1
+
+
 def weight(step: Pass, depths: Depths) -> int:
     """Return the approximate number of machine operations per element of a pass."""
-    roots = [*step.reduced, *(store.value for store in step.stores)]
-    found = len(step.reductions) + len(step.stores)
-    for value in walk(*roots):
-        free = isinstance(value, (Number, LengthNumber, Kept, Wrapped))
-        if not free and depths.value(value) == ELEMENT_DEPTH:
-            costly = isinstance(value, RandomBits) or (
-                isinstance(value, Apply) and value.row.cost == "expensive"
-            )
-            found += ELEMENTARY_COST_OPS if costly else 1
-    return found
+    nodes = walk(*step.reduced, *(store.value for store in step.stores))
+    inner = [node for node in nodes if depths.value(node) == ELEMENT_DEPTH]
+    return len(step.reductions) + len(step.stores) + sum(map(operations, inner))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.index_map import InRange
 from ..analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
-from ..analysis.op_counts import ELEMENTARY_COST_OPS
+from ..analysis.op_counts import ELEMENTARY_COST_OPS, operations
 from ..ir.nest import Loop, Nest, Pass
 from ..ir.scalar_code import (
     Apply,
@@ -173,7 +173,7 @@ class _CollapsedRowParts:
         elif (found := self.pattern(self.names_of(value))) is not None:
             found.append(value)
         elif isinstance(value, Apply):
-            parts.operations += ELEMENTARY_COST_OPS if value.row.cost == "expensive" else 1
+            parts.operations += operations(value)
             return value.args
         elif isinstance(value, Select):
             self.choice(value.guards)

@@ -121,13 +121,16 @@ class Fits:
             return None
         return Fit(rows) if self.outermost(rows, group) else None
 
-    def beside(self, op: Op, group: FusionGroup) -> bool:
-        """Return True if a nest over the same elements can store ``op`` too."""
+    def beside(self, op: Op, group: FusionGroup) -> Fit | None:
+        """Return how a nest over the same elements can store ``op`` too; None if it cannot."""
         order = self.state.laid_out.layouts[op].order
         if group.rows is not None:
-            return group.rows <= set(op.axes.names) and set(order[: len(group.rows)]) <= group.rows
-        first = group.results[0]
-        return op.axes.same_set(first.axes) and self.state.laid_out.layouts[first].order == order
+            along = group.rows <= set(op.axes.names) and set(order[: len(group.rows)]) <= group.rows
+        else:
+            first = group.results[0]
+            along = self.state.laid_out.layouts[first].order == order
+            along = along and op.axes.same_set(first.axes)
+        return Fit(group.rows) if along else None
 
     def reduced_beside(self, op: Op, group: FusionGroup) -> Fit | None:
         """Return how a nest over the same elements can reduce them to ``op``; None if it cannot."""

@@ -8,11 +8,12 @@ from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.axes.lengths import exact_quotient
 from ....op_graph.values.dtypes import DType, name_of
+from ...kernels.analysis.integer_ranges import index_bounds
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import is_natural, largest, ranges
+from ...loops.access import is_natural, ranges
 from ...loops.rules.gpu_threads import is_aligned
 from ...loops.tree import (
     Body,
@@ -51,8 +52,9 @@ class ThreadScalars(TreeScalars):
 
     def dividend_type(self, index: AffineIndex) -> str:
         """Return the cast of an index that is divided: divisions of 32 bits are faster."""
-        bound = largest(index, self.extents)
-        return "(uint32_t)" if bound is not None and bound < 1 << 31 else ""
+        bounds = index_bounds(index, self.extents)
+        narrow = bounds is not None and bounds[0] >= 0 and bounds[1] < 1 << 31
+        return "(uint32_t)" if narrow else ""
 
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element of a private buffer at ``offset``, in the part of this thread."""

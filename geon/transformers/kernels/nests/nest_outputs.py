@@ -10,6 +10,7 @@ import numpy as np
 
 from ....op_graph.axes.index_map import atoms, identity
 from ....op_graph.axes.lengths import product
+from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Op, among
 from ....op_graph.rows.reducers import SUM, Reducer
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT32, DType, name_of
@@ -66,18 +67,22 @@ class Levels:
         for item in items:
             if item.level <= level:
                 continue
-            stack = list(item.op.args) if item.reduces else [item.op]
-            seen = set(stack)
-            while stack:
-                op = stack.pop()
-                if self.operands.stored(op) or op in self.reduced:
-                    continue
-                if op.primitive.cost == "expensive" and self.level(op) <= level:
-                    found.add(op)
-                new = [arg for arg in op.args if arg not in seen]
-                seen.update(new)
-                stack += new
+            below = reachable(
+                item.op.args if item.reduces else (item.op,),
+                lambda op: () if self.is_known(op) else op.args,
+            )
+            found.update(
+                op
+                for op in below
+                if op.primitive.cost == "expensive"
+                and not self.is_known(op)
+                and self.level(op) <= level
+            )
         return found
+
+    def is_known(self, op: Op) -> bool:
+        """Return True if an op is in memory or the result of a reduction."""
+        return self.operands.stored(op) or op in self.reduced
 
 
 def first_pass(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ....op_graph.axes.lengths import evaluate, product
+from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.slicing import is_updated_part
 from ...kernels.nests.nest_builder import MAX_BUFFERED_ROW_ELEMENTS
@@ -176,16 +177,12 @@ class Fits:
 
     def feeds_reduction(self, uses: list[Use], group: FusionGroup) -> bool:
         """Return True if a reduction of the group depends on these uses."""
+
+        def below(op: Op) -> list[Op]:
+            return [x for x in map(self.state.below_views, op.args) if x in group.inner]
+
         wanted = {use.op for use in uses}
-        stack = list(group.reductions)
-        seen = set(stack)
-        while stack:
-            for arg in stack.pop().args:
-                arg = self.state.below_views(arg)
-                if arg in group.inner and arg not in seen:
-                    seen.add(arg)
-                    stack.append(arg)
-        return bool(wanted & seen)
+        return any(op in wanted for op in reachable(group.reductions, below))
 
     def contraction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
         """Return True if all values that the group computes can be the epilogue of the product."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ....op_graph.axes.lengths import evaluate
+from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Op, among
 from .fusion_state import FusionGroup
 from .legality import MAX_NEST_STATEMENTS, Nominal
@@ -76,13 +77,12 @@ class _Recomputing:
 
     def computed(self, maker: FusionGroup, roots: Iterable[Op]) -> set[Op]:
         """Return ``roots`` and the ops that a kernel computes for them without storing them."""
-        stack, found = list(roots), set(roots)
-        while stack:
-            for arg in map(self.state.below_views, stack.pop().args):
-                if arg in maker.inner and arg not in found and not among(arg, maker.results):
-                    found.add(arg)
-                    stack.append(arg)
-        return found
+
+        def below(op: Op) -> list[Op]:
+            args = map(self.state.below_views, op.args)
+            return [x for x in args if x in maker.inner and not among(x, maker.results)]
+
+        return set(reachable(roots, below))
 
     def with_more(self, reader: FusionGroup, op: Op, below: set[Op]) -> FusionGroup:
         """Return a reader that computes ``op`` for each of its uses."""

@@ -87,8 +87,6 @@ FILES = {
     "transformers/loops/rules/teams.py": "rows in registers: tests/cuda/test_lengths.py",
     "transformers/loops/rules/reductions.py": SUMS,
     "transformers/loops/formulas.py": TEXT,
-    "transformers/loops/show.py": TEXT,
-    "transformers/printing/trees/tree_statements.py": "a depth below all loops",
     "transformers/lowering/planning/derivable_values.py": CHOOSES,
     "op_graph/special/gamma_formulas.py": FORMULA,
     "op_graph/functions/quantiles.py": FORMULA,
@@ -282,6 +280,7 @@ PLACES = {
     ): "how far a search goes for what two kernels share",
     ("transformers/native/vectors/transpose_tiles.py", "TILE_PADDING_ELEMENTS"): ALIGNED,
     ("transformers/kernels/analysis/integer_ranges.py", "is_narrow"): BITS,
+    ("transformers/kernels/analysis/loop_depth.py", "HERE"): "a depth below all loops",
     ("transformers/native/c/move/transpose_streaming.h", "LINE"): "bytes of a line of cache",
     (
         "transformers/native/c/move/transpose_streaming.h",

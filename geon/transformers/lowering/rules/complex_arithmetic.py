@@ -316,7 +316,6 @@ def _log1p(a: Tensor, b: Tensor) -> Parts:
     return _logarithm(1 + a, b, a)
 
 
-@on_tensors("log")
 def _logarithm(a: Tensor, b: Tensor, above: Tensor | None = None) -> Parts:
     """Return log |z| and the angle of z; near |z| = 1 from |z|² - 1, which does not cancel.
 
@@ -420,6 +419,7 @@ PARTS |= {
     "multiply": lambda op, args: multiplied(*args),
     "divide": lambda op, args: _quotient(*args),
     "exp": lambda op, args: _exponential(*args[0]),
+    "log": lambda op, args: _logarithm(*dense(op, args[0])),
     "real": lambda op, args: (dense(op, args[0])[0], None),
     "imag": lambda op, args: (dense(op, args[0])[1], None),
     "isnan": lambda op, args: (logical_or.apply(*map(isnan.apply, dense(op, args[0]))), None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -45,6 +46,10 @@ class Reaches:
         """Return a length as an integer."""
         return int(evaluate(size, self.lengths))
 
+    def turns(self, loops: Iterable[Loop]) -> int:
+        """Return the number of iterations of nested loops."""
+        return math.prod(self.extents[loop.name] for loop in loops)
+
     def of(self, offset: AffineIndex, innermost: str | None, size: int, itemsize: int) -> Reach:
         """Return the footprint of an offset in an operand of ``size`` elements."""
         counts = 1
@@ -56,7 +61,7 @@ class Reaches:
                 # Assume that each computed position touches a cache line of its own.
                 least = CACHE_LINE_BYTES // itemsize if isinstance(atom, NODES) else 0
                 strides.append((max(abs(self.number(step)), least), count))
-        most = _product(self.extents.get(name, 1) for name in variables(offset))
+        most = math.prod(self.extents.get(name, 1) for name in variables(offset))
         span = None
         if all(isinstance(atom, str) for atom in offset.terms):
             span = sum(step * (count - 1) for step, count in strides)
@@ -80,11 +85,11 @@ class Reaches:
             return min(self.values(atom.of), self.number(atom.by))
         if isinstance(atom, Clamped):
             return self.values(atom.of)
-        return _product(self.extents.get(name, 1) for name in variables_in(atom))
+        return math.prod(self.extents.get(name, 1) for name in variables_in(atom))
 
     def values(self, index: AffineIndex) -> int:
         """Return an upper bound of the number of values that an index takes."""
-        return _product(self.count(atom) for atom in index.terms)
+        return math.prod(self.count(atom) for atom in index.terms)
 
     def step(self, offset: AffineIndex, innermost: str | None, itemsize: int) -> str:
         """Return the pattern along the innermost loop: ``STILL``, ``UNIT`` or ``FAR``."""
@@ -129,10 +134,3 @@ def _limits(atom: Hashable, name: str) -> bool:
     if not isinstance(atom, Clamped):
         return False
     return any(name in variables(guard.index) for guard in atom.guards)
-
-
-def _product(counts: Iterable[int]) -> int:
-    total = 1
-    for count in counts:
-        total *= count
-    return total

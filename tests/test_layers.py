@@ -174,6 +174,7 @@ ALLOWED["geon.transformers.loops"] = [*BELOW, "geon.transformers.kernels*"]
 ALLOWED["geon.transformers.lowering"] = [
     *BELOW,
     "geon.transformers.kernels*",
+    "geon.transformers.loops*",
     "geon.transformers.runtime*",
 ]
 ALLOWED["geon.transformers.printing"] = [

@@ -86,8 +86,7 @@ FILES = {
     "transformers/loops/rules/gpu_threads.py": THREADS,
     "transformers/loops/rules/teams.py": "rows in registers: tests/cuda/test_lengths.py",
     "transformers/loops/rules/reductions.py": SUMS,
-    "transformers/loops/show.py": TEXT,
-    "transformers/printing/trees/tree_statements.py": "a depth below all loops",
+    "transformers/loops/formulas.py": TEXT,
     "transformers/lowering/planning/derivable_values.py": CHOOSES,
     "op_graph/special/gamma_formulas.py": FORMULA,
     "op_graph/functions/quantiles.py": FORMULA,
@@ -282,6 +281,7 @@ PLACES = {
         "MAX_RECENT_READERS",
     ): "how far a search goes for what two kernels share",
     ("transformers/loops/rules/transposed_tiles.py", "TILE_PADDING_ELEMENTS"): ALIGNED,
+    ("transformers/kernels/analysis/loop_depth.py", "HERE"): "a depth below all loops",
     (
         "transformers/loops/rules/transposed_tiles.py",
         "CACHE_SET_BYTES",

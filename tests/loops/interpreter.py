@@ -11,7 +11,7 @@ from geon.op_graph.axes.affine import variable
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.evaluation.eval_reducer import CODE
 from geon.transformers.kernels.ir.nest import Store
-from geon.transformers.kernels.ir.scalar_code import Kept
+from geon.transformers.kernels.ir.scalar_code import Kept, Least
 from geon.transformers.loops.access import used_buffers
 from geon.transformers.loops.tree import (
     CachePrefetch,
@@ -19,7 +19,6 @@ from geon.transformers.loops.tree import (
     Combine,
     Draw,
     Fold,
-    Least,
     LoopNode,
     Role,
     Space,

@@ -1,6 +1,7 @@
 """Random transformations of loop trees."""
 
 from geon.op_graph.values.dtypes import FLOAT32, FLOAT64
+from geon.transformers.kernels.ir.loop_variables import variables_of
 from geon.transformers.kernels.ir.scalar_code import Apply, Load
 from geon.transformers.kernels.ir.scalar_code import walk as walk_scalars
 from geon.transformers.loops import partial_states as p
@@ -14,7 +15,6 @@ from geon.transformers.loops.tree import (
     Role,
     loops_of,
     values_of,
-    variables_of,
     walk,
 )
 

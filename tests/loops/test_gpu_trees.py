@@ -153,6 +153,13 @@ def test_what_is_stored_for_rows_has_threads_of_its_own():
     assert sorted(size for role, _, size in roles(tree) if role is Role.TASK) == [6, 10, 40]
 
 
+def test_rows_without_elements_have_no_loops():
+    x = geon.placeholder([Axis("N"), Axis("C", 0), Axis("D", 4)])
+    f = computation(geon.exp(x) + 1, x)
+    assert [schedule(kernel.work, Threads()).body for kernel in f.plan.schedule.kernels] == [()]
+    assert f.explain("emit")
+
+
 def test_short_rows_are_folded_by_one_thread():
     n, c = Axis("N", 40), Axis("C", 4)
     x = geon.placeholder([n, c])

@@ -6,7 +6,7 @@ A loop variable is a string. An index that was divided by a length appears as ``
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,7 +40,18 @@ class AffineIndex:
         return self._hash
 
     def __repr__(self) -> str:
-        parts = [str(a) if step == 1 else f"{step} * {a}" for a, step in self.terms.items()]
+        return self.text()
+
+    def text(self, shown: Callable[[Hashable], str] = str) -> str:
+        """Return the expression as Python; ``shown`` returns the text of an atom that is no
+        quotient or remainder.
+        """
+        parts = [
+            _factor(atom, shown)
+            if step == 1
+            else f"{_factor(step, shown)} * {_factor(atom, shown)}"
+            for atom, step in self.terms.items()
+        ]
         return " + ".join([*parts, str(self.constant)] if self.constant or not parts else parts)
 
     def __add__(self, other: AffineIndex | Size) -> AffineIndex:
@@ -76,7 +87,7 @@ class Quotient:
     by: Size
 
     def __str__(self) -> str:
-        return f"({self.of}) // {self.by}"
+        return _factor(self, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +98,23 @@ class Remainder:
     by: Size
 
     def __str__(self) -> str:
-        return f"({self.of}) % {self.by}"
+        return _factor(self, str)
+
+
+def _factor(value: Hashable, shown: Callable[[Hashable], str]) -> str:
+    """Return the text of an index, length or atom, in parentheses if it has operators."""
+    if isinstance(value, AffineIndex):
+        atoms = [*value.terms] if value.constant == 0 else []
+        single = len(atoms) == 1 and value.terms[atoms[0]] == 1
+        return _factor(atoms[0], shown) if single else _in_parentheses(value.text(shown))
+    if isinstance(value, (Quotient, Remainder)):
+        symbol = "//" if isinstance(value, Quotient) else "%"
+        return f"({_factor(value.of, shown)} {symbol} {_factor(value.by, shown)})"
+    return _in_parentheses(str(value)) if isinstance(value, Size) else shown(value)
+
+
+def _in_parentheses(text: str) -> str:
+    return f"({text})" if any(symbol in text for symbol in " */") else text
 
 
 @lru_cache(maxsize=4096)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, TypeVar
 from weakref import finalize
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 Value = TypeVar("Value")
+Node = TypeVar("Node", bound=Hashable)
 
 
 def same_ops(left: Sequence[object], right: Sequence[object]) -> bool:
@@ -46,6 +47,19 @@ class Same:
 
     def __hash__(self) -> int:
         return hash(self.op)
+
+
+def reachable(roots: Iterable[Node], further: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
+    """Yield ``roots`` and all nodes that ``further`` leads to from them, each once."""
+    stack = list(dict.fromkeys(roots))
+    seen = set(stack)
+    while stack:
+        node = stack.pop()
+        yield node
+        for each in further(node):
+            if each not in seen:
+                seen.add(each)
+                stack.append(each)
 
 
 def post_order(roots: Iterable[Op], known: Set[Op] | Mapping[Op, object] = frozenset()) -> list[Op]:

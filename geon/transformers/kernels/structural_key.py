@@ -8,50 +8,28 @@ the order in which they are first visited.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder
 from ...op_graph.axes.index_map import InRange
-from .ir.nest import Fill, Keep, Loop, Nest, Pass, RowArray, Store
-from .ir.scalar_code import (
-    NODES,
-    Apply,
-    Clamped,
-    Contracted,
-    IndexNumber,
-    Kept,
-    LengthNumber,
-    Load,
-    Number,
-    RandomBits,
-    Reduced,
-    Running,
-    Scalar,
-    Select,
-    Wrapped,
-    walk,
-)
+from ...op_graph.op_graph import Op
+from .ir.nest import Fill, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
+from .ir.scalar_code import NODES, Clamped, Number, Scalar, walk
 from .products.contraction import Contraction
-from .products.row_blocking import Blocked, Extremes, Step, whole_sizes
-from .scans.sequential_scan import OrderedLoop
+from .products.row_blocking import Blocked, Extremes, StepOperand, whole_sizes
+from .scans.sequential_scan import OrderedLoop, ScanCarry
+
+PARTS = frozenset({
+    Nest, Pass, Reduction, Store, Keep, RowArray, Fill, Contraction, OrderedLoop, ScanCarry,
+    Extremes, StepOperand, InRange, Quotient, Remainder, Clamped,
+})  # fmt: skip
+SCALARS = frozenset(NODES)
 
 
 def structure(work: Nest | Contraction | Blocked | OrderedLoop) -> Hashable:
     """Return a hashable key that is equal for kernels of one structure."""
-    if isinstance(work, Blocked):
-        steps = tuple([step_structure(step) for step in work.steps])
-        places = tuple([tuple([(p.number, p.inner) for p in each]) for each in work.places])
-        whole = tuple([tuple(whole_sizes(step)) for step in work.whole])
-        dtypes = tuple([op.dtype for op in work.operands])
-        return Blocked, work.cut, steps, places, whole, dtypes
-    return _KeyWriter().of(work)
-
-
-def step_structure(step: Step) -> Hashable:
-    """Return a hashable key that is equal for steps of one structure."""
-    if not isinstance(step, Extremes):
-        return _KeyWriter().of(step)
-    dtypes = tuple([op.dtype for op in step.operands])
-    return Extremes, step.op.primitive.name, step.lines, step.length, step.offset, dtypes
+    writer = _KeyWriter()
+    return writer.kernel(work), tuple(writer.nodes)
 
 
 def first_occurrences(places: Iterable[Hashable]) -> tuple[int, ...]:
@@ -69,143 +47,40 @@ class _KeyWriter:
         self.numbers: dict[int, int] = {}
         self.nodes: list[Hashable] = []
 
-    def of(self, work: Nest | Contraction | OrderedLoop) -> Hashable:
-        """Return the structure of a whole kernel."""
-        body: Hashable
-        if isinstance(work, Nest):
-            body = self.nest(work)
-        elif isinstance(work, OrderedLoop):
-            body = self.ordered(work)
-        else:
-            body = self.contraction(work)
-        return type(work), body, tuple(self.nodes), tuple([op.dtype for op in work.operands])
+    def kernel(self, work: Nest | Contraction | Blocked | OrderedLoop) -> Hashable:
+        """Return the key of a whole kernel, with what none of its parts shows."""
+        if isinstance(work, Blocked):
+            whole = tuple([tuple(whole_sizes(step)) for step in work.whole])
+            return work.cut, whole, *map(self.key, (work.steps, work.places, work.operands))
+        filled = work.fill if isinstance(work, Nest) else None
+        return self.key(work), filled and work.operands[filled.operand].axes.size
 
-    def contraction(self, work: Contraction) -> Hashable:
-        """Return the key of a contraction, including its pieces."""
-        groups = (work.batch, work.rows, work.columns, work.summed)
-        return (
-            tuple([self.loops(loops) for loops in groups]),
-            self.value(work.left),
-            self.value(work.right),
-            work.dtype,
-            tuple([self.step(store) for store in work.stores]),
-            work.unit,
-            tuple([self.contraction(piece) for piece in work.pieces]),
-        )
+    def key(self, part: Any) -> Hashable:
+        """Return the key of a part of a kernel: that of all its fields."""
+        kind = type(part)
+        if kind in SCALARS:
+            return self.number(part)
+        if kind is AffineIndex:
+            terms = [(self.key(atom), step) for atom, step in part.terms.items()]
+            return tuple(terms), part.constant
+        if kind is tuple:
+            return tuple([self.key(each) for each in part])
+        if kind is Loop:
+            return part.name, part.extent
+        if kind in PARTS:
+            name = part.op.primitive.name if kind is Extremes else None
+            return name, self.fields(part)
+        return part.dtype if isinstance(part, Op) else part
 
-    def ordered(self, work: OrderedLoop) -> Hashable:
-        """Return the key of an ordered loop."""
-        carries = [
-            (
-                self.value(carry.first),
-                self.value(carry.value),
-                carry.dtype,
-                carry.store and self.step(carry.store),
-            )
-            for carry in work.carries
-        ]
-        stores = tuple([self.step(store) for store in work.stores])
-        return work.rows, work.turns, work.reverse, tuple(carries), stores
+    def fields(self, part: Any) -> Hashable:
+        """Return the kind of a part, and the keys of its fields."""
+        kind = type(part)
+        return kind, *[self.key(getattr(part, name)) for name in kind.__match_args__]
 
-    def nest(self, nest: Nest) -> Hashable:
-        """Return the key of a nest, including its pieces."""
-        return (
-            self.loops(nest.rows),
-            nest.across and self.loops((nest.across,)),
-            tuple([self.step(step) for step in nest.steps]),
-            tuple([self.step(step) for step in nest.ending]),
-            tuple([self.array(array) for array in nest.arrays]),
-            nest.fill and self.fill(nest, nest.fill),
-            tuple([self.nest(piece) for piece in nest.pieces]),
-            nest.holds,
-            nest.short and self.nest(nest.short),
-            nest.shortness,
-            nest.most,
-        )
-
-    def fill(self, nest: Nest, fill: Fill) -> Hashable:
-        """Return the key of the initial copy, with its size: no loop of the nest shows it."""
-        return fill.operand, fill.source, nest.operands[fill.operand].axes.size
-
-    def loops(self, loops: Iterable[Loop]) -> Hashable:
-        """Return the names and extents of loops."""
-        return tuple([(loop.name, loop.extent) for loop in loops])
-
-    def array(self, array: RowArray) -> Hashable:
-        """Return the key of a row array."""
-        return array.size, array.dtype
-
-    def step(self, step: Pass | Store | Keep) -> Hashable:
-        """Return the key of a pass, a store or a keep."""
-        if isinstance(step, Store):
-            return step.operand, self.index(step.offset), self.value(step.value), step.dtype
-        if isinstance(step, Keep):
-            return step.number, self.index(step.offset), self.value(step.value)
-        reductions = [
-            (
-                each.number,
-                each.reducer,
-                each.states,
-                tuple([self.value(x) for x in each.elements]),
-                each.position and self.value(each.position),
-            )
-            for each in step.reductions
-        ]
-        further: tuple[Store | Keep, ...] = (*step.stores, *step.keeps)
-        inner = tuple([self.step(each) for each in further])
-        return self.loops(step.loops), tuple(reductions), inner, step.divided
-
-    def value(self, value: Scalar) -> int:
+    def number(self, value: Scalar) -> int:
         """Return the number of a node; number the nodes below it first."""
         for node in walk(value, known=self.numbers):
             self.numbers[id(node)] = len(self.numbers)
-            self.nodes.append(self.node(node))
+            literal = repr(node.value) if isinstance(node, Number) else None  # 0.0 is not -0.0
+            self.nodes.append(self.fields(node) if literal is None else (literal, node.dtype))
         return self.numbers[id(value)]
-
-    def node(self, value: Scalar) -> Hashable:
-        """Return the key of a node whose operands are numbered."""
-        kind = type(value)
-        if isinstance(value, Load):
-            return kind, value.operand, self.index(value.offset), value.dtype
-        if isinstance(value, Number):
-            return kind, repr(value.value), value.dtype
-        if isinstance(value, LengthNumber):
-            return kind, value.length, value.dtype
-        if isinstance(value, IndexNumber):
-            return kind, self.index(value.index), value.dtype
-        if isinstance(value, Apply):
-            args = tuple([self.numbers[id(arg)] for arg in value.args])
-            return kind, value.row.name, args, value.attrs, value.dtype
-        if isinstance(value, Select):
-            chosen = self.numbers[id(value.value)], self.numbers[id(value.other)]
-            return kind, self.guards(value.guards), chosen
-        if isinstance(value, Wrapped):
-            return kind, self.numbers[id(value.position)], value.length
-        if isinstance(value, RandomBits):
-            stream = tuple([self.numbers[id(x)] for x in (value.seed, value.draw, value.call)])
-            return kind, stream, self.index(value.position), value.size, value.dtype
-        if isinstance(value, Kept):
-            return kind, value.number, self.index(value.offset), value.dtype
-        if isinstance(value, Reduced):
-            return kind, value.number, value.part, value.dtype
-        if isinstance(value, Running):
-            return kind, value.part, value.dtype
-        assert isinstance(value, Contracted)
-        return kind, value.dtype
-
-    def guards(self, guards: Iterable[InRange]) -> Hashable:
-        """Return the key of guards."""
-        return tuple([(self.index(each.index), each.low, each.high) for each in guards])
-
-    def index(self, index: AffineIndex) -> Hashable:
-        """Return the key of an affine index, its terms in order."""
-        terms = [(self.atom(atom), step) for atom, step in index.terms.items()]
-        return tuple(terms), index.constant
-
-    def atom(self, atom: Hashable) -> Hashable:
-        """Return the key of an atom of an affine index."""
-        if isinstance(atom, (Quotient, Remainder)):
-            return type(atom), self.index(atom.of), atom.by
-        if isinstance(atom, Clamped):
-            return Clamped, self.index(atom.of), self.guards(atom.guards)
-        return ("node", self.value(atom)) if isinstance(atom, NODES) else atom

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ...op_graph.axes.lengths import exact_quotient, is_never_negative, least_unless_zero
+from ..kernels.ir.loop_variables import changes_with
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import (
     Clamped,
     Kept,
+    Least,
     LengthNumber,
     Load,
     Select,
@@ -27,7 +29,6 @@ from .tree import (
     Combine,
     Draw,
     Fold,
-    Least,
     LoopNode,
     Memory,
     Role,
@@ -35,7 +36,6 @@ from .tree import (
     Tree,
     Write,
     body_of,
-    changes_with,
     find,
     loops_in,
     path_to,
@@ -228,7 +228,7 @@ def sizes_of(index: AffineIndex) -> Iterator[Size]:
         yield step
         if isinstance(atom, (Quotient, Remainder)):
             yield atom.by
-        for each in atom.of if isinstance(atom, Least) else inner_indices(atom):
+        for each in inner_indices(atom):
             yield from sizes_of(each)
         for guard in atom.guards if isinstance(atom, Clamped) else ():
             yield from (guard.low, guard.high)
@@ -275,22 +275,6 @@ def most(extent: AffineIndex) -> Size | None:
         known = [size for size in sizes if isinstance(size, int)]
         return min(known) if known else next(iter(sizes), None)
     return None
-
-
-def largest(index: AffineIndex, extents: Mapping[Hashable, Size]) -> int | None:
-    """Return an upper bound of an index over loops of known ``extents``, None if there is none."""
-    bound = index.constant
-    for atom, step in index.terms.items():
-        high: Size | None = extents.get(atom, 0) - 1
-        if isinstance(atom, Quotient):
-            whole = largest(atom.of, extents)
-            high = whole // atom.by if whole is not None and isinstance(atom.by, int) else None
-        elif isinstance(atom, Remainder):
-            high = atom.by - 1
-        if not isinstance(high, int) or high < 0 or not isinstance(step, int) or step < 0:
-            return None
-        bound = bound + step * high
-    return bound if isinstance(bound, int) else None
 
 
 def is_natural(index: AffineIndex) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
-from ..kernels.analysis.footprint import names_in
+from ..kernels.ir.loop_variables import variables_in
 from ..kernels.ir.nest import Loop, Nest, Pass
 from ..kernels.ir.scalar_code import NODES, Load, ScalarBuilder, walk
 from .substitution import Substitution
@@ -41,7 +41,7 @@ def lookups(nest: Nest, step: Pass) -> list[Lookup]:
     inner, found = step.loops[-1], list[Lookup]()
     for load in [node for node in walk(*step.computed) if isinstance(node, Load)]:
         atoms = [atom for atom in load.offset.terms if isinstance(atom, NODES)]
-        names = {name for atom in atoms for name in names_in(atom)}
+        names = {name for atom in atoms for name in variables_in(atom)}
         runs = load.offset.step(inner.name) == 1 and inner.name not in names
         if runs and around[-1] in names:
             table = nest.operands[load.operand].axes.size * load.dtype.itemsize

@@ -12,6 +12,7 @@ from ...op_graph.rows.elementwise import CAST
 from ...op_graph.rows.logic import logical_and, logical_or
 from ...op_graph.rows.reducers import MAX, MIN
 from ...op_graph.values.dtypes import BOOL, DType
+from ..kernels.ir.loop_variables import changes_with, variables, variables_of
 from ..kernels.ir.nest import Keep
 from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
@@ -48,7 +49,6 @@ from .tree import (
     Tree,
     Write,
     changed,
-    changes_with,
     find,
     fresh,
     loops_of,
@@ -56,8 +56,6 @@ from .tree import (
     replaced,
     require,
     values_of,
-    variables,
-    variables_of,
     walk,
 )
 

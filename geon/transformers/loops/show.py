@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...op_graph.axes.affine import AffineIndex
-from ...op_graph.axes.index_map import InRange
 from ...op_graph.values.dtypes import name_of
 from ..kernels.ir.nest import Keep, Store
-from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar, Select
 from .access import used_buffers
+from .formulas import guards_text, index_text, value_text
 from .tree import (
     Body,
     CachePrefetch,
@@ -24,8 +23,6 @@ from .tree import (
     Tree,
     Write,
 )
-
-MAX_VALUE_CHARACTERS = 60  # characters of a value's expression; longer ones are cut
 
 
 def show(tree: Tree) -> str:
@@ -58,7 +55,7 @@ def _lines(body: Body) -> Iterator[str]:
             yield _head(each)
             yield from ("    " + line for line in _lines(each.body))
         elif isinstance(each, Choose):
-            yield f"if {_guards(each.guards)}:"
+            yield f"if {guards_text(each.guards)}:"
             yield from ("    " + line for line in _lines(each.then))
             if each.otherwise:
                 yield "else:"
@@ -71,7 +68,7 @@ def _head(loop: LoopNode) -> str:
     role = "for" if loop.role is Role.SERIAL else loop.role.value
     kind = "" if loop.kind is Kind.MAIN else f" ({loop.kind.value})"
     reason = f"  -- {loop.reason}" if loop.reason else ""
-    return f"{role} {loop.variable} < {loop.extent}{kind}:{reason}"
+    return f"{role} {loop.variable} < {index_text(loop.extent)}{kind}:{reason}"
 
 
 def _statement(each: Statement) -> Iterator[str]:
@@ -83,12 +80,13 @@ def _statement(each: Statement) -> Iterator[str]:
         values = ", ".join(map(value_text, each.elements))
         yield f"{_places(each.into, each.offset)} {_verb(each)} {values}"
     elif isinstance(each, Combine):
-        of = ", ".join(f"b{number}[{each.start} ...]" for number in each.of)
+        of = ", ".join(f"b{number}[{index_text(each.start)} ...]" for number in each.of)
         yield f"{_places(each.into, each.offset)} {_verb(each)} {each.count} lanes of {of}"
     elif isinstance(each, CachePrefetch):
-        yield f"prefetch x{each.operand}[{each.offset}]"
+        yield f"prefetch x{each.operand}[{index_text(each.offset)}]"
     elif isinstance(each, Draw):
-        yield f"b{each.into}[0 ... {each.count}] = random bits from {each.bits.position}"
+        first = index_text(each.bits.position)
+        yield f"b{each.into}[0 ... {index_text(each.count)}] = random bits from {first}"
 
 
 def _is_streamed(store: Store | Keep, write: Write) -> bool:
@@ -102,37 +100,9 @@ def _verb(each: Fold | Combine) -> str:
 
 
 def _places(numbers: tuple[int, ...], offset: AffineIndex) -> str:
-    return ", ".join(f"b{number}[{offset}]" for number in numbers)
+    return ", ".join(f"b{number}[{index_text(offset)}]" for number in numbers)
 
 
 def _target(store: Store | Keep) -> str:
-    if isinstance(store, Store):
-        return f"x{store.operand}[{store.offset}]"
-    return f"b{store.number}[{store.offset}]"
-
-
-def _guards(guards: tuple[InRange, ...]) -> str:
-    return " and ".join(f"{g.low} <= {g.index} < {g.high}" for g in guards)
-
-
-def value_text(value: Scalar) -> str:
-    """Return the expression of a value, cut where it is long."""
-    text = _value(value, 4)
-    return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:MAX_VALUE_CHARACTERS]}..."
-
-
-def _value(value: Scalar, depth: int) -> str:
-    if isinstance(value, Load):
-        return f"x{value.operand}[{value.offset}]"
-    if isinstance(value, Kept):
-        return f"b{value.number}[{value.offset}]"
-    if isinstance(value, Number):
-        return str(value.value)
-    if depth == 0:
-        return "..."
-    if isinstance(value, Apply):
-        return f"{value.row.name}({', '.join(_value(arg, depth - 1) for arg in value.args)})"
-    if isinstance(value, Select):
-        sides = [_value(side, depth - 1) for side in (value.value, value.other)]
-        return f"{sides[0]} if {_guards(value.guards)} else {sides[1]}"
-    return type(value).__name__.lower()
+    memory = f"x{store.operand}" if isinstance(store, Store) else f"b{store.number}"
+    return f"{memory}[{index_text(store.offset)}]"

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
 from ..kernels.analysis.index_boxes import Facts
+from ..kernels.analysis.integer_ranges import index_bounds
 from ..kernels.ir.scalar_code import Clamped, Select
 from .access import most
 from .substitution import Substitution
@@ -59,19 +60,15 @@ class _Simplification(Substitution):
 
 def is_below(index: AffineIndex, limit: Size, extents: Mapping[Hashable, Size]) -> bool:
     """Return True if an index is known to be at least 0 and below ``limit``."""
-    high = index.constant
-    if not isinstance(high, int) or not isinstance(limit, int) or high < 0:
-        return False
-    for atom, step in index.terms.items():
-        extent = extents.get(atom)
-        if not isinstance(extent, int) or not isinstance(step, int) or step < 0:
-            return False
-        high += step * max(extent - 1, 0)
-    return high < limit
+    bounds = index_bounds(index, extents)
+    return bounds is not None and bounds[0] >= 0 and isinstance(limit, int) and bounds[1] < limit
 
 
 def simplified(tree: Tree) -> Tree:
-    """Return the tree with guards, quotients and remainders that ranges of loops decide."""
+    """Return the tree with guards, quotients and remainders that ranges of loops decide.
+
+    Loops without iterations or statements are left out.
+    """
 
     def body(statements: Body, extents: Mapping[str, Size]) -> Body:
         found: list[Statement] = []
@@ -80,8 +77,9 @@ def simplified(tree: Tree) -> Tree:
             if isinstance(each, LoopNode):
                 size = most(each.extent)
                 inner = extents if size is None else {**extents, each.variable: size}
-                if size != 0:
-                    found.append(replace(each, body=body(each.body, inner)))
+                inside = () if size == 0 else body(each.body, inner)
+                if inside:
+                    found.append(replace(each, body=inside))
             elif isinstance(each, Choose):
                 sides = body(each.then, extents), body(each.otherwise, extents)
                 found.append(Choose(each.guards, *sides))

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
+from ..kernels.ir.loop_variables import changes_with, variables
+from ..kernels.ir.scalar_code import Least
 from .access import (
     READ,
     WRITE,
@@ -32,14 +34,12 @@ from .tree import (
     Combine,
     IllegalScheduleError,
     Kind,
-    Least,
     LoopNode,
     PrivateBuffer,
     Role,
     Space,
     Statement,
     Tree,
-    changes_with,
     constant,
     divided,
     find,
@@ -50,7 +50,6 @@ from .tree import (
     replace,
     replaced,
     require,
-    variables,
     walk,
 )
 
@@ -160,6 +159,7 @@ def split_evenly(tree: Tree, name: str, count: Size) -> Split:
     """
     size = find(tree, name)[0].size
     require(size is not None, f"the length of {name} changes with other loops")
+    require(size != 0, f"{name} has no iterations")
     assert size is not None
     made = split(tree, name, (size + (count - 1)) // count, guarded=True)
     if isinstance(find(made.tree, name)[0].size, int):

@@ -7,7 +7,7 @@ is part of the indices inside of it. Memory is that of the kernel's operands, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import is_
@@ -26,15 +26,7 @@ from ...op_graph.op_graph import Op
 from ...op_graph.rows.reducers import Reducer
 from ...op_graph.values.dtypes import DType, named_dtype
 from ..kernels.ir.nest import Keep, Store
-from ..kernels.ir.scalar_code import (
-    NODES,
-    RandomBits,
-    Scalar,
-    ScalarBuilder,
-    indices,
-    inner_indices,
-)
-from ..kernels.ir.scalar_code import walk as walk_scalars
+from ..kernels.ir.scalar_code import Least, RandomBits, Scalar, ScalarBuilder
 from ..kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 
 BYTE = named_dtype("uint8")  # dtype of truths in buffers: compilers vectorise loads of bytes
@@ -71,16 +63,6 @@ class Space(Enum):
     STACK = "stack"
     SHARED = "shared"  # shared by the threads of a team
     SCRATCH = "scratch"  # shared by all tasks
-
-
-@dataclass(frozen=True, slots=True)
-class Least:
-    """An atom of a loop's extent: the least of some indices."""
-
-    of: tuple[AffineIndex, ...]
-
-    def __str__(self) -> str:
-        return f"min({', '.join(map(str, self.of))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,46 +386,6 @@ def fresh(tree: Tree, stem: str, taken: Sequence[str] = ()) -> str:
     used = {loop.variable for loop in loops_of(tree.body)} | set(taken)
     stem = stem.rstrip("0123456789").rstrip("_")
     return next(name for k in range(len(used) + 1) if (name := f"{stem}_{k}") not in used)
-
-
-# Indices ------------------------------------------------------------------------------------------
-
-
-def variables(index: AffineIndex) -> set[str]:
-    """Return the loop variables that an index changes with, also inside its atoms."""
-    found: set[str] = set()
-    for atom in index.terms:
-        if isinstance(atom, str):
-            found.add(atom)
-        else:
-            found |= variables_in(atom)
-    return found
-
-
-def variables_in(atom: Any) -> set[str]:
-    """Return the loop variables inside of an atom of an index that is no variable."""
-    if isinstance(atom, NODES):
-        return variables_of(atom)
-    inner = atom.of if isinstance(atom, Least) else inner_indices(atom)
-    return set().union(*map(variables, inner))
-
-
-def changes_with(index: AffineIndex, names: Container[str]) -> bool:
-    """Return True if an index changes with one of some loop variables."""
-    return any(
-        atom in names if isinstance(atom, str) else any(x in names for x in variables_in(atom))
-        for atom in index.terms
-    )
-
-
-def variables_of(*values: Scalar) -> set[str]:
-    """Return the loop variables that values change with by the indices in them."""
-    found: set[str] = set()
-    for node in walk_scalars(*values):
-        for index in indices(node):  # the walk also visits the nodes that are atoms
-            direct = [atom for atom in index.terms if not isinstance(atom, NODES)]
-            found |= variables(AffineIndex([(atom, 1) for atom in direct]))
-    return found
 
 
 # Changes ------------------------------------------------------------------------------------------

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from ...op_graph.axes.affine import Size
-from ..kernels.analysis.op_counts import ELEMENTARY_COST_OPS
+from ..kernels.analysis.op_counts import operations
+from ..kernels.ir.loop_variables import changes_with
 from ..kernels.ir.scalar_code import (
-    Apply,
-    Kept,
-    LengthNumber,
-    Number,
-    RandomBits,
     Scalar,
-    Wrapped,
     children_of,
     indices,
 )
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..sizes.blocks import MIN_BLOCKS
 from .access import most
-from .tree import Body, Fold, Write, changes_with, values_of, walk
+from .tree import Body, Fold, Write, values_of, walk
 
 MIN_WORK = 1 << 17  # operations below which one task is faster than waking a thread
 MIN_TASK_WORK = 1 << 15  # minimum operations of a task, much more than its start costs
@@ -40,7 +35,7 @@ def work(body: Body, around: str = "") -> Size:
         if isinstance(each, (Write, Fold)):
             inner = {loop.variable for loop in above[-2:]} or {around}
             count = len(each.stores) if isinstance(each, Write) else len(each.into)
-            total = total + times * (count + sum(map(cost, varying(each, inner))))
+            total = total + times * (count + sum(map(operations, varying(each, inner))))
     return total
 
 
@@ -52,16 +47,6 @@ def varying(statement: Write | Fold, inner: set[str]) -> list[Scalar]:
         if own or any(id(part) in found for part in children_of(node)):
             found[id(node)] = node
     return list(found.values())
-
-
-def cost(node: Scalar) -> int:
-    """Return the approximate number of machine operations of a value, without its operands."""
-    if isinstance(node, (Number, LengthNumber, Kept, Wrapped)):
-        return 0
-    costly = isinstance(node, RandomBits) or (
-        isinstance(node, Apply) and node.row.cost == "expensive"
-    )
-    return ELEMENTARY_COST_OPS if costly else 1
 
 
 def part_size(size: int, each: int) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.axes.lengths import evaluate
 from ...sizes.blocks import CACHE_LINE_BYTES
+from ..ir.loop_variables import variables, variables_in
 from ..ir.nest import Loop
-from ..ir.scalar_code import NODES, Clamped, Scalar, indices, inner_indices, operands_of
+from ..ir.scalar_code import NODES, Clamped
 
 STILL, UNIT, FAR = "still", "unit", "far"
 
@@ -44,6 +46,10 @@ class Reaches:
         """Return a length as an integer."""
         return int(evaluate(size, self.lengths))
 
+    def turns(self, loops: Iterable[Loop]) -> int:
+        """Return the number of iterations of nested loops."""
+        return math.prod(self.extents[loop.name] for loop in loops)
+
     def of(self, offset: AffineIndex, innermost: str | None, size: int, itemsize: int) -> Reach:
         """Return the footprint of an offset in an operand of ``size`` elements."""
         counts = 1
@@ -55,8 +61,7 @@ class Reaches:
                 # Assume that each computed position touches a cache line of its own.
                 least = CACHE_LINE_BYTES // itemsize if isinstance(atom, NODES) else 0
                 strides.append((max(abs(self.number(step)), least), count))
-        variables = set(loop_variables_in(offset))
-        most = _product(self.extents.get(name, 1) for name in variables)
+        most = math.prod(self.extents.get(name, 1) for name in variables(offset))
         span = None
         if all(isinstance(atom, str) for atom in offset.terms):
             span = sum(step * (count - 1) for step, count in strides)
@@ -80,17 +85,17 @@ class Reaches:
             return min(self.values(atom.of), self.number(atom.by))
         if isinstance(atom, Clamped):
             return self.values(atom.of)
-        return _product(self.extents.get(name, 1) for name in set(names_in(atom)))
+        return math.prod(self.extents.get(name, 1) for name in variables_in(atom))
 
     def values(self, index: AffineIndex) -> int:
         """Return an upper bound of the number of values that an index takes."""
-        return _product(self.count(atom) for atom in index.terms)
+        return math.prod(self.count(atom) for atom in index.terms)
 
     def step(self, offset: AffineIndex, innermost: str | None, itemsize: int) -> str:
         """Return the pattern along the innermost loop: ``STILL``, ``UNIT`` or ``FAR``."""
-        if innermost is None or innermost not in set(loop_variables_in(offset)):
+        if innermost is None or innermost not in variables(offset):
             return STILL
-        atoms = [atom for atom in offset.terms if innermost in set(names_in(atom))]
+        atoms = [atom for atom in offset.terms if innermost in variables_in(atom)]
         if any(isinstance(atom, NODES) or _limits(atom, innermost) for atom in atoms):
             return FAR
         slope = self.slope(offset, innermost)
@@ -128,38 +133,7 @@ def _limits(atom: Hashable, name: str) -> bool:
     """Return True if a guard of the atom depends on the variable: it then clamps per iteration."""
     if not isinstance(atom, Clamped):
         return False
-    return any(name in set(loop_variables_in(guard.index)) for guard in atom.guards)
-
-
-def loop_variables_in(index: AffineIndex) -> Iterator[str]:
-    """Yield the loop variables in an index, including those inside computed positions."""
-    for atom in index.terms:
-        yield from names_in(atom)
-
-
-def names_in(atom: Hashable) -> Iterator[str]:
-    """Yield the loop variables in an atom of an index."""
-    if isinstance(atom, str):
-        yield atom
-    elif isinstance(atom, NODES):
-        yield from names_of_value(atom)
-    for each in inner_indices(atom):
-        yield from loop_variables_in(each)
-
-
-def names_of_value(value: Scalar) -> Iterator[str]:
-    """Yield the loop variables in scalar code."""
-    for index in indices(value):
-        yield from loop_variables_in(index)
-    for part in operands_of(value):
-        yield from names_of_value(part)
-
-
-def _product(counts: Iterable[int]) -> int:
-    total = 1
-    for count in counts:
-        total *= count
-    return total
+    return any(name in variables(guard.index) for guard in atom.guards)
 
 
 def is_direct(offset: AffineIndex) -> bool:

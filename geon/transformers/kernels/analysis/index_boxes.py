@@ -10,10 +10,10 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ....op_graph.axes.affine import AffineIndex, Remainder, Size
+from ....op_graph.axes.affine import Remainder, Size
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.axes.lengths import evaluate, is_never_negative, names_of
-from ..ir.scalar_code import Clamped, Scalar, Select, indices, inner_indices, walk
+from ..ir.scalar_code import Clamped, Scalar, Select, atoms, indices, walk
 
 NOMINAL_LENGTH = (
     1 << 20
@@ -165,23 +165,8 @@ def guards_of(*roots: Scalar) -> Iterator[InRange]:
         if isinstance(node, Select):
             yield from node.guards
         for index in indices(node):
-            yield from _guards_in(index)
-
-
-def _guards_in(index: AffineIndex) -> Iterator[InRange]:
-    for atom in index.terms:
-        if isinstance(atom, Clamped):
-            yield from atom.guards
-        for each in inner_indices(atom):
-            yield from _guards_in(each)
-
-
-def atoms(index: AffineIndex) -> Iterator[Hashable]:
-    """Yield the atoms of an index and, recursively, those of the indices inside of them."""
-    for atom in index.terms:
-        yield atom
-        for each in inner_indices(atom):
-            yield from atoms(each)
+            for atom in atoms(index):
+                yield from atom.guards if isinstance(atom, Clamped) else ()
 
 
 def phases_of(guard: InRange, name: str) -> int:

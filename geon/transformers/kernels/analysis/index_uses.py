@@ -127,13 +127,6 @@ def collapsible_pairs(uses: Uses, loops: Sequence[Loop]) -> frozenset[tuple[str,
     )
 
 
-def depends_on(value: Scalar, names: set[str]) -> bool:
-    """Return True if ``value`` depends on one of the variables ``names``."""
-    uses = Uses()
-    uses.add(value)
-    return not names.isdisjoint({atom for atom in uses.atoms if isinstance(atom, str)})
-
-
 def computes(nest: Nest) -> bool:
     """Return True if the nest does more than copy or fill: it reduces or computes values."""
     stores = [store for step in nest.passes for store in step.stores]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....op_graph.axes.affine import AffineIndex, Size
+from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.values.dtypes import SIGNED, UNSIGNED, DType, kind, name_of
 from ..ir.scalar_code import Apply, IndexNumber, Number, Scalar, Wrapped, walk
 
@@ -41,25 +41,12 @@ class Bounded:
         if isinstance(value, Number):
             return int(value.value), int(value.value)
         if isinstance(value, IndexNumber):
-            return self.index(value.index)
+            return index_bounds(value.index, self.ranges)
         if not isinstance(value, Apply) or value.row.name not in FORMULAS:
             return None
         operands = [self.known.get(id(each)) for each in value.args]
         found = [each for each in operands if each is not None]
         return FORMULAS[value.row.name](*found) if len(found) == len(operands) else None
-
-    def index(self, index: AffineIndex) -> Bounds | None:
-        """Return the bounds of an index, or None if one of its numbers is not known."""
-        if not isinstance(index.constant, int):
-            return None
-        least = most = index.constant
-        for atom, step in index.terms.items():
-            extent = self.ranges.get(atom)
-            if not isinstance(extent, int) or not isinstance(step, int):
-                return None
-            end = step * max(extent - 1, 0)
-            least, most = least + min(end, 0), most + max(end, 0)
-        return least, most
 
     def plainer(self, row: Any, args: tuple[Scalar, ...], dtype: DType) -> Scalar | None:
         """Return the operand that always equals the primitive's value, or None."""
@@ -71,6 +58,35 @@ class Bounded:
             return None
         chosen = PLAINER[row.name](*found)
         return None if chosen is None or args[chosen].dtype is not dtype else args[chosen]
+
+
+def index_bounds(index: AffineIndex, ranges: Mapping[Hashable, Size]) -> Bounds | None:
+    """Return the bounds of an index, or None if one of its numbers is not known.
+
+    Atoms lie in [0, ``ranges[atom]``).
+    """
+    if not isinstance(index.constant, int):
+        return None
+    least = most = index.constant
+    for atom, step in index.terms.items():
+        bounds = _atom_bounds(atom, ranges)
+        if bounds is None or not isinstance(step, int):
+            return None
+        ends = step * bounds[0], step * bounds[1]
+        least, most = least + min(ends), most + max(ends)
+    return least, most
+
+
+def _atom_bounds(atom: Hashable, ranges: Mapping[Hashable, Size]) -> Bounds | None:
+    extent = ranges.get(atom)
+    if extent is not None:
+        return (0, max(extent - 1, 0)) if isinstance(extent, int) else None
+    if isinstance(atom, Remainder) and isinstance(atom.by, int):
+        return 0, atom.by - 1
+    if isinstance(atom, Quotient) and isinstance(atom.by, int):
+        of = index_bounds(atom.of, ranges)
+        return None if of is None else (of[0] // atom.by, of[1] // atom.by)
+    return None
 
 
 def is_narrow(index: AffineIndex) -> bool:

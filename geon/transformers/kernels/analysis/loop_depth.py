@@ -1,4 +1,7 @@
-"""Loop depth of a value: 0 if computed once, 1 per row, 2 per element of a pass."""
+"""Loop depth of a value: 0 if computed once, 1 per row of a nest, 2 per element of a pass.
+
+In a tree it is the number of printed loops around.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from ..ir.scalar_code import (
 )
 
 ROW_DEPTH, ELEMENT_DEPTH = 1, 2
+HERE = 1 << 30  # depth of values of a tree that are computed where they are used
 LANE_VARIABLES = ("first_lane", "lane")  # loop variables of rows that are processed in vector lanes
 # Maximum digits of a loop: the inner ones have 2 or more values each, with at most 128 in a period.
 MAX_LOOP_DIGITS = 8
@@ -31,10 +35,14 @@ def digit(name: str, k: int) -> str:
 
 
 class Depths:
-    """Loop depths of scalar code, given those of loop ``variables`` and of finished reductions."""
+    """Loop depths of scalar code, given those of loop ``variables``, of finished reductions
+    (``reduced``) and of states and kept elements (``kept``).
+    """
 
-    def __init__(self, variables: Mapping[str, int], reduced: int) -> None:
-        self._variables, self._reduced = variables, reduced
+    def __init__(
+        self, variables: Mapping[str, int], reduced: int, kept: int = ELEMENT_DEPTH
+    ) -> None:
+        self.variables, self._reduced, self._kept = dict(variables), reduced, kept
         self._known: dict[int, int] = {}
 
     @classmethod
@@ -46,6 +54,11 @@ class Depths:
         loops += [(name, ELEMENT_DEPTH) for name in inner]
         loops += [(digit(name, k), ELEMENT_DEPTH) for name in inner for k in range(MAX_LOOP_DIGITS)]
         return cls(dict(loops), ROW_DEPTH if nest.rows or nest.across is not None else 0)
+
+    @classmethod
+    def of_tree(cls) -> Depths:
+        """Return the depths in a tree; its printer sets the ``variables`` as it opens loops."""
+        return cls({}, HERE, HERE)
 
     def value(self, value: Scalar) -> int:
         """Return the depth at which ``value`` is computed."""
@@ -60,7 +73,7 @@ class Depths:
         if isinstance(value, Reduced):
             known.append(self._reduced)
         elif isinstance(value, (Contracted, Kept, Running)):
-            known.append(ELEMENT_DEPTH)
+            known.append(self._kept)
         return max(known, default=0)
 
     def index(self, index: AffineIndex) -> int:
@@ -71,5 +84,5 @@ class Depths:
         """Return the depth at which an atom of an index is computed."""
         if isinstance(atom, NODES):
             return self.value(atom)
-        found = [self._variables.get(atom, 0) if isinstance(atom, str) else 0]
+        found = [self.variables.get(atom, 0) if isinstance(atom, str) else 0]
         return max(found + [self.index(each) for each in inner_indices(atom)])

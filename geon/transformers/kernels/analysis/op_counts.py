@@ -11,6 +11,9 @@ from ..ir.nest import Reduction
 from ..ir.scalar_code import (
     Apply,
     Clamped,
+    Kept,
+    LengthNumber,
+    Number,
     RandomBits,
     Running,
     Scalar,
@@ -72,3 +75,11 @@ def reduced_values(reduction: Reduction) -> tuple[Scalar, ...]:
 
 
 ELEMENTARY_COST_OPS = 8  # cost of an elementary function, in cheap operations
+
+
+def operations(node: Scalar) -> int:
+    """Return the approximate number of machine operations of a value, without its operands."""
+    if isinstance(node, (Number, LengthNumber, Kept, Wrapped)):
+        return 0
+    costly = isinstance(node, Apply) and node.row.cost == "expensive"
+    return ELEMENTARY_COST_OPS if costly or isinstance(node, RandomBits) else 1

@@ -317,17 +317,11 @@ class _NestCost:
         self.in_row = Reaches(loops, lengths)
         self.depths = Depths.of(nest)
         self.counts = _Counts(self.reaches, nest.operands)
-        self.row_count = self.turns(rows)
+        self.row_count = self.reaches.turns(rows)
         self.lanes = nest.across.name if nest.across is not None else None
         self.rows: Rows = {}
         self.seen: set[int] = set()  # ids of nodes computed once, or once per row
         self.runs: set[int] = set()  # ids of random bits that the pass draws in order
-
-    def turns(self, loops: Iterable[Loop]) -> int:
-        total = 1
-        for loop in loops:
-            total *= self.reaches.extents[loop.name]
-        return total
 
     def enter(self, loops: Iterable[Loop]) -> None:
         """Set the extents of a pass's loops; passes may cover different intervals of an axis."""
@@ -379,7 +373,7 @@ class _NestCost:
         """Return the stage that computes ``values``; each node counts by its loop depth."""
         self.enter(loops)
         innermost = self.lanes or (loops[-1].name if loops else None)
-        turns = self.row_count * self.turns(loops)
+        turns = self.row_count * self.reaches.turns(loops)
         rows: Rows = {}
         once: Rows = {}
         accesses: list[AccessCost] = []
@@ -428,7 +422,8 @@ class _ContractionCost:
         """Return the cost: multiply-adds, and primitives per element read or stored."""
         made = self.made
         batch, rows, columns, depth = (
-            self.turns(loops) for loops in (made.batch, made.rows, made.columns, made.summed)
+            self.reaches.turns(loops)
+            for loops in (made.batch, made.rows, made.columns, made.summed)
         )
         sizes = (batch * rows * depth, batch * columns * depth)
         left = self.operand(made.left, sizes[0])
@@ -457,12 +452,6 @@ class _ContractionCost:
         """Return the number of products that a piece sums."""
         loops = (*piece.batch, *piece.rows, *piece.columns, *piece.summed)
         return math.prod(self.reaches.number(loop.extent) for loop in loops)
-
-    def turns(self, loops: Iterable[Loop]) -> int:
-        total = 1
-        for loop in loops:
-            total *= self.reaches.extents[loop.name]
-        return total
 
     def operand(self, value: Scalar, size: int) -> Rows:
         """Return the primitives that compute one element of an operand, and record its loads."""

@@ -171,6 +171,16 @@ class Clamped:
     guards: tuple[InRange, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Least:
+    """An atom of a loop's extent: the least of some indices."""
+
+    of: tuple[AffineIndex, ...]
+
+    def __str__(self) -> str:
+        return f"min({', '.join(map(str, self.of))})"
+
+
 class ScalarBuilder:
     """Builds and interns the scalar code of one kernel: equal code is one node."""
 
@@ -234,7 +244,7 @@ def inner_indices(atom: Hashable) -> tuple[AffineIndex, ...]:
         return (atom.of,)
     if isinstance(atom, Clamped):
         return (atom.of, *(guard.index for guard in atom.guards))
-    return ()
+    return atom.of if isinstance(atom, Least) else ()
 
 
 def children_of(value: Scalar) -> tuple[Scalar, ...]:
@@ -273,13 +283,17 @@ def walk(*roots: Scalar, known: Container[int] = ()) -> Iterator[Scalar]:
         stack += (value, None, *under[::-1])
 
 
-def positions(index: AffineIndex) -> Iterator[Scalar]:
-    """Yield the nodes that are atoms of an index."""
+def atoms(index: AffineIndex) -> Iterator[Hashable]:
+    """Yield the atoms of an index and, recursively, those of the indices inside of them."""
     for atom in index.terms:
-        if isinstance(atom, NODES):
-            yield atom
+        yield atom
         for each in inner_indices(atom):
-            yield from positions(each)
+            yield from atoms(each)
+
+
+def positions(index: AffineIndex) -> list[Scalar]:
+    """Return the nodes that are atoms of an index."""
+    return [atom for atom in atoms(index) if isinstance(atom, NODES)]
 
 
 NODES = (

@@ -16,8 +16,8 @@ from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, rav
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.axes.lengths import product
 from ....op_graph.values.dtypes import BOOL, DType, kind
-from ..analysis.footprint import names_in
 from ..analysis.loop_depth import digit
+from ..ir.loop_variables import variables_in
 from ..ir.nest import Loop, Pass
 from ..ir.scalar_code import (
     NODES,
@@ -102,7 +102,7 @@ def chooses_in_place(step: Pass) -> bool:
         isinstance(node, Select)
         and node.guards not in ahead
         and any(
-            not names.isdisjoint(names_in(atom))
+            not names.isdisjoint(variables_in(atom))
             for index in indices(node)
             for atom in divisions(index)
         )
@@ -189,7 +189,7 @@ def _at_each(guards: Guards, name: str) -> Staged | None:
         if not isinstance(atom, Remainder) or step != 1 or guard.high - guard.low != 1:
             continue
         shift = atom.of - variable(name) + (guard.index.constant - guard.low)
-        if isinstance(atom.by, int) and not any(name in names_in(each) for each in shift.terms):
+        if isinstance(atom.by, int) and not any(name in variables_in(each) for each in shift.terms):
             others = tuple([each for each in guards if each is not guard])
             return Staged(guards, shift, name, guards=others, every=atom.by)
     return None
@@ -220,7 +220,7 @@ def _by_digits(
     found = AffineIndex((), index.constant)
     for atom, step in index.terms.items():
         taken = parts.get(atom)
-        if taken is None and name in set(names_in(atom)):
+        if taken is None and name in variables_in(atom):
             if not isinstance(atom, (Quotient, Remainder, Clamped)):
                 return None
             of = _by_digits(atom.of, parts, name)

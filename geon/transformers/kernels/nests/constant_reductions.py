@@ -9,7 +9,7 @@ from ....op_graph.axes.lengths import product
 from ....op_graph.rows.elementwise import greater, multiply, where
 from ....op_graph.rows.reducers import State
 from ....op_graph.values.dtypes import INT64
-from ..analysis.index_uses import depends_on
+from ..ir.loop_variables import variables_of
 from ..ir.nest import Pass, Reduction
 from ..ir.scalar_code import IndexNumber, LengthNumber, Scalar, ScalarBuilder
 
@@ -24,7 +24,7 @@ def states_of_same(code: ScalarBuilder, step: Pass) -> list[State] | None:
     names = {loop.name for loop in step.loops}
     if step.stores or step.keeps or not step.reductions:
         return None
-    if any(depends_on(value, names) for value in step.reduced):
+    if not names.isdisjoint(variables_of(*step.reduced)):
         return None
     count = product(loop.extent for loop in step.loops)
     found = [_state(code, each, count) for each in step.reductions]

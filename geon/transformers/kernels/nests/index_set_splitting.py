@@ -15,10 +15,10 @@ from functools import cached_property
 from ....op_graph.axes.affine import Quotient, Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
-from ..analysis.index_boxes import Facts, IndexBox, Interval, atoms, guards_of, phases_of, points_of
+from ..analysis.index_boxes import Facts, IndexBox, Interval, guards_of, phases_of, points_of
 from ..analysis.index_uses import Uses
 from ..ir.nest import Fused, Nest
-from ..ir.scalar_code import Apply, Load, Scalar, walk
+from ..ir.scalar_code import Apply, Load, Scalar, atoms, walk
 from .inlining import OperandInliner
 from .mixed_radix import divisions
 from .nest_lowering import NestMaker, nest_over

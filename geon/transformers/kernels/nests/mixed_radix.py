@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
 from ....op_graph.axes.lengths import exact_quotient
-from ..ir.scalar_code import inner_indices
+from ..ir.scalar_code import atoms
 
 
 def digits_of(offsets: Iterable[AffineIndex], name: str, extent: Size) -> list[Size]:
@@ -35,12 +35,8 @@ def digits_of(offsets: Iterable[AffineIndex], name: str, extent: Size) -> list[S
 
 
 def divisions(index: AffineIndex) -> Iterator[Quotient | Remainder]:
-    """Yield the divisions in an index, including those of divided indices."""
-    for atom in index.terms:
-        if isinstance(atom, (Quotient, Remainder)):
-            yield atom
-        for each in inner_indices(atom):
-            yield from divisions(each)
+    """Return the divisions in an index, including those of divided indices."""
+    return (atom for atom in atoms(index) if isinstance(atom, (Quotient, Remainder)))
 
 
 def without_divisions(index: AffineIndex, ranges: Mapping[Hashable, Size]) -> AffineIndex:

@@ -25,7 +25,7 @@ from ....op_graph.op_graph import Op, among
 from ....op_graph.rows.reducers import State, in_order
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
 from ..analysis.index_boxes import Facts, IndexBox, Interval
-from ..analysis.index_uses import depends_on
+from ..ir.loop_variables import variables_of
 from ..ir.nest import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from ..ir.scalar_code import IndexNumber, Kept, Reduced, Scalar
 from .constant_reductions import states_of_same
@@ -326,7 +326,7 @@ class NestBuilder:
         for (_, key), (op, value) in self.elements.found.items():
             if op not in needed or among(op, self.results) or op in self.elements.known:
                 continue
-            if not depends_on(value, loops):
+            if loops.isdisjoint(variables_of(value)):
                 continue
             array = RowArray(len(self.arrays), size, op.dtype)
             self.arrays.append(array)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ....op_graph.axes.index_map import atoms, identity
 from ....op_graph.axes.lengths import product
+from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Op, among
 from ....op_graph.rows.reducers import SUM, Reducer
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT32, DType, name_of
@@ -44,20 +45,7 @@ class Levels:
 
     def level(self, root: Op) -> int:
         """Return the number of the first pass that can compute ``root``."""
-        stack = [(root, False)]
-        while stack:
-            op, ready = stack.pop()
-            if op in self.levels:
-                continue
-            if self.operands.stored(op):
-                self.levels[op] = 0
-            elif ready:
-                level = max((self.levels[arg] for arg in op.args), default=0)
-                self.levels[op] = level + (op in self.reduced)
-            else:
-                stack.append((op, True))
-                stack += [(arg, False) for arg in op.args]
-        return self.levels[root]
+        return first_pass(root, self.levels, self.operands.stored, self.reduced)
 
     def items(self) -> list[Item]:
         """Return the reductions and stores, with their passes."""
@@ -79,18 +67,43 @@ class Levels:
         for item in items:
             if item.level <= level:
                 continue
-            stack = list(item.op.args) if item.reduces else [item.op]
-            seen = set(stack)
-            while stack:
-                op = stack.pop()
-                if self.operands.stored(op) or op in self.reduced:
-                    continue
-                if op.primitive.cost == "expensive" and self.level(op) <= level:
-                    found.add(op)
-                new = [arg for arg in op.args if arg not in seen]
-                seen.update(new)
-                stack += new
+            below = reachable(
+                item.op.args if item.reduces else (item.op,),
+                lambda op: () if self.is_known(op) else op.args,
+            )
+            found.update(
+                op
+                for op in below
+                if op.primitive.cost == "expensive"
+                and not self.is_known(op)
+                and self.level(op) <= level
+            )
         return found
+
+    def is_known(self, op: Op) -> bool:
+        """Return True if an op is in memory or the result of a reduction."""
+        return self.operands.stored(op) or op in self.reduced
+
+
+def first_pass(
+    root: Op, known: dict[Op, int], stored: Callable[[Op], bool], reduced: Container[Op]
+) -> int:
+    """Return the number of the first pass that can compute ``root``: after those of the reductions
+    (``reduced``) below it, down to values that are ``stored``. ``known`` caches it for all ops.
+    """
+    stack = [(root, False)]
+    while stack:
+        op, ready = stack.pop()
+        if op in known:
+            continue
+        if stored(op):
+            known[op] = 0
+        elif ready:
+            known[op] = max((known[arg] for arg in op.args), default=0) + (op in reduced)
+        else:
+            stack.append((op, True))
+            stack += [(arg, False) for arg in op.args]
+    return known[root]
 
 
 def loop_order(op: Op, operands: OperandInliner) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from ....op_graph.axes.affine import AffineIndex, Size
-from ..analysis.footprint import names_in
 from ..analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
+from ..ir.loop_variables import variables_in
 from ..ir.nest import Nest, Pass
 from ..ir.scalar_code import RandomBits, Scalar, walk
 
@@ -74,4 +74,4 @@ def _known_before(atom: Hashable, variable: str, depths: Depths, lanes: bool) ->
     """Return True if an atom of a position is known before the innermost loop starts."""
     if isinstance(atom, str):
         return True
-    return not lanes and depths.atom(atom) <= ROW_DEPTH and variable not in set(names_in(atom))
+    return not lanes and depths.atom(atom) <= ROW_DEPTH and variable not in variables_in(atom)

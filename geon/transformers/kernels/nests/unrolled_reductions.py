@@ -16,6 +16,7 @@ from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.axes.axes import Axis
 from ....op_graph.axes.index_map import Index, identity
 from ....op_graph.axes.lengths import product
+from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.elementwise import multiply
 from ....op_graph.values.dtypes import FLOAT32, HALVES, name_of
@@ -56,20 +57,12 @@ def reduced_axes(op: Op) -> list[Axis]:
 
 def shows_windows(op: Op, operands: OperandInliner) -> bool:
     """Return True if the reduced value is cheap and two axes index one axis of an operand."""
-    found = False
-    waiting, seen = list(op.args), set(op.args)
-    while waiting:
-        each = waiting.pop()
-        if operands.stored(each):
-            continue
-        row = each.primitive
-        if row.cost in ("expensive", "kernel") or row.has_side_effect:
-            return False
-        found = found or walks_one_axis_by_two(each)
-        new = [arg for arg in each.args if arg not in seen]
-        seen.update(new)
-        waiting += new
-    return found
+    below = reachable(op.args, lambda each: () if operands.stored(each) else each.args)
+    computed = [each for each in below if not operands.stored(each)]
+    rows = [each.primitive for each in computed]
+    if any(row.cost in ("expensive", "kernel") or row.has_side_effect for row in rows):
+        return False
+    return any(map(walks_one_axis_by_two, computed))
 
 
 def walks_one_axis_by_two(op: Op) -> bool:

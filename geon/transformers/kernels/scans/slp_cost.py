@@ -7,7 +7,7 @@ waits for. Small systems are latency-bound, and lane moves lengthen the chain.
 from __future__ import annotations
 
 from ....op_graph.values.dtypes import name_of
-from ..analysis.op_counts import ELEMENTARY_COST_OPS
+from ..analysis.op_counts import operations
 from ..ir.scalar_code import Apply, Load, Scalar, children_of, walk
 from .sequential_scan import OrderedLoop
 from .slp import DTYPES, Nodes, Operand, Packed, SlpPacker, Vector, packed_nodes
@@ -69,13 +69,8 @@ def instructions(work: OrderedLoop, made: Packed) -> int:
         elif not isinstance(operand, Vector):
             scalars.append(operand)
     for node in walk(*scalars, known=made.homes):
-        cost += _expense(node) if isinstance(node, (Apply, Load)) else 0
+        cost += operations(node) if isinstance(node, (Apply, Load)) else 0
     return cost + len(packed_nodes(made, scalars)) + len(made.alone(work))
-
-
-def _expense(node: Scalar) -> int:
-    """Return the cost of a node, in cheap operations."""
-    return ELEMENTARY_COST_OPS if isinstance(node, Apply) and node.row.cost == "expensive" else 1
 
 
 class _Waits:
@@ -108,7 +103,7 @@ class _Waits:
         """Return the cycle at which a scalar is available."""
         for node in walk(value, known=self.scalars):
             found = max([self.scalars[id(part)] for part in children_of(node)], default=0)
-            takes = OP_LATENCY_CYCLES * _expense(node) if isinstance(node, Apply) else 0
+            takes = OP_LATENCY_CYCLES * operations(node) if isinstance(node, Apply) else 0
             self.scalars[id(node)] = found + takes
         return self.scalars[id(value)]
 

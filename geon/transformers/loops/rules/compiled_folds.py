@@ -15,6 +15,7 @@ from ....op_graph.values.dtypes import (
     named_dtype,
 )
 from ...kernels.analysis.integer_ranges import before_widening
+from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import folded_row
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
@@ -34,7 +35,6 @@ from ..tree import (
     replace,
     replaced,
     require,
-    variables,
 )
 
 # Truths between two tests whether they are decided.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from ...kernels.analysis.op_counts import operations
 from ...kernels.ir.nest import Nest, Store
 from ...kernels.ir.scalar_code import Load, RandomBits
 from ...kernels.ir.scalar_code import walk as walk_scalars
@@ -31,7 +32,7 @@ from ..tree import (
     values_of,
     walk,
 )
-from ..work import cost, varying
+from ..work import varying
 from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned
 from .reductions import hoisted
 from .schedule_rule import ScheduleRule, applied
@@ -97,7 +98,7 @@ def vectorised(tree: Tree, name: str, threads: Threads) -> Tree:
         require(not operands & threads.unaligned, "memory may begin between vectors")
         drawn = any(isinstance(x, RandomBits) for x in nodes)
         require(not drawn, "random bits are drawn for each element")
-        ops = len(stores) + sum(map(cost, varying(write, {name})))
+        ops = len(stores) + sum(map(operations, varying(write, {name})))
         require(ops <= MAX_VECTOR_WORK, f"an element has {ops} operations")
     made = shape.split(tree, name, ELEMENTS_PER_VECTOR, Kind.LANES)
     tree = shape.set_kind(made.tree, name, Kind.VECTORS)

@@ -8,6 +8,7 @@ from math import prod
 from ....op_graph.axes.affine import Size
 from ....op_graph.rows.elementwise import add
 from ....op_graph.values.dtypes import FLOAT64, kind
+from ...kernels.ir.loop_variables import variables, variables_of
 from ...kernels.ir.nest import Store, folded_row
 from ...kernels.ir.scalar_code import Apply, Kept, Scalar, children_of
 from ...kernels.ir.scalar_code import walk as walk_scalars
@@ -36,8 +37,6 @@ from ..tree import (
     loops_of,
     require,
     values_of,
-    variables,
-    variables_of,
     walk,
 )
 from ..vector_loops import in_vectors, lanes_of

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from ....op_graph.axes.axes import Axes
-from ....op_graph.axes.lengths import Length, evaluate, names_of, product
+from ....op_graph.axes.lengths import Length, evaluate, product
 from ....op_graph.op_graph import Op, among
 from ...kernels.ir.nest import Chain, Fused
 from ...kernels.nests.inlining import OperandInliner
 from ...kernels.products.row_blocking import Blocked, finds_extremes, make_blocked
+from ..facts.value_sizes import bytes_of
 from .fusion_groups import Group
 from .layout import LaidOut
-from .legality import NOMINAL_LENGTH
+from .legality import Nominal
 
 MIN_BLOCKED_BYTES = 1 << 20  # minimum bytes of an intermediate value
 MIN_INPUT_BYTES_RATIO = (
@@ -151,7 +152,7 @@ class _Chains:
             return False
         if not all(among(value, group.reads) for group in readers):
             return False
-        return bytes_of([value]) >= self.worth.large
+        return nominal_bytes([value]) >= self.worth.large
 
     def row_axis(self, seed: Group, kept: Set[str]) -> str | None:
         """Return the longest axis that may be split, which only one operand of the product has.
@@ -161,7 +162,10 @@ class _Chains:
         """
         batch = batch_of(seed)
         x, y = [
-            {a.name: nominal(a.expression) for a in seed.results[0].axes.only(arg.axes.names)}
+            {
+                a.name: evaluate(a.expression, Nominal())
+                for a in seed.results[0].axes.only(arg.axes.names)
+            }
             for arg in product_of(seed).args
         ]
         for rows, columns in ((x, y), (y, x)):
@@ -177,8 +181,8 @@ class _Chains:
             return False
         own = {op for group in grown.members for op in group.results}
         read = dict.fromkeys(op for group in grown.members for op in group.reads)
-        without = bytes_of(op for op in read if op not in own)
-        return bytes_of(grown.inner) >= self.worth.more * without
+        without = nominal_bytes(op for op in read if op not in own)
+        return nominal_bytes(grown.inner) >= self.worth.more * without
 
     def leaves(self, members: Sequence[Group]) -> bool:
         """Return True if a result of a step reaches another step through kernels outside."""
@@ -312,14 +316,6 @@ def count_unsplit(axes: Axes, cut: set[str]) -> int | Length:
     return product(axis.expression for axis in axes if axis.name not in cut)
 
 
-def bytes_of(ops: Iterable[Op]) -> int:
+def nominal_bytes(ops: Iterable[Op]) -> int:
     """Return the bytes of values, with open lengths at a nominal value."""
-    total = 0
-    for op in ops:
-        total += nominal(op.axes.size) * op.dtype.itemsize
-    return total
-
-
-def nominal(length: int | Length) -> int:
-    """Return a length with open lengths at a nominal value."""
-    return evaluate(length, dict.fromkeys(names_of(length), NOMINAL_LENGTH))
+    return sum(evaluate(bytes_of(op), Nominal()) for op in ops)

@@ -7,6 +7,8 @@ that still holds, so there are no cycles.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ....op_graph.axes.lengths import Length
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op, RegionOp
@@ -27,7 +29,7 @@ from .fusion_state import FusionGroup, FusionState, Use
 from .horizontal_fusion import Siblings
 from .kernel_reads import KernelReads
 from .layout import LaidOut, is_choice
-from .legality import Fits
+from .legality import Fit, Fits
 from .merging import Merging
 from .op_facts import is_product, is_view, loop_axes, reduces, shows, statements
 from .recomputed_stores import recompute
@@ -227,41 +229,44 @@ class _Fusion:
             for group in users:
                 self.enter(op, group, False)
             return
-        if not self.apart:
-            for group in self.candidates(op, uses):
-                fit = self.fits.elementwise(op, self.state.within(uses, group), group)
-                if fit is not None:
-                    group.rows = fit.rows
-                    self.enter(op, group, required or len(users) > 1)
-                    return
-            for group in self.siblings.of(op, users):
-                if self.fits.beside(op, group):
-                    self.enter(op, group, True)
-                    return
-        self.begin(op, "nest", uses)
+        required = required or len(users) > 1
+        if self.joined(op, uses, self.fits.elementwise, self.fits.beside, required) is None:
+            self.begin(op, "nest", uses)
 
     def reduction(self, op: Op, uses: list[Use]) -> None:
         """Add a reduction to a nest that uses it, or to one over the same space, or start one."""
-        users = self.state.users(uses)
-        required = op in self.state.required or len(users) > 1
-        if not self.apart:
-            for group in self.candidates(op, uses):
-                fit = self.fits.reduction(op, self.state.within(uses, group), group)
-                if fit is not None:
-                    group.rows = fit.rows
-                    group.reductions.append(op)
-                    self.enter(op, group, required)
-                    return
-            for group in self.siblings.of(op, users):
-                fit = self.fits.reduced_beside(op, group)
-                if fit is not None:
-                    group.rows = fit.rows
-                    group.reductions.append(op)
-                    self.enter(op, group, True)
-                    return
-        group = self.begin(op, "nest", uses)
-        group.rows = frozenset(op.axes.names)
+        required = op in self.state.required or len(self.state.users(uses)) > 1
+        group = self.joined(op, uses, self.fits.reduction, self.fits.reduced_beside, required)
+        if group is None:
+            group = self.begin(op, "nest", uses)
+            group.rows = frozenset(op.axes.names)
         group.reductions.append(op)
+
+    def joined(
+        self,
+        op: Op,
+        uses: list[Use],
+        before: Callable[[Op, list[Use], FusionGroup], Fit | None],
+        beside: Callable[[Op, FusionGroup], Fit | None],
+        required: bool,
+    ) -> FusionGroup | None:
+        """Add an op to a group that uses it, if the op fits ``before`` its use, or to one that
+        reads the same values, if it fits ``beside``; return the group, None if there is none.
+        """
+        users = [] if self.apart else self.candidates(op, uses)
+        for group in users:
+            fit = before(op, self.state.within(uses, group), group)
+            if fit is not None:
+                group.rows = fit.rows
+                self.enter(op, group, required)
+                return group
+        for group in [] if self.apart else self.siblings.of(op, self.state.users(uses)):
+            fit = beside(op, group)
+            if fit is not None:
+                group.rows = fit.rows
+                self.enter(op, group, True)
+                return group
+        return None
 
     def contraction(self, op: Op, uses: list[Use]) -> None:
         """Fuse a contraction with its user as epilogue, or start a product."""

@@ -8,6 +8,7 @@ from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op
 from ....op_graph.rows.slicing import below_renames, is_updated_part
 from ...kernels.nests.inlining import element_arguments
+from ...kernels.nests.nest_outputs import first_pass
 from .fusion_groups import same_places
 from .fusion_state import FusionGroup
 from .layout import LaidOut
@@ -39,7 +40,7 @@ class KernelReads:
     def walk(self, result: Op) -> None:
         """Record everything that ``result`` reads."""
         for op in [*(r for r in self.group.reductions), result]:
-            self.find_pass(op)
+            first_pass(op, self.passes, self.outside, self.reductions)
         for op in [*self.group.reductions, result]:
             below = op.args if op in self.reductions or op is self.group.dot else (op,)
             level = max((self.passes.get(arg, 0) for arg in below), default=0)
@@ -48,23 +49,6 @@ class KernelReads:
                 aligned = op is not self.group.dot and op.primitive.name != "dot"
                 for value in self.below(arg, aligned):
                     self.last.setdefault(value, []).append((level, shape))
-
-    def find_pass(self, root: Op) -> None:
-        """Find the first pass that can compute each op: after those of the reductions it uses."""
-        stack = [(root, False)]
-        while stack:
-            op, ready = stack.pop()
-            if op in self.passes:
-                continue
-            if self.outside(op):
-                self.passes[op] = 0
-                continue
-            if not ready:
-                stack.append((op, True))
-                stack += [(arg, False) for arg in op.args]
-                continue
-            level = max((self.passes[arg] for arg in op.args), default=0)
-            self.passes[op] = level + (op in self.reductions)
 
     def below(self, root: Op, aligned: bool) -> frozenset[Op]:
         """Return the values in memory that ``root`` reads in its pass."""

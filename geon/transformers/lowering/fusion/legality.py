@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ....op_graph.axes.lengths import evaluate, product
+from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.slicing import is_updated_part
 from ...kernels.nests.nest_builder import MAX_BUFFERED_ROW_ELEMENTS
@@ -121,13 +122,16 @@ class Fits:
             return None
         return Fit(rows) if self.outermost(rows, group) else None
 
-    def beside(self, op: Op, group: FusionGroup) -> bool:
-        """Return True if a nest over the same elements can store ``op`` too."""
+    def beside(self, op: Op, group: FusionGroup) -> Fit | None:
+        """Return how a nest over the same elements can store ``op`` too; None if it cannot."""
         order = self.state.laid_out.layouts[op].order
         if group.rows is not None:
-            return group.rows <= set(op.axes.names) and set(order[: len(group.rows)]) <= group.rows
-        first = group.results[0]
-        return op.axes.same_set(first.axes) and self.state.laid_out.layouts[first].order == order
+            along = group.rows <= set(op.axes.names) and set(order[: len(group.rows)]) <= group.rows
+        else:
+            first = group.results[0]
+            along = self.state.laid_out.layouts[first].order == order
+            along = along and op.axes.same_set(first.axes)
+        return Fit(group.rows) if along else None
 
     def reduced_beside(self, op: Op, group: FusionGroup) -> Fit | None:
         """Return how a nest over the same elements can reduce them to ``op``; None if it cannot."""
@@ -173,16 +177,12 @@ class Fits:
 
     def feeds_reduction(self, uses: list[Use], group: FusionGroup) -> bool:
         """Return True if a reduction of the group depends on these uses."""
+
+        def below(op: Op) -> list[Op]:
+            return [x for x in map(self.state.below_views, op.args) if x in group.inner]
+
         wanted = {use.op for use in uses}
-        stack = list(group.reductions)
-        seen = set(stack)
-        while stack:
-            for arg in stack.pop().args:
-                arg = self.state.below_views(arg)
-                if arg in group.inner and arg not in seen:
-                    seen.add(arg)
-                    stack.append(arg)
-        return bool(wanted & seen)
+        return any(op in wanted for op in reachable(group.reductions, below))
 
     def contraction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
         """Return True if all values that the group computes can be the epilogue of the product."""

@@ -8,7 +8,7 @@ compares the predicted times of both and of the merged kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ....op_graph.op_graph import Op, among
@@ -37,16 +37,17 @@ def merge_nests(state: FusionState, first: FusionGroup, then: FusionGroup) -> Fu
     if isinstance(rows, str):
         return rows
     others = [op for op in first.results if state.is_read_besides(op, then)]
-    return FusionGroup(
-        "nest",
-        min(first.level, then.level),
-        [*others, *then.results],
-        list(dict.fromkeys([*first.reductions, *then.reductions])),
-        first.inner | then.inner,
-        rows,
+    return replace(
+        then,
+        level=min(first.level, then.level),
+        results=[*others, *then.results],
+        reductions=list(dict.fromkeys([*first.reductions, *then.reductions])),
+        inner=first.inner | then.inner,
+        rows=rows,
         statements=first.statements + then.statements,
         extents={**first.extents, **then.extents},
         reindexed=first.reindexed | then.reindexed,
+        widened=set(),
     )
 
 

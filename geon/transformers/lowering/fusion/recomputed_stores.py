@@ -8,8 +8,10 @@ readers.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ....op_graph.axes.lengths import evaluate
+from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Op, among
 from .fusion_state import FusionGroup
 from .legality import MAX_NEST_STATEMENTS, Nominal
@@ -75,43 +77,32 @@ class _Recomputing:
 
     def computed(self, maker: FusionGroup, roots: Iterable[Op]) -> set[Op]:
         """Return ``roots`` and the ops that a kernel computes for them without storing them."""
-        stack, found = list(roots), set(roots)
-        while stack:
-            for arg in map(self.state.below_views, stack.pop().args):
-                if arg in maker.inner and arg not in found and not among(arg, maker.results):
-                    found.add(arg)
-                    stack.append(arg)
-        return found
+
+        def below(op: Op) -> list[Op]:
+            args = map(self.state.below_views, op.args)
+            return [x for x in args if x in maker.inner and not among(x, maker.results)]
+
+        return set(reachable(roots, below))
 
     def with_more(self, reader: FusionGroup, op: Op, below: set[Op]) -> FusionGroup:
         """Return a reader that computes ``op`` for each of its uses."""
         uses = self.state.within(self.state.uses[op], reader)
         straight = all(self.state.straight(use, reader) for use in uses)
-        return FusionGroup(
-            reader.kind,
-            reader.level,
-            list(reader.results),
-            list(reader.reductions),
-            reader.inner | below,
-            reader.rows,
+        return replace(
+            reader,
+            inner=reader.inner | below,
             statements=reader.statements + len(uses) * sum(map(statements, below)),
-            extents=dict(reader.extents),
             reindexed=reader.reindexed | (set() if straight else below),
-            widened=set(reader.widened),
         )
 
     def of_results(self, maker: FusionGroup, results: list[Op]) -> FusionGroup:
         """Return a kernel of only these results."""
         inner = self.computed(maker, results)
-        return FusionGroup(
-            maker.kind,
-            maker.level,
-            results,
-            [],
-            inner,
-            maker.rows,
+        return replace(
+            maker,
+            results=results,
+            inner=inner,
             statements=sum(map(statements, inner)),
-            extents=dict(maker.extents),
             reindexed=maker.reindexed & inner,
             widened=maker.widened & inner,
         )

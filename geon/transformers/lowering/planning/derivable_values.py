@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ....op_graph.axes.lengths import product
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.source_info import building
-from ....op_graph.core.traversal import is_bound
+from ....op_graph.core.traversal import is_bound, reachable
 from ....op_graph.op_graph import Leaf, Op, RegionOp, post_order
 from ..facts.target import Target
 from ..facts.value_sizes import bytes_of, nominal
@@ -124,16 +124,10 @@ class _DerivableSearch:
 
     def readers(self, op: Op, shown: dict[Op, None]) -> list[Op]:
         """Return the readers of an op or of views of it; add the views to ``shown``."""
-        found: dict[Op, None] = {}
-        stack = [op]
-        while stack:
-            for user in self.users.get(stack.pop(), ()):
-                if user.primitive.view:
-                    shown[user] = None
-                    stack.append(user)
-                else:
-                    found[user] = None
-        return list(found)
+        views = reachable([op], lambda x: [u for u in self.users.get(x, ()) if u.primitive.view])
+        users = [user for view in views for user in self.users.get(view, ())]
+        shown.update(dict.fromkeys(user for user in users if user.primitive.view))
+        return list(dict.fromkeys(user for user in users if not user.primitive.view))
 
     def is_worth(self, reader: Op, seen: Sequence[Op]) -> bool:
         """Return True if a reader is a product that takes far longer than an elementwise op."""

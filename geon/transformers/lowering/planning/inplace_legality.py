@@ -18,7 +18,7 @@ import numpy as np
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, among
-from ...kernels.ir.nest import Loop, Nest, Pass, Store
+from ...kernels.ir.nest import Nest, Store
 from ...kernels.ir.scalar_code import (
     Apply,
     Clamped,
@@ -32,6 +32,9 @@ from ...kernels.ir.scalar_code import (
 from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
 from ...kernels.products.row_blocking import Blocked, Extremes, Step
+from ...loops.from_nest import from_nest
+from ...loops.tree import Fold, LoopNode, Write, values_of
+from ...loops.tree import walk as walk_tree
 
 MAX_SIMULATED_ELEMENTS = 1 << 16  # maximum elements of a pass that are all replayed
 SIMULATED_END_ELEMENTS = 4  # iterations replayed at either end of each loop of larger passes
@@ -42,16 +45,20 @@ LENGTH_INCREMENTS = (
 )  # increments of open lengths: some kernels have variants for short and long ones
 SHARED = (Number, LengthNumber, Apply, Wrapped)  # nodes that have one value without a loop's index
 Array = Any  # indices over rows and loops
+Loops = tuple[tuple[str, Size], ...]  # variables and extents, outermost loop first
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Moment:
-    """One step of a row: the values computed in it, and its stores."""
+    """One step of a row: its loops by variable and extent, the values computed in it, its stores,
+    and whether it folds elements.
+    """
 
-    rows: tuple[Loop, ...]
-    loops: tuple[Loop, ...]
+    rows: Loops
+    loops: Loops
     values: tuple[Scalar, ...]
     stores: tuple[Store, ...]
+    folds: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -112,8 +119,9 @@ def _is_sound(
     for piece, work in enumerate(form):
         if _loads_of(value, _read_anywhere(work, value)):
             return False
-        in_order = isinstance(work, Nest) and any(step.reductions for step in work.passes)
-        for number, moment in enumerate(_moments(work)):
+        moments = _moments(work)
+        in_order = any(moment.folds for moment in moments)
+        for number, moment in enumerate(moments):
             time, apart = (number, 0) if in_order else (0, number * PASS_NUMBER_STRIDE)
             played = _Played(moment, lengths, apart)
             read = [load.offset for load in _loads_of(value, moment.values)]
@@ -138,27 +146,25 @@ def _read_anywhere(work: Nest | Contraction, value: int) -> Sequence[Scalar]:
 
 
 def _moments(work: Nest | Contraction) -> list[_Moment]:
-    """Return the steps of each row in order; a contraction is one pass."""
+    """Return the steps of each row in order: the statements that share their loops in a nest's
+    tree. A contraction is one pass.
+    """
     if isinstance(work, Contraction):
-        loops = (*work.batch, *work.rows, *work.columns)
-        values = tuple([store.value for store in work.stores])
-        return [_Moment((), loops, values, work.stores)]
-    rows = (*work.rows, *(() if work.across is None else (work.across,)))
-    return [*_row_moments(rows, work.steps), *_row_moments(rows, work.ending)]
-
-
-def _row_moments(rows: tuple[Loop, ...], steps: Sequence[Pass | Store]) -> list[_Moment]:
-    """Return the steps of a row: passes, and groups of stores between two of them."""
-    found: list[_Moment] = []
-    for is_pass, run in itertools.groupby(steps, lambda step: isinstance(step, Pass)):
-        if not is_pass:
-            stores = tuple([step for step in run if isinstance(step, Store)])
-            found.append(_Moment(rows, (), tuple([store.value for store in stores]), stores))
-            continue
-        for step in run:
-            assert isinstance(step, Pass)
-            positions = [r.position for r in step.reductions if r.position is not None]
-            found.append(_Moment(rows, step.loops, (*step.computed, *positions), step.stores))
+        whole = [(loop.name, loop.extent) for loop in (*work.batch, *work.rows, *work.columns)]
+        return [_Moment((), tuple(whole), tuple([x.value for x in work.stores]), work.stores)]
+    rows = len(work.rows) + (work.across is not None)
+    statements = [
+        each for each in walk_tree(from_nest(work).body) if not isinstance(each[0], LoopNode)
+    ]
+    found = []
+    for around, run in itertools.groupby(statements, lambda each: each[1]):
+        steps = [statement for statement, _ in run]
+        loops = [(loop.variable, loop.extent.constant) for loop in around]
+        values = [value for step in steps for value in values_of(step)]
+        stores = [x for step in steps if isinstance(step, Write) for x in step.stores]
+        folds = any(isinstance(step, Fold) for step in steps)
+        kept = tuple([store for store in stores if isinstance(store, Store)])
+        found.append(_Moment(tuple(loops[:rows]), tuple(loops[rows:]), tuple(values), kept, folds))
     return found
 
 
@@ -171,19 +177,19 @@ class _Played:
     def __init__(self, moment: _Moment, lengths: Mapping[str, int], first: int) -> None:
         self.lengths = lengths
         loops = [*moment.rows, *moment.loops]
-        extents = [max(self.size(loop.extent), 0) for loop in loops]
+        extents = [max(self.size(extent), 0) for _, extent in loops]
         few = np.prod(extents, dtype=np.float64) <= MAX_SIMULATED_ELEMENTS
         taken = [
             np.arange(n) if few or n <= 2 * SIMULATED_END_ELEMENTS else _ends(n) for n in extents
         ]
         self.shape = tuple(map(len, taken))
-        self.variables: dict[Hashable, Array] = {"first_lane": np.int64(0)}
+        self.variables: dict[Hashable, Array] = {}
         numbers: list[Array] = [np.int64(0), np.int64(first)]  # row number, element number
-        for k, (loop, count, each) in enumerate(zip(loops, extents, taken, strict=True)):
+        for k, ((name, _), count, each) in enumerate(zip(loops, extents, taken, strict=True)):
             at = each.reshape([-1, *[1] * (len(loops) - 1 - k)])
             inside = k >= len(moment.rows)
             numbers[inside] = numbers[inside] * count + at
-            self.variables[loop.name] = at
+            self.variables[name] = at
         self.row, self.element = map(self.each, numbers)
 
     def size(self, size: Size) -> int:

@@ -14,7 +14,7 @@ from ....errors import SizeError
 from ....op_graph.axes.axes import Axis
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.source_info import building
-from ....op_graph.core.traversal import is_bound
+from ....op_graph.core.traversal import is_bound, reachable
 from ....op_graph.op_graph import Leaf, Op, deep_order, post_order
 from ....op_graph.regions.scan import ForBytes
 from ....op_graph.regions.segments import Division
@@ -240,15 +240,12 @@ def descendants(order: Sequence[Op], ops: Iterable[Op]) -> set[Op]:
 
 def collect_dependencies(ops: Sequence[Op], stays: set[Op]) -> dict[Op, None]:
     """Return ``ops`` and everything they depend on, down to values that stay and to storage."""
-    found: dict[Op, None] = {}
-    stack = list(ops)
-    while stack:
-        op = stack.pop()
-        known = op in found or op in stays or isinstance(op, Leaf) or is_bound(op)
-        if not known and not op.primitive.has_side_effect:
-            found[op] = None
-            stack += op.args
-    return found
+
+    def again(op: Op) -> bool:
+        known = op in stays or isinstance(op, Leaf) or is_bound(op)
+        return not known and not op.primitive.has_side_effect
+
+    return dict.fromkeys(reachable(filter(again, ops), lambda op: filter(again, op.args)))
 
 
 def is_expensive(kernel: Kernel) -> bool:

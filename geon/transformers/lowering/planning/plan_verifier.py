@@ -13,6 +13,7 @@ from typing import NamedTuple, NoReturn
 
 from ....errors import PlanError
 from ....op_graph.axes.lengths import evaluate, names_of
+from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Leaf, Op, among, deep_order
 from ...kernels.ir.nest import Call
 from ...kernels.nests.inlining import element_arguments, inspected_values
@@ -156,19 +157,15 @@ class _Play:
 
     def values(self, kernel: Kernel) -> list[Op]:
         """Return the values in memory that a kernel reads."""
-        found: dict[Op, None] = {}
-        stack = list(inspected_values(kernel.op)) if kernel.has_side_effect else []
-        stack += [arg for op in kernel.results for arg in op.args]
-        seen = set(stack)
-        while stack:
-            op = stack.pop()
-            if isinstance(op, Leaf) or (op in self.plan.homes and not among(op, kernel.results)):
-                found[op] = None
-                continue
-            new = [arg for arg in element_arguments(op) if arg not in seen]
-            seen.update(new)
-            stack += new
-        return list(found)
+        roots = list(inspected_values(kernel.op)) if kernel.has_side_effect else []
+        roots += [arg for op in kernel.results for arg in op.args]
+
+        def is_read(op: Op) -> bool:
+            own = among(op, kernel.results)
+            return isinstance(op, Leaf) or (op in self.plan.homes and not own)
+
+        below = reachable(roots, lambda op: () if is_read(op) else element_arguments(op))
+        return [op for op in below if is_read(op)]
 
     def read(self, kernel: Kernel, value: Op, computed: set[Op]) -> None:
         """Raise unless memory holds ``value``; a variable must hold its value at entry."""

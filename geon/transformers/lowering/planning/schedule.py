@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.region_body import Body
 from ....op_graph.core.source_info import building
-from ....op_graph.core.traversal import is_bound
+from ....op_graph.core.traversal import is_bound, reachable
 from ....op_graph.op_graph import Leaf, Op, RegionOp, Tensor, among, deep_order, post_order
 from ....op_graph.regions.closure import rebuilt
 from ....op_graph.rows.elementwise import copy
@@ -237,33 +237,18 @@ class _Scheduler:
 
     def early(self) -> set[Group]:
         """Return the kernels that can end a call and their dependencies: these run first."""
-        found = {group for group in self.groups if self.raises(group) or self.stops(group)}
-        stack = list(found)
-        if stack:
-            before: dict[Group, list[Group]] = {group: [] for group in self.groups}
-            for group in self.groups:
-                for after in self.after[group]:
-                    before[after].append(group)
-            while stack:
-                for needed in before[stack.pop()]:
-                    if needed not in found:
-                        found.add(needed)
-                        stack.append(needed)
-        return found
+        before: dict[Group, list[Group]] = {group: [] for group in self.groups}
+        for group in self.groups:
+            for after in self.after[group]:
+                before[after].append(group)
+        ending = [group for group in self.groups if self.raises(group) or self.stops(group)]
+        return set(reachable(ending, before.__getitem__))
 
     def reaches(self, group: Group, targets: list[Group]) -> bool:
         """Return True if one of ``targets`` must run after ``group``."""
-        if not targets or not self.after[group]:
-            return False
-        wanted, seen, stack = set(targets), {group}, [group]
-        while stack:
-            for after in self.after[stack.pop()]:
-                if after in wanted:
-                    return True
-                if after not in seen:
-                    seen.add(after)
-                    stack.append(after)
-        return False
+        wanted = set(targets)
+        later = reachable(self.after[group], self.after.__getitem__) if wanted else ()
+        return any(each in wanted for each in later)
 
     def deferred(self, op: Tensor, number: int) -> Tensor:
         """Return a copy of a new value, made when nothing reads the old one any more."""

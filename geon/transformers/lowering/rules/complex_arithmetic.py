@@ -51,6 +51,7 @@ from ....op_graph.values.dtypes import DType, real_dtype
 Part = Any  # a tensor, or None for zero
 Parts = tuple[Part, Part]
 Rule = Callable[[Op, Sequence[Parts]], Parts]
+DenseRule = Callable[[Tensor, Tensor], Parts]
 
 MAX_MULTIPLIED_POWER = 64
 """Largest integer exponent that becomes products: at most ten, as exact as exp and log."""
@@ -68,6 +69,16 @@ def on(*names: str) -> Callable[[Rule], Rule]:
 
     def register(rule: Rule) -> Rule:
         PARTS.update(dict.fromkeys(names, rule))
+        return rule
+
+    return register
+
+
+def on_tensors(*names: str) -> Callable[[DenseRule], DenseRule]:
+    """Register the decorated rule, which takes both parts of the only argument as tensors."""
+
+    def register(rule: DenseRule) -> DenseRule:
+        on(*names)(lambda op, args: rule(*dense(op, args[0])))
         return rule
 
     return register
@@ -127,22 +138,12 @@ def _negative(op: Op, args: Sequence[Parts]) -> Parts:
     return _difference(None, args[0][0]), _difference(None, args[0][1])
 
 
-@on("multiply")
-def _multiply(op: Op, args: Sequence[Parts]) -> Parts:
-    return multiplied(*args)
-
-
 @on("square")
 def _square(op: Op, args: Sequence[Parts]) -> Parts:
     a, b = args[0]
     if a is None or b is None:
         return multiplied((a, b), (a, b))
     return multiply.apply(subtract.apply(a, b), add.apply(a, b)), 2 * multiply.apply(a, b)
-
-
-@on("divide")
-def _divide(op: Op, args: Sequence[Parts]) -> Parts:
-    return _quotient(args[0], args[1])
 
 
 @on("reciprocal")
@@ -249,16 +250,6 @@ def _conj(op: Op, args: Sequence[Parts]) -> Parts:
     return args[0][0], _difference(None, args[0][1])
 
 
-@on("real")
-def _real(op: Op, args: Sequence[Parts]) -> Parts:
-    return dense(op, args[0])[0], None
-
-
-@on("imag")
-def _imag(op: Op, args: Sequence[Parts]) -> Parts:
-    return dense(op, args[0])[1], None
-
-
 @on("absolute")
 def _absolute(op: Op, args: Sequence[Parts]) -> Parts:
     a, b = args[0]
@@ -296,27 +287,7 @@ def _not_equal(op: Op, args: Sequence[Parts]) -> Parts:
     return logical_or.apply(not_equal.apply(a, c), not_equal.apply(b, d)), None
 
 
-@on("isnan")
-def _isnan(op: Op, args: Sequence[Parts]) -> Parts:
-    return reduce(logical_or.apply, map(isnan.apply, dense(op, args[0]))), None
-
-
-@on("isinf")
-def _isinf(op: Op, args: Sequence[Parts]) -> Parts:
-    return reduce(logical_or.apply, map(isinf.apply, dense(op, args[0]))), None
-
-
-@on("isfinite")
-def _isfinite(op: Op, args: Sequence[Parts]) -> Parts:
-    return reduce(logical_and.apply, map(isfinite.apply, dense(op, args[0]))), None
-
-
 # Elementary functions -----------------------------------------------------------------------------
-
-
-@on("exp")
-def _exp(op: Op, args: Sequence[Parts]) -> Parts:
-    return _exponential(*args[0])
 
 
 def _exponential(a: Part, b: Part) -> Parts:
@@ -330,10 +301,9 @@ def _exponential(a: Part, b: Part) -> Parts:
     return multiply.apply(size, cos(b)), multiply.apply(size, sin(b))
 
 
-@on("expm1")
-def _expm1(op: Op, args: Sequence[Parts]) -> Parts:
+@on_tensors("expm1")
+def _expm1(a: Tensor, b: Tensor) -> Parts:
     # e^a cos b - 1 = (e^a - 1) cos b - 2 sin²(b / 2), which does not cancel near 0.
-    a, b = dense(op, args[0])
     turned = 2 * square(sin(0.5 * b))
     return (
         subtract.apply(multiply.apply(expm1(a), cos(b)), turned),
@@ -341,14 +311,8 @@ def _expm1(op: Op, args: Sequence[Parts]) -> Parts:
     )
 
 
-@on("log")
-def _log(op: Op, args: Sequence[Parts]) -> Parts:
-    return _logarithm(*dense(op, args[0]))
-
-
-@on("log1p")
-def _log1p(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = dense(op, args[0])
+@on_tensors("log1p")
+def _log1p(a: Tensor, b: Tensor) -> Parts:
     return _logarithm(1 + a, b, a)
 
 
@@ -370,9 +334,8 @@ def _logarithm(a: Tensor, b: Tensor, above: Tensor | None = None) -> Parts:
     return where.apply(near, close, far), atan2.apply(b, a)
 
 
-@on("sqrt")
-def _sqrt(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = dense(op, args[0])
+@on_tensors("sqrt")
+def _sqrt(a: Tensor, b: Tensor) -> Parts:
     part = sqrt(0.5 * absolute(a) + 0.5 * _modulus(a, b))
     nothing = equal.apply(part, 0)
     other = where.apply(nothing, 0, divide.apply(b, 2 * where.apply(nothing, 1, part)))
@@ -384,42 +347,33 @@ def _sqrt(op: Op, args: Sequence[Parts]) -> Parts:
     )
 
 
-@on("sin")
-def _sin(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = dense(op, args[0])
+@on_tensors("sin")
+def _sin(a: Tensor, b: Tensor) -> Parts:
     return multiply.apply(sin(a), cosh(b)), multiply.apply(cos(a), sinh(b))
 
 
-@on("cos")
-def _cos(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = dense(op, args[0])
+@on_tensors("cos")
+def _cos(a: Tensor, b: Tensor) -> Parts:
     return multiply.apply(cos(a), cosh(b)), negative.apply(multiply.apply(sin(a), sinh(b)))
 
 
-@on("sinh")
-def _sinh(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = dense(op, args[0])
+@on_tensors("sinh")
+def _sinh(a: Tensor, b: Tensor) -> Parts:
     return multiply.apply(sinh(a), cos(b)), multiply.apply(cosh(a), sin(b))
 
 
-@on("cosh")
-def _cosh(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = dense(op, args[0])
+@on_tensors("cosh")
+def _cosh(a: Tensor, b: Tensor) -> Parts:
     return multiply.apply(cosh(a), cos(b)), multiply.apply(sinh(a), sin(b))
 
 
-@on("tanh")
-def _tanh(op: Op, args: Sequence[Parts]) -> Parts:
-    return _hyperbolic_tangent(*dense(op, args[0]))
-
-
-@on("tan")
-def _tan(op: Op, args: Sequence[Parts]) -> Parts:
-    a, b = dense(op, args[0])
+@on_tensors("tan")
+def _tan(a: Tensor, b: Tensor) -> Parts:
     re, im = _hyperbolic_tangent(negative.apply(b), a)  # tan z = -i tanh(iz)
     return im, negative.apply(re)
 
 
+@on_tensors("tanh")
 def _hyperbolic_tangent(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Return tanh by the formula of W. Kahan, "Branch cuts for complex elementary functions"."""
     held = maximum.apply(minimum.apply(a, MAX_TANH_ARGUMENT), -MAX_TANH_ARGUMENT)
@@ -461,4 +415,18 @@ def _cumprod(op: Op, args: Sequence[Parts]) -> Parts:
     return reorder(re, op.axes), reorder(im, op.axes)
 
 
+PARTS |= {
+    "multiply": lambda op, args: multiplied(*args),
+    "divide": lambda op, args: _quotient(*args),
+    "exp": lambda op, args: _exponential(*args[0]),
+    "log": lambda op, args: _logarithm(*dense(op, args[0])),
+    "real": lambda op, args: (dense(op, args[0])[0], None),
+    "imag": lambda op, args: (dense(op, args[0])[1], None),
+    "isnan": lambda op, args: (logical_or.apply(*map(isnan.apply, dense(op, args[0]))), None),
+    "isinf": lambda op, args: (logical_or.apply(*map(isinf.apply, dense(op, args[0]))), None),
+    "isfinite": lambda op, args: (
+        logical_and.apply(*map(isfinite.apply, dense(op, args[0]))),
+        None,
+    ),
+}
 PRODUCTS: dict[str, Rule] = {"prod": _prod, "cumprod": _cumprod}

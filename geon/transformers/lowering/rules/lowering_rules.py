@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....op_graph.axes.axes import Axes, Axis
 from ....op_graph.building.constants import number
@@ -41,7 +41,7 @@ from ....op_graph.special import (
     incomplete_formulas,
 )
 from ....op_graph.special.formula_ops import FLOAT32_OPS, FLOAT64_OPS, GEON_OPS
-from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
+from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, DType, name_of
 from ..facts.position_ranges import is_from_start, is_inside, range_of
 from . import matrix_rules
 
@@ -128,9 +128,12 @@ def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
         inside: Any = index
         return inside
     held = held_by_int64(index)
-    made: Tensor = intern(
-        ComputationOp, CHECKED, (held,), (axis.expression, True, None, ""), index.axes, index.dtype
-    )
+    return _check((held,), (axis.expression, True, None, ""), index.dtype, op)
+
+
+def _check(args: tuple[Op, ...], attrs: tuple[Any, ...], dtype: DType, op: Op) -> Tensor:
+    """Return a check with the axes of the first argument; errors refer to the lines of ``op``."""
+    made: Tensor = intern(ComputationOp, CHECKED, args, attrs, args[0].axes, dtype)
     carry_lines(op, made)
     return made
 
@@ -169,9 +172,7 @@ def index_of_case(op: Op) -> Op | None:
     a: CaseAttributes = op.attrs
     if a.certain:
         return None
-    attrs = (len(a.bodies), False, None, "")
-    index: Tensor = intern(ComputationOp, CHECKED, op.args[:1], attrs, op.args[0].axes, INT64)
-    carry_lines(op, index)
+    index = _check(op.args[:1], (len(a.bodies), False, None, ""), INT64, op)
     index.add_tags(NUMBER_OF_BRANCH)
     return make_region(
         op.primitive, (index, *op.args[1:]), a._replace(certain=True), guards=op.guards
@@ -193,28 +194,17 @@ def check_convergence(op: Op) -> Op:
     value: Any = op.args[0]
     steps = max(op.attrs.limit, 1)
     index = where.apply(converged_of(op), number(0, INT64), number(steps, INT64))
-    made: Tensor = intern(
-        ComputationOp, CHECKED, (value, index), (steps, False, None, ""), op.axes, op.dtype
-    )
-    carry_lines(op, made)
-    return made
+    return _check((value, index), (steps, False, None, ""), op.dtype, op)
 
 
 @lower.on("gather")
 def gather(op: Op) -> Op | None:
     """Rewrite a gather whose index shares axes as one along the flattened axes; add a check."""
-    x, index = op.args
-    batch, _, _ = gather_plan(op, x.axes, index.axes)
-    axis = x.axes[op.attrs.axis]
-    if not batch and _is_checked(index, axis):
+    found = _along_one_axis(op)
+    if found is None:
         return None
-    checked = _checked(index, axis, op)
-    if not batch:
-        return _gather(x, checked, axis.name)
-    group = x.axes.only([*batch, axis.name])
-    flat, joined = _flattened(x, index.axes, group)
-    place = _place(checked, axis, group, joined, op)
-    return reorder(_gather(flat, place, joined.name), op.axes)
+    made = _gather(found.x, found.place, found.axis.name)
+    return reorder(made, op.axes) if found.group else made
 
 
 @lower.on("scatter")
@@ -233,22 +223,39 @@ def scatter_of_halves(op: Op) -> Op | None:
 @lower.on("scatter")
 def scatter(op: Op) -> Op | None:
     """Rewrite a scatter like ``gather``: shared axes are flattened together with the axis."""
+    found = _along_one_axis(op)
+    if found is None:
+        return None
+    value: Any = op.args[2]
+    if not found.group:
+        return _scatter(found.x, found.place, value, found.axis.name, op.attrs.mode)
+    value = reorder(value, gathered_axes(found.x.axes, found.place.axes, found.axis.name))
+    placed = _scatter(found.x, found.place, value, found.axis.name, op.attrs.mode)
+    return reorder(_unflatten(placed, found.axis, found.group), op.axes)
+
+
+class _OneAxis(NamedTuple):
+    """A gather or scatter along ``axis`` of ``x``, which is a flattened ``group``, at ``place``."""
+
     x: Any
-    value: Any
-    x, index, value = op.args
+    place: Tensor
+    axis: Axis
+    group: Axes | None
+
+
+def _along_one_axis(op: Op) -> _OneAxis | None:
+    """Return a gather or scatter along one axis with a checked index; None if it is one."""
+    x, index = op.args[:2]
     batch, _, _ = gather_plan(op, x.axes, index.axes)
     axis = x.axes[op.attrs.axis]
     if not batch and _is_checked(index, axis):
         return None
     checked = _checked(index, axis, op)
     if not batch:
-        return _scatter(x, checked, value, axis.name, op.attrs.mode)
+        return _OneAxis(x, checked, axis, None)
     group = x.axes.only([*batch, axis.name])
     flat, joined = _flattened(x, index.axes, group)
-    place = _place(checked, axis, group, joined, op)
-    value = reorder(value, gathered_axes(flat.axes, place.axes, joined.name))
-    placed = _scatter(flat, place, value, joined.name, op.attrs.mode)
-    return reorder(_unflatten(placed, joined, group), op.axes)
+    return _OneAxis(flat, _place(checked, axis, group, joined, op), joined, group)
 
 
 def _flattened(x: Any, index: Axes, group: Axes) -> tuple[Tensor, Axis]:

@@ -79,39 +79,30 @@ def is_innermost(x: Op, *last: str) -> bool:
     return x.axes.names[-len(last) :] == last
 
 
-@lower.on("cholesky", "lu")
+@lower.on("cholesky", "lu", "eigh", "eigvalsh", "qr", "svd")
 def factorisation(op: Op) -> Op | None:
-    """Move the axes of the matrix inwards, and check the result."""
+    """Move the axes of the matrix inwards, and check the result.
+
+    Orthogonal factorisations have the columns before the rows.
+    """
     a: MatrixAttributes = op.attrs
     x: Any = op.args[0]
-    if not is_innermost(x, a.rows, a.columns):
-        made = make(op.primitive, (innermost(x, a.rows, a.columns),), a)
-        return broadcast(made, op.axes)
-    if a.certain or op.primitive.name == "lu":
+    triangular = op.primitive.name in ("cholesky", "lu")
+    last = (a.rows, a.columns) if triangular else (a.columns, a.rows)
+    if not is_innermost(x, *last):
+        return broadcast(make(op.primitive, (innermost(x, *last),), a), op.axes)
+    if a.certain or op.primitive.name in ("lu", "qr"):
         return None
     made = make(op.primitive, op.args, a._replace(certain=True))
-    n = op.axes[a.rows].expression
+    n = x.axes[a.rows].expression
+    if not triangular:
+        values = made if op.primitive is EIGVALSH else made[{made.axes[a.rows]: n}]
+        return checked(made, any_of(isnan.apply(values), a.columns), UNCONVERGED, op)
     if isinstance(n, int) and n > 0:
         failed = isnan.apply(made[{op.axes[a.rows]: n - 1, op.axes[a.columns]: n - 1}])
     else:
         failed = any_of(isnan.apply(diagonal(made, [a.columns, a.rows])), a.columns)
     return checked(made, failed, INDEFINITE, op)
-
-
-@lower.on("eigh", "eigvalsh", "qr", "svd")
-def orthogonal_factorisation(op: Op) -> Op | None:
-    """Move the axes of the matrix inwards, the columns before the rows, and check the result."""
-    a: MatrixAttributes = op.attrs
-    x: Any = op.args[0]
-    if not is_innermost(x, a.columns, a.rows):
-        made = make(op.primitive, (innermost(x, a.columns, a.rows),), a)
-        return broadcast(made, op.axes)
-    if a.certain or op.primitive.name == "qr":
-        return None
-    made = make(op.primitive, op.args, a._replace(certain=True))
-    alone = op.primitive is EIGVALSH
-    values = made if alone else made[{made.axes[a.rows]: x.axes[a.rows].expression}]
-    return checked(made, any_of(isnan.apply(values), a.columns), UNCONVERGED, op)
 
 
 def with_shared_vectors(roots: list[Op], own: OwnTable) -> list[Op]:

@@ -15,19 +15,22 @@ from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, variable
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.values.dtypes import DType, name_of, named_dtype
 from ...kernels.analysis.integer_ranges import is_narrow
+from ...kernels.analysis.loop_depth import Depths
+from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import (
     NODES,
     Apply,
     Clamped,
     IndexNumber,
+    Least,
     Load,
     Scalar,
     Select,
     Wrapped,
 )
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.tree import Least, VectorWidth, Write, values_of, variables
+from ...loops.tree import VectorWidth, Write, values_of
 from ...printing.nests.scalar_statements import rounded_half
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars import c_expressions
@@ -53,7 +56,7 @@ class LaneScalars(VectorScalars, TreeScalars):
     def __init__(
         self,
         names: KernelNames,
-        depths: Any,
+        depths: Depths,
         vectors: Vectors,
         width: VectorWidth,
     ) -> None:

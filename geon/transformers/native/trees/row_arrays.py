@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ....op_graph.axes.affine import Size
+from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import Nest, RowArray
 from ...loops.access import accesses
-from ...loops.tree import Combine, PrivateBuffer, Role, Tree, loops_of, variables, walk
+from ...loops.tree import Combine, PrivateBuffer, Role, Tree, loops_of, walk
 from ...printing.nests.parameters import Parameter
 from ...printing.trees.buffer_names import BufferNames, buffer_name
 from ...sizes.scratch import lines

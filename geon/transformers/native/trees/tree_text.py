@@ -7,10 +7,11 @@ from contextlib import contextmanager
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.values.dtypes import name_of
+from ...kernels.ir.scalar_code import Least
 from ...loops.access import READ, accesses, operands_in, private, sizes_in
 from ...loops.rules.cpu import puts
 from ...loops.rules.streaming_copies import MIN_STREAMED_TURNS
-from ...loops.tree import Body, Least, LoopNode, Role, Tree, Write, find, loops_of, walk
+from ...loops.tree import Body, LoopNode, Role, Tree, Write, find, loops_of, walk
 from ...loops.work import work
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import NamedQuotients, Parameter

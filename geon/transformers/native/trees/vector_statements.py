@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ....op_graph.axes.affine import AffineIndex, variable
 from ....op_graph.rows.logic import logical_and
 from ....op_graph.values.dtypes import kind, name_of
+from ...kernels.analysis.loop_depth import Depths
+from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
@@ -34,7 +36,6 @@ from ...loops.tree import (
     constant,
     loops_of,
     values_of,
-    variables,
     walk,
 )
 from ...printing.nests.loop_lines import for_loop, indent, stepped_loop
@@ -42,7 +43,7 @@ from ...printing.nests.parameters import Parameter
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_types import C_TYPES
 from ...printing.trees.buffer_names import buffer_name
-from ...printing.trees.tree_statements import TreeDepths, TreeStatements
+from ...printing.trees.tree_statements import TreeStatements
 from ...sizes.blocks import CACHE_LINE_BYTES
 from ..library.random_words import words_function
 from ..names.dialect import SIMD
@@ -88,7 +89,7 @@ class VectorStatements(TreeStatements):
     ) -> None:
         buffers = LaneBuffers(tree, told, names)
         assert tree.vectors is not None
-        scalars = LaneScalars(names, TreeDepths(), vectors, tree.vectors)
+        scalars = LaneScalars(names, Depths.of_tree(), vectors, tree.vectors)
         super().__init__(tree, names, scalars, buffers)
         self.vectors, self.tasks = vectors, tasks
         self.streamed = frozenset[int]()  # operands whose stores read the flag ``passes``

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...kernels.analysis.op_counts import ELEMENTARY_COST_OPS
+from ...kernels.analysis.op_counts import operations
 from ...kernels.ir.scalar_code import Apply, walk
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...kernels.scans.slp_cost import choose_packing
@@ -255,5 +255,5 @@ def _each(lines: list[str]) -> list[str]:
 def weight(work: OrderedLoop) -> int:
     """Return the estimated number of statements of an iteration of one row."""
     values = [carry.value for carry in work.carries] + [store.value for store in work.stores]
-    rows = [node.row.cost == "expensive" for node in walk(*values) if isinstance(node, Apply)]
-    return 1 + len(values) + sum(ELEMENTARY_COST_OPS if costly else 1 for costly in rows)
+    applied = [node for node in walk(*values) if isinstance(node, Apply)]
+    return 1 + len(values) + sum(map(operations, applied))

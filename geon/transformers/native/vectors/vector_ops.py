@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from ....op_graph.values.dtypes import DType, kind, name_of, named_dtype
-from ...kernels.analysis.footprint import is_direct, names_in
+from ...kernels.analysis.footprint import is_direct
+from ...kernels.ir.loop_variables import variables_in
 from ...kernels.ir.scalar_code import (
     Apply,
     Clamped,
@@ -141,7 +142,7 @@ def has_vector(
         return known and all(is_direct(index) for index in indices(node))
     if isinstance(node, Load):
         others = [atom for atom in node.offset.terms if not isinstance(atom, str)]
-        fixed = all(isinstance(x, Clamped) and loop not in set(names_in(x)) for x in others)
+        fixed = all(isinstance(x, Clamped) and loop not in variables_in(x) for x in others)
         adjoins = (clamps or not others) and fixed and node.offset.step(loop) == 1
         return adjoins and is_number(node.dtype, itemsize)
     if isinstance(node, (Contracted, Reduced)):

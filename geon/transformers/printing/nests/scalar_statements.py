@@ -8,10 +8,10 @@ from typing import Any, Protocol, TypeGuard
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.values.dtypes import name_of
-from ...kernels.analysis.footprint import loop_variables_in, names_in
 from ...kernels.analysis.integer_ranges import is_narrow
 from ...kernels.analysis.load_guards import limits
 from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
+from ...kernels.ir.loop_variables import variables, variables_in
 from ...kernels.ir.scalar_code import (
     NODES,
     Apply,
@@ -54,7 +54,7 @@ class MemoryNames(Protocol):
 
 def changes(guards: tuple[InRange, ...], loop: str) -> bool:
     """Return True if guards may vary with a loop."""
-    return any(loop in set(loop_variables_in(guard.index)) for guard in guards)
+    return any(loop in variables(guard.index) for guard in guards)
 
 
 class ScalarPrinter:
@@ -134,7 +134,7 @@ class ScalarPrinter:
     def atom(self, block: StatementBlock, atom: Hashable) -> str:
         """Return the text of an atom of an index."""
         if isinstance(atom, NODES):
-            fixed = block.inner not in set(names_in(atom)) and not self.assumed
+            fixed = block.inner not in variables_in(atom) and not self.assumed
             if block.around is not None and fixed:
                 block = block.around
             return self.value(block, atom)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.values.dtypes import name_of
+from ...kernels.ir.loop_variables import variables
 from ...loops.access import accesses, used_buffers
-from ...loops.tree import Body, LoopNode, Role, Tree, loops_of, variables
+from ...loops.tree import Body, LoopNode, Role, Tree, loops_of
 from ..nests.parameters import Parameter
 from ..scalars.c_types import C_TYPES
 

@@ -7,19 +7,13 @@ tasks, vectors and combined lanes, is left to its subclass.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
 
 from ....op_graph.axes.affine import AffineIndex
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import (
-    NODES,
-    Contracted,
     Kept,
-    Reduced,
-    Running,
+    Least,
     Scalar,
-    indices,
-    inner_indices,
     operands_of,
 )
 from ...kernels.ir.scalar_code import walk as walk_scalars
@@ -32,7 +26,6 @@ from ...loops.tree import (
     Combine,
     Draw,
     Fold,
-    Least,
     LoopNode,
     Role,
     Tree,
@@ -45,47 +38,11 @@ from ..nests.scalar_statements import DIRECT, MemoryNames, ScalarPrinter
 from ..nests.statement_blocks import StatementBlock
 from .buffer_names import BufferNames, buffer_name, is_serial
 
-HERE = 1 << 30  # depth of values that are computed where they are used
-
-
-class TreeDepths:
-    """Depths of values: the number of printed loops around the innermost one they change with."""
-
-    def __init__(self) -> None:
-        self.variables: dict[str, int] = {}
-        self.known: dict[int, int] = {}
-
-    def value(self, value: Scalar) -> int:
-        """Return the depth at which a value is computed."""
-        for node in walk_scalars(value, known=self.known):
-            below = [self.known[id(part)] for part in operands_of(node)]
-            below += [self.index(index) for index in indices(node)]
-            if isinstance(node, (Kept, Reduced, Running, Contracted)):
-                below.append(HERE)
-            self.known[id(node)] = max(below, default=0)
-        return self.known[id(value)]
-
-    def index(self, index: AffineIndex) -> int:
-        """Return the depth at which an index is computed."""
-        return max([self.atom(atom) for atom in index.terms], default=0)
-
-    def atom(self, atom: Hashable) -> int:
-        """Return the depth at which an atom of an index is computed."""
-        if isinstance(atom, NODES):
-            return self.value(atom)
-        if isinstance(atom, str):
-            return self.variables.get(atom, 0)
-        inner = atom.of if isinstance(atom, Least) else inner_indices(atom)
-        return max([self.index(each) for each in inner], default=0)
-
 
 class TreeScalars(ScalarPrinter):
     """Emits scalar code in a tree, whose private ``buffers`` its statements set."""
 
     buffers: BufferNames
-
-    def __init__(self, names: MemoryNames, depths: Any) -> None:
-        super().__init__(names, depths)
 
     def atom(self, block: StatementBlock, atom: Hashable) -> str:
         """Return the text of an atom of an index."""
@@ -131,7 +88,7 @@ class TreeStatements:
         self, tree: Tree, names: MemoryNames, scalars: TreeScalars, buffers: BufferNames
     ) -> None:
         self.tree, self.names, self.scalars, self.buffers = tree, names, scalars, buffers
-        self.depths: Any = scalars.depths
+        self.depths = scalars.depths
         scalars.buffers = buffers
 
     def body(self, body: Body, block: StatementBlock) -> None:

@@ -13,6 +13,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.rows.elementwise import add
 from ....op_graph.values.dtypes import kind
+from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Running
 from ...loops.access import READ, accesses
@@ -27,7 +28,6 @@ from ...loops.tree import (
     Tree,
     Write,
     loops_of,
-    variables,
     walk,
 )
 from ...printing.nests.statement_blocks import StatementBlock

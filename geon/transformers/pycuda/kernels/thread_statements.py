@@ -8,10 +8,12 @@ from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.axes.lengths import exact_quotient
 from ....op_graph.values.dtypes import DType, name_of
+from ...kernels.analysis.integer_ranges import index_bounds
+from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import is_natural, largest, ranges
+from ...loops.access import is_natural, ranges
 from ...loops.rules.gpu_threads import is_aligned
 from ...loops.tree import (
     Body,
@@ -30,7 +32,7 @@ from ...printing.nests.loop_lines import for_loop, indent
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_types import C_TYPES
 from ...printing.trees.buffer_names import BufferNames
-from ...printing.trees.tree_statements import TreeDepths, TreeScalars, TreeStatements
+from ...printing.trees.tree_statements import TreeScalars, TreeStatements
 from ..launches.naming import CudaKernelNames
 
 
@@ -43,15 +45,16 @@ class ThreadScalars(TreeScalars):
     ranks: Set[str] = frozenset()
 
     def __init__(self, tree: Tree, names: CudaKernelNames) -> None:
-        super().__init__(names, TreeDepths())
+        super().__init__(names, Depths.of_tree())
         self.positions: dict[str, AffineIndex] = {}
         extents = ranges(loops_of(tree.body))
         self.extents: dict[Hashable, Size] = {name: extents[name] for name in extents}
 
     def dividend_type(self, index: AffineIndex) -> str:
         """Return the cast of an index that is divided: divisions of 32 bits are faster."""
-        bound = largest(index, self.extents)
-        return "(uint32_t)" if bound is not None and bound < 1 << 31 else ""
+        bounds = index_bounds(index, self.extents)
+        narrow = bounds is not None and bounds[0] >= 0 and bounds[1] < 1 << 31
+        return "(uint32_t)" if narrow else ""
 
     def kept_place(self, block: StatementBlock, number: int, offset: AffineIndex) -> str:
         """Return the element of a private buffer at ``offset``, in the part of this thread."""

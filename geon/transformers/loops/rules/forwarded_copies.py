@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....op_graph.axes.affine import variable
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Load
 from ..access import used_buffers
@@ -38,6 +39,7 @@ def forwarded(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     inner = (filling, *loops_of(filling.body))[-1]
     keep = only_store(inner)
     users = sum(number in used_buffers((each,)) for each in body)
+    require(put.value.offset == variable(name), "a copy in another order")
     require(users == 2 and isinstance(keep, Keep) and keep.number == number, "other uses of a copy")
     assert isinstance(keep, Keep)
     require(isinstance(keep.value, Load) and keep.value.dtype == put.dtype, "a copy that converts")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ....op_graph.axes.affine import AffineIndex, variable
 from ....op_graph.rows.logic import logical_and
-from ....op_graph.values.dtypes import kind, name_of
+from ....op_graph.values.dtypes import DType, kind, name_of
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
@@ -62,6 +62,8 @@ REDUCTIONS = {
     "minimum": "min",
     "logical_or": "|",
     "logical_and": "&",
+    "bitwise_or": "|",
+    "bitwise_and": "&",
 }
 TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # of elements that have a function for transpositions
 EXTREMES = {"maximum": ">", "minimum": "<"}
@@ -230,16 +232,20 @@ class VectorStatements(TreeStatements):
             and loop.variable not in variables(each.offset)
             and only_folds(loop, each)
         ]
-        return [SIMD + "".join(map(self.clause, folds)), *made]
+        clauses = ""
+        for each in folds:
+            (number,) = each.into
+            dtype = self.tree.buffers[number].dtype
+            clauses += self.clause(each.reducer.folds.name, dtype, buffer_name(number))
+        return [SIMD + clauses, *made]
 
-    def clause(self, fold: Fold) -> str:
+    def clause(self, row: str, dtype: DType, name: str) -> str:
         """Return the clause that gives each lane of a compiler's vectors a state of its own."""
-        row, (number,) = fold.reducer.folds.name, fold.into
         sign = REDUCTIONS[row]
-        if kind(self.tree.buffers[number].dtype) == "f" and row in EXTREMES:
+        if kind(dtype) == "f" and row in EXTREMES:
             sign = f"geon_{row}"
             self.scalars.names.calls([sign])
-        return f" reduction({sign}:{buffer_name(number)})"
+        return f" reduction({sign}:{name})"
 
     def early_end(self, loop: LoopNode) -> str:
         """Return the statement that leaves a loop if all truths that it folds are decided."""
@@ -282,23 +288,43 @@ class VectorStatements(TreeStatements):
     def combine(self, combine: Combine, block: StatementBlock) -> None:
         """Emit the reduction of the lanes of a vector to its state."""
         self.scalars.vectors = self.vectors.of(combine.count)
-        row = combine.reducer.folds
+        row, scalars = combine.reducer.folds, self.scalars
         dtypes = [self.tree.buffers[number].dtype for number in combine.of]
-        if row is None or not self.scalars.has_fold(row.name, dtypes[0]):
+        compiled = scalars.width.compiled and row is not None and row.name in REDUCTIONS
+        if row is None or not (compiled or scalars.has_fold(row.name, dtypes[0])):
             self.combine_by_halves(combine, block)
             return
-        scalars = self.scalars
         for into, of in zip(combine.into, combine.of, strict=True):
             source, target = (name_of(self.tree.buffers[number].dtype) for number in (of, into))
-            vector, name = vector_type(C_TYPES[source], combine.count), buffer_name(of)
-            if of not in self.buffers.registers:
-                name = scalars.vectors.place(C_TYPES[source], f"{name}[0]")
-            folded = f"{vector}_fold_{row.name}({name})"
-            part = scalars.let(block, (combine, of), C_TYPES[source], folded)
-            part = scalars.cast(block, source, target, part)
+            fold = self.compiled_combination if compiled else self.combined_vector
+            part = scalars.cast(block, source, target, fold(combine, of, block))
             total = scalars.kept_place(block, into, combine.offset)
             value = scalars.expression(block, row.name, [target] * 2, target, [total, part])
             block.lines.append(f"{total} = {value};")
+
+    def combined_vector(self, combine: Combine, number: int, block: StatementBlock) -> str:
+        """Return the combined lanes of a buffer, which are a vector."""
+        scalars, ctype = self.scalars, self.buffers.ctype(number)
+        vector, name = vector_type(ctype, combine.count), buffer_name(number)
+        if number not in self.buffers.registers:
+            name = scalars.vectors.place(ctype, f"{name}[0]")
+        folded = f"{vector}_fold_{combine.reducer.folds.name}({name})"
+        return scalars.let(block, (combine, number), ctype, folded)
+
+    def compiled_combination(self, combine: Combine, number: int, block: StatementBlock) -> str:
+        """Return the combined states of a buffer, of which the compiler makes vectors."""
+        code, dtype = self.tree.code, self.tree.buffers[number].dtype
+        (first,), name = combine.reducer.identity((dtype,)), self.scalars.fresh()
+        begin = self.scalars.value(block, code.number(first, dtype))
+        element = (
+            f"{buffer_name(number)}[{self.scalars.index(block, combine.start + variable(LANE))}]"
+        )
+        row, dtypes = combine.reducer.folds.name, [name_of(dtype)] * 2
+        total = self.scalars.expression(block, row, dtypes, dtypes[0], [element, name])
+        loop = for_loop(LANE, "0", str(combine.count), [f"{name} = {total};"])
+        clause = self.clause(combine.reducer.folds.name, dtype, name)
+        block.lines += [f"{self.buffers.ctype(number)} {name} = {begin};", SIMD + clause, *loop]
+        return name
 
     def combine_by_halves(self, combine: Combine, block: StatementBlock) -> None:
         """Emit loops that combine the states in two halves of the lanes, until one is left."""

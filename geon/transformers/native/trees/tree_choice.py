@@ -36,6 +36,7 @@ def tree_of(
         compiled=True,
         serial=any(map(is_serial_pass, nest.passes)),
         past=frozenset() if passing is None else passing.operands,
+        most=nest.most,
     )
     return schedule(nest, vectors)
 

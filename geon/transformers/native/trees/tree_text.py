@@ -67,7 +67,8 @@ class _TreeFunctions(Tasks):
         statements = VectorStatements(self.tree, self.names, self.vectors, self.task)
         with self.quotients() as quotients:
             statements.body(self.tree.body, block)
-        main = [*quotients, *statements.begins, *statements.text(block)]
+        begins = [*statements.hidden("threads"), *quotients, *statements.begins]
+        main = [*begins, *statements.text(block)]
         if not self.functions:
             main.append("(void)threads;")
         return self.whole([*self.functions, [self.head(), "{", *indent(main), "}"]])
@@ -97,7 +98,7 @@ class _TreeFunctions(Tasks):
                 *self.past(loop),
                 *statements.text(block),
             ]
-            body = [*quotients, *statements.begins, *body]
+            body = [*statements.hidden("grain"), *quotients, *statements.begins, *body]
         if self.passes(loop):
             ends = [f"geon_past_end(&{name});" for name in statements.streams]
             body += ends or ["geon_past_done(passes);"]

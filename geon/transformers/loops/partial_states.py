@@ -196,7 +196,7 @@ def is_plain(loop: LoopNode, fold: Fold | Combine) -> bool:
 
 
 def is_folded_once(tree: Tree, number: int) -> bool:
-    """Return True if one statement folds into a buffer, which is no part of another state."""
+    """Return True if one statement of a tree folds into a buffer."""
     folds = [each for each, _ in walk(tree.body) if isinstance(each, (Fold, Combine))]
     return sum(number in each.into for each in folds) == 1
 

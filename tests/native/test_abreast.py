@@ -96,7 +96,7 @@ def test_sums_of_narrow_integers_do_not_overflow():
 
 
 def test_what_is_long_and_waits_is_computed_abreast():
-    """Not what is short, has no chain of steps, reads apart or is summed, nor rows side by side."""
+    """Not what is short, has no chain of steps or reads apart, sums of float32, nor columns."""
     with geon.NativeTransformer(threads=1) as transformer:
 
         def is_abreast(made, *given):
@@ -112,3 +112,7 @@ def test_what_is_long_and_waits_is_computed_abreast():
             assert not is_abreast(geon.sum(geon.tanh(x), n), x)
             assert not is_abreast(geon.flip(geon.tanh(x), m) * row, x, row)
             assert not is_abreast(geon.tanh(geon.reorder(y, [n, m])) * row, y, row)
+        for length, expected in ((LEAST // 2 - 1, False), (LEAST // 2, True)):
+            n, m = geon.Axis("N", 64), geon.Axis("M", length)
+            x = geon.placeholder([n, m], dtype="float64")
+            assert is_abreast(geon.sum(geon.tanh(x), m), x) is expected

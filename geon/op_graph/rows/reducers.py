@@ -28,7 +28,7 @@ from .elementwise import (
     multiply,
     where,
 )
-from .logic import logical_and, logical_not, logical_or
+from .logic import bitwise_and, bitwise_or, logical_and, logical_not, logical_or
 
 Scalar = Any  # a value of the builder, with an attribute ``dtype``
 State = tuple[Scalar, ...]
@@ -162,6 +162,8 @@ def _further_max(code: CodeBuilder, state: State, element: Scalar, position: Sca
 FIRST_MAX = replace(MAX, first=_first_max, further=_further_max)
 ANY = folding(logical_or, lambda dtype: False)
 ALL = folding(logical_and, lambda dtype: True)
+ANY_BITS = folding(bitwise_or, lambda dtype: 0)
+ALL_BITS = folding(bitwise_and, lambda dtype: int(~np.zeros((), dtype)))
 
 
 # The index of an extreme --------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from ...op_graph.axes.index_map import InRange
 from ...op_graph.axes.lengths import product
 from ...op_graph.rows.elementwise import CAST
 from ...op_graph.rows.logic import logical_and, logical_or
-from ...op_graph.rows.reducers import MAX, MIN
-from ...op_graph.values.dtypes import BOOL, DType
+from ...op_graph.rows.reducers import ALL_BITS, ANY_BITS
+from ...op_graph.values.dtypes import BOOL, DType, kind
 from ..kernels.ir.loop_variables import changes_with, variables, variables_of
 from ..kernels.ir.nest import Keep
 from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar
@@ -59,7 +59,8 @@ from .tree import (
     walk,
 )
 
-NUMBERS = {logical_or: MAX, logical_and: MIN}  # reducers of truths that are the numbers 0 and 1
+# Reducers of truths that are the numbers 0 and 1: one instruction for numbers of all widths.
+NUMBERS = {logical_or: ANY_BITS, logical_and: ALL_BITS}
 
 
 def rfactor(
@@ -194,10 +195,16 @@ def is_plain(loop: LoopNode, fold: Fold | Combine) -> bool:
     return only_folds(loop, fold) and not ordered
 
 
-def widened(tree: Tree, numbers: Container[int], dtype: DType) -> Tree:
-    """Accumulate in a wider ``dtype``: buffers that are only set, folded and loaded.
+def is_folded_once(tree: Tree, number: int) -> bool:
+    """Return True if one statement of a tree folds into a buffer."""
+    folds = [each for each, _ in walk(tree.body) if isinstance(each, (Fold, Combine))]
+    return sum(number in each.into for each in folds) == 1
 
-    Loads round the value to the former dtype.
+
+def widened(tree: Tree, numbers: Container[int], dtype: DType) -> Tree:
+    """Accumulate in another ``dtype``: buffers that are only set, folded and loaded.
+
+    Loads round the value to the former dtype. Truths are folded as numbers.
     """
     change = _WideAccesses(tree, numbers, dtype)
     buffers = [
@@ -219,7 +226,10 @@ def total_states(tree: Tree, numbers: Collection[int]) -> set[int]:
 
 
 class _WideAccesses(Substitution):
-    """Casts the loads and stores of buffers of another dtype, and what is folded into them."""
+    """Casts the loads and stores of buffers of another dtype, and what is folded into them.
+
+    Truths that become numbers are folded by bits.
+    """
 
     def __init__(self, tree: Tree, wide: Container[int], dtype: DType) -> None:
         super().__init__(tree.code, {})
@@ -240,7 +250,9 @@ class _WideAccesses(Substitution):
         folds = isinstance(each, Fold) and not any(READ in use.ways for use in uses)
         made = each if folds else super().statement(each)
         if isinstance(made, Fold) and any(number in self.wide for number in made.into):
-            return replace(made, elements=tuple(map(self.wider, made.elements)))
+            made = replace(made, reducer=NUMBERS.get(made.reducer.folds, made.reducer))
+            if made.merges or kind(self.dtype) == "f":  # other steps cast elements themselves
+                return replace(made, elements=tuple(map(self.wider, made.elements)))
         return made
 
     def store(self, store: Any) -> Any:

@@ -71,7 +71,8 @@ class VectorWidth:
 
     With ``halves``, vectors of half the length run loops that they fill and full ones do not. If
     ``compiled``, the compiler makes the vectors, but those of states of several values; it may not
-    if loops are ``serial``. Stores to operands ``past`` may then pass by the caches.
+    if loops are ``serial``. Stores to operands ``past`` may then pass by the caches. Loops of open
+    length in the nest have at most ``most`` iterations, if that is not 0.
     """
 
     vector_bytes: int
@@ -80,6 +81,7 @@ class VectorWidth:
     compiled: bool = False
     serial: bool = False
     past: frozenset[int] = frozenset()
+    most: int = 0
 
     @property
     def count(self) -> int:

@@ -76,7 +76,9 @@ class Loop:
 
 
 # Primitives whose reduction compilers vectorise: each lane has a partial value.
-FOLDED = frozenset({"add", "multiply", "maximum", "minimum", "logical_or", "logical_and"})
+FOLDED = frozenset(
+    "add multiply maximum minimum logical_or logical_and bitwise_or bitwise_and".split()
+)
 
 
 def folded_row(reducer: Reducer) -> str | None:

@@ -6,13 +6,13 @@ several of their terms, each with a state for itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from ....op_graph.axes.affine import Size, variable
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.rows.elementwise import add
 from ...kernels.ir.nest import Keep, Store
-from ...kernels.ir.scalar_code import Apply, IndexNumber, Kept, Load, Scalar, indices
+from ...kernels.ir.scalar_code import IndexNumber, Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from .. import transformations as shape
 from ..access import is_straight, most
@@ -41,12 +41,14 @@ from ..tree import (
 from .columns import (
     MAX_PART_STATES,
     MIN_COLUMN_PARTS,
+    adjoin,
     block_vectors,
     copies_together,
     folded,
     rows_of,
     with_roles,
 )
+from .contiguous_rows import in_one_run, is_contiguous, is_costly
 from .streaming_copies import past_caches
 
 MAX_OPEN_BLOCK_BYTES = 1024  # bytes of columns in a task, of an open number of them
@@ -68,7 +70,8 @@ def columns_in_lanes(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     require(size is not None, f"the length of {name} changes with other loops")
     assert size is not None
     runs = runs_of(loop, vectors)
-    several = sum(isinstance(each, LoopNode) for each in loop.body) > 1 and not above
+    passes = sum(isinstance(each, LoopNode) for each in loop.body)
+    several = passes > 1 and not above and adjoin(loop, name)
     if isinstance(size, int) and (runs or (several and size <= MAX_PASS_COLUMNS)):
         return by_passes(tree, name, runs, vectors)
     if runs and not above:
@@ -144,11 +147,23 @@ def in_lanes(
     tree, names = shape.sink(tree, inner, into)
     tree = copies_together(tree)
     for lanes in names:
-        stored = [x.variable for x in loops_of(find(tree, lanes)[0].body) if x.variable in along]
-        reason = "elements are adjacent where they are stored" if stored else "adjacent columns"
-        tree = tree if stored else past_caches(tree, lanes, vectors)
-        tree = shape.set_role(tree, stored[0] if stored else lanes, Role.SIMD, reason)
+        runs = any(is_contiguous(x, lanes, vectors) for x in loops_of(find(tree, lanes)[0].body))
+        tree, apart = shape.distribute(tree, lanes) if runs else (tree, [lanes])
+        for each in apart:
+            tree = in_any_order(tree, each, along, vectors)
     return tree, parts
+
+
+def in_any_order(tree: Tree, name: str, along: Container[str], vectors: VectorWidth) -> Tree:
+    """Let the compiler make vectors of a loop over columns, or of one of ``along`` in it."""
+    stored = next((x for x in loops_of(find(tree, name)[0].body) if x.variable in along), None)
+    inner, reason = name, "adjacent columns"
+    if stored is not None and is_contiguous(stored, name, vectors):
+        tree, reason = in_one_run(tree, name, stored.variable, vectors), "rows follow each other"
+    elif stored is not None:
+        inner, reason = stored.variable, "elements are adjacent where they are stored"
+    tree = past_caches(tree, name, vectors) if inner == name else tree
+    return shape.set_role(tree, inner, Role.SIMD, reason)
 
 
 def stored_along(tree: Tree, name: str, vectors: VectorWidth) -> tuple[Tree, list[str]]:
@@ -159,19 +174,29 @@ def stored_along(tree: Tree, name: str, vectors: VectorWidth) -> tuple[Tree, lis
     loop, found = find(tree, name)[0], list[str]()
     size = most(loop.extent)
     for each in loops_of(loop.body):
-        if stores_across(each, name):
+        if not stores_across(each, name):
+            continue
+        if is_contiguous(each, name, vectors):
+            found.append(each.variable)
+        else:
             cut = shape.split(tree, each.variable, MAX_CROSSED_TERMS, short=True)
-            values = walk_scalars(*[value for x in each.body for value in values_of(x)])
-            few = isinstance(size, int) and size < vectors.count and any(map(is_costly, values))
-            direct = few or loop.size is None
+            values = list(walk_scalars(*[value for x in each.body for value in values_of(x)]))
+            costly = any(map(is_costly, values))
+            few = costly and isinstance(size, int) and size < vectors.count
+            short = costly and isinstance(each.size, int) and each.size < vectors.count
+            direct = few or loop.size is None or not (short or reads_across(each, name, values))
             tree, along = (cut.tree, cut.inner) if direct else stored_later(cut.tree, cut.inner)
             found.append(along)
     return tree, found
 
 
-def is_costly(node: Scalar) -> bool:
-    """Return True if a value is computed by a function, which short vectors waste."""
-    return isinstance(node, Apply) and node.row.cost == "expensive"
+def reads_across(loop: LoopNode, columns: str, values: Iterable[Scalar]) -> bool:
+    """Return True if what a loop loads is adjacent along columns, and not along the loop."""
+    loads = [node for node in values if isinstance(node, Load)]
+    return any(
+        node.offset.step(columns) == 1 and node.offset.step(loop.variable) not in (0, 1)
+        for node in loads
+    )
 
 
 def stored_later(tree: Tree, name: str) -> tuple[Tree, str]:

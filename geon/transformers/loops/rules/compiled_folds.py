@@ -21,7 +21,14 @@ from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from .. import transformations as shape
 from ..access import is_straight
-from ..partial_states import block_level, block_of, rfactor, total_states, widened
+from ..partial_states import (
+    block_level,
+    block_of,
+    is_folded_once,
+    rfactor,
+    total_states,
+    widened,
+)
 from ..tree import (
     Fold,
     Kind,
@@ -73,8 +80,11 @@ def with_partial_states(tree: Tree, outer: Sequence[LoopNode], block: int) -> Tr
         tree, around = block_of(tree, outer[level].variable, size // inside, inner)
     for dtype in dict.fromkeys(dtypes.values()):
         taken = {number for number, each in dtypes.items() if each is dtype}
-        if dtype is not None or many or any(variables(fold.offset) for fold in folds):
+        parts = many or any(variables(fold.offset) for fold in folds)
+        if parts:
             tree = rfactor(tree, around, dtype=dtype, only=taken)
+        elif dtype is not None:
+            tree = with_dtype(tree, around, taken, dtype)
     if sums and many:
         tree = widened(tree, total_states(tree, sums), FLOAT64)
     if ends and many:
@@ -84,6 +94,14 @@ def with_partial_states(tree: Tree, outer: Sequence[LoopNode], block: int) -> Tr
                     tree, each.variable, lambda loop: (replace(loop, ends=True, reason=DECIDED),)
                 )
     return tree
+
+
+def with_dtype(tree: Tree, around: str, numbers: set[int], dtype: DType) -> Tree:
+    """Fold in states of another dtype in a loop: in partial ones where other loops fold too."""
+    alone = {number for number in numbers if is_folded_once(tree, number)}
+    tree = widened(tree, alone, dtype) if alone else tree
+    others = numbers - alone
+    return rfactor(tree, around, dtype=dtype, only=others) if others else tree
 
 
 def is_float_sum(tree: Tree, fold: Fold) -> bool:

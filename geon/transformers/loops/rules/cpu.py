@@ -40,7 +40,7 @@ from .column_lanes import columns_in_lanes
 from .columns import adjacent, columns
 from .compiled_folds import compilable, in_any_order
 from .forwarded_copies import forwarded
-from .interleaved_loops import interleaved, storing
+from .interleaved_loops import computing, interleaved, storing
 from .reductions import (
     behind_reductions,
     compiled_states,
@@ -265,7 +265,7 @@ COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("single iterations", single, removed),
     ScheduleRule("copies without a buffer", storing, forwarded),
     ScheduleRule("copies past the caches", storing, copied),
-    ScheduleRule("interleaved vectors", storing, interleaved),
+    ScheduleRule("interleaved vectors", computing, interleaved),
     ScheduleRule("tasks", outermost, as_tasks),
     ScheduleRule("loops of compilers", compilable, in_any_order),
 )

@@ -12,11 +12,15 @@ from collections.abc import Iterator, Sequence
 from ...kernels.ir.scalar_code import Apply, Load, Scalar, Select
 from .. import transformations as shape
 from ..access import most
-from ..tree import Kind, Tree, VectorWidth, Write, find, loops_of, require
+from ..partial_states import rfactor
+from ..tree import Fold, Kind, Tree, VectorWidth, Write, find, loops_of, require
 from ..work import varying
 
 INTERLEAVED_VECTORS = 4  # independent vectors, which hide the latency of each step
 MIN_INTERLEAVED_BYTES = 32  # minimum bytes of vectors: AVX2 has those of all numbers
+# Minimum bytes of the widest value of a loop that folds, whose states are loaded and stored in each
+# block: sums of tanh take 1.06 of the time in float32 and 0.92 in float64.
+MIN_FOLDED_BYTES = 8
 MAX_INTERLEAVED_NODES = 96  # maximum nodes of an element; above, one vector has enough parallelism
 MIN_LOOP_BLOCKS = 2  # minimum blocks of vectors of a loop for which a second loop pays off
 
@@ -28,11 +32,29 @@ def storing(tree: Tree) -> Iterator[str]:
             yield loop.variable
 
 
+def computing(tree: Tree) -> Iterator[str]:
+    """Yield the innermost loops that store, or fold elements."""
+    for loop in loops_of(tree.body):
+        computes = all(
+            isinstance(each, Write) or (isinstance(each, Fold) and not each.merges)
+            for each in loop.body
+        )
+        if computes and loop.kind is not Kind.DIGIT:
+            yield loop.variable
+
+
 def interleaved(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
-    """Split a loop with elementary functions into blocks of vectors, and the rest."""
+    """Split a loop with elementary functions into blocks of vectors, and the rest.
+
+    What it folds has a state for each element of a block.
+    """
     loop, _ = find(tree, name)
-    writes = [each for each in loop.body if isinstance(each, Write)]
-    nodes = [node for each in writes for node in varying(each, {name})]
+    nodes = [
+        node
+        for each in loop.body
+        if isinstance(each, (Write, Fold))
+        for node in varying(each, {name})
+    ]
     if not any(isinstance(node, Apply) and node.row.cost == "expensive" for node in nodes):
         return tree
     require(not vectors.serial, "there are values that the compiler does not vectorise")
@@ -40,10 +62,14 @@ def interleaved(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     require(enough, f"vectors have fewer than {MIN_INTERLEAVED_BYTES} bytes")
     width, size = item_bytes(nodes, name), most(loop.extent)
     require(width > 0, f"{name} has no chain of operations that is long and alone")
+    folds = any(isinstance(each, Fold) for each in loop.body)
+    require(not folds or width >= MIN_FOLDED_BYTES, f"states of {name} are of few bytes")
     by = INTERLEAVED_VECTORS * vectors.vector_bytes // width
     short = isinstance(size, int) and size < MIN_LOOP_BLOCKS * by
     require(not short, f"{name} has fewer than {MIN_LOOP_BLOCKS * by} iterations")
-    return shape.split(tree, name, by, Kind.COPIES).tree
+    made = shape.split(tree, name, by, Kind.LANES)
+    tree = rfactor(made.tree, name, made.inner) if folds else made.tree
+    return shape.set_kind(tree, made.inner, Kind.COPIES)
 
 
 def item_bytes(nodes: Sequence[Scalar], name: str) -> int:

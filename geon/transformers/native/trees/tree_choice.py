@@ -34,6 +34,7 @@ def tree_of(nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: boo
         compiled=True,
         serial=any(map(is_serial_pass, nest.passes)),
         past=frozenset() if passing is None else passing.operands,
+        most=nest.most,
     )
     return schedule(nest, vectors)
 

@@ -89,6 +89,19 @@ def test_what_columns_store_across_memory_is_transposed_in_tiles():
     assert any("adjacent where they are stored" in loop.reason for loop in simd_loops(tree))
 
 
+@for_each("terms, reduction", [(24, geon.sum), (25, geon.sum), (None, geon.max)])
+def test_columns_may_read_what_they_store_in_other_blocks(terms, reduction):
+    """The second pass reads four terms together, the first one stores them one by one."""
+    n, c = Axis("N", terms), Axis("C", FEW_COLUMNS + 1)
+    x, y = geon.placeholder([n, c]), geon.placeholder([n, c], "int64")
+    joined = x + geon.cast(y, "float32")
+    results = [joined, reduction(geon.exp(joined - geon.max(joined, n)), n)]
+    tree = tree_of(nest_of(results, x, y), 64, None)
+    assert not tree.refusals
+    assert any(loop.kind is Kind.COPIES for loop in folding_loops(tree))
+    assert not any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body))
+
+
 def test_little_work_is_no_task():
     assert not tasks(tree_of_columns(100, 64))
 

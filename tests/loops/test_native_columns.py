@@ -72,13 +72,19 @@ def test_few_columns_are_runs_of_several_terms(columns):
     assert sizes == {columns, 16 * columns}  # as with an open number of columns, in the same order
 
 
-def test_an_open_number_of_columns_has_a_form_for_few():
+@for_each("rows", [None, 3, 5000])
+def test_an_open_number_of_columns_has_a_form_for_few(rows):
+    """With rows, which have several runs of terms each."""
     n, c = Axis("N"), Axis("C")
-    x = geon.placeholder([n, c])
-    (choice,) = tree_of(nest_of(geon.sum(x, n), x), 64, None).body
-    (few,) = choice.guards
+    x = geon.placeholder([n, c] if rows is None else [Axis("R", rows), n, c])
+    tree = tree_of(nest_of(geon.sum(x, n), x), 64, None)
+    (choice,) = tree.body
+    few, *long = choice.guards
     assert (few.low, few.high) == (1, MIN_LONG_COLUMNS)
-    assert len(tasks(tree_of(nest_of(geon.sum(x, n), x), 64, None))) == 2
+    assert [guard.low for guard in long] == [64] * (rows is not None)
+    runs = [loop for loop in simd_loops(tree) if "16*C" in str(loop.extent)]
+    assert runs and set(runs) <= set(loops_of(choice.then))
+    assert any(loop.role is Role.TASK for loop in loops_of(choice.otherwise))
 
 
 def test_what_columns_store_across_memory_is_transposed_in_tiles():

@@ -72,13 +72,24 @@ def columns_in_lanes(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     several = sum(isinstance(each, LoopNode) for each in loop.body) > 1 and not above
     if isinstance(size, int) and (runs or (several and size <= MAX_PASS_COLUMNS)):
         return by_passes(tree, name, runs, vectors)
-    if runs and not above:
-        few = InRange(constant(size), 1, MIN_LONG_COLUMNS)
-        tree = shape.specialise(tree, (few,))
+    if runs:
+        guards = [InRange(constant(size), 1, MIN_LONG_COLUMNS)]
+        guards += long_passes(tree, runs) if above else []
+        tree = shape.specialise(tree, tuple(guards))
         copy = next(each for each in loops_of(tree.body) if each.kind is Kind.COLUMNS)
         tree = by_passes(tree, copy.variable, runs_of(copy, vectors), vectors)
     tree, parts = in_lanes(tree, name, vectors, blocks=True)
     return with_roles(tree, parts)
+
+
+def long_passes(tree: Tree, runs: Mapping[str, int]) -> list[InRange]:
+    """Return the guards that passes of open length have several runs: these begin in each row."""
+    terms = {find(tree, name)[0].size: MIN_RUNS * count for name, count in runs.items()}
+    return [
+        InRange(constant(size), fewest, size + 1)
+        for size, fewest in terms.items()
+        if size is not None and not isinstance(size, int)
+    ]
 
 
 def by_passes(tree: Tree, name: str, runs: Mapping[str, int], vectors: VectorWidth) -> Tree:

@@ -105,7 +105,7 @@ class LaneScalars(VectorScalars, TreeScalars):
     def put_in_array(self, block: StatementBlock, ctype: str, text: str) -> str:
         """Compute a text in an array over lanes; return the element of the current lane."""
         name = self.array(block, ctype)
-        line = self.of_lanes(f"{name} = {text};", name.removesuffix(ELEMENT))
+        line = self.of_lanes(f"{name} = {text};", name.removesuffix(ELEMENT), ctype)
         block.lines.append(line)
         return name
 
@@ -387,10 +387,10 @@ class LaneScalars(VectorScalars, TreeScalars):
         """Return True if a store is of a vector."""
         return self.adjoins(store.offset) and self.is_fit(name_of(store.dtype))
 
-    def of_lanes(self, line: str, array: str = "") -> LaneLine:
+    def of_lanes(self, line: str, array: str = "", ctype: str = "") -> LaneLine:
         """Return a statement of each lane, which compilers vectorise; it may set an ``array``."""
         self.names.plain = True
-        return LaneLine(line, self.vectors.count, array)
+        return LaneLine(line, self.vectors.count, array, ctype)
 
     def has_fold(self, row: str, dtype: DType) -> bool:
         """Return True if there is a function that folds the lanes of a vector."""

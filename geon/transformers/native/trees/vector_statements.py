@@ -398,7 +398,8 @@ class VectorStatements(TreeStatements):
         value = scalars.value(block, keep.value)
         place = scalars.kept_place(block, keep.number, keep.offset)
         if scalars.is_lane(place):
-            return scalars.of_lanes(f"{place} = {scalars.lane(block, dtype, value)};")
+            text = f"{place} = {scalars.lane(block, dtype, value)};"
+            return scalars.of_lanes(text, buffer_name(keep.number), ctype)
         if scalars.is_vector(place):
             value, ctype = scalars.put(ctype, scalars.whole(block, dtype, value))
             block.names.pop((place, LANE), None)  # its elements are other ones now

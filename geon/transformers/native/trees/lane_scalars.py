@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, variable
+from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.values.dtypes import DType, name_of, named_dtype
 from ...kernels.analysis.integer_ranges import is_narrow
@@ -43,6 +43,8 @@ from .lane_lines import LANE, Definition, LaneArray, LaneLine
 from .row_arrays import LANE_FOLDS
 
 ELEMENT = f"[{LANE}]"
+HIDDEN = "one"  # a factor of 1 that compilers do not know
+MIN_HIDDEN_STRIDE = 4  # elements: of two, gathers are no faster than permutations
 
 
 class LaneScalars(VectorScalars, TreeScalars):
@@ -62,6 +64,8 @@ class LaneScalars(VectorScalars, TreeScalars):
         self.registers: set[Scalar] = set()  # values that compilers would load or compute again
         self.scales: dict[Hashable, int] = {}  # steps of the C loops over variables, where not 1
         self.lane_texts: set[str] = set()  # texts of an element of the current lane
+        self.columns = ""  # the variable of the loop over columns that is printed
+        self.hides = False  # there are strides that ``HIDDEN`` hides
 
     # Texts --------------------------------------------------------------------------------------
 
@@ -171,7 +175,13 @@ class LaneScalars(VectorScalars, TreeScalars):
                 if atom not in lanes
             ]
             index = AffineIndex(terms, index.constant)
-        return super().index(block, index)
+        spelled = self.spelled
+        if self.columns and is_worse_known(index.step(self.columns)):
+            self.hides = True
+            self.spelled = {**spelled, self.columns: f"{self.columns} * {HIDDEN}"}
+        text = super().index(block, index)
+        self.spelled = spelled
+        return text
 
     def lane_index(self, block: StatementBlock, index: AffineIndex) -> str:
         """Return an index as C, of the current lane."""
@@ -415,3 +425,12 @@ def kept_values(writes: Sequence[Write]) -> Iterator[Scalar]:
         summed = isinstance(node, Apply) and any(isinstance(arg, Apply) for arg in node.args)
         if name_of(node.dtype) != "bool" and (again or summed):
             yield node
+
+
+def is_worse_known(step: Size) -> bool:
+    """Return True if gcc vectorises loads of this stride worse if it knows it.
+
+    It loads and permutes all between elements that are a power of two apart. Gathers take half of
+    the time.
+    """
+    return isinstance(step, int) and step >= MIN_HIDDEN_STRIDE and step & (step - 1) == 0

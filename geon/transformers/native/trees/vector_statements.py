@@ -50,7 +50,7 @@ from ..vectors.interleave import interleaved
 from ..vectors.lanes import Vectors
 from ..vectors.vector_ops import vector_type
 from .lane_lines import LANE, lane_loops
-from .lane_scalars import LaneScalars
+from .lane_scalars import HIDDEN, LaneScalars
 from .row_arrays import LaneBuffers
 
 UNROLLED = "#pragma GCC unroll 16"  # by itself a compiler unrolls only shorter loops
@@ -168,6 +168,16 @@ class VectorStatements(TreeStatements):
             self.blocks(loop, by, block)
         else:
             super().counted(loop, block)
+
+    def serial(self, loop: LoopNode, block: StatementBlock, low: str, high: str) -> None:
+        """Emit a C loop between bounds; gcc does not know the strides of columns."""
+        if loop.role is Role.SIMD and loop.kind is Kind.LANES:
+            self.scalars.columns = loop.variable
+        super().serial(loop, block, low, high)
+        self.scalars.columns = ""
+        if self.scalars.hides and not any(HIDDEN in line.split() for line in self.begins):
+            positive = "threads" if self.tasks is not None else "grain"
+            self.begins.append(f"const int64_t {HIDDEN} = {positive} > 0;")
 
     def blocks(self, loop: LoopNode, by: int, block: StatementBlock) -> None:
         """Emit a C loop over vectors of ``by`` elements, which counts elements."""

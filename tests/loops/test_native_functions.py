@@ -173,4 +173,6 @@ def test_lanes_that_need_nothing_of_each_other_have_loops_of_their_own():
     assert names == [["t1", "t3", "t5"], ["t2", "b1"], ["y0"]]
     again = LaneLine("t4[each] = y0[each];", 16, "t4", "float")
     assert independent([*lines, again]) == [[*lines, again]]
+    changed = LaneLine("t1[each] = t3[each];", 16, "t1", "double")
+    assert independent([*lines, changed]) == [[*lines, changed]]
     assert sum("for (" in line for line in lane_loops([*lines, "end"])) == 3

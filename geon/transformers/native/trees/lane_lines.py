@@ -73,10 +73,15 @@ def independent(lines: Sequence[LaneLine]) -> list[list[LaneLine]]:
 
     Each group has numbers of other types: compilers do not vectorise some loops over numbers of
     several widths. Results are stored after all groups, as they may share memory with operands.
+    All is one group if a result is read again, or stored before what it is computed from changes.
     """
     sets, results = ([x for x in lines if bool(x.array) is y] for y in (True, False))
     read = [set(ARRAY.findall(line)) for line in sets]
     stored = {ARRAY.findall(line)[0] for line in results}
+    early = set[str]()  # arrays of which results are computed, and then set
+    for number, line in enumerate(lines):
+        later = {each.array for each in lines[number:]} if not line.array else set()
+        early |= later & {*ARRAY.findall(line)}
     groups: list[tuple[set[str], list[LaneLine]]] = []
     for line, names in zip(sets, read, strict=True):
         of_lanes = (names | {line.array}) & {each.array for each in sets}
@@ -87,7 +92,7 @@ def independent(lines: Sequence[LaneLine]) -> list[list[LaneLine]]:
     alike: dict[frozenset[str], list[LaneLine]] = {}
     for _, group in groups:
         alike.setdefault(frozenset(line.ctype for line in group), []).extend(group)
-    if len(alike) < 2 or not stored.isdisjoint(chain.from_iterable(read)):
+    if len(alike) < 2 or early or not stored.isdisjoint(chain.from_iterable(read)):
         return [list(lines)]
     return [*alike.values(), *([line] for line in results)]
 

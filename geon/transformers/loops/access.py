@@ -398,6 +398,7 @@ def require_independent(
             writes = {each.offset for each in here if each.way == WRITE}
             changes = all(changes_with(offset, {name}) for offset in writes)
             require(changes, f"iterations of {name} store the same elements of {what}")
+            inner_loops: dict[Hashable, LoopNode]
             inner_loops = {each.variable: each for each in loops_in(loop)}
             reads = {footprint(x.offset, inner_loops) for x in here if x.way == READ}
             stores = {footprint(offset, inner_loops) for offset in writes} if reads else set()
@@ -463,7 +464,7 @@ def _collapsed(terms: Counter[Term]) -> frozenset[tuple[Term, int]]:
     """Return terms with loops over blocks joined with those over what is in a block."""
     for (outer, far), (inner, near) in permutations(terms, 2):
         if isinstance(outer, SIZES) and isinstance(inner, SIZES) and far == near * inner:
-            both = Counter([(outer, far), (inner, near)])
+            both: Counter[Term] = Counter([(outer, far), (inner, near)])
             return _collapsed(terms - both + Counter([(outer * inner, near)]))
     return frozenset(terms.items())
 

@@ -307,6 +307,7 @@ PLACES = {
     ("transformers/loops/tree.py", "VectorWidth.block_terms"): "bytes of a float32",
     ("transformers/loops/values_ahead.py", "Ahead.turns"): "bytes of a random word",
     ("transformers/native/trees/tree_choice.py", "MIN_ITEMSIZE"): "bytes of a dtype",
+    ("transformers/native/trees/lane_scalars.py", "MIN_HIDDEN_STRIDE"): COLUMNS,
     ("transformers/native/trees/vector_statements.py", "TRANSPOSED_ITEMSIZES"): "bytes of dtypes",
     (
         "transformers/native/trees/vector_statements.py",

@@ -123,12 +123,28 @@ def test_stores_are_copied_past_the_caches(small_blocks):
     assert show(tree).count("past the caches") == 2
 
 
-@for_each("rows, joined", [(2000, False), (20, True)])
-def test_many_rows_are_not_joined_with_an_open_number_of_blocks(rows, joined):
-    """A division for each block is what a short row would cost; few rows are no tasks enough."""
+def rows_of_open_length(rows):
+    """The tree of rows of bytes."""
     x, y = geon.placeholder(Axis("N", rows), "int8"), geon.placeholder(Axis("M"), "int8")
     with KernelsTransformer() as transformer:
         (nest,) = nests_of(transformer.computation(geon.outer(geon.minimum, x, y), x, y))
-    width = VectorWidth(64, 4, compiled=True, past=frozenset(range(len(nest.operands))))
-    (loop,) = [each for each in loops_of(schedule(nest, width).body) if each.role is Role.TASK]
-    assert (loop.size == rows) is not joined
+    past = frozenset(range(len(nest.operands)))
+    return schedule(nest, VectorWidth(64, 4, compiled=True, past=past))
+
+
+def test_short_rows_of_open_length_are_stored_without_blocks():
+    """Blocks, buffers and choices would cost each row as much as its few elements."""
+    tree = rows_of_open_length(2000)
+    (choice,) = tree.body
+    (few,) = choice.guards
+    assert (few.low, few.high) == (0, streaming_copies.MIN_STREAMED_TURNS)
+    assert [loop.role for loop in loops_of(choice.then)] == [Role.TASK, Role.SIMD]
+    assert show(tree).count("past the caches") == 1
+
+
+@for_each("rows, joined", [(2000, False), (20, True)])
+def test_many_rows_are_not_joined_with_an_open_number_of_blocks(rows, joined):
+    """A division for each block is what a short row would cost; few rows are no tasks enough."""
+    tree = rows_of_open_length(rows)
+    _, long = [each for each in loops_of(tree.body) if each.role is Role.TASK]
+    assert (long.size == rows) is not joined

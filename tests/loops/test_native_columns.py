@@ -6,6 +6,7 @@ import pytest
 import geon
 from geon import Axis
 from geon.testing.cases import for_each
+from geon.transformers.loops.access import accesses
 from geon.transformers.loops.from_nest import from_nest
 from geon.transformers.loops.rules import column_lanes
 from geon.transformers.loops.rules import columns as column_rules
@@ -72,13 +73,35 @@ def test_few_columns_are_runs_of_several_terms(columns):
     assert sizes == {columns, 16 * columns}  # as with an open number of columns, in the same order
 
 
-def test_an_open_number_of_columns_has_a_form_for_few():
+@for_each("rows", [None, 3, 5000])
+def test_an_open_number_of_columns_has_a_form_for_few(rows):
+    """With rows, which have several runs of terms each."""
     n, c = Axis("N"), Axis("C")
-    x = geon.placeholder([n, c])
-    (choice,) = tree_of(nest_of(geon.sum(x, n), x), 64, None).body
-    (few,) = choice.guards
+    x = geon.placeholder([n, c] if rows is None else [Axis("R", rows), n, c])
+    tree = tree_of(nest_of(geon.sum(x, n), x), 64, None)
+    (choice,) = tree.body
+    few, *long = choice.guards
     assert (few.low, few.high) == (1, MIN_LONG_COLUMNS)
-    assert len(tasks(tree_of(nest_of(geon.sum(x, n), x), 64, None))) == 2
+    assert [guard.low for guard in long] == [64] * (rows is not None)
+    runs = [loop for loop in simd_loops(tree) if "16*C" in str(loop.extent)]
+    assert runs and set(runs) <= set(loops_of(choice.then))
+    assert any(loop.role is Role.TASK for loop in loops_of(choice.otherwise))
+
+
+@for_each("rows, columns", [(300, 6), (6, 300), (None, None)])
+def test_columns_are_joined_with_rows_that_continue_them(rows, columns):
+    """Sums of short rows of a matrix are many columns, unless each matrix has another operand."""
+    axes = [Axis("R", rows), Axis("M", columns), Axis("K", 6)]
+    x, y = geon.placeholder(axes), geon.placeholder(axes[:1])
+    centred = x - geon.mean(x, "K")
+    for each, leaves, are_joined in (
+        (centred * centred, [x], True),
+        (geon.square(x - y), [x, y], False),
+    ):
+        (rows_loop,) = tree_of(nest_of(geon.sum(each, "K"), *leaves), 64, None).body
+        assert rows_loop.role is Role.TASK
+        offsets = [access.offset for access in accesses(rows_loop.body)]
+        assert all(isinstance(atom, str) for x in offsets for atom in x.terms) is are_joined
 
 
 def test_what_columns_store_across_memory_is_transposed_in_tiles():
@@ -87,6 +110,19 @@ def test_what_columns_store_across_memory_is_transposed_in_tiles():
     centred = geon.reorder(x - geon.mean(x, n), [c, n])
     tree = tree_of(nest_of(centred, x), 64, None)
     assert any("adjacent where they are stored" in loop.reason for loop in simd_loops(tree))
+
+
+@for_each("terms, reduction", [(24, geon.sum), (25, geon.sum), (None, geon.max)])
+def test_columns_may_read_what_they_store_in_other_blocks(terms, reduction):
+    """The second pass reads four terms together, the first one stores them one by one."""
+    n, c = Axis("N", terms), Axis("C", FEW_COLUMNS + 1)
+    x, y = geon.placeholder([n, c]), geon.placeholder([n, c], "int64")
+    joined = x + geon.cast(y, "float32")
+    results = [joined, reduction(geon.exp(joined - geon.max(joined, n)), n)]
+    tree = tree_of(nest_of(results, x, y), 64, None)
+    assert not tree.refusals
+    assert any(loop.kind is Kind.COPIES for loop in folding_loops(tree))
+    assert not any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body))
 
 
 def test_little_work_is_no_task():
@@ -241,6 +277,16 @@ def test_values(dtype, columns):
                 ):
                     np.testing.assert_array_equal(ours, theirs)
                     np.testing.assert_allclose(ours, right, rtol=2e-6, atol=2e-6 * terms**0.5)
+
+
+@native_only
+@for_each("terms, hidden", [(2, False), (4, True), (6, False), (8, True)])
+def test_strides_of_columns_that_compilers_make_worse_vectors_of_are_hidden(terms, hidden):
+    x = geon.placeholder([Axis("N"), Axis("K", terms)], "float64")
+    f = geon.NativeTransformer().computation(geon.argmin(x, "K"), x)
+    values = np.random.default_rng(terms).normal(size=(1001, terms))
+    np.testing.assert_array_equal(f(values), values.argmin(1))
+    assert (f" * one * {terms}" in f.source) is hidden
 
 
 @native_only

@@ -9,6 +9,7 @@ from geon.op_graph.values.dtypes import kind
 from geon.transformers.loops.rules.cpu import schedule
 from geon.transformers.loops.tree import CachePrefetch, Role, Tree, VectorWidth, loops_of, walk
 from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.trees.lane_lines import LaneLine, independent, lane_loops
 from geon.transformers.native.vectors.vector_functions import function_itemsize
 from tests.loops.test_native_trees import nest_of
 from tests.native.together import Together
@@ -156,3 +157,22 @@ def test_only_passes_with_functions_prefetch():
     x = geon.placeholder([n, c])
     centred = schedule(nest_of(x - geon.mean(x, c), x), WIDTH, fetches=True)
     assert not any(isinstance(each, CachePrefetch) for each, _ in walk(centred.body))
+
+
+def test_lanes_that_need_nothing_of_each_other_have_loops_of_their_own():
+    """Results are stored last: they may share memory with what other loops load."""
+    lines = [
+        LaneLine("t1[each] = x0[each];", 16, "t1", "double"),
+        LaneLine("y0[each] = t1[each];", 16),
+        LaneLine("t2[each] = x1[each] != 0;", 16, "t2", "_Bool"),
+        LaneLine("t3[each] = t1[each] * 2;", 16, "t3", "double"),
+        LaneLine("b1[0 + each] = t2[each];", 16, "b1", "_Bool"),
+        LaneLine("t5[each] = x2[each];", 16, "t5", "double"),
+    ]
+    names = [[str(line).split("[")[0] for line in group] for group in independent(lines)]
+    assert names == [["t1", "t3", "t5"], ["t2", "b1"], ["y0"]]
+    again = LaneLine("t4[each] = y0[each];", 16, "t4", "float")
+    assert independent([*lines, again]) == [[*lines, again]]
+    changed = LaneLine("t1[each] = t3[each];", 16, "t1", "double")
+    assert independent([*lines, changed]) == [[*lines, changed]]
+    assert sum("for (" in line for line in lane_loops([*lines, "end"])) == 3

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
-from ...op_graph.axes.lengths import exact_quotient, is_never_negative, least_unless_zero
+from ...op_graph.axes.lengths import Length, exact_quotient, is_never_negative, least_unless_zero
 from ..kernels.ir.loop_variables import changes_with
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import (
@@ -68,6 +69,10 @@ class MemoryUse(NamedTuple):
 
 ONLY = {way: MemoryUse(way, frozenset([way])) for way in (READ, WRITE, FOLD)}
 MemoryUses = Mapping[Memory, MemoryUse]  # in the order of first accesses
+
+SIZES = (int, Length)
+Term = tuple[Hashable, Size]  # the iterations of a loop, or an atom of an index, and its stride
+Footprint = tuple[frozenset[tuple[Term, int]], Size]  # terms, each as often as it occurs; constant
 
 
 def accesses(body: Body, memories: Collection[Memory] | None = None) -> list[Access]:
@@ -375,12 +380,13 @@ def require_independent(
         what = f"{memory[0]} {memory[1]}"
         if memory[0] == "operand":
             writes = {each.offset for each in here if each.way == WRITE}
-            extents: dict[Hashable, AffineIndex]
-            extents = {each.variable: each.extent for each in loops_in(loop)}
-            reads = {footprint(each.offset, extents) for each in here if each.way == READ}
             changes = all(changes_with(offset, {name}) for offset in writes)
             require(changes, f"iterations of {name} store the same elements of {what}")
-            own_elements = not reads or reads <= {footprint(each, extents) for each in writes}
+            inner_loops: dict[Hashable, LoopNode]
+            inner_loops = {each.variable: each for each in loops_in(loop)}
+            reads = {footprint(x.offset, inner_loops) for x in here if x.way == READ}
+            stores = {footprint(offset, inner_loops) for offset in writes} if reads else set()
+            own_elements = with_rests(reads) <= stores | with_rests(stores)
             require(own_elements, f"iterations of {name} read what others store in {what}")
             continue
         if folds and all(each.way == FOLD for each in here):
@@ -415,13 +421,51 @@ def shared_buffers(tree: Tree, name: str) -> list[int]:
     ]
 
 
-def footprint(offset: AffineIndex, extents: Mapping[Hashable, AffineIndex]) -> Hashable:
-    """Return a key of the elements at ``offset`` in one iteration of a loop.
+def footprint(offset: AffineIndex, loops: Mapping[Hashable, LoopNode]) -> Footprint:
+    """Return a key of the elements at an offset in one iteration of the loop around ``loops``.
 
-    It is equal for offsets that differ in the names of loops of equal ``extents`` inside of it.
+    Equal keys are of equal elements, whatever loops are called, and whether they are in blocks.
     """
-    terms = Counter((extents.get(atom, atom), step) for atom, step in offset.terms.items())
-    return frozenset(terms.items()), offset.constant
+    terms: Counter[Term] = Counter()
+    for atom, step in offset.terms.items():
+        loop = loops.get(atom)
+        length = atom if loop is None else loop.extent if loop.size is None else loop.size
+        if length != 1:
+            terms[length, step] += 1
+    return _collapsed(terms), offset.constant
+
+
+def with_rests(found: set[Footprint]) -> set[Footprint]:
+    """Return footprints of the same elements: those of blocks and of the rest behind are one."""
+    for first, rest in permutations(found, 2):
+        both = _with_rest(first, rest)
+        if both is not None:
+            return with_rests(found - {first, rest} | {both})
+    return found
+
+
+def _collapsed(terms: Counter[Term]) -> frozenset[tuple[Term, int]]:
+    """Return terms with loops over blocks joined with those over what is in a block."""
+    for (outer, far), (inner, near) in permutations(terms, 2):
+        if isinstance(outer, SIZES) and isinstance(inner, SIZES) and far == near * inner:
+            both: Counter[Term] = Counter([(outer, far), (inner, near)])
+            return _collapsed(terms - both + Counter([(outer * inner, near)]))
+    return frozenset(terms.items())
+
+
+def _with_rest(first: Footprint, rest: Footprint) -> Footprint | None:
+    """Return the key of the elements of both if ``rest`` has those behind ``first``, else None."""
+    blocks, behind = (Counter(dict(terms)) for terms, _ in (first, rest))
+    loops, rests = list((blocks - behind).elements()), list((behind - blocks).elements())
+    if len(loops) != 1 or len(rests) > 1:
+        return None
+    ((length, step),) = loops
+    ((more, near),) = rests or [(1, step)]
+    if near != step or not isinstance(length, SIZES) or not isinstance(more, SIZES):
+        return None
+    if rest[1] != first[1] + step * length:
+        return None
+    return _collapsed((blocks & behind) + Counter([(length + more, step)])), first[1]
 
 
 def needs_order(body: Body, number: int) -> bool:

@@ -15,11 +15,12 @@ from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import IndexNumber, Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from .. import transformations as shape
-from ..access import is_straight, most
+from ..access import accesses, is_straight, most
 from ..partial_states import ValueReplacement, hoist, rfactor
 from ..substitution import Substitution
 from ..tree import (
     Fold,
+    IllegalScheduleError,
     Kind,
     LoopNode,
     PrivateBuffer,
@@ -37,6 +38,7 @@ from ..tree import (
     replaced,
     require,
     values_of,
+    walk,
 )
 from .columns import (
     MAX_PART_STATES,
@@ -65,22 +67,65 @@ def columns_in_lanes(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 
     Tasks have neighbouring columns, or parts of the terms of a few columns.
     """
+    tree, name = with_adjacent_rows(tree, name)
     loop, above = find(tree, name)
     size = loop.size
     require(size is not None, f"the length of {name} changes with other loops")
     assert size is not None
     runs = runs_of(loop, vectors)
     passes = sum(isinstance(each, LoopNode) for each in loop.body)
-    several = passes > 1 and not above and adjoin(loop, name)
+    several = passes > 1 and not above and adjoin(loop, name)  # short rows stay in cache lines
     if isinstance(size, int) and (runs or (several and size <= MAX_PASS_COLUMNS)):
         return by_passes(tree, name, runs, vectors)
-    if runs and not above:
-        few = InRange(constant(size), 1, MIN_LONG_COLUMNS)
-        tree = shape.specialise(tree, (few,))
+    if runs:
+        guards = [InRange(constant(size), 1, MIN_LONG_COLUMNS)]
+        guards += long_passes(tree, runs) if above else []
+        tree = shape.specialise(tree, tuple(guards))
         copy = next(each for each in loops_of(tree.body) if each.kind is Kind.COLUMNS)
         tree = by_passes(tree, copy.variable, runs_of(copy, vectors), vectors)
     tree, parts = in_lanes(tree, name, vectors, blocks=True)
     return with_roles(tree, parts)
+
+
+def with_adjacent_rows(tree: Tree, name: str) -> tuple[Tree, str]:
+    """Join columns with the rows around them that continue them in all memory.
+
+    Few columns of many rows, such as short rows of a matrix for each row of another axis, are then
+    many columns. Return the tree and the loop over columns.
+    """
+    while above := find(tree, name)[1]:
+        row = above[-1].variable
+        for outer, inner in ((row, name), (name, row)):
+            try:
+                made = tree if outer == row else shape.reorder(tree, row, name)
+                made = shape.set_kind(shape.collapse(made, outer, inner), outer, Kind.COLUMNS)
+            except IllegalScheduleError:
+                return tree, name
+            if has_direct_indices(find(made, outer)[0]):
+                tree, name = made, outer
+                break
+        else:
+            return tree, name
+    return tree, name
+
+
+def has_direct_indices(loop: LoopNode) -> bool:
+    """Return True if all indices inside of a loop are sums of multiples of loop variables."""
+    values = [value for each, _ in walk(loop.body) for value in values_of(each)]
+    found = [index for node in walk_scalars(*values) for index in indices(node)]
+    found += [each.offset for each in accesses(loop.body)]
+    found += [each.extent for each in loops_of(loop.body)]
+    return all(isinstance(atom, str) for index in found for atom in index.terms)
+
+
+def long_passes(tree: Tree, runs: Mapping[str, int]) -> list[InRange]:
+    """Return the guards that passes of open length have several runs: these begin in each row."""
+    terms = {find(tree, name)[0].size: MIN_RUNS * count for name, count in runs.items()}
+    return [
+        InRange(constant(size), fewest, size + 1)
+        for size, fewest in terms.items()
+        if size is not None and not isinstance(size, int)
+    ]
 
 
 def by_passes(tree: Tree, name: str, runs: Mapping[str, int], vectors: VectorWidth) -> Tree:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, variable
+from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.values.dtypes import DType, name_of, named_dtype
 from ...kernels.analysis.integer_ranges import is_narrow
@@ -46,6 +46,8 @@ from .lane_lines import LANE, Definition, LaneArray, LaneLine
 from .row_arrays import LANE_FOLDS
 
 ELEMENT = f"[{LANE}]"
+HIDDEN = "one"  # a factor of 1 that compilers do not know
+MIN_HIDDEN_STRIDE = 4  # elements: of two, gathers are no faster than permutations
 
 
 class LaneScalars(VectorScalars, TreeScalars):
@@ -65,6 +67,8 @@ class LaneScalars(VectorScalars, TreeScalars):
         self.registers: set[Scalar] = set()  # values that compilers would load or compute again
         self.scales: dict[Hashable, int] = {}  # steps of the C loops over variables, where not 1
         self.lane_texts: set[str] = set()  # texts of an element of the current lane
+        self.columns = ""  # the variable of the loop over columns that is printed
+        self.hides = False  # there are strides that ``HIDDEN`` hides
 
     # Texts --------------------------------------------------------------------------------------
 
@@ -108,7 +112,7 @@ class LaneScalars(VectorScalars, TreeScalars):
     def put_in_array(self, block: StatementBlock, ctype: str, text: str) -> str:
         """Compute a text in an array over lanes; return the element of the current lane."""
         name = self.array(block, ctype)
-        line = self.of_lanes(f"{name} = {text};", name.removesuffix(ELEMENT))
+        line = self.of_lanes(f"{name} = {text};", name.removesuffix(ELEMENT), ctype)
         block.lines.append(line)
         return name
 
@@ -174,7 +178,13 @@ class LaneScalars(VectorScalars, TreeScalars):
                 if atom not in lanes
             ]
             index = AffineIndex(terms, index.constant)
-        return super().index(block, index)
+        spelled = self.spelled
+        if self.columns and is_worse_known(index.step(self.columns)):
+            self.hides = True
+            self.spelled = {**spelled, self.columns: f"{self.columns} * {HIDDEN}"}
+        text = super().index(block, index)
+        self.spelled = spelled
+        return text
 
     def lane_index(self, block: StatementBlock, index: AffineIndex) -> str:
         """Return an index as C, of the current lane."""
@@ -390,10 +400,10 @@ class LaneScalars(VectorScalars, TreeScalars):
         """Return True if a store is of a vector."""
         return self.adjoins(store.offset) and self.is_fit(name_of(store.dtype))
 
-    def of_lanes(self, line: str, array: str = "") -> LaneLine:
+    def of_lanes(self, line: str, array: str = "", ctype: str = "") -> LaneLine:
         """Return a statement of each lane, which compilers vectorise; it may set an ``array``."""
         self.names.plain = True
-        return LaneLine(line, self.vectors.count, array)
+        return LaneLine(line, self.vectors.count, array, ctype)
 
     def has_fold(self, row: str, dtype: DType) -> bool:
         """Return True if there is a function that folds the lanes of a vector."""
@@ -418,3 +428,12 @@ def kept_values(writes: Sequence[Write]) -> Iterator[Scalar]:
         summed = isinstance(node, Apply) and any(isinstance(arg, Apply) for arg in node.args)
         if name_of(node.dtype) != "bool" and (again or summed):
             yield node
+
+
+def is_worse_known(step: Size) -> bool:
+    """Return True if gcc vectorises loads of this stride worse if it knows it.
+
+    It loads and permutes all between elements that are a power of two apart. Gathers take half of
+    the time.
+    """
+    return isinstance(step, int) and step >= MIN_HIDDEN_STRIDE and step & (step - 1) == 0

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ....op_graph.axes.affine import Size
 from ....op_graph.values.dtypes import name_of
-from ...kernels.ir.scalar_code import Least
 from ...loops.access import READ, accesses, operands_in, private, sizes_in
 from ...loops.rules.cpu import puts
-from ...loops.rules.streaming_copies import MIN_STREAMED_TURNS
-from ...loops.tree import Body, LoopNode, Role, Tree, Write, find, loops_of, walk
+from ...loops.tree import LoopNode, Role, Tree, Write, find, loops_of, walk
 from ...loops.work import work
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import NamedQuotients, Parameter
@@ -23,7 +20,7 @@ from ..vectors.lanes import Vectors
 from ..vectors.nontemporal_stores import Passing
 from .row_arrays import LaneBuffers
 from .tasks import Tasks
-from .vector_statements import VectorStatements, streaming_copy
+from .vector_statements import VectorStatements
 
 
 def tree_text(tree: Tree, names: KernelNames, name: str, passing: Passing | None = None) -> str:
@@ -145,9 +142,7 @@ class _TreeFunctions(Tasks):
         self.names.calls(["geon_past_put"])  # its file defines the functions called here
         test = self.passing.test(self.names)
         if not vectors_of(self.tree).variables:
-            rows = dict.fromkeys(map(self.names.length, open_lengths(loop.body)))
-            long = [f"({row}) >= {MIN_STREAMED_TURNS}" for row in rows]
-            return [f"const _Bool passes = {' && '.join([test, *long])};"]
+            return [f"const _Bool passes = {test};"]
         parts = [f"(uintptr_t){self.names.operand(k)}" for k in operands]
         for store in [store for k in operands for store, _ in puts(self.tree, k)]:
             steps = [*store.offset.terms.values(), store.offset.constant]
@@ -156,12 +151,3 @@ class _TreeFunctions(Tasks):
         width = self.vectors.count * self.vectors.itemsize
         low = f"(({' | '.join(dict.fromkeys(parts))}) & {width - 1})"
         return [f"const _Bool passes = {test} && {low} == 0;"]
-
-
-def open_lengths(body: Body) -> Iterator[Size]:
-    """Yield the open lengths of rows that are copied past the caches in blocks."""
-    for loop in loops_of(body):
-        if streaming_copy(loop) is not None:
-            blocks = [atom.of for atom in loop.extent.terms if isinstance(atom, Least)]
-            sizes = [each.constant for block in blocks for each in block]
-            yield from [size for size in sizes if not isinstance(size, int)]

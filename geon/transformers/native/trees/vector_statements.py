@@ -52,7 +52,7 @@ from ..vectors.interleave import interleaved
 from ..vectors.lanes import Vectors
 from ..vectors.vector_ops import vector_type
 from .lane_lines import LANE, lane_loops
-from .lane_scalars import LaneScalars
+from .lane_scalars import HIDDEN, LaneScalars
 from .row_arrays import LaneBuffers
 
 UNROLLED = "#pragma GCC unroll 16"  # by itself a compiler unrolls only shorter loops
@@ -473,7 +473,8 @@ class VectorStatements(TreeStatements):
         value = scalars.value(block, keep.value)
         place = scalars.kept_place(block, keep.number, keep.offset)
         if scalars.is_lane(place):
-            return scalars.of_lanes(f"{place} = {scalars.lane(block, dtype, value)};")
+            text = f"{place} = {scalars.lane(block, dtype, value)};"
+            return scalars.of_lanes(text, buffer_name(keep.number), ctype)
         if scalars.is_vector(place):
             value, ctype = scalars.put(ctype, scalars.whole(block, dtype, value))
             block.names.pop((place, LANE), None)  # its elements are other ones now

@@ -6,6 +6,8 @@ import pytest
 import geon
 from geon import Axis
 from geon.testing.cases import for_each
+from geon.transformers.kernels.ir.scalar_code import Load
+from geon.transformers.kernels.ir.scalar_code import walk as walk_scalars
 from geon.transformers.loops import values_ahead
 from geon.transformers.loops.rules import streaming_copies
 from geon.transformers.loops.rules.cpu import schedule
@@ -13,6 +15,7 @@ from geon.transformers.loops.show import show
 from geon.transformers.loops.tree import (
     CachePrefetch,
     Draw,
+    Fold,
     Kind,
     Role,
     VectorWidth,
@@ -75,6 +78,12 @@ def mixed():
     return [geon.cast(x, "float64") * 2, x > 0], [x]
 
 
+def reordered(reduce):
+    """A reduction of values that are not in memory, over axes in another order than memory's."""
+    x = geon.placeholder([Axis("K", 2), Axis("N", 40), Axis("M", 50)])
+    return [reduce(geon.square(geon.reorder(x[{"K": 1}], ["M", "N"]) - 2))], [x]
+
+
 PROGRAMS = {
     **{f"turned {length}": (lambda length=length: turned(length)) for length in (2, 3, 5)},
     **{
@@ -86,6 +95,8 @@ PROGRAMS = {
     "gathered": gathered,
     "drawn": drawn,
     "mixed": mixed,
+    "reordered sum": lambda: reordered(geon.sum),
+    "reordered maximum": lambda: reordered(geon.max),
 }
 
 
@@ -121,6 +132,20 @@ def test_rows_are_prefetched_and_bits_drawn_ahead(name, kind):
 def test_stores_are_copied_past_the_caches(small_blocks):
     ((_, tree),) = trees_of("mixed")
     assert show(tree).count("past the caches") == 2
+
+
+@for_each("name", ["reordered sum", "reordered maximum"])
+def test_reductions_run_along_adjacent_elements(name):
+    ((_, tree),) = trees_of(name)
+    (fold, above), *_ = [
+        (each, above)
+        for each, above in walk(tree.body)
+        if isinstance(each, Fold)
+        and any(isinstance(node, Load) for node in walk_scalars(*each.elements))
+    ]
+    (load,) = {node for node in walk_scalars(*fold.elements) if isinstance(node, Load)}
+    assert load.offset.step(above[-1].variable) == 1
+    assert above[-1].role is Role.SIMD
 
 
 @for_each("rows, joined", [(2000, False), (20, True)])

@@ -48,6 +48,7 @@ from .reductions import (
     folding_tuples,
     hoisted,
     in_lanes,
+    in_memory_order,
     long_reductions,
     nested_reductions,
     summed,
@@ -256,6 +257,7 @@ RULES: tuple[ScheduleRule[VectorWidth], ...] = (
 # Rules of nests whose vectors the compiler makes.
 COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("memory order", folding, in_memory_order),
     ScheduleRule("lanes", folding_tuples, in_lanes),
     ScheduleRule("parts", long_reductions, divided),
     ScheduleRule("partial states", folding, compiled_states),

@@ -54,7 +54,7 @@ from .reductions import (
     summed,
 )
 from .schedule_rule import ScheduleRule, applied
-from .streaming_copies import copied
+from .streaming_copies import copied, writing
 
 JAM_FACTORS = (4, 5, 3, 2)  # unroll factors, the first that divides all; registers hold their sums
 MIN_LOADED_VECTORS = 6  # minimum vector loads per element: with fewer, memory is the bottleneck
@@ -262,7 +262,7 @@ COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("parts", long_reductions, divided),
     ScheduleRule("partial states", folding, compiled_states),
     ScheduleRule("single iterations", single, removed),
-    ScheduleRule("copies past the caches", storing, copied),
+    ScheduleRule("copies past the caches", writing, copied),
     ScheduleRule("interleaved vectors", storing, interleaved),
     ScheduleRule("tasks", outermost, as_tasks),
     ScheduleRule("loops of compilers", compilable, in_any_order),

@@ -188,6 +188,25 @@ def test_what_was_just_written_comes_from_where_it_lies():
     assert sum(each.traffic for each in found) == pytest.approx(expected)
 
 
+@needs_native
+def test_elementary_functions_take_the_time_of_their_instructions():
+    """Of one that divides, and of one that does not, in full vectors; a product has none."""
+    limits = Ceilings(2, (1 << 10, 1 << 30), tuple([(1e18, 1e18)] * 5), {4: 1e18, 8: 1e18})
+    speeds = dataclasses.replace(machine(1).speeds, statement=2e-9, division={4: 1e-6, 8: 2e-6})
+    on = dataclasses.replace(counted(), ceilings={1: limits, 2: limits}, speeds=speeds)
+    vectors = 2e6 * 8 / on.vector_bytes
+    x, y = inputs([N, M], [M, N], dtype="float64")
+    for made, expected in (
+        (geon.exp(x), vectors * 25 * 2e-9 / 2),
+        (1 / x, vectors * 2e-6 / 2),
+        (geon.dot(x, geon.rename(y, {N: "P"}), over=M), 0),
+    ):
+        with geon.make_transformer("native", threads=1) as transformer:
+            plan = transformer.computation(made, *made.placeholders()).stages().plan
+            (found,) = ceiling.kernel_ceilings(plan.schedule, {}, on, 2, partial(place_of, plan))
+        assert found.arithmetic == pytest.approx(expected, abs=1e-8)
+
+
 def test_a_program_needs_its_inputs_and_results():
     x, y = inputs([N, M], [N, M])
     made = geon.tanh(x * y + 1)
@@ -236,6 +255,18 @@ def test_what_is_special_about_a_kernel():
 # The tools ----------------------------------------------------------------------------------------
 
 
+def test_the_fastest_run_of_each_kernel_counts():
+    def measured(number, call, *kernels):
+        rows = [{"number": k, "seconds": seconds} for k, seconds in enumerate(kernels)]
+        return {"number": number, "seconds": call, "kernel_seconds": sum(kernels), "kernels": rows}
+
+    failed = {"number": 1, "failed": "took longer"}
+    runs = [measured(0, 9.0, 4.0, 3.0), failed, measured(0, 8.0, 2.0, 5.0), measured(1, 1.0, 0.5)]
+    assert fuzz_speed.fastest(runs) == [measured(0, 8.0, 2.0, 3.0), measured(1, 1.0, 0.5)]
+    assert fuzz_speed.fastest(runs[1:2]) == [failed]
+    assert fuzz_speed.fastest([*runs[3:], failed]) == runs[3:]
+
+
 @pytest.mark.slow
 @needs_native
 def test_kernels_of_some_programs_are_measured(tmp_path, capsys, monkeypatch):
@@ -256,7 +287,7 @@ def test_kernels_of_some_programs_are_measured(tmp_path, capsys, monkeypatch):
         capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    # A second run with the file has nothing to measure, and its bound is asserted where asked.
+    # Another run with the file has nothing to measure, and its bound is asserted where asked.
     assert fuzz_speed.main([*options, "--assert"]) == 1
     assert "0: " not in capsys.readouterr().out.split("kernels took")[0]
 

@@ -4,12 +4,15 @@ A kernel's ceiling is the larger of two times. One is that of its bytes: each el
 that it reads and of a result that it writes counted once, at the rate that was measured where the
 operand comes from: as far away as bytes were touched since it last was, in memory where these are
 more than the last cache holds, and where it is a result, whose memory is another at each call. The
-other is that of its operations at the measured rate of multiply-adds. A gather or scatter counts
-lines of cache of 64 bytes: one for each run of neighbours that one position stands for, from where
-the table lies. A sort counts passes over each of its lines, in the cache that the line fits: one
-for each byte of an element, or log2 of the length where that is fewer; where positions are asked
-for they are moved, too. A word of random bits counts 20 operations. No time for starting threads is
-counted, none for page faults of a result's memory, and none for anything twice.
+other is that of its operations: at the measured rate of multiply-adds, or, where that is longer,
+that of the vector instructions of its primitives at the measured rate of instructions, divisions
+and roots at theirs. An exponential is 21 instructions, few of which multiply and add. Primitives
+without vectors count as multiply-adds, since other code could compute them in vectors. A gather or
+scatter counts lines of cache of 64 bytes: one for each run of neighbours that one position stands
+for, from where the table lies. A sort counts passes over each of its lines, in the cache that the
+line fits: one for each byte of an element, or log2 of the length where that is fewer; where
+positions are asked for they are moved, too. A word of random bits counts 20 operations. No time for
+starting threads is counted, none for page faults of a result's memory, and none for anything twice.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ from typing import Any
 
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.op_graph import Leaf, Op, post_order
-from geon.op_graph.values.dtypes import name_of
+from geon.op_graph.values.dtypes import name_of, named_dtype
 from geon.transformers.kernels.analysis.footprint import CACHE_LINE_BYTES
+from geon.transformers.kernels.analysis.op_counts import INDEX, MULTIPLY_ADD
 from geon.transformers.kernels.costs.kernel_costs import Cost, cost_of
 from geon.transformers.kernels.costs.machine import Machine
 from geon.transformers.kernels.ir.nest import Call, Nest
@@ -124,12 +128,26 @@ def moved_seconds(cost: Cost, places: list[Any], away: list[int], limits: Ceilin
 def operation_seconds(
     kernel: Any, cost: Cost, lengths: Mapping[str, int], machine: Machine, limits: Ceilings
 ) -> float:
-    """The time of a kernel's operations."""
+    """The time of a kernel's operations, or of its vector instructions if that is longer."""
     counts = dict(cost.operations(machine))
     if isinstance(kernel.work, Call):
         dtype, count = call_operations(kernel.work.op, lengths)
         counts[dtype] = counts.get(dtype, 0) + count
-    return sum(count / limits.flops(dtype) for dtype, count in counts.items())
+    operations = sum(count / limits.flops(dtype) for dtype, count in counts.items())
+    return max(operations, instruction_seconds(cost, machine, limits.threads))
+
+
+def instruction_seconds(cost: Cost, machine: Machine, threads: int) -> float:
+    """The time of the vector instructions of a kernel's primitives, in full vectors."""
+    speeds, issued, divided = machine.speeds, 0.0, 0.0
+    for (row, dtype), times in cost.rows.items():
+        each, itemsize = machine.row(row, dtype), named_dtype(dtype).itemsize
+        if row in (INDEX, MULTIPLY_ADD) or each.serial:
+            continue
+        vectors = times * itemsize / machine.vector_bytes
+        issued += vectors * each.statements * speeds.statement
+        divided += vectors * each.divisions * speeds.division[8 if itemsize == 8 else 4]
+    return max(issued, divided) / threads
 
 
 def call_operations(op: Op, lengths: Mapping[str, int]) -> tuple[str, int]:

@@ -18,11 +18,12 @@ from .programs import Program
 from .structure_text import structure_text, trait
 
 ENOUGH = 0.4  # seconds that the calls of one program take together, about
-FEWEST, MOST = 3, 1000  # calls
+FEWEST, MOST = 3, 1000  # calls of one round
+ROUNDS = 5  # profiles, whose fastest median counts: other programs slow down some of them
 
 
 def measured(program: Program, threads: int, repeats: int = 0) -> dict[str, Any]:
-    """What a program takes, as plain values; ``repeats`` calls, or as many as are enough."""
+    """What a program takes, as plain values, in rounds of ``repeats`` calls or of enough ones."""
     with geon.make_transformer("native", threads=threads) as transformer:
         f = transformer.computation(program.results, *program.placeholders, lengths=program.unfed())
         began = time.perf_counter()
@@ -31,8 +32,9 @@ def measured(program: Program, threads: int, repeats: int = 0) -> dict[str, Any]
         began = time.perf_counter()
         f(*program.feeds)
         once = time.perf_counter() - began
-        calls = repeats or int(min(max(ENOUGH / max(once, 1e-6) / 2, FEWEST), MOST))
-        profile = f.profile(*program.feeds, repeats=calls)
+        calls = repeats or int(min(max(ENOUGH / max(once, 1e-6) / 2 / ROUNDS, FEWEST), MOST))
+        profiles = [f.profile(*program.feeds, repeats=calls) for _ in range(ROUNDS)]
+        fastest = [min(rows, key=lambda row: row.seconds) for rows in zip(*profiles, strict=True)]
         plan = f.stages().plan
         on = machine(threads, measure=True)
         lengths = program.lengths
@@ -51,14 +53,14 @@ def measured(program: Program, threads: int, repeats: int = 0) -> dict[str, Any]
                 "trait": trait(kernel.work, lengths),
                 "structure": structure_text(kernel.work, lengths),
             }
-            for kernel, row, ceiling in zip(plan.schedule.kernels, profile, ceilings, strict=True)
+            for kernel, row, ceiling in zip(plan.schedule.kernels, fastest, ceilings, strict=True)
         ]
     return {
         "shown": str(program),
         "finite": all(is_finite(value) for value in values),
         "first": first,
-        "seconds": profile.call_seconds,
-        "kernel_seconds": profile.kernel_seconds,
+        "seconds": min(each.call_seconds for each in profiles),
+        "kernel_seconds": sum(row.seconds for row in fastest),
         "least": least,
         "calls": calls,
         "kernels": rows,

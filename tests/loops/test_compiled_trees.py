@@ -6,6 +6,8 @@ import pytest
 import geon
 from geon import Axis
 from geon.testing.cases import for_each
+from geon.transformers.kernels.ir.scalar_code import Load
+from geon.transformers.kernels.ir.scalar_code import walk as walk_scalars
 from geon.transformers.loops import values_ahead
 from geon.transformers.loops.rules import streaming_copies
 from geon.transformers.loops.rules.cpu import schedule
@@ -13,9 +15,11 @@ from geon.transformers.loops.show import show
 from geon.transformers.loops.tree import (
     CachePrefetch,
     Draw,
+    Fold,
     Kind,
     Role,
     VectorWidth,
+    Write,
     loops_of,
     walk,
 )
@@ -33,6 +37,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(streaming_copies, "STREAMED_BLOCK_BYTES", 40)
     monkeypatch.setattr(streaming_copies, "MAX_BLOCK_TURNS", 6)
     monkeypatch.setattr(streaming_copies, "MIN_STREAMED_TURNS", 3)
+    monkeypatch.setattr(streaming_copies, "MIN_WORK", 1)
 
 
 def turned(length):
@@ -75,6 +80,18 @@ def mixed():
     return [geon.cast(x, "float64") * 2, x > 0], [x]
 
 
+def stored_and_reduced(reduce, *axes):
+    """A result, and its reduction."""
+    made = geon.cast(x := geon.placeholder([N, M]), "float64") * 2
+    return [made, reduce(made, *axes)], [x]
+
+
+def reordered(reduce):
+    """A reduction of values that are not in memory, over axes in another order than memory's."""
+    x = geon.placeholder([Axis("K", 2), Axis("N", 40), Axis("M", 50)])
+    return [reduce(geon.square(geon.reorder(x[{"K": 1}], ["M", "N"]) - 2))], [x]
+
+
 PROGRAMS = {
     **{f"turned {length}": (lambda length=length: turned(length)) for length in (2, 3, 5)},
     **{
@@ -86,6 +103,12 @@ PROGRAMS = {
     "gathered": gathered,
     "drawn": drawn,
     "mixed": mixed,
+    "maximum of all": lambda: stored_and_reduced(geon.max),
+    "maximum of rows": lambda: stored_and_reduced(geon.max, M),
+    "sum of all": lambda: stored_and_reduced(geon.sum),
+    "sum of rows": lambda: stored_and_reduced(geon.sum, M),
+    "reordered sum": lambda: reordered(geon.sum),
+    "reordered maximum": lambda: reordered(geon.max),
 }
 
 
@@ -121,6 +144,29 @@ def test_rows_are_prefetched_and_bits_drawn_ahead(name, kind):
 def test_stores_are_copied_past_the_caches(small_blocks):
     ((_, tree),) = trees_of("mixed")
     assert show(tree).count("past the caches") == 2
+
+
+@for_each("name, copies", [("maximum of all", 1), ("maximum of rows", 1), ("sum of all", 0)])
+def test_stores_of_loops_that_fold_are_copied_past_the_caches(name, copies, small_blocks):
+    """A loop is cut into blocks of a buffer unless that would add its terms in another order."""
+    ((_, tree),) = trees_of(name)
+    streamed = [each for each, _ in walk(tree.body) if isinstance(each, Write) and each.streamed]
+    assert len(streamed) == copies
+    assert any("floats in another order" in each for each in tree.refusals) is (copies == 0)
+
+
+@for_each("name", ["reordered sum", "reordered maximum"])
+def test_reductions_run_along_adjacent_elements(name):
+    ((_, tree),) = trees_of(name)
+    (fold, above), *_ = [
+        (each, above)
+        for each, above in walk(tree.body)
+        if isinstance(each, Fold)
+        and any(isinstance(node, Load) for node in walk_scalars(*each.elements))
+    ]
+    (load,) = {node for node in walk_scalars(*fold.elements) if isinstance(node, Load)}
+    assert load.offset.step(above[-1].variable) == 1
+    assert above[-1].role is Role.SIMD
 
 
 def rows_of_open_length(rows):

@@ -49,12 +49,13 @@ from .reductions import (
     folding_tuples,
     hoisted,
     in_lanes,
+    in_memory_order,
     long_reductions,
     nested_reductions,
     summed,
 )
 from .schedule_rule import ScheduleRule, applied
-from .streaming_copies import copied
+from .streaming_copies import copied, writing
 from .transposed_tiles import crossed_columns, in_tiles
 
 JAM_FACTORS = (4, 5, 3, 2)  # unroll factors, the first that divides all; registers hold their sums
@@ -259,12 +260,13 @@ RULES: tuple[ScheduleRule[VectorWidth], ...] = (
 # Rules of nests whose vectors the compiler makes.
 COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("memory order", folding, in_memory_order),
     ScheduleRule("lanes", folding_tuples, in_lanes),
     ScheduleRule("parts", long_reductions, divided),
     ScheduleRule("partial states", folding, compiled_states),
     ScheduleRule("single iterations", single, removed),
     ScheduleRule("copies without a buffer", storing, forwarded),
-    ScheduleRule("copies past the caches", storing, copied),
+    ScheduleRule("copies past the caches", writing, copied),
     ScheduleRule("interleaved vectors", computing, interleaved),
     ScheduleRule("tasks", outermost, as_tasks),
     ScheduleRule("loops of compilers", compilable, in_any_order),

@@ -10,7 +10,7 @@ from ....op_graph.rows.elementwise import add
 from ....op_graph.values.dtypes import FLOAT64, kind
 from ...kernels.ir.loop_variables import variables, variables_of
 from ...kernels.ir.nest import Store, folded_row
-from ...kernels.ir.scalar_code import Apply, Kept, Scalar, children_of
+from ...kernels.ir.scalar_code import Apply, Kept, Load, Scalar, children_of
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from .. import transformations as shape
@@ -46,6 +46,7 @@ from .compiled_folds import with_partial_states
 LANE_VECTORS = 4  # vectors of states of several values, which wait for each other's results
 MAX_OPEN_PARTS = 16  # tasks of a reduction of open length, each with a partial state
 MAX_SPLIT_ROWS = 8  # maximum rows that are each divided among tasks
+MIN_REORDERED_TERMS = 16  # minimum iterations of both loops: outer ones are divided among tasks
 
 
 # Values of rows -----------------------------------------------------------------------------------
@@ -168,6 +169,32 @@ def block_size(size: Size | None, block: int, lanes: int) -> int:
 
 
 # Vectors that the compiler makes ------------------------------------------------------------------
+
+
+def in_memory_order(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Fold along adjacent elements: move the loop over them inside of the loop ``name``.
+
+    The axes of a value that is not in memory may have another order than those of its operands. A
+    loop that strides through all of its loads takes a cache line for each element, and gathers.
+    """
+    outer = same_states(tree, name)
+    values = [value for each in outer[0].body for value in values_of(each)]
+    loads = [node for node in walk_scalars(*values) if isinstance(node, Load)]
+
+    def adjacent(loop: LoopNode) -> int:
+        return sum(load.offset.step(loop.variable) in (1, -1) for load in loads)
+
+    best = max(outer, key=adjacent)
+    if best is outer[0] or not all(load.offset.step(name) for load in loads):
+        return tree
+    require(adjacent(outer[0]) == 0, f"some loads of {name} are adjacent")
+    for each in (outer[0], best):
+        size = each.size
+        enough = not isinstance(size, int) or size >= MIN_REORDERED_TERMS
+        require(enough, f"{each.variable} has fewer than {MIN_REORDERED_TERMS} iterations")
+    for each in reversed(outer[: outer.index(best)]):
+        tree = shape.reorder(tree, best.variable, each.variable)
+    return tree
 
 
 def folding_tuples(tree: Tree) -> Iterator[str]:

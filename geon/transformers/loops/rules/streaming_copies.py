@@ -3,15 +3,17 @@
 A cache line that is written as a whole by non-temporal stores is not read first, so that a sum of
 two arrays moves three arrays instead of four. Elements that the compiler stores are computed in a
 buffer in the first-level cache, and a loop that only copies writes them. Calls that write little
-store elements where they belong, without the copy.
+store elements where they belong, without the copy. Loops that store may also fold what they store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ....op_graph.axes.affine import variable
 from ....op_graph.axes.index_map import InRange
+from ....op_graph.rows.elementwise import maximum, minimum
+from ....op_graph.values.dtypes import kind
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept
 from .. import transformations as shape
@@ -19,7 +21,9 @@ from ..access import most
 from ..substitution import Substitution
 from ..tree import (
     Choose,
+    Fold,
     IllegalScheduleError,
+    Kind,
     LoopNode,
     PrivateBuffer,
     Space,
@@ -30,6 +34,7 @@ from ..tree import (
     constant,
     find,
     fresh,
+    loops_of,
     replace,
     replaced,
     require,
@@ -46,6 +51,31 @@ MIN_STREAMED_TURNS = 64  # minimum iterations of a loop for which non-temporal s
 MAX_STREAMED_WORK = 4
 PASSES = "passes"  # variable of a task: 1 in calls whose marked stores pass by the caches, else 0
 MAX_STREAMED_STORES = 8  # maximum buffered stores of a loop: 512 bytes of each in a block
+
+
+def writing(tree: Tree) -> Iterator[str]:
+    """Yield the innermost loops that store, and may also fold elements."""
+    for loop in loops_of(tree.body):
+        if loop.kind is not Kind.DIGIT and stores_of(loop) and is_writing(loop):
+            yield loop.variable
+
+
+def is_writing(loop: LoopNode) -> bool:
+    """Return True if all statements of a loop store or fold elements."""
+    return all(
+        isinstance(each, Write) or (isinstance(each, Fold) and not each.merges)
+        for each in loop.body
+    )
+
+
+def in_any_blocks(tree: Tree, loop: LoopNode) -> bool:
+    """Return True if the folds of a loop have the same results in blocks of any size."""
+    folds = [each for each in loop.body if isinstance(each, Fold)]
+    return all(
+        kind(tree.buffers[number].dtype) != "f" or each.reducer.folds in (maximum, minimum)
+        for each in folds
+        for number in each.into
+    )
 
 
 def is_small(loop: LoopNode, tree: Tree) -> bool:
@@ -67,7 +97,7 @@ def streamed_stores(loop: LoopNode, operands: frozenset[int]) -> list[Store]:
     """
     size = most(loop.extent)
     short = isinstance(size, int) and size < MIN_STREAMED_TURNS
-    if short or not loop.body or not all(isinstance(each, Write) for each in loop.body):
+    if short or not is_writing(loop):
         return []
     stores = stores_of(loop)
     total = sum(store.dtype.itemsize for store in stores)
@@ -110,6 +140,8 @@ def copied(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     require(bool(above) or is_long(loop), f"{name} is no work for tasks")
     require(not is_small((*above, loop)[0], tree), f"{name} is little work")
     require(bool(streamed_stores(loop, operands)), f"{name} is short, or computes much")
+    fits = not is_long(loop) or in_any_blocks(tree, loop)
+    require(fits, f"blocks of {name} would add or multiply floats in another order")
     tree = apart_from_short(tree, loop, above)
     if is_long(loop):
         each = sum(store.dtype.itemsize for store in streamed_stores(loop, operands))

@@ -213,8 +213,7 @@ class Case:
             count([d for d in left if d not in right]),
             count([d for d in right if d not in left]),
             count([d for d in left if d in right and d not in result]),
-            shape(self.type, 64),
-            sides=sides(self.product("planned")),
+            sides(self.product("planned")),
         )
 
     def inputs(self, seed: int) -> list[np.ndarray]:

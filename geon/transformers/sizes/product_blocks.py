@@ -124,6 +124,9 @@ MIN_STREAM_COST_ROWS = 4
 """A right operand that is read where it lies takes as long for one row as for so many: as long as
 it takes to come from the last cache."""
 
+PART_DEPTH = 8192
+"""Summed indices of a part of a long sum."""
+
 MAX_SUM_PARTS = 16
 """The most parts of sums that are added up by several tasks."""
 
@@ -137,6 +140,9 @@ MIN_PART_BYTES = 1 << 17
 MULADDS_PER_NANOSECOND = 100
 """Multiply-adds of a nanosecond, of one thread: how long runs are taken to last, about."""
 
+MAX_DURATION_NANOSECONDS = (1 << 31) - 1
+"""Runs of tasks that last longer are said to last so long: the pool has 32 bits for it."""
+
 MIN_STREAM_DEPTH = 4
 """The fewest summed indices whose products a stream adds up before it adds them to the result."""
 
@@ -147,12 +153,6 @@ SIZES = {"float": 4, "double": 8}
 def blocks_for(rows: int, blocks: Mapping[int, int]) -> int:
     """Return the number of blocks in a table by the maximum of rows."""
     return next((count for most, count in blocks.items() if rows <= most), min(blocks.values()))
-
-
-def _choice(blocks: Mapping[int, int]) -> str:
-    """Return ``blocks_for`` as C."""
-    *first, last = blocks.items()
-    return f"({''.join([f'(rows) <= {most} ? {count} : ' for most, count in first])}{last[1]})"
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Shape:
         Below, the relative error of a sum of equal float32 is at most 8e-6. Sums in double need no
         blocks: the error of 2**28 equal terms is 4e-9.
         """
-        return 8192 if self.type == "float" else 1 << 62
+        return PART_DEPTH if self.type == "float" else 1 << 62
 
     @property
     def long_stream(self) -> int:
@@ -219,6 +219,11 @@ class Shape:
     def packed(self) -> int:
         """Return the maximum elements of a right operand that are packed at a time for all rows."""
         return MAX_PACKED_BYTES // SIZES[self.type]
+
+    @property
+    def band_packed(self) -> int:
+        """Return the maximum elements of the columns packed once that bands are multiplied by."""
+        return MAX_BAND_BYTES // SIZES[self.type]
 
     @property
     def packed_columns(self) -> int:
@@ -257,36 +262,16 @@ class Shape:
             "ROW_STEP": self.row_step,
             "GROUP": ROWS_PER_GROUP,
             "HANDED": TRANSPOSE_TILE_SIDE,
-            "WHOLE": FEW_ROWS_PANELS,
             "BAND": MAX_BAND_ROWS,
             "TALL": WINDOW_TILE_ROWS,
             "PLACED": self.placed,
-            "THIN_BYTES": MAX_THIN_BYTES,
-            "DIRECT_COLUMN_BLOCKS(rows)": _choice(DIRECT_COLUMN_BLOCKS),
-            "DIRECT_DEPTH_BLOCKS(rows)": _choice(DIRECT_DEPTH_BLOCKS),
-            "TASK_WORK": float(TASK_MULADDS),
-            "SHALLOW": MAX_SHALLOW_DEPTH,
             "LOWERED": MAX_LOW_TILE_DEPTH,
             "NEAR": MAX_DIRECT_BLOCK_BYTES,
             "NARROW": MAX_UNPACKED_PANELS,
             "CHAIN": MAX_SERIAL_TERMS,
             "STREAMED": MIN_STREAM_DEPTH,
-            "STREAM_ROWS": MIN_STREAM_COST_ROWS,
-            "MOST_PARTS": MAX_SUM_PARTS,
-            "PART_DEPTH": MIN_PART_DEPTH,
-            "PART_BYTES": MIN_PART_BYTES,
-            "WORK_RATE": MULADDS_PER_NANOSECOND,
-            "MOST_ROWS": MAX_BLOCK_ROWS,
             "MOST_COLUMNS": self.columns,
             "MOST_DEPTH": self.depth,
-            "LEFT_LINE": self.line,
-            "LONG_DEPTH": self.long_depth,
-            "LONG_STREAM": self.long_stream,
-            "FEW_ELEMENTS": self.few_elements,
-            "PACKED": self.packed,
-            "PACKED_COLUMNS": self.packed_columns,
-            "PACKED_WORK": MIN_PACK_FIRST_MULADDS,
-            "BAND_PACKED": MAX_BAND_BYTES // self.bytes,
         }
 
 
@@ -302,3 +287,9 @@ def half_vector_shape(of: Shape) -> Shape | None:
     if of.vector * of.bytes < VECTOR_SIZES_BYTES[-1]:
         return None
     return replace(of, vector=of.vector // 2, halved=True)
+
+
+def all_shapes(type: str) -> tuple[Shape, ...]:
+    """Return the block sizes for sums of ``type`` with vectors of every width."""
+    shapes = [shape(type, vector_bytes) for vector_bytes in VECTOR_SIZES_BYTES]
+    return (*shapes, *[half for of in shapes if (half := half_vector_shape(of)) is not None])

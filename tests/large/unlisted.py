@@ -258,10 +258,6 @@ PLACES = {
     ): "how many threads share one scatter",
     ("transformers/lowering/fusion/fusion_groups.py", "Apart.__str__"): TEXT,
     (
-        "transformers/kernels/nests/nest_outputs.py",
-        "MAX_SEARCHED_VALUES",
-    ): "how far a search goes for what a value is of",
-    (
         "transformers/loops/prefetch.py",
         "MAX_PREFETCHED_ARRAYS",
     ): CHOOSES,
@@ -327,10 +323,6 @@ PLACES = {
         "MAX_NODE_GROWTH",
     ): "how much text a kernel may be",
     (
-        "transformers/kernels/nests/index_set_splitting.py",
-        "MAX_WINDOW_PIECES_NODES",
-    ): "how much text a kernel may be",
-    (
         "transformers/kernels/nests/reduction_splitting.py",
         "MAX_PIECES_NODES",
     ): "how much text a kernel may be",
@@ -346,10 +338,6 @@ PLACES = {
         "transformers/kernels/nests/reduction_splitting.py",
         "MAX_PIECES_PER_PASS",
     ): "how much text a kernel may be",
-    (
-        "transformers/kernels/nests/reduction_splitting.py",
-        "MIN_ROW_ELEMENTS",
-    ): "tests/kernels/test_row_pieces.py goes below, at and above it",
     (
         "transformers/kernels/nests/reduction_splitting.py",
         "MIN_AXIS_ELEMENTS",
@@ -550,7 +538,6 @@ PLACES = {
     ("transformers/native/c/argmax.c", "MAX_PARTS"): "tests/native/test_library.py is above it",
     ("transformers/native/c/argmax.c", "PART_GRAINS"): "tests/native/test_library.py is above it",
     ("transformers/native/runtime/result_pool.py", "MAX_POOL_BYTES"): CACHE,
-    ("transformers/native/runtime/result_pool.py", "ALIGNMENT_BYTES"): ALIGNED,
     ("transformers/native/products/product_text.py", "product_units"): CACHE,
     ("transformers/native/runtime/result_pool.py", "_FALLBACK_ZEROS"): ALIGNED,
     (
@@ -582,7 +569,6 @@ PLACES = {
     ("transformers/native/c/pool.c", "RUN_SHIFT"): BITS,
     ("transformers/native/c/pool.c", "nanoseconds"): MEASURES,
     ("transformers/sizes/product_blocks.py", "MAX_BAND_ROWS"): WINDOWS,
-    ("transformers/sizes/product_blocks.py", "MAX_BAND_BYTES"): WINDOWS,
     ("transformers/sizes/product_blocks.py", "MIN_WINDOW_RUN_ELEMENTS"): WINDOWS,
     ("transformers/sizes/product_blocks.py", "MAX_WINDOW_RUNS"): WINDOWS,
     ("transformers/sizes/product_blocks.py", "WINDOW_TILE_ROWS"): WINDOWS,

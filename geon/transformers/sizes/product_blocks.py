@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from .blocks import L1_BYTES, L2_BYTES
+
 VECTOR_SIZES_BYTES = (16, 32, 64)
 """Bytes of vectors that products know: a plan of memory must serve all of them."""
 
@@ -17,11 +19,11 @@ TRANSPOSE_TILE_SIDE = 64
 """Rows and columns of sums that are turned at a time, where stores are across: so many float32 stay
 in the first cache until they are stored. It is a multiple of every vector."""
 
-MAX_BAND_ROWS = 192
+MAX_BAND_ROWS = 4 * ROWS_PER_GROUP
 """The most rows of windows whose places are brought into memory at a time: what they share is
 copied once."""
 
-MAX_BAND_BYTES = 1 << 20
+MAX_BAND_BYTES = L2_BYTES
 """The most memory for that, and for the columns packed once that bands are multiplied by: their
 panels stay in the second cache."""
 
@@ -57,7 +59,7 @@ one of dot products along lines of both operands."""
 MIN_THIN_VECTORS = 8
 """The fewest vectors of summed indices of such dot products."""
 
-MAX_THIN_BYTES = 65536
+MAX_THIN_BYTES = 2 * L1_BYTES
 """The most bytes of these lines in one block."""
 
 DIRECT_COLUMN_BLOCKS = {8: 8, MAX_DIRECT_ROWS["stream"]: 2}
@@ -67,7 +69,10 @@ that one item has, as streams go through long runs."""
 DIRECT_DEPTH_BLOCKS = {4: 32, 16: 10, MAX_DIRECT_ROWS["stream"]: 1}
 """The same for blocks of `Shape.depth` summed indices."""
 
-TASK_MULADDS = 200_000
+MULADDS_PER_NANOSECOND = 100
+"""Multiply-adds of a nanosecond, of one thread: how long runs are taken to last, about."""
+
+TASK_MULADDS = 2_000 * MULADDS_PER_NANOSECOND
 """Multiply-adds of a task: two microseconds."""
 
 MAX_SHALLOW_DEPTH = 64
@@ -79,7 +84,7 @@ MAX_TRANSPOSED_COLUMNS = 8
 MAX_LOW_TILE_DEPTH = 8
 """Up to so many summed indices, tiles of two vectors are low."""
 
-MAX_DIRECT_BLOCK_BYTES = 32768
+MAX_DIRECT_BLOCK_BYTES = L1_BYTES
 """An operand's block that spans no more bytes than this is read where it lies by register tiles."""
 
 MIN_UNPACKED_STRIDE_BYTES = 16384
@@ -89,8 +94,9 @@ another: each comes from a page of its own, and its neighbours are fetched again
 MAX_UNPACKED_PANELS = 4
 """Up to so many panels of columns, packing rows that lie close costs more than it saves."""
 
-MIN_PACK_CACHE_ROWS = 12
-"""From so many rows on, a product keeps a packed copy of an operand that stays as it is."""
+MIN_PACK_CACHE_ROWS = MAX_DIRECT_ROWS["dots"]
+"""From so many rows on, a product keeps a packed copy of an operand that stays as it is: fewer rows
+read it in place."""
 
 MAX_PACK_CACHE_ROWS = 4096
 """Up to so many rows: packing takes about 50 / rows of a product with vectors of 64 bytes, and the
@@ -99,22 +105,22 @@ copy of a right operand that is larger than the rows doubles its memory."""
 MIN_PACK_CACHE_COLUMNS = 64
 """From so many columns on."""
 
-MAX_PANEL_COLUMNS = 32
-"""The most columns of a panel, of any type and vector."""
+MAX_PANEL_COLUMNS = VECTOR_SIZES_BYTES[-1] // 2
+"""The most columns of a panel: two vectors of the narrowest elements, which have four bytes."""
 
 MAX_SERIAL_TERMS = 48
 """The most terms of a long sum that are added one after another in its own type: equal float32 are
 then off by 7.5e-7 at most."""
 
-MAX_BLOCK_ROWS = 480
+MAX_BLOCK_ROWS = 10 * ROWS_PER_GROUP
 """The most rows of one block."""
 
 MAX_PACKED_BYTES = 8 << 20
 """The most memory for a right operand that is packed once for all rows."""
 
-MIN_PACK_FIRST_MULADDS = 500_000_000
-"""The fewest multiply-adds of a product that packs first: threads then wait for each other, and
-read what another one wrote."""
+MIN_PACK_FIRST_MULADDS = 5_000_000 * MULADDS_PER_NANOSECOND
+"""The fewest multiply-adds of a product that packs first, five milliseconds: threads then wait for
+each other, and read what another one wrote."""
 
 MIN_HALF_VECTOR_MULADDS = 1 << 20
 """The fewest multiply-adds of a product of few columns that vectors of half the width are taken
@@ -136,9 +142,6 @@ a hundredth of the time that the parts take."""
 
 MIN_PART_BYTES = 1 << 17
 """The fewest bytes that a part of a stream reads: three microseconds from the last cache."""
-
-MULADDS_PER_NANOSECOND = 100
-"""Multiply-adds of a nanosecond, of one thread: how long runs are taken to last, about."""
 
 MAX_DURATION_NANOSECONDS = (1 << 31) - 1
 """Runs of tasks that last longer are said to last so long: the pool has 32 bits for it."""

@@ -10,6 +10,7 @@ from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.pass_text import PrintedPass
 from ...printing.nests.scalar_statements import MAX_LANES
+from ...sizes.blocks import MIN_BLOCKS
 from ..vectors.nontemporal_stores import Past
 from ..vectors.transpose_tiles import (
     COLLAPSED_TILE_ELEMENTS,
@@ -22,7 +23,7 @@ from .task_text import NestTasks
 
 MAX_VECTOR_ELEMENTS = 16  # float32 elements of the widest vectors: minimum rows in lanes
 MIN_SPLIT_ROW_ELEMENTS = 1 << 16  # minimum iterations of a row's pass for which that pays off
-MIN_PARALLEL_ROWS = 16  # rows, or blocks of rows, that occupy all threads
+MIN_PARALLEL_ROWS = MIN_BLOCKS  # rows, or blocks of rows, that occupy all threads
 STRETCH = ("first_turn", "last_turn")  # names of the bounds of a part of a row
 
 

@@ -1,6 +1,7 @@
 """Plans of products of known lengths: they are those that the driver chooses for open ones."""
 
 import ctypes
+import dataclasses
 import random
 import re
 
@@ -10,8 +11,17 @@ import geon
 from geon.transformers.kernels.costs.kernel_costs import cost_of
 from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.products.product_text import product_units
+from geon.transformers.native.products.size_functions import size_functions
 from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.sizes.product_blocks import MAX_DIRECT_ROWS, ROWS_PER_GROUP, shape
+from geon.transformers.sizes.product_blocks import MAX_DIRECT_ROWS, ROWS_PER_GROUP, Shape, shape
+from geon.transformers.sizes.product_cut import (
+    BY_DOTS,
+    BY_STREAM,
+    BY_TILES,
+    ProductCut,
+    SizeProblem,
+    cut_product,
+)
 from geon.transformers.sizes.product_plan import WAYS, plan_product
 
 from ..golden.emitting import Native
@@ -19,6 +29,11 @@ from .test_product import Case, compile_module, module_units
 
 needs_compiler = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 CHOSEN = """
+void cut(const struct geon_size_problem *, struct geon_product_cut *);
+void cut(const struct geon_size_problem *sizes, struct geon_product_cut *found)
+{
+    *found = geon_cut_product(sizes);
+}
 static void geon_no_pack(const void *a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f,
                          TYPE *g, int64_t h, TYPE *i)
 {
@@ -44,6 +59,10 @@ int chosen(int64_t rows, int64_t columns, int64_t depth, int left, int right, in
 """
 
 
+def any_product(type):
+    return Case("mk,kn->mn", {"m": 9, "k": 9, "n": 99}, type=type).product("product")
+
+
 def sized(draw, vector):
     """A length around one at which the driver chooses another way."""
     around = (1, vector, 3 * vector, 8 * vector, 16 * vector, 25, ROWS_PER_GROUP, 400)
@@ -55,8 +74,7 @@ def sized(draw, vector):
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
 def test_the_driver_chooses_the_same(type, vector_bytes, tmp_path):
     of = shape(type, vector_bytes)
-    any_product = Case("mk,kn->mn", {"m": 9, "k": 9, "n": 99}, type=type).product("product")
-    own, driver, *others = module_units([any_product], vector_bytes)
+    own, driver, *others = module_units([any_product(type)], vector_bytes)
     assert driver == product_units(of)[0]
     library = compile_module([own, driver + CHOSEN, *others], tmp_path)
     arguments = [ctypes.c_int64] * 3 + [ctypes.c_int] * 3
@@ -77,6 +95,68 @@ def test_the_driver_chooses_the_same(type, vector_bytes, tmp_path):
         )
         seen.add(plan)
     assert len(seen) == 6  # each way, and those of few rows exchanged too
+
+
+def any_problem(draw):
+    """Sizes of a product around those at which blocks change, and what it reads in which way."""
+
+    def length():
+        near = draw.choice((1, 4, 8, 12, 16, 48, 64, 96, 256, 384, 480, 1024, 8192, 20_000))
+        return max(1, near + draw.randrange(-3, 4) if draw.random() < 0.8 else draw.randrange(5000))
+
+    batches, rows, columns, depth = draw.choice((1, 1, 2, 3, 16)), length(), length(), length()
+    direct = draw.choice((BY_TILES, BY_TILES, BY_STREAM, BY_DOTS))
+    tiles, alone = direct == BY_TILES, draw.random() < 0.8
+    keeps = tiles and draw.random() < 0.3
+    band_rows = draw.choice((0, 48, 192)) * tiles
+    return SizeProblem(
+        batches, rows, columns, columns, depth, *(draw.choice((1, 1, 2)) * batches, rows, columns),
+        direct=direct,
+        thin=direct == BY_DOTS and max(rows, columns) <= ROWS_PER_GROUP,
+        alone=alone,
+        keeps=keeps,
+        near_step=draw.choice((0, 1, 17, columns)),
+        placed=tiles and alone and not keeps and draw.random() < 0.2,
+        places_size=draw.choice((0, 5000)),
+        band_rows=band_rows,
+        band_size=draw.choice((0, 3000)),
+        packs=draw.random() < 0.5,
+        left_staged=48,
+        right_staged=32,
+        threads=draw.choice((1, 2, 3, 4, 8, 64)),
+    )  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize("type", ["float", "double"])
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+def test_the_driver_divides_in_the_same_way(type, vector_bytes, tmp_path):
+    of = shape(type, vector_bytes)
+    own, driver, *others = module_units([any_product(type)], vector_bytes)
+    library = compile_module([own, driver + CHOSEN, *others], tmp_path)
+    draw, seen = random.Random(11), set()
+    members = [field.name for field in dataclasses.fields(ProductCut)]
+    for _ in range(3000):
+        problem = any_problem(draw)
+        given = [int(value) for value in dataclasses.astuple(problem)]
+        found = (ctypes.c_int64 * len(members))()
+        library.cut((ctypes.c_int64 * len(given))(*given), found)
+        cut = cut_product(of, problem)
+        assert list(map(int, dataclasses.astuple(cut))) == list(found), (problem, members)
+        seen.add((cut.packed_columns > 0, cut.banded, cut.parts > 1, cut.is_long))
+    packed, banded, in_parts, is_long = map(any, zip(*seen, strict=True))
+    assert packed and banded and in_parts and is_long == (type == "float")
+
+
+def summed(of: Shape, sizes: SizeProblem) -> int:
+    """A sum, for which there is no C."""
+    return sum([sizes.rows])
+
+
+def test_what_has_no_c_is_refused():
+    message = r"there is no C for 'sum\(\[sizes.rows\]\)' in .*summed; say it with"
+    with pytest.raises(ValueError, match=message):
+        size_functions((), (summed,), shape("float", 32))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -17,10 +17,9 @@ from geon.transformers.lowering.planning.plan import place_plan
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from geon.transformers.native.emit import scratch
 from geon.transformers.native.runtime import bound_program
-from geon.transformers.native.sizes.products import ProductScratch
+from geon.transformers.native.sizes.products import ProductScratch, unknown
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.sizes.buffers import Buffer
-from geon.transformers.sizes.product_blocks import shape
 from tests.native.test_sanitized import run as run_sanitized
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
@@ -388,18 +387,18 @@ def sized(draw):
 @pytest.mark.parametrize("type", ["float", "double"])
 def test_the_bound_of_a_product_is_above_all_sizes(type):
     draw = random.Random(5)
-    of = shape(type, 64)
+    sides = unknown(type)
     n, m, k, b = (geon.Axis(name).expression for name in "NMKB")
     for _ in range(4000):
         lengths = dict(zip("BNMK", (sized(draw) for _ in range(4)), strict=True))
         named = {"B": b, "N": n, "M": m, "K": k}
         some = [named[c] if draw.random() < 0.5 else lengths[c] for c in "BNMK"]
         threads = draw.randrange(1, 9)
-        scratch = ProductScratch(*some, of)
+        scratch = ProductScratch(*some, sides)
         most = scratch.most(threads)
         assert isinstance(most, int)
         exact = scratch.bytes(lengths, threads)
-        assert exact == ProductScratch(*(lengths[c] for c in "BNMK"), of).bytes({}, threads)
+        assert exact == ProductScratch(*(lengths[c] for c in "BNMK"), sides).bytes({}, threads)
         assert exact <= most, (lengths, some)
 
 

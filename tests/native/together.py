@@ -4,16 +4,19 @@ import dataclasses
 
 import numpy as np
 
+from geon.op_graph.axes.lengths import evaluate
 from geon.transformers.cache import programs
 from geon.transformers.loops.work import MIN_TASK_WORK, MIN_WORK
 from geon.transformers.native.emit import module_text
 from geon.transformers.native.emit.compiler import record_of
 from geon.transformers.native.emit.unit_texts import UnitFunctions
-from geon.transformers.native.names.c_files import defines
+from geon.transformers.native.products.product_text import product_units
 from geon.transformers.native.runtime.bound_program import NativeProgram
+from geon.transformers.native.sizes.products import OneOf, ProductScratch
 from geon.transformers.native.toolchain.shared_objects import shared_object
 from geon.transformers.native.transformer import NativeTransformer
 from geon.transformers.native.trees.nest_text import GRAIN
+from geon.transformers.sizes.buffers import Buffer
 from geon.transformers.sizes.product_blocks import TASK_MULADDS, shape
 
 # Work is divided among threads from a few statements on, so that small arrays are divided too. How
@@ -21,10 +24,35 @@ from geon.transformers.sizes.product_blocks import TASK_MULADDS, shape
 DIVIDED = {
     f"1 + {MIN_TASK_WORK} / each": "1 + 16 / each",
     f"< {MIN_WORK} &&": "< 64 &&",
-    f"TASK_WORK {float(TASK_MULADDS)}\n": "TASK_WORK 200.0\n",
+    f"TASK_MULADDS {TASK_MULADDS}\n": "TASK_MULADDS 200\n",
 }
-_PRODUCTS = defines(shape("float", 16).macros())
+_PRODUCTS = product_units(shape("float", 16))[0]
 assert all(usual in GRAIN + _PRODUCTS for usual in DIVIDED), "what divides has other text"
+
+
+class OfAllThreads(ProductScratch):
+    """The memory of products whose little work is divided, for as many threads as there are."""
+
+    def bytes(self, lengths, threads):
+        batches, rows, columns, depth = (
+            evaluate(size, lengths) for size in (self.batches, self.rows, self.columns, self.depth)
+        )
+        return max(
+            most * side.of.bytes
+            for side in self.sides
+            for most in self._bounds(side, rows, columns, batches, depth, threads)
+        )
+
+
+def for_all_threads(made):
+    """A buffer, or a scratch memory, with `OfAllThreads` for the memory of each product."""
+    if isinstance(made, ProductScratch):
+        return OfAllThreads(*(getattr(made, field.name) for field in dataclasses.fields(made)))
+    if isinstance(made, OneOf):
+        return dataclasses.replace(made, parts=tuple(map(for_all_threads, made.parts)))
+    if isinstance(made, Buffer):
+        return dataclasses.replace(made, scratch=tuple(map(for_all_threads, made.scratch)))
+    return made
 
 
 class Together:
@@ -87,7 +115,12 @@ class Together:
             self.missed += 1
             return None
         suffix, module = self.parts[text]
-        return NativeProgram(record_of(plan, module, self.path, suffix), self.path)
+        record = record_of(plan, module, self.path, suffix)
+        if self.divided:
+            record = dataclasses.replace(
+                record, buffers=tuple(map(for_all_threads, record.buffers))
+            )
+        return NativeProgram(record, self.path)
 
 
 def text_of(plan, linking, width):

@@ -13,14 +13,13 @@ from ...op_graph.axes.index_map import InRange
 from ..kernels.ir.loop_variables import variables_in
 from ..kernels.ir.nest import Loop, Nest, Pass
 from ..kernels.ir.scalar_code import NODES, Load, ScalarBuilder, walk
+from ..sizes.blocks import L1_BYTES
 from .substitution import Substitution
 from .tree import CachePrefetch, Choose
 
 PREFETCH_DISTANCE_ROWS = 16  # prefetch distance, in rows
 MAX_PREFETCHED_LINES = 4  # cache lines fetched per row; then the hardware prefetcher takes over
-MAX_CACHED_TABLE_BYTES = (
-    1 << 15
-)  # bytes of a table that fits into any first-level cache: not prefetched
+MAX_CACHED_TABLE_BYTES = L1_BYTES  # bytes of a table that is not prefetched
 MAX_PREFETCHED_TABLES = 2  # maximum tables per pass, as their positions are computed twice
 
 

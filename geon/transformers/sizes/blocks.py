@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from ...op_graph.axes.lengths import evaluate, product
 from .scratch import Size
 
-BLOCK_BYTES = 1 << 19  # bytes of the values of one block: half of the L2 cache
+L1_BYTES = 1 << 15  # bytes of the first-level cache of a core: plans are for any machine
+L2_BYTES = 1 << 20  # bytes of the second-level cache of a core
+BLOCK_BYTES = L2_BYTES // 2  # bytes of the values of one block
 MIN_BLOCK_ROWS = 96  # minimum rows of a block of more bytes: operands are packed for each block
 MAX_BLOCK_ROWS = 480  # maximum rows of a block
 CACHE_LINE_BYTES = 64  # bytes of a cache line, to which the values of a block are aligned

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from .blocks import L1_BYTES, L2_BYTES
+
 VECTOR_SIZES_BYTES = (16, 32, 64)
 """Bytes of vectors that products know: a plan of memory must serve all of them."""
 
@@ -17,11 +19,11 @@ TRANSPOSE_TILE_SIDE = 64
 """Rows and columns of sums that are turned at a time, where stores are across: so many float32 stay
 in the first cache until they are stored. It is a multiple of every vector."""
 
-MAX_BAND_ROWS = 192
+MAX_BAND_ROWS = 4 * ROWS_PER_GROUP
 """The most rows of windows whose places are brought into memory at a time: what they share is
 copied once."""
 
-MAX_BAND_BYTES = 1 << 20
+MAX_BAND_BYTES = L2_BYTES
 """The most memory for that, and for the columns packed once that bands are multiplied by: their
 panels stay in the second cache."""
 
@@ -57,7 +59,7 @@ one of dot products along lines of both operands."""
 MIN_THIN_VECTORS = 8
 """The fewest vectors of summed indices of such dot products."""
 
-MAX_THIN_BYTES = 65536
+MAX_THIN_BYTES = 2 * L1_BYTES
 """The most bytes of these lines in one block."""
 
 DIRECT_COLUMN_BLOCKS = {8: 8, MAX_DIRECT_ROWS["stream"]: 2}
@@ -67,7 +69,10 @@ that one item has, as streams go through long runs."""
 DIRECT_DEPTH_BLOCKS = {4: 32, 16: 10, MAX_DIRECT_ROWS["stream"]: 1}
 """The same for blocks of `Shape.depth` summed indices."""
 
-TASK_MULADDS = 200_000
+MULADDS_PER_NANOSECOND = 100
+"""Multiply-adds of a nanosecond, of one thread: how long runs are taken to last, about."""
+
+TASK_MULADDS = 2_000 * MULADDS_PER_NANOSECOND
 """Multiply-adds of a task: two microseconds."""
 
 MAX_SHALLOW_DEPTH = 64
@@ -79,7 +84,7 @@ MAX_TRANSPOSED_COLUMNS = 8
 MAX_LOW_TILE_DEPTH = 8
 """Up to so many summed indices, tiles of two vectors are low."""
 
-MAX_DIRECT_BLOCK_BYTES = 32768
+MAX_DIRECT_BLOCK_BYTES = L1_BYTES
 """An operand's block that spans no more bytes than this is read where it lies by register tiles."""
 
 MIN_UNPACKED_STRIDE_BYTES = 16384
@@ -89,8 +94,9 @@ another: each comes from a page of its own, and its neighbours are fetched again
 MAX_UNPACKED_PANELS = 4
 """Up to so many panels of columns, packing rows that lie close costs more than it saves."""
 
-MIN_PACK_CACHE_ROWS = 12
-"""From so many rows on, a product keeps a packed copy of an operand that stays as it is."""
+MIN_PACK_CACHE_ROWS = MAX_DIRECT_ROWS["dots"]
+"""From so many rows on, a product keeps a packed copy of an operand that stays as it is: fewer rows
+read it in place."""
 
 MAX_PACK_CACHE_ROWS = 4096
 """Up to so many rows: packing takes about 50 / rows of a product with vectors of 64 bytes, and the
@@ -99,22 +105,22 @@ copy of a right operand that is larger than the rows doubles its memory."""
 MIN_PACK_CACHE_COLUMNS = 64
 """From so many columns on."""
 
-MAX_PANEL_COLUMNS = 32
-"""The most columns of a panel, of any type and vector."""
+MAX_PANEL_COLUMNS = VECTOR_SIZES_BYTES[-1] // 2
+"""The most columns of a panel: two vectors of the narrowest elements, which have four bytes."""
 
 MAX_SERIAL_TERMS = 48
 """The most terms of a long sum that are added one after another in its own type: equal float32 are
 then off by 7.5e-7 at most."""
 
-MAX_BLOCK_ROWS = 480
+MAX_BLOCK_ROWS = 10 * ROWS_PER_GROUP
 """The most rows of one block."""
 
 MAX_PACKED_BYTES = 8 << 20
 """The most memory for a right operand that is packed once for all rows."""
 
-MIN_PACK_FIRST_MULADDS = 500_000_000
-"""The fewest multiply-adds of a product that packs first: threads then wait for each other, and
-read what another one wrote."""
+MIN_PACK_FIRST_MULADDS = 5_000_000 * MULADDS_PER_NANOSECOND
+"""The fewest multiply-adds of a product that packs first, five milliseconds: threads then wait for
+each other, and read what another one wrote."""
 
 MIN_HALF_VECTOR_MULADDS = 1 << 20
 """The fewest multiply-adds of a product of few columns that vectors of half the width are taken
@@ -123,6 +129,9 @@ for: a compiler takes a second for these, once."""
 MIN_STREAM_COST_ROWS = 4
 """A right operand that is read where it lies takes as long for one row as for so many: as long as
 it takes to come from the last cache."""
+
+PART_DEPTH = 8192
+"""Summed indices of a part of a long sum."""
 
 MAX_SUM_PARTS = 16
 """The most parts of sums that are added up by several tasks."""
@@ -134,8 +143,8 @@ a hundredth of the time that the parts take."""
 MIN_PART_BYTES = 1 << 17
 """The fewest bytes that a part of a stream reads: three microseconds from the last cache."""
 
-MULADDS_PER_NANOSECOND = 100
-"""Multiply-adds of a nanosecond, of one thread: how long runs are taken to last, about."""
+MAX_DURATION_NANOSECONDS = (1 << 31) - 1
+"""Runs of tasks that last longer are said to last so long: the pool has 32 bits for it."""
 
 MIN_STREAM_DEPTH = 4
 """The fewest summed indices whose products a stream adds up before it adds them to the result."""
@@ -147,12 +156,6 @@ SIZES = {"float": 4, "double": 8}
 def blocks_for(rows: int, blocks: Mapping[int, int]) -> int:
     """Return the number of blocks in a table by the maximum of rows."""
     return next((count for most, count in blocks.items() if rows <= most), min(blocks.values()))
-
-
-def _choice(blocks: Mapping[int, int]) -> str:
-    """Return ``blocks_for`` as C."""
-    *first, last = blocks.items()
-    return f"({''.join([f'(rows) <= {most} ? {count} : ' for most, count in first])}{last[1]})"
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,7 @@ class Shape:
         Below, the relative error of a sum of equal float32 is at most 8e-6. Sums in double need no
         blocks: the error of 2**28 equal terms is 4e-9.
         """
-        return 8192 if self.type == "float" else 1 << 62
+        return PART_DEPTH if self.type == "float" else 1 << 62
 
     @property
     def long_stream(self) -> int:
@@ -219,6 +222,11 @@ class Shape:
     def packed(self) -> int:
         """Return the maximum elements of a right operand that are packed at a time for all rows."""
         return MAX_PACKED_BYTES // SIZES[self.type]
+
+    @property
+    def band_packed(self) -> int:
+        """Return the maximum elements of the columns packed once that bands are multiplied by."""
+        return MAX_BAND_BYTES // SIZES[self.type]
 
     @property
     def packed_columns(self) -> int:
@@ -257,36 +265,16 @@ class Shape:
             "ROW_STEP": self.row_step,
             "GROUP": ROWS_PER_GROUP,
             "HANDED": TRANSPOSE_TILE_SIDE,
-            "WHOLE": FEW_ROWS_PANELS,
             "BAND": MAX_BAND_ROWS,
             "TALL": WINDOW_TILE_ROWS,
             "PLACED": self.placed,
-            "THIN_BYTES": MAX_THIN_BYTES,
-            "DIRECT_COLUMN_BLOCKS(rows)": _choice(DIRECT_COLUMN_BLOCKS),
-            "DIRECT_DEPTH_BLOCKS(rows)": _choice(DIRECT_DEPTH_BLOCKS),
-            "TASK_WORK": float(TASK_MULADDS),
-            "SHALLOW": MAX_SHALLOW_DEPTH,
             "LOWERED": MAX_LOW_TILE_DEPTH,
             "NEAR": MAX_DIRECT_BLOCK_BYTES,
             "NARROW": MAX_UNPACKED_PANELS,
             "CHAIN": MAX_SERIAL_TERMS,
             "STREAMED": MIN_STREAM_DEPTH,
-            "STREAM_ROWS": MIN_STREAM_COST_ROWS,
-            "MOST_PARTS": MAX_SUM_PARTS,
-            "PART_DEPTH": MIN_PART_DEPTH,
-            "PART_BYTES": MIN_PART_BYTES,
-            "WORK_RATE": MULADDS_PER_NANOSECOND,
-            "MOST_ROWS": MAX_BLOCK_ROWS,
             "MOST_COLUMNS": self.columns,
             "MOST_DEPTH": self.depth,
-            "LEFT_LINE": self.line,
-            "LONG_DEPTH": self.long_depth,
-            "LONG_STREAM": self.long_stream,
-            "FEW_ELEMENTS": self.few_elements,
-            "PACKED": self.packed,
-            "PACKED_COLUMNS": self.packed_columns,
-            "PACKED_WORK": MIN_PACK_FIRST_MULADDS,
-            "BAND_PACKED": MAX_BAND_BYTES // self.bytes,
         }
 
 
@@ -302,3 +290,9 @@ def half_vector_shape(of: Shape) -> Shape | None:
     if of.vector * of.bytes < VECTOR_SIZES_BYTES[-1]:
         return None
     return replace(of, vector=of.vector // 2, halved=True)
+
+
+def all_shapes(type: str) -> tuple[Shape, ...]:
+    """Return the block sizes for sums of ``type`` with vectors of every width."""
+    shapes = [shape(type, vector_bytes) for vector_bytes in VECTOR_SIZES_BYTES]
+    return (*shapes, *[half for of in shapes if (half := half_vector_shape(of)) is not None])

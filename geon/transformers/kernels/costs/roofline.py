@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from ....op_graph.values.dtypes import named_dtype
 from ...sizes.blocks import CACHE_LINE_BYTES
-from ...sizes.product_blocks import MAX_BLOCK_ROWS, Shape
-from ...sizes.product_plan import STREAM, THIN, TILES, plan_product
+from ...sizes.product_blocks import Shape
+from ...sizes.product_cut import cut_product, size_problem
+from ...sizes.product_plan import STREAM, THIN, TILES, ProductPlan, plan_product
 from ..analysis.footprint import FAR, UNIT
 from ..analysis.op_counts import INDEX, Rows
 from ..ir.nest import Call, Nest, Region
@@ -279,11 +280,11 @@ class _Predictor:
             rows, columns = columns, rows
         if plan.way == TILES:
             found = self.tiles(product, of, rows, columns)
-            found += self.packing(product, of, rows, columns)
+            found += self.packing(product, of, plan)
         else:
             found = self.few(product, rows, columns, plan.way != STREAM)
             if plan.way == THIN:
-                found += self.packing(product, of, rows, columns)
+                found += self.packing(product, of, plan)
         return found + self.stored(product)
 
     def tiles(self, product: ProductCost, of: Shape, rows: int, columns: int) -> float:
@@ -322,16 +323,20 @@ class _Predictor:
                 )
         return found
 
-    def packing(self, product: ProductCost, of: Shape, rows: int, columns: int) -> float:
+    def packing(self, product: ProductCost, of: Shape, plan: ProductPlan) -> float:
         """Return the seconds to pack both operands and to spill partial sums between blocks."""
         lanes = self.machine.lanes(product.itemsize)
-        left = product.batch * rows * product.depth * math.ceil(columns / of.columns)
-        right = product.batch * columns * product.depth * math.ceil(rows / MAX_BLOCK_ROWS)
+        sizes = (product.batch, product.rows, product.columns, product.depth)
+        batch, rows, columns, depth = (max(size, 1) for size in sizes)
+        cut = cut_product(of, size_problem(plan, batch, rows, columns, depth, self.threads))
+        left = math.prod((product.batch, product.rows, product.depth, cut.column_blocks))
+        right = math.prod((product.batch, product.columns, product.depth))
+        right *= 1 if cut.packed_columns else cut.row_blocks
         moved = 2.0 * (left + right)
         total = self.scalar_code(_times(product.left, left), lanes)
         total += self.scalar_code(_times(product.right, right), lanes)
-        blocks = math.ceil(product.depth / of.depth)
-        moved += product.batch * rows * columns * 2.0 * blocks
+        blocks = math.ceil(product.depth / cut.depth_block)
+        moved += product.batch * product.rows * product.columns * 2.0 * blocks
         # Packed blocks and sums lie in the second-level cache.
         second = self.machine.caches[min(1, len(self.machine.caches) - 1)] / 2
         total += moved * product.itemsize / self.alone.bandwidth(second, 1, 1)

@@ -22,11 +22,10 @@ from ..ir.scalar_code import Apply, Load, Scalar, atoms, walk
 from .inlining import OperandInliner
 from .mixed_radix import divisions
 from .nest_lowering import NestMaker, nest_over
-from .reduction_splitting import MAX_PIECES_NODES, with_row_pieces
+from .reduction_splitting import MAX_PIECES_NODES, MIN_ROW_ELEMENTS, with_row_pieces
 from .short_row_variants import with_flat_rows, with_short_rows, with_turned_loops
 from .unrolled_reductions import is_straight
 
-MIN_SPLIT_ELEMENTS = 256  # elements of a result below which a guard is cheaper than another loop
 MAX_UNROLLED_ELEMENTS = 8  # maximum elements of an innermost axis that are stored without a loop
 MIN_STRIDED_ELEMENTS = (
     32  # minimum elements inside of an axis for iterations that cover several indices
@@ -36,7 +35,7 @@ MIN_INTERVAL_ELEMENTS = 64  # minimum elements of an interval whose thin neighbo
 MAX_PIECES = 64  # maximum loops that a nest is split into
 MAX_NODE_GROWTH = 4  # maximum nodes of all pieces as a multiple of those of the unsplit nest
 MAX_WINDOW_PIECES_NODES = (
-    1024  # the same as ``MAX_PIECES_NODES`` where elements have unrolled windows
+    2 * MAX_PIECES_NODES  # the same as ``MAX_PIECES_NODES`` where elements have unrolled windows
 )
 MIN_WINDOW_INTERVAL_ELEMENTS = (
     10  # the same as ``MIN_INTERVAL_ELEMENTS`` for windows that reach beyond their operand
@@ -84,7 +83,7 @@ class _Splitter:
     def apart(self, nest: Nest) -> Nest:
         """Return the nest with its pieces, if they are worth their code size."""
         size = self.result.axes.size
-        if isinstance(size, int) and size < MIN_SPLIT_ELEMENTS:
+        if isinstance(size, int) and size < MIN_ROW_ELEMENTS:
             return nest
         enough = max(MAX_PIECES_NODES, MAX_NODE_GROWTH * count(nest))
         if not self.fused.straight:

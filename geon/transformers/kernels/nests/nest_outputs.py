@@ -17,7 +17,7 @@ from ....op_graph.values.dtypes import FLOAT32, HALVES, INT32, DType, name_of
 from ..ir.nest import Fused, folded_row
 from .inlining import OperandInliner
 
-MAX_SEARCHED_VALUES = 64  # maximum number of operands that are searched for a memory order
+MAX_SEARCHED_VALUES = 64  # maximum values below an op that a search visits
 
 
 @dataclass(frozen=True, eq=False, slots=True)

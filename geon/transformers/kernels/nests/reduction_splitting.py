@@ -18,7 +18,9 @@ from .inlining import OperandInliner
 from .nest_lowering import MIN_ADJACENT_ROWS, NestMaker, nest_over
 from .short_row_variants import with_short_rows
 
-MIN_ROW_ELEMENTS = 256  # minimum elements of a row for which guards cost more than further loops
+MIN_ROW_ELEMENTS = (
+    256  # minimum elements of a row, or a result, for which guards cost more than loops
+)
 MIN_AXIS_ELEMENTS = 8  # minimum extent of a split axis of a row, so that borders are not most of it
 MAX_PIECES = 12  # maximum nests that a nest is split into
 MAX_PIECES_PER_PASS = 6  # maximum passes that a pass is split into

@@ -13,6 +13,7 @@ from ....op_graph.axes.lengths import is_multiple, product
 from ...kernels.ir.nest import Nest, Store
 from ...kernels.ir.scalar_code import Load, Scalar
 from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...sizes.blocks import MIN_BLOCKS
 from .. import transformations as shape
 from ..access import is_straight
 from ..from_nest import from_nest
@@ -63,7 +64,7 @@ MIN_LOADED_VECTORS = 6  # minimum vector loads per element: with fewer, memory i
 MAX_LOAD_SHARE = 0.75  # maximum ratio of loads after and before sharing
 MAX_JAM_NODES = 256  # maximum nodes per element: code size grows with nodes times unroll factor
 MIN_JAM_POSITIONS = 64  # minimum iterations of the two innermost row loops, for enough work
-MIN_PARALLEL_ROWS = 16  # rows that occupy all threads
+MIN_PARALLEL_ROWS = MIN_BLOCKS  # rows that occupy all threads
 # Rows that are tasks enough: those inside of them, if open in number, would cost each a division.
 MIN_DIVIDED_ROWS = 1024
 MIN_SPLIT_VECTORS = 4096  # minimum vectors of a row for which it is divided among tasks

@@ -16,12 +16,13 @@ from ....op_graph.op_graph import Op, among
 from ...kernels.ir.nest import Chain, Fused
 from ...kernels.nests.inlining import OperandInliner
 from ...kernels.products.row_blocking import Blocked, finds_extremes, make_blocked
+from ...sizes.blocks import L2_BYTES
 from ..facts.value_sizes import bytes_of
 from .fusion_groups import Group
 from .layout import LaidOut
 from .legality import Nominal
 
-MIN_BLOCKED_BYTES = 1 << 20  # minimum bytes of an intermediate value
+MIN_BLOCKED_BYTES = L2_BYTES  # minimum bytes of an intermediate value
 MIN_INPUT_BYTES_RATIO = (
     2  # minimum bytes of intermediates, relative to inputs, which each block may read again
 )

@@ -7,10 +7,10 @@ from collections import deque
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op
 from ....op_graph.rewriting.matching import is_of
+from ...kernels.nests.nest_outputs import MAX_SEARCHED_VALUES
 from .fusion_state import FusionGroup, FusionState
 from .legality import full, same_lengths
 
-MAX_SEARCHED_VALUES = 64  # maximum values below an op that are searched for shared inputs
 MAX_RECENT_READERS = (
     8  # maximum kernels per value, the last ones that read it, that another reader may join
 )

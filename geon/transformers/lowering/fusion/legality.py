@@ -15,17 +15,15 @@ from .layout import LaidOut
 from .op_facts import loop_axes, statements
 
 MAX_NEST_STATEMENTS = (
-    512  # maximum statements of a nest: a longer body is no faster and compiles longer
+    512  # maximum statements of a nest or an epilogue: more are no faster and compile longer
 )
-MAX_EPILOGUE_STATEMENTS = 512  # maximum statements of the epilogue of a product
 MIN_PARALLEL_ROWS = 8  # minimum rows of more than 1024 elements
 NOMINAL_LENGTH = 1024  # value of open lengths where only the choice of kernels depends on it
 
 
 def full(op: Op, group: FusionGroup) -> bool:
     """Return True if with ``op`` a group would have more statements than compilers handle well."""
-    most = MAX_EPILOGUE_STATEMENTS if group.kind == "contraction" else MAX_NEST_STATEMENTS
-    return group.statements + statements(op) > most
+    return group.statements + statements(op) > MAX_NEST_STATEMENTS
 
 
 def may_compute(state: FusionState, op: Op, uses: list[Use], group: FusionGroup) -> bool:
@@ -188,7 +186,7 @@ class Fits:
         """Return True if all values that the group computes can be the epilogue of the product."""
         if group.kind != "nest" or group.reductions or group.rows is not None:
             return False
-        if group.statements > MAX_EPILOGUE_STATEMENTS or {use.renamed for use in uses} != {
+        if group.statements > MAX_NEST_STATEMENTS or {use.renamed for use in uses} != {
             uses[0].renamed
         }:
             return False

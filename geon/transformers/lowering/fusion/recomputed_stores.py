@@ -13,14 +13,13 @@ from dataclasses import replace
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Op, among
+from ...sizes.blocks import L2_BYTES
 from .fusion_state import FusionGroup
 from .legality import MAX_NEST_STATEMENTS, Nominal
 from .merging import Merging
 from .op_facts import statements
 
-MIN_RECOMPUTED_BYTES = (
-    1 << 20
-)  # minimum bytes of a result whose store may cost more than recomputing it
+MIN_RECOMPUTED_BYTES = L2_BYTES  # minimum bytes of a result whose store may cost more than that
 
 
 def recompute(merging: Merging) -> list[FusionGroup]:

@@ -16,7 +16,7 @@ from ...kernels.products.row_blocking import Blocked
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...lowering.planning.schedule import Schedule
 from ...printing.scalars.c_expressions import C_TYPES
-from ...sizes.product_blocks import VECTOR_SIZES_BYTES, Shape, shape
+from ...sizes.product_blocks import Shape, all_shapes
 from ...sizes.scratch import Largest, PerThread, Scratch, lines
 from ..library.matrices import matrix_scratch
 from ..library.prefixes import prefix_scratch
@@ -119,10 +119,9 @@ def product_scratch(work: Contraction, alone: bool = True) -> ProductScratch:
     """Return the scratch memory of a contraction; it is a step of a chain unless ``alone``."""
     parts = (work.batch, work.rows, work.columns, work.summed)
     batches, rows, columns, depth = (product(loop.extent for loop in each) for each in parts)
-    # Blocks of the widest vectors need the most scratch memory.
-    of = shape(C_TYPES[name_of(work.dtype)], VECTOR_SIZES_BYTES[-1])
-    found = contraction_sides(work) if alone else unknown(_band(work, of))
-    return ProductScratch(batches, rows, columns, depth, of, alone, found)
+    type = C_TYPES[name_of(work.dtype)]
+    found = contraction_sides(work) if alone else unknown(type, _band(work, all_shapes(type)[0]))
+    return ProductScratch(batches, rows, columns, depth, found, alone)
 
 
 def _band(work: Contraction, of: Shape) -> int | None:

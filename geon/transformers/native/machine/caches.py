@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from ...sizes.blocks import L1_BYTES, L2_BYTES
 from .roofline_peaks import kept_ceilings
 from .threads import processors
 
@@ -14,8 +15,8 @@ MIN_CACHE_BYTES = 1 << 22  # bytes that fit into the last cache of every machine
 MAX_CACHE_BYTES_PER_CORE = 1 << 24
 NEVER_STREAM_BYTES = (1 << 63) - 1  # a threshold that no kernel reaches
 DEFAULT_CACHE_SIZES = (
-    32 << 10,
-    1 << 20,
+    L1_BYTES,
+    L2_BYTES,
     32 << 20,
 )  # bytes by level, if the system does not report them
 PROCESSOR = Path("/sys/devices/system/cpu/cpu0")

@@ -33,6 +33,7 @@ from ...sizes.product_blocks import (
     half_vector_shape,
     shape,
 )
+from ...sizes.product_cut import SIZE_FUNCTIONS, ProductCut, SizeProblem
 from ...sizes.product_plan import rule_macros
 from ..names.c_files import defines
 from ..names.c_texts import c_text
@@ -41,6 +42,7 @@ from .descriptor import ProductText
 from .multi_index import last, size
 from .operand_views import Operand
 from .product_ir import MatrixProduct
+from .size_functions import size_functions
 
 
 def _typed(of: Shape) -> dict[str, object]:
@@ -59,8 +61,9 @@ def product_header(of: Shape) -> str:
 def product_units(of: Shape) -> tuple[str, ...]:
     """Return the units that define the shared product functions of a shape."""
     macros = _typed(of) | of.macros() | rule_macros(of)
-    first = PRELUDE + defines(macros)
-    return tuple(first + c_text(file) for file in ("product/driver.c", "product/kernels.c"))
+    first = PRELUDE + defines(macros) + c_text("product/common.h")
+    sizes = size_functions((SizeProblem, ProductCut), SIZE_FUNCTIONS, of)
+    return first + sizes + c_text("product/driver.c"), first + c_text("product/kernels.c")
 
 
 __all__ = ["MatrixProduct", "Operand", "orient_product", "product_text", "shape_of"]

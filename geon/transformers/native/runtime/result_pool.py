@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ...runtime.memory import CACHE_LINE_BYTES
+
 RESERVATION_BYTES = (
     1 << 36,
     1 << 32,
@@ -60,7 +62,7 @@ Array = np.ndarray[Any, Any]
 
 MIN_POOLED_BYTES = 1 << 20  # minimum bytes of a result for which the pool pays off
 MAX_POOL_BYTES = 1 << 28  # maximum bytes of free memory in the pool
-ALIGNMENT_BYTES = 64  # bytes: a cache line, and the widest vector
+ALIGNMENT_BYTES = CACHE_LINE_BYTES  # the widest vector has as many
 
 _free: deque[Array] = deque()
 

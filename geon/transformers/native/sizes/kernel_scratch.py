@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.lengths import Length, evaluate
 from ....op_graph.values.dtypes import named_dtype
-from ...sizes.blocks import CACHE_LINE_BYTES, MAX_NARROW_SORT_LENGTH, Cut
+from ...sizes.blocks import CACHE_LINE_BYTES, MAX_NARROW_SORT_LENGTH, MIN_BLOCKS, Cut
 from ...sizes.scratch import Size, lines
 
 MAX_TILE_BYTES = 1 << 22  # maximum bytes of a transposed tile of long lines
@@ -67,7 +67,7 @@ class SortScratch:
 BLOCK_COLUMNS = 512  # columns of a block, whose totals fit the L1 cache
 PART_ELEMENTS = 8192  # elements of a part of a long line: about 4 microseconds
 MIN_PART_ROWS = 64  # minimum length of a part along the axis, for wide blocks
-MIN_PARALLEL_BLOCKS = 16  # blocks of lines that suffice to divide the work without parts
+MIN_PARALLEL_BLOCKS = MIN_BLOCKS  # blocks of lines that suffice to divide the work without parts
 MIN_PARTS = 4  # minimum parts of a line for which computing totals first pays off
 TOTAL_BYTES = 8  # bytes of a total
 

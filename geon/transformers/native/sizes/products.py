@@ -2,49 +2,57 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
-from ....op_graph.axes.lengths import Length, evaluate
+from ....op_graph.axes.lengths import evaluate
 from ...sizes.product_blocks import (
     DIRECT_COLUMN_BLOCKS,
     DIRECT_DEPTH_BLOCKS,
-    MAX_BAND_BYTES,
+    MAX_BAND_ROWS,
     MAX_BLOCK_ROWS,
-    MAX_DIRECT_BLOCK_BYTES,
     MAX_DIRECT_ROWS,
     MAX_PACK_CACHE_ROWS,
     MAX_PANEL_COLUMNS,
     MAX_SERIAL_TERMS,
     MAX_THIN_BYTES,
     MAX_THIN_RESULTS,
+    MIN_PACK_CACHE_COLUMNS,
     MIN_PACK_CACHE_ROWS,
     MIN_PACK_FIRST_MULADDS,
-    MIN_STREAM_COST_ROWS,
     ROWS_PER_GROUP,
-    TASK_MULADDS,
     Shape,
+    all_shapes,
     blocks_for,
 )
-from ...sizes.product_plan import STREAM, THIN, TILES, ProductPlan
+from ...sizes.product_cut import (
+    BY_TILES,
+    SizeProblem,
+    cut_product,
+    size_problem,
+)
+from ...sizes.product_plan import DOTS, STREAM, THIN, TILES, ProductPlan
 from ...sizes.scratch import Size
+
+OPEN_LENGTH = 1 << 40  # stands for an open length in bounds of memory
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The operands of a product as its text uses them.
+    """The operands of a product as its text uses them, with vectors of one width (``of``).
 
     ``turned`` is True if rows and columns are exchanged; the driver may exchange them ``again``.
     ``band`` is the number of elements of a band of row windows: 0 for windows in place, None
-    without windows. ``staged`` are the elements of the staging buffers of both operands for each
-    summed index. ``packs`` is False if neither operand has a pack function of its own. ``step`` is
-    the stride of the right operand's summed indices if its columns may be contiguous, else 0.
+    without windows; it is for at most ``band_rows``. ``staged`` are the elements of the staging
+    buffers of both operands for each summed index. ``packs`` is False if neither operand has a pack
+    function of its own. ``step`` is the stride of the right operand's summed indices if its columns
+    may be contiguous, else 0.
     ``places`` are the elements of a band of column windows and the columns of its sums, or None.
-    ``known`` is False if the other fields are upper bounds. ``plans`` are those of known lengths,
-    for vectors of all widths; empty if calls choose.
+    ``plan`` is None if calls choose.
     """
 
+    of: Shape
     turned: bool
     again: bool = True
     band: int | None = None
@@ -52,231 +60,182 @@ class Sides:
     packs: bool = True
     step: int = 1
     places: tuple[int, int] | None = None
-    known: bool = False
-    plans: frozenset[ProductPlan] = frozenset()
+    band_rows: int = MAX_BAND_ROWS
+    plan: ProductPlan | None = None
 
 
-def unknown(band: int | None = None) -> tuple[Sides, ...]:
-    """Return the sides of a product of which only the maximum band is known."""
-    return Sides(False, band=band), Sides(True, band=band)
+def unknown(type: str, band: int | None = None) -> tuple[Sides, ...]:
+    """Return the sides of a product of which only the type and the maximum band are known."""
+    shapes, orders = all_shapes(type), (False, True)
+    return tuple([Sides(of, turned, band=band) for of in shapes for turned in orders])
 
 
 @dataclass(frozen=True, slots=True)
 class ProductScratch:
-    """The scratch memory of each thread of a product: packed blocks, and sums of a block of the
+    """The scratch memory of the threads of a product: packed blocks, and sums of a block of the
     result.
 
     An operand that is packed once for all rows precedes it, unless the product is a step of a chain
-    and so not ``alone``. It is large enough for each of ``sides``.
-
-    ``c/product/driver.c`` divides the product and uses no more than these bytes.
+    and so not ``alone``. It is large enough for each of ``sides``, which are those of all vectors.
     """
 
     batches: Size
     rows: Size
     columns: Size
     depth: Size
-    of: Shape
+    sides: tuple[Sides, ...]
     alone: bool = True
-    sides: tuple[Sides, ...] = unknown()
     lasting: bool = True
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
-        """Return the bytes for all threads of a call."""
+        """Return the bytes for all threads of a call, which is what the driver divides.
+
+        Raise ``ValueError`` for a step of a chain, whose blocks depend on the whole product.
+        """
+        if not self.alone:
+            raise ValueError("a step of a chain has no sizes of its own; use most")
         batches, rows, columns, depth = (
             evaluate(size, lengths) for size in (self.batches, self.rows, self.columns, self.depth)
         )
-        results = max(
-            max(rows, MIN_STREAM_COST_ROWS) * columns, rows * max(columns, MIN_STREAM_COST_ROWS)
+        if 0 in (batches, rows, columns):
+            return 0  # the driver returns at once
+        return max(
+            memory_elements(side.of, problem) * side.of.bytes
+            for side in self.sides
+            for problem in _problems(side, batches, rows, columns, depth, threads)
         )
-        tasks = int(float(batches) * results * (depth + 4) / TASK_MULADDS) + 1
-        count = min(threads, tasks)
-        sizes = (rows, columns, batches, depth, count, threads)
-        return max(self._all(side, *sizes) for side in self.sides)
 
-    def most(self, threads: int) -> int | Length:
+    def most(self, threads: int) -> Size:
         """Return an upper bound of ``bytes``: blocks have a largest size."""
         sizes = (self.batches, self.rows, self.columns, self.depth)
-        batches, rows, columns, depth = (n if isinstance(n, int) else 1 << 40 for n in sizes)
-        wide = self.of.packed_columns
-        open_rows = [rows] if isinstance(self.rows, int) else [4, 16, 32, wide, rows]
-        open_columns = [columns] if isinstance(self.columns, int) else [4, 16, 32, wide, columns]
-        open = not all(isinstance(size, int) for size in sizes)
-        deep = self.of.packed // self.of.columns
-        open_depths = [depth] if isinstance(self.depth, int) else [deep, depth]
+        if self.alone and all(isinstance(size, int) for size in sizes):
+            return self.bytes({}, threads)
+        batches, rows, columns, depth = (n if isinstance(n, int) else OPEN_LENGTH for n in sizes)
         return max(
-            self._all(side, r, c, *rest, threads, open)
+            most * side.of.bytes
             for side in self.sides
-            for r in open_rows
-            for c in open_columns
-            for rest in ((batches, d, threads) for d in open_depths)
+            for most in self._bounds(side, rows, columns, batches, depth, threads)
         )
 
-    def _all(
-        self,
-        side: Sides,
-        rows: int,
-        columns: int,
-        batches: int,
-        depth: int,
-        threads: int,
-        all_threads: int,
-        open: bool = False,
-    ) -> int:
-        """Return the bytes for ``threads`` of ``all_threads`` threads, for the algorithm that needs
-        most.
-        """
-        if side.turned:
-            rows, columns = columns, rows
-        sizes: list[int] = []
-        for plan in side.plans or self._possible(side, rows, columns):
-            r, c = (columns, rows) if plan.exchanged else (rows, columns)
-            if plan.way == TILES:
-                sizes += self._tiles(side, r, c, batches, depth, threads, all_threads, open)
-            elif plan.way == THIN:
-                sizes.append(self._thin(r, c, depth) * threads)
-            else:
-                sizes.append(self._direct(side, r, c, depth) * threads)
-        return max(sizes) * self.of.bytes
-
-    def _possible(self, side: Sides, rows: int, columns: int) -> Iterator[ProductPlan]:
-        """Yield the plans of which calls choose one."""
-        most = max(MAX_DIRECT_ROWS.values())
-        yield ProductPlan(TILES)
-        if rows <= most:
-            yield ProductPlan(STREAM)
-        if side.again and columns <= most:
-            yield ProductPlan(STREAM, exchanged=True)
-        if max(rows, columns) <= ROWS_PER_GROUP and rows * columns <= MAX_THIN_RESULTS:
-            yield ProductPlan(THIN)
+    def _bounds(
+        self, side: Sides, rows: int, columns: int, batches: int, depth: int, threads: int
+    ) -> Iterator[int]:
+        """Yield the most elements for each algorithm that may run."""
+        r, c = (columns, rows) if side.turned else (rows, columns)
+        yield from self._tiles(side, r, c, batches, depth, threads)
+        for most in {*DIRECT_COLUMN_BLOCKS, *DIRECT_DEPTH_BLOCKS}:
+            yield _direct(side, min(r, most), c, depth) * threads
+            if side.again:
+                yield _direct(side, min(c, most), r, depth) * threads
+        yield _thin(side.of, depth) * threads
 
     def _tiles(
-        self,
-        side: Sides,
-        rows: int,
-        columns: int,
-        batches: int,
-        depth: int,
-        threads: int,
-        all_threads: int,
-        open: bool,
+        self, side: Sides, rows: int, columns: int, batches: int, depth: int, threads: int
     ) -> Iterator[int]:
-        """Yield the elements for register tiles: operands packed by each thread, or once."""
-        first = self._packs_first(side, rows, columns, depth, open)
-        later = side.places is not None or self._packs_later(side, depth)
-        if open or not first or later:
-            for n in range(1, threads + 1):
-                yield self._packed(side, rows, columns, depth, n) * n
-        if first:
-            each = self._group(side, columns, depth)
-            room = self.of.packed if open else self._room(side, rows, depth, all_threads)
-            yield self._first(batches, columns, depth, room) + each * threads
-
-    def _packs_first(self, side: Sides, rows: int, columns: int, depth: int, open: bool) -> bool:
-        """Return True if the right operand may be packed once for all rows."""
-        least = 0 if side.band and depth > self.of.depth else MIN_PACK_FIRST_MULADDS
-        large = rows > ROWS_PER_GROUP and rows * columns * depth >= least
-        # An operand larger than all other data is not; with open lengths that is unknown.
-        wide = not open and depth * columns > rows * (depth + columns)
-        return self.alone and large and not wide and depth * self.of.columns <= self.of.packed
-
-    def _packs_later(self, side: Sides, depth: int) -> bool:
-        """Return True if tasks may still pack blocks: the right operand may be read in place."""
-        if not side.known:
-            return True
-        block = min(depth, self.of.depth // 2)  # at least: the depth is cut into equal blocks
-        return 0 < block * side.step * self.of.bytes <= MAX_DIRECT_BLOCK_BYTES
-
-    def _room(self, side: Sides, rows: int, depth: int, threads: int) -> int:
-        """Return the maximum elements of a right operand that is packed once.
-
-        It is smaller for bands of rows, which are enough tasks without a division of columns.
-        """
-        wanted = 2 * threads if threads > 1 else 1
-        if (
-            not (side.known and side.band and depth > self.of.depth)
-            or -(-rows // ROWS_PER_GROUP) < wanted
-        ):
-            return self.of.packed
-        return max(MAX_BAND_BYTES // self.of.bytes, 2 * MAX_PANEL_COLUMNS * depth)
-
-    def _first(self, batches: int, columns: int, depth: int, room: int) -> int:
-        """Return the elements of a right operand that is packed once: some columns, or some
-        batches.
-        """
-        most, width = self.of.packed_columns, _up(columns, self.of.panel)
-        elements = width * batches * depth if width <= most else most * depth
-        return _up(min(elements, room), 64)
-
-    def _group(self, side: Sides, columns: int, depth: int) -> int:
-        """Return the elements of a group's rows and sums, with all columns packed."""
-        width = min(self.of.packed_columns, _up(columns, self.of.panel))
-        sums = _up(ROWS_PER_GROUP * (width + self.of.vector), 64)
-        deep = min(self.of.depth, _up(depth, 8))
-        left = self._left(side, ROWS_PER_GROUP, True)
-        return left + sums + self._staged(side, ROWS_PER_GROUP, deep, width)
-
-    def _left(self, side: Sides, height: int, shows: bool) -> int:
-        """Return the elements of a group of rows, packed or in a band; only the band if it is
-        always used.
-        """
-        band, packed = _up(side.band or 0, 64), _up(height * self.of.line, 64)
-        return band if shows and side.known and side.band is not None else max(band, packed)
-
-    def _staged(self, side: Sides, rows: int, deep: int, width: int) -> int:
-        """Return the elements of the staging buffers of both operands."""
-        left, right = side.staged
-        return _up((min(left, rows) + right) * deep + width, 64) if side.packs else 0
-
-    def _packed(self, side: Sides, rows: int, columns: int, depth: int, threads: int) -> int:
-        """Return the elements of the blocks that one of ``threads`` threads packs for register
-        tiles.
-        """
-        of = self.of
-        band, columns = (0, columns) if side.places is None else side.places
+        """Yield the most elements for register tiles: operands packed by each thread, or once."""
+        of, deep = side.of, min(side.of.depth, _up(depth, 8))
+        height = min(ROWS_PER_GROUP, _up(rows, of.row_step))
+        left = max(_up(side.band or 0, 64), _up(height * of.line, 64))
+        band, own = (0, columns) if side.places is None else side.places
         widest = max(of.packed_columns // threads, of.columns) if self.alone else of.columns
-        width = min(widest, _up(columns, of.panel))
-        deep = min(of.depth, _up(depth, 8))
-        height = min(ROWS_PER_GROUP, _up(rows, of.row_step))
-        groups = (
-            math.ceil(min(MAX_BLOCK_ROWS, _up(rows, of.row_step)) / ROWS_PER_GROUP)
-            if depth > of.depth
-            else 1
+        width = min(widest, _up(own, of.panel))
+        high = min(MAX_BLOCK_ROWS, _up(rows, ROWS_PER_GROUP)) if depth > of.depth else height
+        panels = max(_up(width * deep, 64), _up(band, 64))
+        sums = _sums(of, high, width, depth > of.long_depth)
+        yield (left + panels + sums + _staged(side, height, deep, width)) * threads
+        deepest = min(depth, of.packed // of.columns)  # all of it is packed at a time
+        some = 1 if of.packed_columns < columns < OPEN_LENGTH else batches
+        work = 0 if side.band and depth > of.depth else MIN_PACK_FIRST_MULADDS
+        if self.alone and rows > ROWS_PER_GROUP and rows * columns * deepest >= work:
+            width = min(of.packed_columns, _up(columns, of.panel))
+            first = _up(min(width * some * deepest, of.packed), 64)
+            left = max(_up(side.band or 0, 64), _up(ROWS_PER_GROUP * of.line, 64))
+            each = left + _sums(of, ROWS_PER_GROUP, width, False)
+            yield first + (each + _staged(side, ROWS_PER_GROUP, deep, width)) * threads
+
+
+def _staged(side: Sides, rows: int, deep: int, width: int) -> int:
+    """Return the elements of the staging buffers of both operands."""
+    left, right = side.staged
+    return _up((min(left, rows) + right) * deep + width, 64) if side.packs else 0
+
+
+def _direct(side: Sides, rows: int, columns: int, depth: int) -> int:
+    """Return the most elements for few rows that are multiplied by an operand in place."""
+    of = side.of
+    width = min(blocks_for(rows, DIRECT_COLUMN_BLOCKS) * of.columns, _up(columns, of.panel))
+    most = of.depth * blocks_for(rows, DIRECT_DEPTH_BLOCKS)
+    deep = min(max(most, of.vector * MAX_SERIAL_TERMS), _up(depth, 8))
+    left = _up(rows * (deep + of.vector), 64)
+    height = min(ROWS_PER_GROUP, _up(rows, of.row_step))
+    sums = _sums(of, height, width, depth > of.long_stream)
+    return left + sums + _staged(side, height, deep, width)
+
+
+def _thin(of: Shape, depth: int) -> int:
+    """Return the most elements for few rows and columns that are packed as lines."""
+    deep = min(of.vector * MAX_SERIAL_TERMS, _up(depth, 8))
+    lines = min(MAX_THIN_BYTES // of.bytes, 2 * ROWS_PER_GROUP * deep)
+    packed = lines + 2 * ROWS_PER_GROUP * of.vector
+    sums = _sums(of, ROWS_PER_GROUP, ROWS_PER_GROUP, depth > of.long_depth)
+    return 2 * _up(packed, 64) + sums
+
+
+def _sums(of: Shape, rows: int, width: int, is_long: bool) -> int:
+    """Return the elements of a block's sums, with double totals for long sums."""
+    one = _up(rows * (width + of.vector), 64)
+    return one * (1 + 8 // of.bytes) if is_long else one
+
+
+@cache
+def memory_elements(of: Shape, problem: SizeProblem) -> int:
+    """Return the elements that the threads of a product use, and those in front of these."""
+    cut = cut_product(of, problem)
+    each = cut.left + cut.panels + cut.sums + cut.totals + cut.staged
+    packing = cut.packing * problem.threads
+    return cut.first + max(each * min(problem.threads, cut.tasks), packing)
+
+
+def _problems(
+    side: Sides, batches: int, rows: int, columns: int, depth: int, threads: int
+) -> Iterator[SizeProblem]:
+    """Yield what the driver may divide for a product of these sizes."""
+    if side.turned:
+        rows, columns = columns, rows
+    for plan in [side.plan] if side.plan else _possible(side, rows, columns):
+        base = replace(
+            size_problem(plan, batches, rows, columns, depth, threads),
+            packs=side.packs,
+            left_staged=side.staged[0],
+            right_staged=side.staged[1],
         )
-        return (
-            self._left(side, height, depth <= of.depth)
-            + max(_up(width * deep, 64), _up(band, 64))
-            + self._sums(
-                groups * ROWS_PER_GROUP if groups > 1 else height, width, depth > of.long_depth
-            )
-            + self._staged(side, height, deep, width)
-        )
+        tiles = base
+        if side.band is not None:
+            tiles = replace(base, band_rows=side.band_rows, band_size=side.band)
+        if plan.way != TILES:
+            yield base
+        elif side.places is not None:
+            size, filled = side.places
+            yield replace(tiles, columns=filled, placed=True, places_size=size)
+        else:
+            yield tiles
+            if side.step and base.columns % side.of.vector == 0:
+                yield replace(tiles, near_step=side.step)
+        keeps = plan.way != THIN and not plan.exchanged and columns >= MIN_PACK_CACHE_COLUMNS
+        if keeps and pays(rows):
+            yield replace(tiles, direct=BY_TILES, keeps=True)
 
-    def _direct(self, side: Sides, rows: int, columns: int, depth: int) -> int:
-        """Return the elements for few rows that are multiplied by an operand read in place."""
-        of = self.of
-        width = min(blocks_for(rows, DIRECT_COLUMN_BLOCKS) * of.columns, _up(columns, of.panel))
-        most = of.depth * blocks_for(rows, DIRECT_DEPTH_BLOCKS)
-        deep = min(max(most, of.vector * MAX_SERIAL_TERMS), _up(depth, 8))
-        left = _up(rows * (deep + of.vector), 64)
-        height = min(ROWS_PER_GROUP, _up(rows, of.row_step))
-        sums = self._sums(height, width, depth > of.long_stream)
-        return left + sums + self._staged(side, height, deep, width)
 
-    def _thin(self, rows: int, columns: int, depth: int) -> int:
-        """Return the elements for few rows and columns that are packed as lines."""
-        of, sides = self.of, rows + columns
-        most = MAX_THIN_BYTES // of.bytes // max(sides, 1)
-        deep = min(of.vector * MAX_SERIAL_TERMS, most, _up(depth, 8)) + 8
-        packed = _up(rows * (deep + of.vector), 64) + _up(columns * (deep + of.vector), 64)
-        width = _up(columns, of.panel)
-        sums = self._sums(_up(rows, of.row_step), width, depth > of.long_depth)
-        return packed + sums + _up(sides * deep + width, 64)
-
-    def _sums(self, rows: int, width: int, is_long: bool) -> int:
-        """Return the elements of a block's sums, with double totals for long sums."""
-        one = _up(rows * (width + self.of.vector), 64)
-        return one * (1 + 8 // self.of.bytes) if is_long else one
+def _possible(side: Sides, rows: int, columns: int) -> Iterator[ProductPlan]:
+    """Yield the plans of which calls choose one."""
+    most = max(MAX_DIRECT_ROWS.values())
+    yield ProductPlan(TILES)
+    for m, exchanged in ((rows, False), (columns, True)):
+        if m <= most and (side.again or not exchanged):
+            yield ProductPlan(STREAM, exchanged)
+            yield ProductPlan(DOTS, exchanged)
+    if max(rows, columns) <= ROWS_PER_GROUP and rows * columns <= MAX_THIN_RESULTS:
+        yield ProductPlan(THIN)
 
 
 def _up(number: int, step: int) -> int:

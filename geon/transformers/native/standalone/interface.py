@@ -24,13 +24,14 @@ from ...computation import Computation
 from ...printing.scalars.c_expressions import literal
 from ...printing.scalars.c_types import C_TYPES
 from ...runtime.complex_arrays import as_parts
+from ...sizes.blocks import CACHE_LINE_BYTES
 from ...sizes.spaces import walks
 from ..emit.record import Record
 from .identifiers import Identifiers
 
 # C types in the header, which knows no types of its own: a half is its bits.
 HEADER_TYPES = {**C_TYPES, "bool": "bool", "float16": "uint16_t", "bfloat16": "uint16_t"}
-STATE_ALIGNMENT = 64  # bytes: a cache line
+STATE_ALIGNMENT = CACHE_LINE_BYTES  # bytes
 MAX_LENGTH = 1 << 40  # elements along an open axis of any program
 MAX_TOTAL = 1 << 62  # bytes of all arrays, and iterations of a kernel: their sums fit into int64
 PARAMETERS = ("state", "arena")  # names that parameters have in every function

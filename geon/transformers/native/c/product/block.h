@@ -7,17 +7,16 @@ struct geon_packed {
     int64_t batch, start, end;
 };
 
-/* One run of a product. `direct` multiplies few rows by the right operand where it lies: 1 by
-   streams of its rows, 2 by dot products with its columns, which are packed first where these are
-   few too, `thin`, and do not lie so. Windows are read where they overlap: rows of one that is
-   `banded`, in blocks of at most BAND rows, or columns of one that is `placed`, whose summed indices
-   are places. Of these there are more `columns` in sums than in the product, each run filled up to
-   vectors. `memory` is what tasks work in. */
+/* One run of a product, with its `sizes` and how these are divided (`sizes/product_cut.py`).
+   `direct` multiplies few rows by the right operand where it lies: by streams of its rows, or by dot
+   products with its columns, which are packed first where these are few too, `thin`, and do not lie
+   so. Windows are read where they overlap: rows of a cut that is `banded`, in blocks of at most
+   BAND rows, or columns of one that is `placed`, whose summed indices are places. `memory` is what
+   tasks work in. */
 struct geon_product_run {
     const geon_product *product;
-    struct geon_cut cut;
-    int direct, thin, banded, placed;
-    int64_t columns;
+    struct geon_size_problem sizes;
+    struct geon_product_cut cut;
     TYPE *part_sums, *memory;
     struct geon_packed packed;
 };
@@ -27,7 +26,7 @@ struct geon_block {
     TYPE *left, *panels, *sums, *staged, *result;
     double *totals; /* of a long product */
     const TYPE *rows_at, *columns_at;
-    int64_t left_step, sums_step, batch, part, column_start, width, block_start, block_end;
+    int64_t batch, part, column_start, width, block_start, block_end;
     int64_t depth_first, depth_last, depth_start, depth_run;
     int64_t columns_packed; /* the number of the columns whose panels are there; -1: none */
     int near;
@@ -96,19 +95,19 @@ static QUICK void geon_pack_left(
     const int64_t depth_start = block->depth_start, depth_run = block->depth_run;
     const TYPE *from = block->rows_at + row_start * left->line + depth_start * left->summed;
     if (beside) {
-        geon_pack_beside(block->left, from, left->summed, depth_run, height, run->placed);
+        geon_pack_beside(block->left, from, left->summed, depth_run, height, run->sizes.placed);
         return;
     }
     if (left->pack)
         left->pack(run->product->arguments, block->batch, row_start, height, depth_start, depth_run,
-                   block->left, block->left_step, block->staged);
+                   block->left, run->cut.left_step, block->staged);
     else if (left->summed == 1)
-        TAG(geon_copy)(block->left, block->left_step, from, left->line, height, depth_run);
+        TAG(geon_copy)(block->left, run->cut.left_step, from, left->line, height, depth_run);
     else
-        TAG(geon_transpose)(block->left, block->left_step, from, left->summed, depth_run, height);
+        TAG(geon_transpose)(block->left, run->cut.left_step, from, left->summed, depth_run, height);
     /* The last tile's missing rows, of zeros. */
-    for (int64_t r = height; !run->direct && r % ROW_STEP; ++r)
-        __builtin_memset(block->left + r * block->left_step, 0, (size_t)depth_run * sizeof *from);
+    for (int64_t r = height; !run->sizes.direct && r % ROW_STEP; ++r)
+        __builtin_memset(block->left + r * run->cut.left_step, 0, (size_t)depth_run * sizeof *from);
 }
 
 static QUICK void geon_pack_right(
@@ -174,13 +173,13 @@ static QUICK void geon_find_lines(const struct geon_product_run *run, struct geo
         return;
     }
     block->lines = block->panels;
-    block->line_step = block->left_step;
+    block->line_step = run->cut.left_step;
     if (right->pack)
         right->pack_lines(run->product->arguments, block->batch, block->column_start, block->width,
-                          block->depth_start, block->depth_run, block->panels, block->left_step,
+                          block->depth_start, block->depth_run, block->panels, run->cut.left_step,
                           block->staged);
     else
-        TAG(geon_transpose)(block->panels, block->left_step, from, right->summed, block->depth_run,
+        TAG(geon_transpose)(block->panels, run->cut.left_step, from, right->summed, block->depth_run,
                             block->width);
 }
 
@@ -231,13 +230,13 @@ typedef double geon_totals __attribute__((
 /* The sums of some summed indices of a long product added to the totals of those before; after the
    last of all, the totals are the sums. */
 static QUICK void geon_add(
-    const struct geon_block *block, int64_t row_start, int64_t height, int64_t depth_start,
-    int64_t depth_run, TYPE *out)
+    const struct geon_product_run *run, const struct geon_block *block, int64_t row_start,
+    int64_t height, int64_t depth_start, int64_t depth_run, TYPE *out)
 {
     const int first = depth_start == block->depth_first;
     const int last = depth_start + depth_run >= block->depth_last;
-    double *totals = block->totals + (row_start - block->block_start) * block->sums_step;
-    for (int64_t r = 0; r < height; ++r, out += block->sums_step, totals += block->sums_step) {
+    double *totals = block->totals + (row_start - block->block_start) * run->cut.sums_step;
+    for (int64_t r = 0; r < height; ++r, out += run->cut.sums_step, totals += run->cut.sums_step) {
         int64_t c = 0;
         for (; c + LANES_ADDED <= block->width; c += LANES_ADDED) {
             geon_total total = __builtin_convertvector(*(const geon_added *)(out + c), geon_total);
@@ -304,7 +303,7 @@ static QUICK void geon_put_sums(
     int64_t height, int64_t column, int64_t width, const TYPE *out, int64_t out_step)
 {
     const geon_product *product = run->product;
-    if (run->columns == product->columns) {
+    if (run->sizes.columns == product->columns) {
         geon_put_own(product, result, batch, row_start, height, column, width, out, out_step);
         return;
     }
@@ -327,7 +326,7 @@ static QUICK void geon_put(
     int64_t height, TYPE *out, int64_t out_step)
 {
     const geon_product *product = run->product;
-    const int64_t columns = run->columns;
+    const int64_t columns = run->sizes.columns;
     if (columns < VECTOR && out_step != columns) {
         for (int64_t r = 1; r < height; ++r)
             for (int64_t c = 0; c < columns; ++c)
@@ -349,8 +348,8 @@ static QUICK int geon_rows_near(
     const struct geon_product_run *run, const struct geon_block *block, int whole)
 {
     const geon_operand *left = &run->product->left;
-    return !run->banded && !run->placed && geon_is_plain(left) && left->summed == 1
-        && (run->thin || (whole && block->width <= NARROW * PANEL
+    return !run->cut.banded && !run->sizes.placed && geon_is_plain(left) && left->summed == 1
+        && (run->sizes.thin || (whole && block->width <= NARROW * PANEL
                           && left->line * GROUP * TYPE_BYTES <= NEAR));
 }
 
@@ -360,7 +359,7 @@ static QUICK int geon_straight(
 {
     const geon_product *product = run->product;
     return whole && product->result && !product->across && !run->part_sums && !run->cut.is_long
-        && run->columns == product->columns && block->width % VECTOR == 0;
+        && run->sizes.columns == product->columns && block->width % VECTOR == 0;
 }
 
 /* The rows of a group: all of a block where nothing is packed, or put by, for a group of them, and
@@ -369,7 +368,7 @@ static QUICK int64_t geon_group_rows(
     const struct geon_product_run *run, const struct geon_block *block)
 {
     const int64_t rows = block->block_end - block->block_start;
-    const int whole = !run->direct && !run->banded && rows % LOW == 0
+    const int whole = !run->sizes.direct && !run->cut.banded && rows % LOW == 0
         && (block->width <= PANEL || block->width * block->depth_run <= MOST_COLUMNS * MOST_DEPTH);
     return geon_rows_near(run, block, whole) && geon_straight(run, block, whole) ? rows : GROUP;
 }
@@ -396,52 +395,52 @@ static QUICK void geon_group(
     const int64_t width = block->width, depth_run = block->depth_run;
     const int more = !run->cut.is_long && block->depth_start > block->depth_first;
     const struct geon_stack stack = geon_stack(height);
-    const int covered = run->banded || run->placed
+    const int covered = run->cut.banded || run->sizes.placed
         ? height % LOW == 0
         : stack.highs * HIGH + stack.lows * LOW == height;
-    const int whole = !run->direct && covered;
+    const int whole = !run->sizes.direct && covered;
     const int near_rows = geon_rows_near(run, block, whole);
     const TYPE *rows = near_rows
         ? block->rows_at + row_start * left->line + block->depth_start : block->left;
-    const int beside = !near_rows && !run->direct && !run->banded && geon_is_plain(left)
+    const int beside = !near_rows && !run->sizes.direct && !run->cut.banded && geon_is_plain(left)
         && left->summed != 1;
-    const int64_t row_step = near_rows ? left->line : beside ? depth_run : block->left_step;
+    const int64_t row_step = near_rows ? left->line : beside ? depth_run : run->cut.left_step;
     const int straight = geon_straight(run, block, whole);
     TYPE *out = straight
         ? block->result + row_start * product->result_line + block->column_start
         : block->sums + (product->depth > run->cut.depth_block
-                             ? (row_start - block->block_start) * block->sums_step : 0);
+                             ? (row_start - block->block_start) * run->cut.sums_step : 0);
     /* Tiles of few columns reach over into the next row, which is written after them. */
-    const int dense = !run->direct && product->columns < VECTOR
+    const int dense = !run->sizes.direct && product->columns < VECTOR
         && product->depth <= run->cut.chain && product->depth <= run->cut.depth_block;
     const int64_t out_step = straight ? product->result_line
-        : dense ? product->columns : block->sums_step;
+        : dense ? product->columns : run->cut.sums_step;
     const TYPE *in_place = block->columns_at + block->column_start * right->line
         + block->depth_start * right->summed;
     const struct geon_panels panels = block->near
         ? (struct geon_panels){in_place, in_place, PANEL, right->summed}
         : (struct geon_panels){block->panels, geon_then(run, block), PANEL * depth_run, PANEL};
-    if (!near_rows && !run->banded)
+    if (!near_rows && !run->cut.banded)
         geon_pack_left(run, block, row_start, height, beside);
-    if (run->direct == 1) {
+    if (run->sizes.direct == BY_STREAM) {
         const int64_t chain = run->cut.is_long ? CHAIN * STREAMED : run->cut.depth_block;
         for (int64_t k = 0; k == 0 || k < depth_run; k += chain) {
             const int64_t deep = depth_run - k < chain ? depth_run - k : chain;
-            TAG(geon_stream)(height, width, deep, block->left + k, block->left_step,
+            TAG(geon_stream)(height, width, deep, block->left + k, run->cut.left_step,
                              in_place + k * right->summed, right->summed, out, out_step, more);
             if (run->cut.is_long)
-                geon_add(block, row_start, height, block->depth_start + k, deep, out);
+                geon_add(run, block, row_start, height, block->depth_start + k, deep, out);
         }
-    } else if (run->direct == 2)
+    } else if (run->sizes.direct == BY_DOTS)
         TAG(geon_dots)(height, width, depth_run, rows, row_step, block->lines, block->line_step,
                        out, out_step, more);
-    else if (run->banded)
+    else if (run->cut.banded)
         TAG(geon_shown_tiles)(height, width, depth_run,
                               (struct geon_shown){block->shown + (row_start - block->block_start),
                                                   left->runs + block->depth_start / left->run,
                                                   left->run, block->depth_start % left->run},
                               panels, out, out_step, more);
-    else if (run->placed)
+    else if (run->sizes.placed)
         TAG(geon_placed_tiles)(height, width, depth_run, run->cut.chain, block->left,
                                (struct geon_placed){block->places, right->runs, right->run,
                                                     block->column_start},
@@ -460,8 +459,8 @@ static QUICK void geon_group(
         };
         geon_tiles(width, &tiled);
     }
-    if (run->cut.is_long && run->direct != 1)
-        geon_add(block, row_start, height, block->depth_start, depth_run, out);
+    if (run->cut.is_long && run->sizes.direct != BY_STREAM)
+        geon_add(run, block, row_start, height, block->depth_start, depth_run, out);
     if (!straight && block->depth_start + depth_run >= block->depth_last)
         geon_put(run, block, row_start, height, out, out_step);
 }

@@ -9,6 +9,7 @@
 #endif
 #define QUICK QUICK_INSIDE __attribute__((noinline))
 #define LEAST(a, b) ((a) < (b) ? (a) : (b))
+#define GREATEST(a, b) ((a) > (b) ? (a) : (b))
 
 #include "module.h"
 #include "product/product.h"
@@ -18,7 +19,7 @@ typedef struct TAG(geon_operand) geon_operand;
 typedef struct TAG(geon_product) geon_product;
 
 /* How many blocks of a size there are. */
-static QUICK int64_t geon_blocks(int64_t total, int64_t block)
+GEON_INLINE QUICK_INSIDE int64_t geon_blocks(int64_t total, int64_t block)
 {
     return (total + block - 1) / block;
 }

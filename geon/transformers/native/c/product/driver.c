@@ -6,22 +6,13 @@
    each element. Block sizes are macros, which `sizes/product_blocks.py` defines for each type and vector
    width. */
 
-#include "product/common.h"
 #include "product/tiles.h"
-#include "product/blocking.h"
 #include "product/block.h"
 
-static QUICK int64_t geon_lines(int64_t elements)
+/* Where a block of rows begins: of all blocks some have one tile more than the others, at most. */
+static QUICK int64_t geon_row_start(const struct geon_product_cut *s, int64_t rows, int64_t number)
 {
-    return (elements + 63) / 64 * 64;
-}
-
-/* Whether tiles read the right operand where it lies, at every depth and in all columns. */
-static QUICK int geon_lies_near(const geon_product *product, const struct geon_cut *cut)
-{
-    const geon_operand *right = &product->right;
-    return geon_is_plain(right) && right->line == 1 && product->columns % VECTOR == 0
-        && cut->depth_block * right->summed * TYPE_BYTES <= NEAR;
+    return geon_blocks(rows, ROW_STEP) * number / s->row_blocks * ROW_STEP;
 }
 
 /* Where the panels of a block lie in what is packed: batches, and in them blocks of summed indices,
@@ -41,7 +32,7 @@ static QUICK void geon_pack_task(void *argument, int64_t index)
 {
     const struct geon_product_run *run = argument;
     const geon_product *product = run->product;
-    const struct geon_cut *cut = &run->cut;
+    const struct geon_product_cut *cut = &run->cut;
     const struct geon_packed *packed = &run->packed;
     const int64_t deep = geon_blocks(product->depth, cut->depth_block);
     const int64_t wide = geon_blocks(packed->end - packed->start, cut->packed_block);
@@ -55,16 +46,14 @@ static QUICK void geon_pack_task(void *argument, int64_t index)
     geon_place(product, block.batch, offsets);
     block.columns_at = product->right.at + offsets[1];
     block.panels = geon_packed_panels(run, &block);
-    const int64_t each =
-        geon_lines(product->right.staged * cut->depth_block + cut->packed_block);
-    block.staged = run->memory + geon_seat() * each;
+    block.staged = run->memory + geon_seat() * cut->packing;
     geon_pack_right(run, &block);
 }
 
 /* Packs so many batches of the columns that are to be packed. */
 static QUICK void geon_pack(struct geon_product_run *run, int64_t batches, int32_t threads)
 {
-    const struct geon_cut *cut = &run->cut;
+    const struct geon_product_cut *cut = &run->cut;
     const int64_t deep = geon_blocks(run->product->depth, cut->depth_block);
     const int64_t wide = geon_blocks(run->packed.end - run->packed.start, cut->packed_block);
     geon_pool_run(geon_pack_task, run, batches * deep * wide, threads);
@@ -75,7 +64,7 @@ static QUICK void geon_keep(struct geon_product_run *run, int32_t threads)
 {
     const geon_product *product = run->product;
     struct geon_kept *kept = product->kept;
-    if (!kept || !kept->copy || run->direct || run->cut.parts > 1)
+    if (!kept || !kept->copy || run->sizes.direct || run->cut.parts > 1)
         return;
     run->packed.at = kept->copy;
     if (kept->seen != *kept->version) {
@@ -90,7 +79,7 @@ static QUICK void geon_item(
     const struct geon_product_run *run, struct geon_block *block, int64_t item)
 {
     const geon_product *product = run->product;
-    const struct geon_cut *cut = &run->cut;
+    const struct geon_product_cut *cut = &run->cut;
     const geon_operand *right = &product->right;
     const int64_t blocks = cut->row_blocks * cut->column_blocks, within = item % blocks;
     const int64_t row = cut->by_columns ? within % cut->row_blocks : within / cut->column_blocks;
@@ -112,7 +101,7 @@ static QUICK void geon_item(
     const int64_t depth = product->depth - block->depth_first;
     block->depth_last = block->depth_first + (depth < cut->part_depth ? depth : cut->part_depth);
     int64_t start = block->depth_first;
-    if (run->banded)
+    if (run->cut.banded)
         geon_show(run, block);
     do {
         const int64_t left = block->depth_last - start;
@@ -120,14 +109,14 @@ static QUICK void geon_item(
         block->depth_run = left < cut->depth_block ? left : cut->depth_block;
         if (packed->at)
             block->panels = geon_packed_panels(run, block);
-        block->near = !run->direct && !run->placed && !packed->at && geon_is_plain(right)
+        block->near = !run->sizes.direct && !run->sizes.placed && !packed->at && geon_is_plain(right)
             && right->line == 1 && block->width % VECTOR == 0
             && block->depth_run * right->summed * TYPE_BYTES <= NEAR;
-        if (run->direct == 2)
+        if (run->sizes.direct == BY_DOTS)
             geon_find_lines(run, block);
-        else if (run->placed)
+        else if (run->sizes.placed)
             geon_find_places(run, block);
-        else if (!run->direct && !packed->at && !block->near && block->columns_packed != number)
+        else if (!run->sizes.direct && !packed->at && !block->near && block->columns_packed != number)
             geon_pack_right(run, block);
         const int64_t rows = geon_group_rows(run, block);
         for (int64_t row = block->block_start; row < block->block_end; row += rows)
@@ -142,36 +131,17 @@ static QUICK void geon_item(
 static QUICK void geon_product_task(void *argument, int64_t index)
 {
     const struct geon_product_run *run = argument;
-    const geon_product *product = run->product;
-    const struct geon_cut *cut = &run->cut;
+    const struct geon_product_cut *cut = &run->cut;
     struct geon_block block;
-    block.left_step = product->depth <= SHALLOW ? product->depth
-        : run->direct ? cut->depth_block + VECTOR : LEFT_LINE;
-    block.sums_step = cut->column_block + VECTOR;
-    const int64_t groups = product->depth > cut->depth_block
-        ? (cut->row_block + GROUP - 1) / GROUP : 1;
-    const int64_t height = product->rows < GROUP ? geon_blocks(product->rows, ROW_STEP) * ROW_STEP : GROUP;
-    const int64_t left = run->banded ? geon_lines(product->left.band_size) :
-        geon_lines(run->direct ? product->rows * block.left_step : height * LEFT_LINE);
-    const int64_t panels = geon_lines(
-        run->thin ? product->columns * block.left_step
-        : run->direct || run->packed.at ? 0
-        : run->placed ? product->right.band_size : cut->column_block * cut->depth_block);
-    const int64_t sums = geon_lines((groups > 1 ? groups * GROUP : height) * block.sums_step);
-    const int64_t lines = LEAST(product->left.staged, product->rows);
-    const int64_t deep = lines + (run->thin ? product->columns : product->right.staged);
-    const int64_t totals = cut->is_long
-        ? sums * (int64_t)(sizeof(double) / sizeof(TYPE)) : 0;
-    const int packs = product->left.pack || product->right.pack;
-    const int64_t staged = geon_lines(packs ? deep * cut->depth_block + cut->column_block : 0);
     /* A single task may be part of another kernel's, which has given it its own memory. */
     const int64_t seat = cut->tasks == 1 ? 0 : geon_seat();
-    TYPE *scratch = run->memory + seat * (left + panels + sums + totals + staged);
+    const int64_t panels = cut->left, sums = panels + cut->panels, totals = sums + cut->sums;
+    TYPE *scratch = run->memory + seat * (totals + cut->totals + cut->staged);
     block.left = scratch;
-    block.panels = scratch + left;
-    block.sums = scratch + left + panels;
-    block.totals = (double *)(scratch + left + panels + sums);
-    block.staged = scratch + left + panels + sums + totals;
+    block.panels = scratch + panels;
+    block.sums = scratch + sums;
+    block.totals = (double *)(scratch + totals);
+    block.staged = scratch + totals + cut->totals;
     block.columns_packed = -1;
     const int64_t last = cut->items * (index + 1) / cut->tasks;
     for (int64_t item = cut->items * index / cut->tasks; item < last; ++item)
@@ -192,12 +162,12 @@ static QUICK void geon_multiply(struct geon_product_run *run, int32_t threads)
 static QUICK void geon_multiply_packed(struct geon_product_run *run, int32_t threads)
 {
     const geon_product *product = run->product;
-    struct geon_cut *cut = &run->cut;
+    struct geon_product_cut *cut = &run->cut;
     struct geon_packed *packed = &run->packed;
     const int64_t tasks = cut->tasks;
     const int32_t most = (int32_t)LEAST(threads, tasks); /* as many have memory to work in */
     packed->at = (TYPE *)product->scratch;
-    run->memory += geon_lines(cut->packed_batches * cut->packed_columns * product->depth);
+    run->memory += cut->first;
     for (; packed->batch < product->batches; packed->batch += cut->packed_batches) {
         const int64_t batches = LEAST(cut->packed_batches, product->batches - packed->batch);
         for (int64_t start = 0; start < product->columns; start += cut->packed_columns) {
@@ -232,11 +202,11 @@ static QUICK void geon_add_parts(const struct geon_product_run *run, int64_t ele
         sums[e] = (TYPE)total;
     }
     for (int64_t batch = 0; batch < product->batches; ++batch) {
-        const TYPE *of_batch = sums + batch * product->rows * run->columns;
+        const TYPE *of_batch = sums + batch * product->rows * run->sizes.columns;
         int64_t offsets[3];
         geon_place(product, batch, offsets);
-        geon_put_sums(run, product->result + offsets[2], batch, 0, product->rows, 0, run->columns,
-                      of_batch, run->columns);
+        geon_put_sums(run, product->result + offsets[2], batch, 0, product->rows, 0, run->sizes.columns,
+                      of_batch, run->sizes.columns);
     }
 }
 
@@ -297,27 +267,28 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
         return;
     struct geon_product_run run;
     run.product = product;
+    const geon_operand *left = &product->left, *right = &product->right;
     const enum geon_way way = product->way;
-    const int keeps = product->kept && product->kept->copy;
-    run.thin = way == GEON_THIN;
-    run.direct = run.thin ? 2 : keeps ? 0 : way == GEON_STREAM ? 1 : way == GEON_DOTS ? 2 : 0;
-    run.placed = product->right.view && !run.direct && !keeps && !told->whole[1];
-    const int64_t columns = run.columns = geon_columns(product, run.placed);
-    run.cut = geon_cut(batches, rows, columns, product->depth, product->whole, run.direct,
-                       run.thin, !told->whole[1], threads);
+    const int keeps = product->kept && product->kept->copy, thin = way == GEON_THIN;
+    const int direct = thin || (way == GEON_DOTS && !keeps) ? BY_DOTS
+        : way == GEON_STREAM && !keeps ? BY_STREAM : BY_TILES;
+    const int near = geon_is_plain(right) && right->line == 1 && product->columns % VECTOR == 0;
+    const int placed = right->view && !direct && !keeps && !told->whole[1];
+    const int64_t columns = geon_columns(product, placed);
+    run.sizes = (struct geon_size_problem){
+        .batches = batches, .rows = rows, .columns = columns, .own_columns = product->columns,
+        .depth = product->depth, .whole_batches = product->whole[0],
+        .whole_rows = product->whole[1], .whole_columns = product->whole[2],
+        .direct = direct, .thin = thin, .alone = !told->whole[1], .keeps = keeps,
+        .near_step = near ? GREATEST(right->summed, 1) : 0,
+        .placed = placed, .places_size = right->band_size,
+        .band_rows = left->view ? left->band_rows : 0, .band_size = left->band_size,
+        .packs = left->pack || right->pack,
+        .left_staged = left->staged, .right_staged = right->staged, .threads = threads,
+    };
+    run.cut = geon_cut_product(&run.sizes);
     run.packed = (struct geon_packed){NULL, 0, 0, columns};
     run.memory = (TYPE *)product->scratch;
-    /* A block of a larger product has no memory for it. */
-    const int shows = product->left.view && !run.direct && !run.cut.is_long && run.cut.parts == 1;
-    const int deep = product->depth > run.cut.depth_block;
-    if (!run.direct && !told->whole[1] && !run.placed
-            && (keeps || !geon_lies_near(product, &run.cut)))
-        geon_cut_packed(&run.cut, batches, rows, columns, product->depth,
-                        shows && product->left.band_size && deep, keeps, threads);
-    /* A band has all summed indices of its rows: panels of all must be there. */
-    run.banded = shows && (!deep || keeps || run.cut.packed_columns);
-    if (run.banded)
-        geon_cut_bands(&run.cut, batches, rows, product->left.band_rows, deep, threads);
     const int64_t elements = run.cut.parts > 1 ? batches * rows * columns : 0;
     TYPE part_sums[elements > 0 ? run.cut.parts * elements : 1];
     run.part_sums = elements > 0 ? part_sums : NULL;

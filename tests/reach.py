@@ -51,7 +51,7 @@ FIXED = re.compile(
 LONG, LONG_REST, LONG_SINGLE = 0.05, 0.1, 0.5
 LONG_CASE = 0.03  # mean seconds of these cases, below which a run has them all
 # Least number of kernels of its own that a case schedules in a second of processor time, to run
-# always. The others rotate: together they have 4 % of the kernels and take a quarter of the time.
+# always. The others rotate: together they have 4 % of the kernels.
 MIN_WORTH = 4.0
 # In the names of tests whose cases are alike: they rotate whatever kernels they have.
 ALIKE = re.compile(r"random|sums_of_equal_values_of_every_row")

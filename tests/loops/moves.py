@@ -4,6 +4,7 @@ A move chooses loops, buffers and values of which the transformation may be true
 ``IllegalScheduleError`` where a tree has none.
 """
 
+from geon.op_graph.axes.affine import variable
 from geon.op_graph.axes.index_map import InRange
 from geon.op_graph.values.dtypes import FLOAT32, FLOAT64
 from geon.transformers.kernels.ir.nest import Store
@@ -13,6 +14,7 @@ from geon.transformers.loops import partial_states as p
 from geon.transformers.loops import transformations as t
 from geon.transformers.loops.access import private
 from geon.transformers.loops.rules.streaming_copies import copied
+from geon.transformers.loops.substitution import Substitution
 from geon.transformers.loops.tree import (
     Choose,
     Fold,
@@ -212,7 +214,7 @@ def hoist(tree, random):
 
 def hold(tree, random):
     first, later = in_turn(tree, random)
-    change = p.Substitution(tree.code, {first.variable: p.variable(later.variable)})
+    change = Substitution(tree.code, {first.variable: variable(later.variable)})
     again = set(map(id, nodes_in(later)))
     values = [x for x in nodes_in(first) if isinstance(x, Apply) and id(change.value(x)) in again]
     return p.hold(tree, one(values, random), first.variable, later.variable)

@@ -17,18 +17,17 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from geon.op_graph.core.primitive import PRIMITIVES
+import geon  # noqa: F401  # before the first fork
 
 FENCE = re.compile(
     r"^```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL
 )
 
-
-OURS = frozenset(PRIMITIVES)
 # Forks a process that has imported geon for each page, which takes less than starting Python.
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload([__name__])
@@ -74,8 +73,6 @@ def with_real_output(text: str, name: str) -> str:
     Raises ``ValueError`` where a program prints and no ``text`` block follows it.
     """
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for made in [name for name in PRIMITIVES if name not in OURS]:
-        del PRIMITIVES[made]  # by the program before
     found = blocks(text)
     pieces, copied = [], 0
     for block, after in zip_longest(found, found[1:]):
@@ -95,12 +92,14 @@ def with_real_output(text: str, name: str) -> str:
 def settled(text: str, name: str) -> str:
     """The text with real outputs that also name the lines where the programs then are.
 
-    Raises ``ValueError`` where the outputs differ from run to run.
+    Each run has a process of its own, so that none finds what another one has defined. Raises
+    ``ValueError`` where the outputs differ from run to run.
     """
-    for _ in range(4):
-        before, text = text, with_real_output(text, name)
-        if text == before:
-            return text
+    with ProcessPoolExecutor(1, FORKING, max_tasks_per_child=1) as processes:
+        for _ in range(4):
+            before, text = text, processes.submit(with_real_output, text, name).result()
+            if text == before:
+                return text
     raise ValueError(f"{name}: the outputs are not the same in each run")
 
 

@@ -44,13 +44,15 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 NUMBER = re.compile(r"\b(?!0\b|1\b)\d+\b")  # from 2 on; not those in names such as float32
 KINDS = ("structures", "structures with lengths")
 # What runs every time: it is about the files of the project.
-FIXED = re.compile(r"tests/(test_(docs|layers|readme|golden|types|public|lines)|tiny)")
+FIXED = re.compile(
+    r"tests/(test_(docs|imports|layers|readme|golden|types|public|lines)|tiny|large/test_constants)"
+)
 # Seconds of a test, of its cases that could rotate, and of a test of one case, from which it does.
-LONG, LONG_REST, LONG_SINGLE = 0.05, 0.1, 2.0
+LONG, LONG_REST, LONG_SINGLE = 0.05, 0.1, 0.5
 LONG_CASE = 0.03  # mean seconds of these cases, below which a run has them all
 # Least number of kernels of its own that a case schedules in a second of processor time, to run
-# always. The others rotate: together they have 2 % of the kernels and take an eighth of the time.
-MIN_WORTH = 3.0
+# always. The others rotate: together they have 4 % of the kernels.
+MIN_WORTH = 4.0
 # In the names of tests whose cases are alike: they rotate whatever kernels they have.
 ALIKE = re.compile(r"random|sums_of_equal_values_of_every_row")
 _found: dict[str, set[str]] = defaultdict(set)  # by key: the tests that schedule such a kernel
@@ -181,8 +183,7 @@ def rotate(folder: str) -> None:
     always = set(KERNEL_CASES.read_text().splitlines()) - set(seconds)
     rotating = set(ROTATING_TESTS.read_text().splitlines())
     for name, group in cases.items():
-        least = MIN_WORTH if len(group) > 1 else 0.0
-        own = {test for test in group if worth.get(test, 0.0) > least}
+        own = {test for test in group if worth.get(test, 0.0) > MIN_WORTH}
         rest = [seconds[test] for test in group if test not in own]
         bound = LONG_REST if own else LONG if len(group) > 1 else LONG_SINGLE
         is_long = sum(rest) >= max(bound, LONG_CASE * len(rest))

@@ -57,6 +57,12 @@ def test_lines_in_outputs_are_those_of_the_written_document() -> None:
     assert settled(first + second, "sample.md").endswith("```text\n12\n```\n")
 
 
+def test_no_run_finds_what_another_one_has_defined() -> None:
+    lines = "import geon\ngeon.runs = getattr(geon, 'runs', 0) + 1\nprint(geon.runs)"
+    text = f"```python\n{lines}\n```\n\n```text\n```\n"
+    assert settled(text, "sample.md").endswith("```text\n1\n```\n")
+
+
 def test_outputs_that_differ_from_run_to_run_are_refused() -> None:
     text = "```python\nimport time\nprint(time.perf_counter())\n```\n\n```text\n```\n"
     with pytest.raises(ValueError, match=r"sample.md: the outputs are not the same"):

@@ -22,6 +22,7 @@ from tests.cuda import (
 )
 from tests.cuda.test_lengths import GRAPHS, data, v, x
 from tests.cuda.test_products import LENGTHS, made, numbers, operands
+from tests.loops.programs import Program
 
 OUTSIDE = 'extern "C" __global__ void tried(float *x) { x[threadIdx.x + 64] = 1; }\n'
 
@@ -64,6 +65,10 @@ def everything():
         for graph in test_whole_loops.results().values():
             f = transformer.computation(graph, *test_whole_loops.INPUTS)
             f(*test_whole_loops.feeds(2, 3, 3))
+        for seed in range(12):
+            program = Program(seed)
+            feeds = program.feeds()
+            transformer.computation(program.results, *feeds)(*feeds.values())
         _, slopes, update = test_beside.optimizer()
         f = transformer.computation(update, *slopes)
         f(*[np.ones(each.axes.lengths, np.float32) for each in slopes])

@@ -1,5 +1,8 @@
 """No two threads use one place without a barrier between them: kernels of every kind, looked at."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -56,6 +59,30 @@ def test_a_race_is_an_error(device, name):
 def test_what_meets_is_none(device):
     run(device, FINE)
     run(device, "__syncwarp(~0u); atomicAdd(x, 1.0f);")
+
+
+def test_devices_launch_one_after_another(monkeypatch):
+    """Two threads with a device each: the library that runs kernels has one launch at a time."""
+    real, running, overlaps = host.runtime(), threading.Lock(), []
+
+    class Slow:
+        def geon_host_launch(self, *arguments):
+            overlaps.append(not running.acquire(blocking=False))
+            time.sleep(0.02)
+            if not overlaps[-1]:
+                running.release()
+            return real.geon_host_launch(*arguments)
+
+    monkeypatch.setattr(host, "runtime", Slow)
+    monkeypatch.setattr(Slow, "geon_host_nowhere", real.geon_host_nowhere, raising=False)
+    monkeypatch.setattr(Slow, "geon_host_look", real.geon_host_look, raising=False)
+    devices = [host.HostDevice(), host.HostDevice("races")]
+    threads = [threading.Thread(target=run, args=(each, FINE)) for each in devices for _ in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert overlaps == [False] * 4
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -169,6 +169,10 @@ class _Interpreter:
         bits = dataclasses.replace(draw.bits, position=draw.bits.position + variable("drawn"))
         self.private[draw.into][: len(at)] = self.grid({**variables, "drawn": at}).value(bits)
 
+    def prefetch(self, prefetch, variables):
+        """Compute the place, for which all variables must be there; it may be outside."""
+        self.grid(variables).index(prefetch.offset)
+
     def choose(self, choose, variables):
         holds = bool(self.grid(variables).holds(choose.guards))
         self.body(choose.then if holds else choose.otherwise, variables)
@@ -180,6 +184,6 @@ KINDS = {
     Fold: _Interpreter.fold,
     Combine: _Interpreter.combine,
     Choose: _Interpreter.choose,
-    CachePrefetch: lambda *_: None,
+    CachePrefetch: _Interpreter.prefetch,
     Draw: _Interpreter.draw,
 }

@@ -1,11 +1,21 @@
-"""Random transformations of loop trees."""
+"""Random transformations of loop trees: ``MOVES`` has at least one of each transformation.
 
+A move chooses loops, buffers and values of which the transformation may be true, and raises
+``IllegalScheduleError`` where a tree has none.
+"""
+
+from geon.op_graph.axes.affine import variable
+from geon.op_graph.axes.index_map import InRange
 from geon.op_graph.values.dtypes import FLOAT32, FLOAT64
 from geon.transformers.kernels.ir.loop_variables import variables_of
+from geon.transformers.kernels.ir.nest import Store
 from geon.transformers.kernels.ir.scalar_code import Apply, Load
 from geon.transformers.kernels.ir.scalar_code import walk as walk_scalars
 from geon.transformers.loops import partial_states as p
 from geon.transformers.loops import transformations as t
+from geon.transformers.loops.access import private
+from geon.transformers.loops.rules.streaming_copies import copied
+from geon.transformers.loops.substitution import Substitution
 from geon.transformers.loops.tree import (
     Choose,
     Fold,
@@ -13,54 +23,73 @@ from geon.transformers.loops.tree import (
     Kind,
     LoopNode,
     Role,
+    VectorWidth,
+    Write,
+    constant,
+    find,
     loops_of,
     values_of,
     walk,
 )
 
+ROLES = (Role.TASK, Role.THREAD, Role.SIMD, Role.VECTOR, Role.UNROLLED)
+FACTORS = (2, 3, 4, 16)
 
-def move(tree, random):
-    """The name of a transformation, and the function that does it to a tree."""
-    loops = loops_of(tree.body)
-    if not loops:
-        return "nothing", lambda tree: tree
-    loop = loops[int(random.integers(len(loops)))]
-    name, by = loop.variable, int(random.choice([2, 3, 4, 16]))
-    inner = next((each.variable for each in loop.body if isinstance(each, LoopNode)), name)
-    other = loops[int(random.integers(len(loops)))].variable
-    points = [int(each) for each in random.integers(0, 9, 2)]
-    role = random.choice([Role.TASK, Role.THREAD, Role.SIMD, Role.VECTOR, Role.UNROLLED])
-    moves = {
-        "split": lambda tree: t.split(tree, name, by).tree,
-        "split short": lambda tree: t.split(tree, name, by, short=True).tree,
-        "split guarded": lambda tree: t.split(tree, name, by, guarded=True).tree,
-        "lanes": lambda tree: _lanes(tree, name, by),
-        "split parts": lambda tree: t.split_parts(tree, name, by, 1 + len(loops) % 3).tree,
-        "split evenly": lambda tree: t.split_evenly(tree, name, by).tree,
-        "fission": lambda tree: t.fission(tree, name, inner, adjacent=by == 2)[0],
-        "promote": lambda tree: p.promoted(tree, name, states_of(loop)),
-        "collapse": lambda tree: t.collapse(tree, name, inner),
-        "reorder": lambda tree: t.reorder(tree, name, inner),
-        "role": lambda tree: t.set_role(tree, name, role),
-        "task": lambda tree: t.set_role(tree, name, Role.TASK),
-        "distribute": lambda tree: t.distribute(tree, name)[0],
-        "sink": lambda tree: t.sink(tree, name)[0],
-        "sink into": lambda tree: t.sink(tree, name, [other])[0],
-        "unroll": lambda tree: t.unroll(tree, name, by),
-        "unrolled": lambda tree: t.unrolled(tree, name) if is_short(loop) else tree,
-        "jam": lambda tree: t.jam(tree, name, by),
-        "rfactor": lambda tree: p.rfactor(tree, other, name),
-        "rfactor alone": lambda tree: p.rfactor(tree, name),
-        "rfactor lanes": lambda tree: _partial_lanes(tree, name, by),
-        "hoist": lambda tree: p.hoist(tree, name, invariants(loop)),
-        "hold": lambda tree: _held(tree, loop, random),
-        "stage": lambda tree: p.stage(tree, other, first_load(tree, name), [name]),
-        "fuse": lambda tree: p.fuse(tree, name, behind(tree, loop)),
-        "widen": lambda tree: p.widened(tree, [0], FLOAT64) if is_float(tree) else tree,
-        "partition": lambda tree: t.partition(tree, name, points),
-    }
-    chosen = str(random.choice(list(moves)))
-    return chosen, moves[chosen]
+
+def move(tree, random, done):
+    """Return the name of a random move and the tree after it, None if it was refused.
+
+    ``done`` has the numbers of successes and refusals by name. Moves that were done less often are
+    chosen more often: the preconditions of some are rare.
+    """
+    weights = [1 / (1 + done[name][0] + done[name][1] / 8) for name in MOVES]
+    name = str(random.choice(list(MOVES), p=[each / sum(weights) for each in weights]))
+    try:
+        return name, MOVES[name](tree, random)
+    except IllegalScheduleError:
+        return name, None
+
+
+# Choices ------------------------------------------------------------------------------------------
+
+
+def one(choices, random):
+    """One of some choices."""
+    choices = list(choices)
+    if not choices:
+        raise IllegalScheduleError("the tree has none")
+    return choices[int(random.integers(len(choices)))]
+
+
+def a_loop(tree, random, where=lambda loop: True):
+    """One of the loops of a tree, of which a condition is true."""
+    return one(filter(where, loops_of(tree.body)), random)
+
+
+def nested(tree, random):
+    """The variables of a loop and of a loop in its body."""
+    outer = a_loop(tree, random, lambda loop: any(isinstance(x, LoopNode) for x in loop.body))
+    inner = one([each for each in outer.body if isinstance(each, LoopNode)], random)
+    return outer.variable, inner.variable
+
+
+def perfectly_nested(tree, random):
+    """The variables of a loop and of the loop that is all of its body."""
+    outer = a_loop(
+        tree, random, lambda loop: len(loop.body) == 1 and isinstance(loop.body[0], LoopNode)
+    )
+    return outer.variable, outer.body[0].variable
+
+
+def in_turn(tree, random):
+    """Two loops of one length in one body, of which the second one comes later."""
+    pairs = []
+    for body in bodies(tree.body):
+        loops = [each for each in body if isinstance(each, LoopNode)]
+        pairs += [
+            (a, b) for k, a in enumerate(loops) for b in loops[k + 1 :] if a.extent == b.extent
+        ]
+    return one(pairs, random)
 
 
 def bodies(body):
@@ -74,66 +103,171 @@ def bodies(body):
             yield from bodies(each.otherwise)
 
 
-def _held(tree, loop, random):
-    """A value of a loop, kept for a later one in the same body."""
-    nodes = [node for each, _ in walk(loop.body) for node in walk_scalars(*values_of(each))]
-    values = [node for node in nodes if isinstance(node, Apply)]
-    (body,) = [body for body in bodies(tree.body) if any(each is loop for each in body)]
-    later = [x for x in body[body.index(loop) + 1 :] if isinstance(x, LoopNode)]
-    if not values or not later:
-        raise IllegalScheduleError("no later loop needs a value")
-    value = values[int(random.integers(len(values)))]
-    return p.hold(tree, value, loop.variable, later[-1].variable)
+def nodes_in(loop):
+    """All scalar nodes of the statements in a loop."""
+    return [node for each, _ in walk(loop.body) for node in walk_scalars(*values_of(each))]
 
 
-def invariants(loop):
-    """The values in a loop that change with no loop inside of it."""
-    inside = {each.variable for each in loops_of((loop,))}
-    nodes = [node for each, _ in walk(loop.body) for node in walk_scalars(*values_of(each))]
-    return list({id(x): x for x in nodes if not variables_of(x) & inside}.values())
-
-
-def states_of(loop):
-    """The buffers into which the first fold of a loop folds."""
-    folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
-    return folds[0].into if folds else ()
-
-
-def first_load(tree, name):
-    """A load of the tree that changes with a loop."""
-    for each, _ in walk(tree.body):
+def a_load(tree, random):
+    """A load, with a loop around it and the loops inside of that one that it changes with."""
+    found = []
+    for each, above in walk(tree.body):
         for node in walk_scalars(*values_of(each)):
-            if isinstance(node, Load) and node.offset.step(name):
-                return node
-    raise IllegalScheduleError("nothing is loaded")
+            if isinstance(node, Load):
+                for k in range(len(above)):
+                    inside = [x.variable for x in above[k + 1 :] if node.offset.step(x.variable)]
+                    found += [(above[k].variable, node, inside)] if inside else []
+    return one(found, random)
 
 
-def behind(tree, loop):
-    """The loop behind another one in the same body."""
-    bodies = [tree.body, *(each.body for each in loops_of(tree.body))]
-    for body in bodies:
-        for one, two in zip(body, body[1:], strict=False):
-            if one is loop and isinstance(two, LoopNode):
-                return two.variable
-    raise IllegalScheduleError("no loop follows")
+def factor(random):
+    """The iterations of a block."""
+    return one(FACTORS, random)
 
 
-def is_float(tree):
-    """Whether buffer 0 is one float32."""
-    return bool(tree.buffers) and tree.buffers[0].dtype is FLOAT32
+# Moves --------------------------------------------------------------------------------------------
 
 
-def _partial_lanes(tree, name, by):
-    """Partial states in lanes of a vector."""
-    made = t.split(tree, name, by, Kind.LANES)
+def split(tree, random, **how):
+    return t.split(tree, a_loop(tree, random).variable, factor(random), **how).tree
+
+
+def split_lanes(tree, random):
+    made = t.split(tree, a_loop(tree, random).variable, factor(random), Kind.LANES)
+    return t.set_role(made.tree, made.inner, Role.VECTOR)
+
+
+def split_parts(tree, random):
+    name = a_loop(tree, random).variable
+    return t.split_parts(tree, name, factor(random), int(random.integers(1, 4))).tree
+
+
+def split_evenly(tree, random):
+    return t.split_evenly(tree, a_loop(tree, random).variable, factor(random)).tree
+
+
+def set_role(tree, random, roles=ROLES):
+    return t.set_role(tree, a_loop(tree, random).variable, one(roles, random))
+
+
+def sink_into(tree, random):
+    name, _ = nested(tree, random)
+    return t.sink(tree, name, [one(t.loops_in(find(tree, name)[0]), random).variable])[0]
+
+
+def unrolled(tree, random):
+    loop = a_loop(tree, random, lambda loop: isinstance(loop.size, int) and loop.size < 9)
+    return t.unrolled(tree, loop.variable)
+
+
+def partition(tree, random):
+    points = [int(each) for each in random.integers(0, 9, 2)]
+    return t.partition(tree, a_loop(tree, random).variable, points)
+
+
+def specialise(tree, random):
+    size = one([loop.size for loop in loops_of(tree.body) if loop.size is not None], random)
+    return t.specialise(tree, (InRange(constant(size), 0, int(random.integers(1, 20))),))
+
+
+def expand(tree, random):
+    loop = a_loop(tree, random, lambda loop: private(tree, loop.variable))
+    own = private(tree, loop.variable)
+    numbers = own if random.integers(2) else [one(own, random)]
+    return t.expand(tree, loop.variable, numbers, adjacent=bool(random.integers(2)))
+
+
+def folding(tree, random):
+    """A loop that folds, perhaps in loops inside of it."""
+    return a_loop(tree, random, lambda loop: any(isinstance(x, Fold) for x, _ in walk(loop.body)))
+
+
+def rfactor(tree, random):
+    outer = folding(tree, random)
+    return p.rfactor(tree, outer.variable, one(loops_of((outer,)), random).variable)
+
+
+def rfactor_lanes(tree, random):
+    name = folding(tree, random).variable
+    made = t.split(tree, name, factor(random), Kind.LANES)
     tree = p.rfactor(made.tree, name, made.inner)
     return t.set_role(tree, made.inner, Role.VECTOR)
 
 
-def is_short(loop):
-    return isinstance(loop.size, int) and loop.size < 9
+def widened(tree, random):
+    numbers = [n for n, each in enumerate(tree.buffers) if each.dtype is FLOAT32]
+    return p.widened(tree, [one(numbers, random)], FLOAT64)
 
 
-def _lanes(tree, name, by):
-    made = t.split(tree, name, by, Kind.LANES)
-    return t.set_role(made.tree, made.inner, Role.VECTOR)
+def promoted(tree, random):
+    loop = folding(tree, random)
+    folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
+    return p.promoted(tree, loop.variable, one(folds, random).into)
+
+
+def hoist(tree, random):
+    loop = a_loop(tree, random)
+    inside = {each.variable for each in loops_of((loop,))}
+    values = {id(x): x for x in nodes_in(loop) if not variables_of(x) & inside}
+    return p.hoist(tree, loop.variable, [one(values.values(), random), *values.values()])
+
+
+def hold(tree, random):
+    first, later = in_turn(tree, random)
+    change = Substitution(tree.code, {first.variable: variable(later.variable)})
+    again = set(map(id, nodes_in(later)))
+    values = [x for x in nodes_in(first) if isinstance(x, Apply) and id(change.value(x)) in again]
+    return p.hold(tree, one(values, random), first.variable, later.variable)
+
+
+def stage(tree, random):
+    return p.stage(tree, *a_load(tree, random), padding=int(random.integers(2)))
+
+
+def fuse(tree, random):
+    first, second = in_turn(tree, random)
+    return p.fuse(tree, first.variable, second.variable)
+
+
+def copied_past(tree, random):
+    """Stores of a loop in a buffer that another one copies past the caches."""
+    straight = lambda loop: all(isinstance(each, Write) for each in loop.body)  # noqa: E731
+    loop = a_loop(tree, random, straight)
+    stored = {x.operand for each in loop.body for x in each.stores if isinstance(x, Store)}
+    return copied(tree, loop.variable, VectorWidth(64, 4, past=frozenset(stored)))
+
+
+MOVES = {
+    "split": split,
+    "split short": lambda tree, random: split(tree, random, short=True),
+    "split guarded": lambda tree, random: split(tree, random, guarded=True),
+    "split lanes": split_lanes,
+    "split_parts": split_parts,
+    "split_evenly": split_evenly,
+    "collapse": lambda tree, random: t.collapse(tree, *perfectly_nested(tree, random)),
+    "reorder": lambda tree, random: t.reorder(tree, *perfectly_nested(tree, random)),
+    "distribute": lambda tree, random: t.distribute(tree, a_loop(tree, random).variable)[0],
+    "sink": lambda tree, random: t.sink(tree, a_loop(tree, random).variable)[0],
+    "sink into": sink_into,
+    "fission": lambda tree, random: t.fission(
+        tree, *nested(tree, random), adjacent=bool(random.integers(2))
+    )[0],
+    "set_role": set_role,
+    "set_role task": lambda tree, random: set_role(tree, random, [Role.TASK]),
+    "unroll": lambda tree, random: t.unroll(tree, a_loop(tree, random).variable, factor(random)),
+    "unrolled": unrolled,
+    "jam": lambda tree, random: t.jam(tree, nested(tree, random)[0], factor(random)),
+    "partition": partition,
+    "specialise": specialise,
+    "expand": expand,
+    "rfactor": rfactor,
+    "rfactor alone": lambda tree, random: p.rfactor(tree, folding(tree, random).variable),
+    "rfactor lanes": rfactor_lanes,
+    "widened": widened,
+    "promoted": promoted,
+    "hoist": hoist,
+    "hold": hold,
+    "stage": stage,
+    "fuse": fuse,
+    "copied": copied_past,
+}

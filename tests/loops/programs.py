@@ -54,6 +54,12 @@ class Program:
         self.leaves.append(geon.placeholder(axes, self.dtype))
         return self.leaves[-1]
 
+    def feeds(self):
+        """An array of small numbers for each placeholder."""
+        lengths = [[self.lengths.get(a.name, a.length) for a in x.axes] for x in self.leaves]
+        numbers = [self.random.normal(size=each) * 3 for each in lengths]
+        return {x: n.astype(x.dtype) for x, n in zip(self.leaves, numbers, strict=True)}
+
 
 def maps(p):
     x, y, z = p.leaf(), p.leaf("C"), p.leaf("NM")

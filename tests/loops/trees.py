@@ -8,7 +8,6 @@ from geon.op_graph.axes.lengths import evaluate
 from geon.transformers.kernels.ir.nest import Nest
 from geon.transformers.loops.from_nest import from_nest
 from geon.transformers.loops.show import show
-from geon.transformers.loops.tree import IllegalScheduleError
 from tests.kernels import running
 
 from .interpreter import run_trees
@@ -26,14 +25,10 @@ def compare(nest, memory, lengths, random, moves, done, make=from_nest):
     """Compute a nest as the tree that ``make`` returns, after random moves, against the nest."""
     tree, steps = make(nest), []
     for _ in range(moves):
-        name, made = move(tree, random)
-        tries = done.setdefault(name, [0, 0])
-        try:
-            after = made(tree)
-        except IllegalScheduleError:
-            tries[1] += 1
+        name, after = move(tree, random, done)
+        done[name][after is None or after is tree] += 1
+        if after is None:
             continue
-        tries[0] += 1
         tree = after
         steps.append(name)
         if random.integers(4) == 0:

@@ -11,6 +11,7 @@ import geon
 from geon.testing import assert_agrees
 from geon.testing.samples import SAMPLES
 from tests import window_cases
+from tests.loops.programs import Program
 from tests.native.jammed_rows import JammedRows
 from tests.native.test_random_native import compare, drawn
 from tests.native.together import Together, results_of
@@ -52,8 +53,8 @@ def test_random_graphs():
     compare(drawn(7, each=3), Together(divided=True, sanitize=True), "sanitized")
 
 
-def test_random_pools():
-    """Kernels that take several elements in a turn, beside borders that these do not divide.
+def test_random_pools_and_loops():
+    """Programs of the tests of loop trees, and pools beside borders that no turns divide.
 
     Cases 6 and 7 of ``pooling_case`` once stored outside of their results.
     """
@@ -68,6 +69,9 @@ def test_random_pools():
     for number in range(3):
         pooling = Pooling(number)
         cases.append((pooling.results, pooling.feeds(), None))
+    for seed in range(24):
+        program = Program(seed)
+        cases.append((program.results, program.feeds(), None))
     x, y = geon.placeholder([N, C]), geon.placeholder([C, M])  # a product: `DIVIDED` is of those
     cases.append(([geon.dot(x, y)], {x: np.ones((9, 5), "f4"), y: np.ones((5, 7), "f4")}, None))
     for results, feeds, _ in cases:

@@ -7,7 +7,7 @@ import pytest
 
 import geon
 from geon.op_graph.building import weak
-from geon.op_graph.op_graph import interned_count
+from geon.op_graph.core.interning import table as interned
 from tests.op_graph.computing import compute
 
 N, S = geon.Axis("N", 3), geon.Axis("S")
@@ -126,15 +126,21 @@ def met():
     return X["float64"] * (geon.where(YES, 0.123, 0.321) * 3 + geon.constant([7.5] * 3, N))
 
 
+def entries():
+    """Return references to the ops that are interned, and to those that were rebuilt, by id."""
+    return {id(entry): entry for entry in (*interned.values(), *weak._built.values())}
+
+
 def test_nothing_is_kept_alive():
     met()  # numbers are kept for the next use
     gc.collect()
-    before = interned_count(), len(weak._built)
+    before = entries()  # other tests' ops may die meanwhile
     product = met()
-    assert len(weak._built) > before[1]
+    rebuilt = {id(entry) for entry in weak._built.values()}
+    assert rebuilt - before.keys()
     del product
     gc.collect()
-    assert (interned_count(), len(weak._built)) == before
+    assert entries().keys() <= before.keys()
 
 
 def test_depth_is_no_matter():

@@ -281,7 +281,8 @@ def promoted(tree: Tree, name: str, numbers: Sequence[int]) -> Tree:
     Each iteration of loop ``name`` accesses one element of a buffer, and stores it before it loads
     it.
     """
-    loop, _ = find(tree, name)
+    loop, above = find(tree, name)
+    require_serial_around((*above, loop))
     inside = {each.variable for each in loops_of(loop.body)}
     offsets: dict[int, AffineIndex] = {}
     for number in numbers:

@@ -32,6 +32,7 @@ from .tree import (
     Body,
     Choose,
     Combine,
+    Fold,
     IllegalScheduleError,
     Kind,
     LoopNode,
@@ -78,6 +79,7 @@ def split(
     """
     loop, _ = find(tree, name)
     require_serial(loop)
+    require(by != 0, f"{name} has blocks without an iteration")
     inner, outer = fresh(tree, name), variable(name)
     body = DeferredSubstitution(tree.code, {name: outer * by + variable(inner)}).body(loop.body)
     block = LoopNode(inner, constant(by), body, kind=kind)
@@ -287,6 +289,11 @@ def expand(
     loop, _ = find(tree, name)
     own = private(tree, name)
     require(all(each in own for each in numbers), f"a buffer is not private to {name}")
+    if adjacent or loop.kind is Kind.LANES:
+        lanes = {each.variable for each in loops_of(loop.body) if each.role is Role.VECTOR}
+        inside = accesses(loop.body, {("buffer", number) for number in numbers})
+        along = {each.memory[1] for each in inside if variables(each.offset) & lanes}
+        require(not along, f"vectors inside of {name} are along buffers {along}")
     buffers = enlarged(tree, loop, numbers, space)
     layouts = layouts_at(tree, loop, numbers, name, adjacent)
     body = DeferredSubstitution(tree.code, {}, layouts=layouts).body(loop.body)
@@ -306,6 +313,11 @@ def enlarged(
         if isinstance(each, Combine) and not set(each.of).isdisjoint(numbers)
     ]
     require(not combined, "states in lanes are adjacent")
+    for each, _ in walk(loop.body):
+        if isinstance(each, (Fold, Combine)):
+            alone = set(each.into) & set(numbers)
+            whole = not alone or alone == set(each.into)
+            require(whole, f"buffers {each.into} are one state, of which {alone} would be enlarged")
     buffers = list(tree.buffers)
     for number in numbers:
         old = buffers[number]

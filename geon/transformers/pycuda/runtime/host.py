@@ -138,6 +138,8 @@ class HostDevice:
 
     dlpack: tuple[int, int] = (DLPACK_EXT_DEV, 0)
     stream_number: int | None = None
+    # Of all devices: the library that runs kernels has one launch at a time.
+    lock = threading.RLock()
 
     def __init__(self, checks: str = "", owner: Any = None) -> None:
         self.owner = owner or object()
@@ -148,7 +150,6 @@ class HostDevice:
             runtime().geon_host_look()
         self.blocks: dict[int, Array] = {}
         self.pinned: dict[int, Array] = {}
-        self.lock = threading.RLock()
         self.recorded: list[Callable[[], Any]] | None = None
         shared = SharedWorkspace(self.allocate, self.free)
         self.libraries: dict[str, Any] = {
@@ -254,7 +255,8 @@ class HostDevice:
 
     def run(self, kernel: HostKernel, given: Any, blocks: int, threads: int) -> None:
         """Run a kernel; its failure makes the device unusable for the transformer, as on a GPU."""
-        wrong = runtime().geon_host_launch(kernel.address, given, blocks, threads, kernel.meets)
+        with self.lock:
+            wrong = runtime().geon_host_launch(kernel.address, given, blocks, threads, kernel.meets)
         if wrong is not None:
             error = DeviceError(f"a kernel failed: {wrong.decode()}")
             error.lost = True

@@ -12,12 +12,13 @@ from geon.transformers.native.emit.compiler import record_of
 from geon.transformers.native.emit.unit_texts import UnitFunctions
 from geon.transformers.native.products.product_text import product_units
 from geon.transformers.native.runtime.bound_program import NativeProgram
-from geon.transformers.native.sizes.products import OneOf, ProductScratch
+from geon.transformers.native.sizes.products import ProductScratch
 from geon.transformers.native.toolchain.shared_objects import shared_object
 from geon.transformers.native.transformer import NativeTransformer
 from geon.transformers.native.trees.nest_text import GRAIN
 from geon.transformers.sizes.buffers import Buffer
 from geon.transformers.sizes.product_blocks import TASK_MULADDS, shape
+from geon.transformers.sizes.scratch import Largest
 
 # Work is divided among threads from a few statements on, so that small arrays are divided too. How
 # it is divided changes no result but for the order in which partial sums are added.
@@ -48,7 +49,7 @@ def for_all_threads(made):
     """A buffer, or a scratch memory, with `OfAllThreads` for the memory of each product."""
     if isinstance(made, ProductScratch):
         return OfAllThreads(*(getattr(made, field.name) for field in dataclasses.fields(made)))
-    if isinstance(made, OneOf):
+    if isinstance(made, Largest):
         return dataclasses.replace(made, parts=tuple(map(for_all_threads, made.parts)))
     if isinstance(made, Buffer):
         return dataclasses.replace(made, scratch=tuple(map(for_all_threads, made.scratch)))

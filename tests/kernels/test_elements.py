@@ -154,7 +154,7 @@ def test_rows_side_by_side_are_over_all_axes_that_everything_walks_as_one():
     assert kept.across.axes == ("C",) and [loop.axes for loop in kept.rows] == [("B",)]
     short = geon.placeholder([geon.Axis("A", 100), k, geon.Axis("D", 5)])
     made = nest(geon.max(short, short.axes["D"]), short)
-    assert made.across.axes == ("A", "K") and not made.rows and made.inside == 0
+    assert made.across.axes == ("A", "K") and not made.rows
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7])
@@ -166,16 +166,3 @@ def test_nothing_is_read_outside_an_axis_that_is_too_short_for_its_slices(length
     found = KernelsTransformer().computation(slope, x)(values)
     wanted = geon.NumPyTransformer().computation(slope, x)(values)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
-
-
-@pytest.mark.parametrize("last", [2, 5, None])
-def test_rows_that_share_lines_of_what_is_read_come_one_after_the_other(last):
-    """Short rows are taken side by side along A, which jumps through memory; B is nearer there."""
-    n, a, b, c = geon.Axis("N", 9), geon.Axis("A", 700), geon.Axis("B", 40), geon.Axis("C", last)
-    x, y = geon.placeholder([n, a, b, c]), geon.placeholder([n, b, a, c])
-    turned = geon.tanh(geon.reorder(x, [n, b, a, c])) + geon.exp(y)
-    flat = nest(turned, x, y).short
-    assert flat.flat and flat.across.axes == ("A",)
-    assert [loop.axes for loop in flat.rows] == [("N",), ("B",)] and flat.inside == 1
-    straight = nest(geon.tanh(x[:, 1:]) + geon.exp(x[:, :-1]), x).short
-    assert straight is None or straight.inside == 0

@@ -47,6 +47,13 @@ def turned(length):
     return [x * geon.broadcast(geon.cast(y, "float32"), x.axes)], [x, y]
 
 
+def shared_lines(length):
+    """Short rows of a matrix, and of its transpose, whose lines have other rows, too."""
+    a, b, c = Axis("A", 30), Axis("B", 7), Axis("C", length)
+    x, y = geon.placeholder([N, a, b, c]), geon.placeholder([N, b, a, c])
+    return [geon.tanh(geon.reorder(x, [N, b, a, c])) + geon.exp(y)], [x, y]
+
+
 def strided(step, start=0):
     """Elements of which each ``step``-th one is another."""
     k = Axis("K", 3)
@@ -99,6 +106,8 @@ PROGRAMS = {
         for step in (2, 3, 5)
         for start in (0, 1, 2)
     },
+    "shared lines": lambda: shared_lines(5),
+    "lines of one row": lambda: shared_lines(17),
     "reversed": reversed_halves,
     "gathered": gathered,
     "drawn": drawn,
@@ -133,6 +142,22 @@ def test_values_of_short_axes_are_computed_ahead(name, small_blocks):
     ((_, tree),) = trees_of(name)
     assert any(loop.variable.endswith("_at") for loop in loops_of(tree.body))
     assert any(loop.kind is Kind.DIGIT for loop in loops_of(tree.body))
+
+
+def test_rows_that_read_the_same_lines_compute_a_block_before_the_next_one(monkeypatch):
+    """The tasks are neighbouring rows of a block, then the next block of the same rows."""
+    monkeypatch.setattr(values_ahead, "MAX_BUFFERED_TURNS", 16)
+    ((_, tree),) = trees_of("shared lines")
+    (task,) = [loop for loop in loops_of(tree.body) if loop.role is Role.TASK]
+    assert task.size == 13 * 10 * 7  # rows of N, blocks of three elements of A, and rows of B
+    assert "x1[105 * (i_0 // 7) + 35 * j_2_at_0 + 5 * (i_0 % 7) + " in show(tree)
+
+
+def test_rows_that_share_no_lines_compute_all_their_blocks_at_once(monkeypatch):
+    """In memory, rows are further apart than a line."""
+    monkeypatch.setattr(values_ahead, "MAX_BUFFERED_TURNS", 64)
+    ((_, tree),) = trees_of("lines of one row")
+    assert any("share no lines" in each for each in tree.refusals)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("gathered", CachePrefetch), ("drawn", Draw)])

@@ -163,7 +163,7 @@ def test_lanes_that_need_nothing_of_each_other_have_loops_of_their_own():
     """Results are stored last: they may share memory with what other loops load."""
     lines = [
         LaneLine("t1[each] = x0[each];", 16, "t1", "double"),
-        LaneLine("y0[each] = t1[each];", 16),
+        LaneLine("y0[each] = t1[each];", 16, "y0"),
         LaneLine("t2[each] = x1[each] != 0;", 16, "t2", "_Bool"),
         LaneLine("t3[each] = t1[each] * 2;", 16, "t3", "double"),
         LaneLine("b1[0 + each] = t2[each];", 16, "b1", "_Bool"),

@@ -56,6 +56,7 @@ from .reductions import (
     summed,
 )
 from .schedule_rule import ScheduleRule, applied
+from .shared_lines import blocks_outside, rows_of_blocks
 from .streaming_copies import copied, writing
 from .transposed_tiles import crossed_columns, in_tiles
 
@@ -269,6 +270,7 @@ COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("copies without a buffer", storing, forwarded),
     ScheduleRule("copies past the caches", writing, copied),
     ScheduleRule("interleaved vectors", computing, interleaved),
+    ScheduleRule("shared lines", rows_of_blocks, blocks_outside),
     ScheduleRule("tasks", outermost, as_tasks),
     ScheduleRule("loops of compilers", compilable, in_any_order),
 )

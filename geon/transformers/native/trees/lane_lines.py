@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from ...printing.nests.loop_lines import for_loop
 from ..names.dialect import SIMD
 
 LANE = "each"  # the index of the current lane
-ARRAY = re.compile(r"\w+(?=\[)")  # names of arrays in a statement
 
 
 class LaneLine(str):
     """A statement of the current lane, of ``lanes`` lanes.
 
-    It sets an element of ``array``, which has numbers of type ``ctype``, or stores a result.
+    It sets an element of the array ``memory``, which has numbers of type ``ctype``, or, without a
+    type, stores an element of the result ``memory``.
     """
 
     lanes: int
-    array: str
+    memory: str
     ctype: str
 
-    def __new__(cls, text: str, lanes: int, array: str = "", ctype: str = "") -> LaneLine:
+    def __new__(cls, text: str, lanes: int, memory: str, ctype: str = "") -> LaneLine:
         """Return the statement ``text``."""
         made = super().__new__(cls, text)
-        made.lanes, made.array, made.ctype = lanes, array, ctype
+        made.lanes, made.memory, made.ctype = lanes, memory, ctype
         return made
 
 
@@ -75,30 +74,37 @@ def independent(lines: Sequence[LaneLine]) -> list[list[LaneLine]]:
     several widths. Results are stored after all groups, as they may share memory with operands.
     All is one group if a result is read again, or stored before what it is computed from changes.
     """
-    sets, results = ([x for x in lines if bool(x.array) is y] for y in (True, False))
-    read = [set(ARRAY.findall(line)) for line in sets]
-    stored = {ARRAY.findall(line)[0] for line in results}
-    early = set[str]()  # arrays of which results are computed, and then set
-    for number, line in enumerate(lines):
-        later = {each.array for each in lines[number:]} if not line.array else set()
-        early |= later & {*ARRAY.findall(line)}
+    sets = [line for line in lines if line.ctype]
+    arrays = {line.memory for line in sets}
+    results = {line.memory for line in lines if not line.ctype}
     groups: list[tuple[set[str], list[LaneLine]]] = []
-    for line, names in zip(sets, read, strict=True):
-        of_lanes = (names | {line.array}) & {each.array for each in sets}
-        near = [group for group in groups if not of_lanes.isdisjoint(group[0])]
-        groups = [group for group in groups if of_lanes.isdisjoint(group[0])]
-        used = of_lanes.union(*[arrays for arrays, _ in near])
+    for number, line in enumerate(lines):
+        if not line.ctype:
+            if memories_of(line, {each.memory for each in lines[number:] if each.ctype}):
+                return [list(lines)]
+            continue
+        if memories_of(line, results):
+            return [list(lines)]
+        used = memories_of(line, arrays)
+        near = [group for group in groups if not used.isdisjoint(group[0])]
+        groups = [group for group in groups if used.isdisjoint(group[0])]
+        used = used.union(*[memories for memories, _ in near])
         groups.append((used, [*chain.from_iterable(lines for _, lines in near), line]))
     alike: dict[frozenset[str], list[LaneLine]] = {}
     for _, group in groups:
         alike.setdefault(frozenset(line.ctype for line in group), []).extend(group)
-    if len(alike) < 2 or early or not stored.isdisjoint(chain.from_iterable(read)):
+    if len(alike) < 2:
         return [list(lines)]
-    return [*alike.values(), *([line] for line in results)]
+    return [*alike.values(), *([line] for line in lines if not line.ctype)]
+
+
+def memories_of(line: str, names: Iterable[str]) -> set[str]:
+    """Return those of ``names``, of arrays and results, of which a statement has elements."""
+    return {name for name in names if f"{name}[" in line}
 
 
 def may_precede(line: object, waiting: Sequence[LaneLine]) -> bool:
     """Return True if a statement is a definition that needs none of what others compute."""
     if not isinstance(line, Definition):
         return False
-    return all(each.array and f"{each.array}[" not in line for each in waiting)
+    return all(each.ctype and not memories_of(line, [each.memory]) for each in waiting)

@@ -400,10 +400,10 @@ class LaneScalars(VectorScalars, TreeScalars):
         """Return True if a store is of a vector."""
         return self.adjoins(store.offset) and self.is_fit(name_of(store.dtype))
 
-    def of_lanes(self, line: str, array: str = "", ctype: str = "") -> LaneLine:
-        """Return a statement of each lane, which compilers vectorise; it may set an ``array``."""
+    def of_lanes(self, line: str, memory: str, ctype: str = "") -> LaneLine:
+        """Return a statement of each lane, which compilers vectorise, as in ``LaneLine``."""
         self.names.plain = True
-        return LaneLine(line, self.vectors.count, array, ctype)
+        return LaneLine(line, self.vectors.count, memory, ctype)
 
     def has_fold(self, row: str, dtype: DType) -> bool:
         """Return True if there is a function that folds the lanes of a vector."""

@@ -458,7 +458,8 @@ class VectorStatements(TreeStatements):
             return f"{operand}[{scalars.index(block, store.offset)}] = {value};"
         if not scalars.stores_vector(store):
             place = f"{operand}[{scalars.lane_index(block, store.offset)}]"
-            return scalars.of_lanes(f"{place} = {scalars.lane(block, dtype, value)};")
+            text = f"{place} = {scalars.lane(block, dtype, value)};"
+            return scalars.of_lanes(text, operand)
         place, ctype = f"{operand}[{scalars.index(block, store.offset)}]", C_TYPES[dtype]
         value = scalars.whole(block, dtype, value)
         if store.operand in write.streamed:

@@ -301,7 +301,6 @@ PLACES = {
     ("transformers/native/c/move/transpose_streaming.h", "LINE"): "bytes of a line of cache",
     ("transformers/loops/rules/compiled_folds.py", "partial_dtype"): "bytes of dtypes",
     ("transformers/loops/tree.py", "VectorWidth.block_terms"): "bytes of a float32",
-    ("transformers/loops/values_ahead.py", "Ahead.turns"): "bytes of a random word",
     ("transformers/native/trees/tree_choice.py", "MIN_ITEMSIZE"): "bytes of a dtype",
     ("transformers/native/trees/lane_scalars.py", "MIN_HIDDEN_STRIDE"): COLUMNS,
     ("transformers/native/trees/vector_statements.py", "TRANSPOSED_ITEMSIZES"): "bytes of dtypes",
@@ -442,7 +441,6 @@ PLACES = {
     ("op_graph/regions/while_deriv.py", "MAX_RECORDED_STEPS"): STEPS,
     ("op_graph/regions/while_deriv.py", "MAX_SEGMENTS"): STEPS,
     ("op_graph/regions/while_deriv.py", "MAX_STACKED_STEPS"): STEPS,
-    ("transformers/printing/nests/nest_statements.py", "_NestPrinter.window"): BITS,
     (
         "transformers/native/vectors/scan_text.py",
         "ROWS_PER_BLOCK",

@@ -48,7 +48,7 @@ def test_a_length_of_one_has_one_index():
 
 
 def test_indices_say_what_they_are():
-    assert str(X * 3 + variable(Remainder(Y, 4)) + 2) == "3 * x + (y) % 4 + 2"
+    assert str(X * 3 + variable(Remainder(Y, 4)) + 2) == "3 * x + (y % 4) + 2"
 
 
 def test_an_index_that_steps_over_whole_multiples_is_divided_at_once():

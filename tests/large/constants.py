@@ -142,7 +142,7 @@ CONSTANTS = (
     _native("vectors/vector_functions", "MIN_STRIP_ROW_ELEMENTS", "size", "row", many=10),
     _native("vectors/vector_functions", "MAX_STRIP_NODES", "heavy", many=2),
     _shared("kernels/nests/nest_lowering", "MAX_SHORT_ROW_ELEMENTS", "short_row"),
-    _shared("kernels/nests/nest_lowering", "MAX_COLLAPSED_ROW_ELEMENTS", "across"),
+    _native("target", "MAX_COLLAPSED_ROW_ELEMENTS", "across"),
     _shared("loops/rules/contiguous_rows", "MAX_ROW_ELEMENTS", "short_row"),
     _shared("kernels/nests/nest_lowering", "MIN_ADJACENT_ROWS", "short_rows", many=20),
     _shared("kernels/nests/short_row_variants", "MAX_COSTLY_ROW_ELEMENTS", "short_row", many=20),

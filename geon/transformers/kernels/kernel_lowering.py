@@ -93,7 +93,7 @@ def form_of(fused: Fused, operands: OperandInliner) -> tuple[list[Op], Hashable]
         stored.append(operands.stored(op))
         if not stored[-1]:
             stack += reversed(op.args)
-    parts: list[Hashable] = [fused.kind, fused.rows, fused.names, operands.known]
+    parts: list[Hashable] = [fused.kind, fused.rows, fused.names, fused.collapsed, operands.known]
     parts += [tuple([numbers[id(op)] for op in group]) for group in roots]
     for op, read in zip(ops, stored, strict=True):
         parts += [op.axes, op.dtype, operands.order(op)]

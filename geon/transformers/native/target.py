@@ -55,6 +55,7 @@ def weight_order(op: Op, windows: Op, weights: Op, layout: Layout) -> tuple[str,
 # than these its iterations are mostly as fast, since it has vectorised elementary functions along
 # small axes.
 MAX_TURN_STATEMENTS = TurnBounds(single=1750, lanes=900)
+MAX_COLLAPSED_ROW_ELEMENTS = 32  # elements of a row that is transposed in blocks of whole rows
 TARGET = Target(
     name="native",
     rules=RULES,
@@ -73,6 +74,7 @@ TARGET = Target(
     lacks=lacks,
     machine=machine,
     model=MODEL,
+    collapsed=MAX_COLLAPSED_ROW_ELEMENTS,
     scattered=32,  # multiply-adds in the time of one scatter-add: 0.02 ns against 0.5 ns
     orders=MAX_TURN_STATEMENTS,
     stops=("scan", "while"),

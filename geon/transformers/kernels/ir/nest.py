@@ -28,7 +28,8 @@ class Fused:
     that a contraction computes. ``reductions`` are the reductions with loops of their own.
     ``names`` maps axes of ``dot`` to the names that the results give them, where these differ.
     ``chain`` is that of a blocked kernel. ``straight`` are reductions that are unrolled without a
-    loop.
+    loop. ``collapsed`` is the maximum of known elements of a row that is transposed in one loop
+    with rows around it; columns of longer rows are in vector lanes.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class Fused:
     names: tuple[tuple[str, str], ...] = ()
     chain: Chain | None = None
     straight: tuple[Op, ...] = ()
+    collapsed: int = 0
 
     def __str__(self) -> str:
         if self.chain is not None:

@@ -50,6 +50,7 @@ class NestBuilder:
         self.results = operands.results
         self.cut_inside = {name for box in region.boxes for name, _ in box}
         self.reductions, self.straight = fused.reductions, fused.straight
+        self.collapsed = fused.collapsed
         extents: dict[str, Size] = {}
         self.blocks: set[str] = set()  # axes restricted to a block of unknown start
         for op in (*self.results, *(a for r in self.reductions for a in r.args)):

@@ -44,7 +44,6 @@ def make_update(op: Op, operands: OperandInliner) -> Nest:
 VECTOR_BYTES = 32  # bytes of a row that fills a vector by itself
 MAX_SHORT_ROW_ELEMENTS = 15  # maximum elements of a row for rows in vector lanes
 MIN_ADJACENT_ROWS = 64  # minimum extent of the axis in vector lanes
-MAX_COLLAPSED_ROW_ELEMENTS = 32  # elements of a row that is transposed in blocks of whole rows
 MIN_VECTOR_LOOP_BYTES = 128  # bytes that a loop must store, lest its scalar remainder dominates
 MIN_COPIED_ROW_ELEMENTS = 5  # elements up to which copying a row is slower than buffering it
 
@@ -189,7 +188,7 @@ class NestMaker(NestBuilder):
         inner, (across, nearer) = groups[-1], self.space.across(order, uses)
         longer = self.space.lengthened(groups, uses, self.enough(nest))
         row = product(self.space.extents[n] for n in inner)
-        few = isinstance(row, int) and row <= MAX_COLLAPSED_ROW_ELEMENTS
+        few = isinstance(row, int) and row <= self.collapsed
         short = few and len(longer) < len(groups) and not self.fills_vectors(inner, nest)
         if across is not None and across not in inner and self.wants_across and not short:
             self.go_over(inner)

@@ -53,10 +53,12 @@ class Target:
     lacks. ``machine`` returns the machine of calls on a number of threads, for predictions of
     kernel times; if None, there are no predictions. ``model`` is the machine that fusion decides
     by. It does not depend on the actual machine, so that kernels and results are the same
-    everywhere. ``scattered`` is the cost of a scatter-add of one element, in multiply-adds of a
-    product; if None, products of gathered rows are not rewritten. ``orders`` bounds the statements
-    of a scan that becomes one kernel, scalarised; if None, no scan does. ``stops`` names the loops
-    that an interrupt ends. ``alignment`` is that of the arena and its buffers, in bytes.
+    everywhere. ``collapsed`` is the maximum of known elements of a row that is transposed in one
+    loop with rows around it; columns of longer rows are in vector lanes. ``scattered`` is the cost
+    of a scatter-add of one element, in multiply-adds of a product; if None, products of gathered
+    rows are not rewritten. ``orders`` bounds the statements of a scan that becomes one kernel,
+    scalarised; if None, no scan does. ``stops`` names the loops that an interrupt ends.
+    ``alignment`` is that of the arena and its buffers, in bytes.
     ``result_bytes`` returns the bytes allocated for a result of a size in bytes.
     ``concurrent_kinds`` names the kinds of kernels that may run concurrently if they are
     independent. If not ``transforms``, Fourier transforms of known lengths become products with
@@ -77,6 +79,7 @@ class Target:
     lacks: Callable[[Op], list[str]] = lambda op: []
     machine: Callable[[int], Machine] | None = None
     model: Machine | None = None
+    collapsed: int = 0
     scattered: int | None = None
     orders: TurnBounds | None = None
     stops: tuple[str, ...] = ()

@@ -20,8 +20,8 @@ class FusionGroup:
 
     ``kind`` is that of ``Fused``. ``level`` is lower than those of all kernels that read its
     results. ``results`` are stored; ``inner`` are all ops it computes, ``reductions`` those that
-    reduce. ``rows``, ``dot`` and ``names`` are as in ``Fused``. ``statements`` counts the
-    statements of its body. ``extents`` are the lengths of the axes of its loops.
+    reduce. ``rows``, ``dot``, ``names`` and ``collapsed`` are as in ``Fused``. ``statements``
+    counts the statements of its body. ``extents`` are the lengths of the axes of its loops.
     """
 
     kind: str
@@ -32,6 +32,7 @@ class FusionGroup:
     rows: frozenset[str] | None = None
     dot: Op | None = None
     names: tuple[tuple[str, str], ...] = ()
+    collapsed: int = 0
     statements: int = 0
     extents: dict[str, int | Length] = field(default_factory=dict)
     reindexed: set[Op] = field(default_factory=set)  # ops computed at indices not their own
@@ -40,7 +41,10 @@ class FusionGroup:
     @property
     def fused(self) -> Fused:
         """Return the form of the kernel."""
-        return Fused(self.kind, self.rows, self.dot, tuple(self.reductions), self.names)
+        reductions = tuple(self.reductions)
+        return Fused(
+            self.kind, self.rows, self.dot, reductions, self.names, collapsed=self.collapsed
+        )
 
 
 class Use(NamedTuple):

@@ -159,7 +159,7 @@ class _Fusion:
 
     def begin(self, op: Op, kind: str, uses: list[Use]) -> FusionGroup:
         """Return a new group for ``op``."""
-        group = FusionGroup(kind, self.state.level_below(uses))
+        group = FusionGroup(kind, self.state.level_below(uses), collapsed=self.target.collapsed)
         self.groups.append(group)
         self.enter(op, group, True)
         return group

@@ -67,9 +67,10 @@ def forms_of(nest: Nest, unaligned: Set[int] = frozenset()) -> Forms:
 def _forms(nest: Nest, unaligned: Set[int]) -> Forms:
     if nest.pieces:
         pieces = tuple([form for piece in nest.pieces for form in _forms(piece, unaligned)])
-        if not nest.holds:
+        whole = whole_of(nest)
+        if whole is None:
             return pieces
-        return (FormChoice(nest.holds, pieces, _forms(replace(nest, pieces=()), unaligned)),)
+        return (FormChoice(nest.holds, pieces, _forms(whole, unaligned)),)
     found: list[Form] = [] if nest.fill is None else [nest.fill]
     if is_by_threads(nest):
         return (*found, *tile_trees(nest), *thread_trees(nest, unaligned))
@@ -80,6 +81,13 @@ def _forms(nest: Nest, unaligned: Set[int]) -> Forms:
     if division.is_known:
         return (*found, *several)
     return (*found, FormChoice(division.holds, several, team_forms(nest, unaligned)))
+
+
+def whole_of(nest: Nest) -> Nest | None:
+    """Return the nest without pieces that runs where its pieces do not; None if they always do."""
+    if not nest.pieces:
+        return nest
+    return replace(nest, pieces=()) if nest.holds else None
 
 
 def team_forms(nest: Nest, unaligned: Set[int]) -> Forms:

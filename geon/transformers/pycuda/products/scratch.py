@@ -22,7 +22,7 @@ from ..kernels.sorting import SORTS, SortMemory, memory_of
 from ..kernels.split_reductions import division_of
 from ..kernels.team_text import MAX_SCRATCH_BLOCKS
 from ..kernels.thread_text import launched
-from ..kernels.tree_choice import FormChoice, Forms, TeamTree, forms_of
+from ..kernels.tree_choice import FormChoice, Forms, TeamTree, forms_of, whole_of
 from ..launches.dialect import takes_tf32
 from ..launches.launch_ir import Parts
 from .contractions import cut_deep, cut_holds, results, tiles_of
@@ -107,7 +107,10 @@ def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
 
 def may_need_scratch(nest: Nest) -> bool:
     """Return True if a nest has row arrays, or reductions that may be divided."""
-    return any(piece.arrays or division_of(piece) for piece in (nest, *nest.pieces))
+    whole = whole_of(nest)
+    if whole is not None and (whole.arrays or division_of(whole)):
+        return True
+    return any(may_need_scratch(piece) for piece in nest.pieces)
 
 
 def of_forms(forms: Forms, holds: tuple[Size, ...] = ()) -> Scratch | None:

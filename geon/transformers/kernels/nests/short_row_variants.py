@@ -111,7 +111,9 @@ def with_flat_rows(nest: Nest, fused: Fused, operands: OperandInliner) -> Nest:
 
 
 def goes_straight(nest: Nest) -> bool:
-    """Return True if a nest is one loop over everything, without divisions or computed offsets."""
+    """Return True if a nest, or each piece, is one loop without divisions or computed offsets."""
+    if nest.pieces and not nest.holds:
+        return all(map(goes_straight, nest.pieces))
     if nest.rows or not is_plain(nest):
         return False
     stores = nest.passes[0].stores

@@ -167,7 +167,7 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
     if many and sums:
         tree = widened(tree, total_states(tree, sums), FLOAT64)
     size = loop.size
-    together = adjoin(loop, columns) or all(is_sum_of_loads(each, name) for each in folds)
+    together = adjoin(loop, columns, name) or all(is_sum_of_loads(each, name) for each in folds)
     plain = len(folds) == len(loop.body) and together
     if plain and (not isinstance(size, int) or size >= MIN_COPIED_TERMS):
         made = shape.split(tree, name, COPIES, Kind.COPIES)
@@ -175,9 +175,13 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
     return tree
 
 
-def adjoin(loop: LoopNode, columns: str) -> bool:
-    """Return True if what a loop accesses is adjacent, or the same, in neighbouring columns."""
-    return all(each.offset.step(columns) in (0, 1) for each in accesses(loop.body))
+def adjoin(loop: LoopNode, columns: str, term: str | None = None) -> bool:
+    """Return True if what a loop accesses is adjacent, or the same, in neighbouring columns.
+
+    With ``term``, it is asked of what changes with that loop.
+    """
+    found = [each.offset for each in accesses(loop.body)]
+    return all(x.step(columns) in (0, 1) for x in found if term is None or x.step(term))
 
 
 def is_sum_of_loads(fold: Fold, term: str) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from ....op_graph.axes.affine import variable
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Load
+from .. import transformations as shape
 from ..access import used_buffers
 from ..substitution import Substitution
 from ..tree import (
+    Kind,
     LoopNode,
     Statement,
     Tree,
@@ -49,7 +51,8 @@ def forwarded(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     def direct(loop: LoopNode) -> tuple[Statement, ...]:
         return (replace(loop, body=(Write((store,)),)),)
 
-    return replaced(replaced(tree, name, lambda _: ()), inner.variable, direct)
+    tree = replaced(replaced(tree, name, lambda _: ()), inner.variable, direct)
+    return tree if inner is filling else shape.set_kind(tree, filling.variable, Kind.BLOCK)
 
 
 def only_store(loop: LoopNode) -> Store | Keep | None:

@@ -12,7 +12,7 @@ from ..tree import Kind, LoopNode, Role, Tree, VectorWidth, find, loops_of, requ
 
 
 def rows_of_blocks(tree: Tree) -> Iterator[str]:
-    """Yield the loops over rows that consist of blocks of elements, for which buffers are filled."""
+    """Yield the loops over rows that consist of blocks of elements with buffers."""
     for loop in loops_of(tree.body):
         if loop.role is not Role.SERIAL or len(loop.body) != 1:
             continue

@@ -96,6 +96,19 @@ def test_short_rows_are_stored_in_one_loop(name, length):
     agree(nest, tree, memory_of(nest, lengths, random), lengths, random)
 
 
+def test_short_rows_that_are_read_where_they_were_stored_are_tasks():
+    """Stored by rows, and read in one run of all rows of a block."""
+    rows, row = Axis("A"), Axis("B", 3)
+    x = geon.placeholder([rows, row])
+    slope = geon.softmax(x, row)
+    second = geon.deriv(geon.sum(geon.square(slope)), x)
+    nest, tree = tree_of_rows([slope, second], x)
+    (outer,) = tree.body
+    assert outer.role is Role.TASK
+    lengths, random = {"A": 150}, np.random.default_rng(3)
+    agree(nest, tree, memory_of(nest, lengths, random), lengths, random)
+
+
 @native_only
 @for_each("dtype", ["float32", "float64", "float16"])
 @for_each("length", [1, 7, 8, 15, 16])

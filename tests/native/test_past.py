@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers.loops.rules import cpu as cpu_rules
 from geon.transformers.loops.rules import streaming_copies
 from geon.transformers.native.machine import caches
 from geon.transformers.native.runtime import bound_program
@@ -125,6 +126,26 @@ def test_bits_are_those_of_ordinary_stores(name):
     wanted = bits(PROGRAMS[name], caches.NEVER_STREAM_BYTES)
     for threads, plan in [(1, True), (2, True), (2, False)]:
         assert bits(PROGRAMS[name], 1, threads, plan) == wanted
+
+
+def test_functions_without_tasks_store_past_the_caches(monkeypatch):
+    for rules in ("COMPILED_RULES", "COMPILED_COLUMN_RULES"):
+        kept = [rule for rule in getattr(cpu_rules, rules) if rule.name != "tasks"]
+        monkeypatch.setattr(cpu_rules, rules, kept)
+    x, b = geon.placeholder([R, C]), geon.placeholder([C])
+    short = geon.placeholder([R, geon.Axis("S", 3)])
+    results = [x + 3 * b, geon.softmax(short, "S") * 3]
+    arrays = values((150, 271)), values(271, seed=1), values((150, 3), seed=2)
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation(results, x, b, short)
+        assert "geon_pool_run(kernel" not in f.source
+        assert f.source.count("_Bool passes") == 2
+        found = []
+        for least in (caches.NEVER_STREAM_BYTES, 1):
+            f(*arrays)
+            store_past(f, least)
+            found.append([x.tobytes() for x in f(*arrays)])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", ["sum", "exp", "softmax", "joined_rows", "first_axis"])

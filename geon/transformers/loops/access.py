@@ -386,8 +386,10 @@ def require_independent(
             inner_loops = {each.variable: each for each in loops_in(loop)}
             reads = {footprint(x.offset, inner_loops) for x in here if x.way == READ}
             stores = {footprint(offset, inner_loops) for offset in writes} if reads else set()
-            own_elements = with_rests(reads) <= stores | with_rests(stores)
-            require(own_elements, f"iterations of {name} read what others store in {what}")
+            if not with_rests(reads) <= stores | with_rests(stores):
+                inner = inner or ranges([loop, *loops_in(loop)])
+                own_elements = are_apart(here, name, inner)
+                require(own_elements, f"iterations of {name} read what others store in {what}")
             continue
         if folds and all(each.way == FOLD for each in here):
             need = not ordered and needs_order(loop.body, memory[1])

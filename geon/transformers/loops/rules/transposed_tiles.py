@@ -86,30 +86,31 @@ def is_crossed(step: tuple[LoopNode, LoopNode, Write]) -> bool:
 
 
 def in_tiles(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
-    """Compute the passes of columns that store across memory in tiles."""
-    tree, names = shape.distribute(tree, name)
-    for each in names:
-        found = passes_in(find(tree, each)[0])
-        if found and all(map(is_crossed, found)):
-            tree = tiled(tree, each, vectors)
-    return tree
+    """Compute the passes of columns that store across memory in tiles.
 
-
-def tiled(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
-    """Compute a pass of columns in tiles of some elements of some columns.
-
-    Copies of long rows need no tiles; where lengths are open, a call decides.
+    Copies of long rows need no tiles; where lengths are open, a call decides for all of them.
     """
-    loop, _ = find(tree, name)
-    ((_, innermost, write),) = passes_in(loop)
-    guards = straight_guards(write, name, innermost, vectors)
-    if guards is None:
-        return in_blocks(tree, name, vectors, straight=False)
+    tree, names = shape.distribute(tree, name)
+    crossed = {each: passes_in(find(tree, each)[0]) for each in names}
+    known = {
+        each: straight_guards(found[0][2], each, found[0][1], vectors)
+        for each, found in crossed.items()
+        if found and all(map(is_crossed, found))
+    }
+    guards = dict.fromkeys(guard for each in known.values() for guard in each or ())
+    straight = {each: holds is not None for each, holds in known.items()}
     if guards:
-        tree = shape.specialise(tree, guards)
-        name, other = (x.variable for x in loops_of(tree.body) if x.kind is Kind.COLUMNS)
-        tree = in_blocks(tree, other, vectors, straight=False)
-    return in_blocks(tree, name, vectors, straight=True)
+        tree = shape.specialise(tree, tuple(guards))
+        (choice,) = tree.body
+        assert isinstance(choice, Choose)
+        for copy, other in zip(loops_of(choice.then), loops_of(choice.otherwise), strict=True):
+            each = next((x for x in (copy.variable, other.variable) if x in known), None)
+            if each is not None:
+                straight[copy.variable] = known[each] is not None
+                straight[other.variable] = known[each] == ()
+    for each, direct in straight.items():
+        tree = in_blocks(tree, each, vectors, straight=direct)
+    return tree
 
 
 def in_blocks(tree: Tree, name: str, vectors: VectorWidth, *, straight: bool) -> Tree:
@@ -117,7 +118,7 @@ def in_blocks(tree: Tree, name: str, vectors: VectorWidth, *, straight: bool) ->
 
     Those of a copy that goes ``straight`` are tiles only in calls that pass by the caches.
     """
-    loop, above = find(tree, name)
+    start, (loop, above) = tree, find(tree, name)
     ((_, innermost, write),) = passes_in(loop)
     last = innermost.variable
     for each in loops_of(loop.body):
@@ -145,7 +146,9 @@ def in_blocks(tree: Tree, name: str, vectors: VectorWidth, *, straight: bool) ->
     whole = find(tree, last)[0].body
     while loads := crossing(find(tree, last)[0], near, far):
         tree = stage(tree, last, loads[0], [near, far], padding=TILE_PADDING_ELEMENTS)
-    tree = past_caches(tree, far, past)
+    in_tiles_only, tree = tree, past_caches(tree, far, past)
+    if straight and tree is in_tiles_only:  # no store passes by the caches
+        return in_blocks(start, name, replace(vectors, past=frozenset()), straight=True)
     tree = shape.set_role(tree, far, Role.SIMD, "elements are adjacent where they are stored")
     return chosen(tree, last, whole) if straight else tree
 

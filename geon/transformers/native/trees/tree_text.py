@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ....op_graph.values.dtypes import name_of
 from ...loops.access import READ, accesses, operands_in, private, sizes_in
 from ...loops.rules.cpu import puts
-from ...loops.tree import LoopNode, Role, Tree, Write, find, loops_of, walk
+from ...loops.tree import Body, LoopNode, Role, Tree, Write, find, loops_of, walk
 from ...loops.work import work
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import NamedQuotients, Parameter
@@ -63,9 +63,11 @@ class _TreeFunctions(Tasks):
         """Return all functions."""
         block = StatementBlock()
         statements = VectorStatements(self.tree, self.names, self.vectors, self.task)
+        streamed = statements.streamed = self.streamed(self.tree.body)
         with self.quotients() as quotients:
             statements.body(self.tree.body, block)
-        main = [*quotients, *statements.begins, *statements.text(block)]
+            body = [*self.past(streamed), *statements.text(block), *statements.ends()]
+        main = [*quotients, *statements.begins, *body]
         if not self.functions:
             main.append("(void)threads;")
         return self.whole([*self.functions, [self.head(), "{", *indent(main), "}"]])
@@ -82,7 +84,7 @@ class _TreeFunctions(Tasks):
         name, shared = f"{self.name}_rows{len(self.functions) // 2 or ''}", self.shared(loop)
         block = StatementBlock()
         statements = VectorStatements(self.tree, self.names, self.vectors, told=shared)
-        statements.streamed = self.passes(loop)
+        streamed = statements.streamed = self.streamed(loop.body)
 
         def size() -> str:
             return statements.scalars.index(block, loop.extent)
@@ -92,13 +94,11 @@ class _TreeFunctions(Tasks):
             body = [
                 "const int64_t begin = task * grain;",
                 f"const int64_t end = begin + grain < {size()} ? begin + grain : {size()};",
-                *self.past(loop),
+                *self.past(streamed),
                 *statements.text(block),
+                *statements.ends(),
             ]
             body = [*quotients, *statements.begins, *body]
-        if self.passes(loop):
-            ends = [f"geon_past_end(&{name});" for name in statements.streams]
-            body += ends or ["geon_past_done(passes);"]
         _, above = find(self.tree, loop.variable)
         counts = [
             Parameter(x, "int64_t", None, False) for x in ("grain", *(y.variable for y in above))
@@ -128,14 +128,21 @@ class _TreeFunctions(Tasks):
             found[number] = Parameter(buffer_name(number), ctype, None, pointer)
         return found
 
-    def passes(self, loop: LoopNode) -> frozenset[int]:
-        """Return the operands of stores in a loop that may pass by the caches."""
-        writes = [each for each, _ in walk(loop.body) if isinstance(each, Write)]
+    def streamed(self, body: Body) -> frozenset[int]:
+        """Return the operands of stores of one function that may pass by the caches.
+
+        Tasks in its body have functions of their own.
+        """
+        writes = [
+            each
+            for each, above in walk(body)
+            if isinstance(each, Write) and not any(x.role is Role.TASK for x in above)
+        ]
         return frozenset().union(*[write.streamed for write in writes])
 
-    def past(self, loop: LoopNode) -> list[str]:
-        """Return the declaration of the flag that stores pass by the caches."""
-        operands = sorted(self.passes(loop))
+    def past(self, streamed: frozenset[int]) -> list[str]:
+        """Return the declaration of the flag that stores to operands pass by the caches."""
+        operands = sorted(streamed)
         if not operands:
             return []
         assert self.passing is not None

@@ -351,6 +351,25 @@ def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
         assert caches.reread_bytes() == max(cache, small)
 
 
+def test_measured_rates_say_from_which_size_on_stores_pass_by_the_caches(monkeypatch):
+    """Between the sizes: at the larger one such stores are faster, and at those beyond it."""
+    sizes, same = (1 << 20, 1 << 24, 1 << 26), (100.0, 40.0, 20.0)
+    faster = (100.0, 50.0, 30.0)
+
+    def measured(reads, past):
+        rates = (reads, same, past, past, past)
+        return Ceilings(1, sizes, rates, {4: 1.0, 8: 1.0}, (reads, same, same, same, same))
+
+    def bounds(reads, past):
+        monkeypatch.setattr(caches, "kept_ceilings", lambda threads: measured(reads, past))
+        return caches.past_bytes(), caches.reread_bytes()
+
+    assert bounds((100.0, 99.0, 98.0), faster) == (1 << 22, 1 << 22)
+    assert bounds((100.0, 99.0, 10.0), faster) == (1 << 22, 1 << 25)  # memory is slow to read again
+    assert bounds(same, (100.0, 50.0, 20.0)) == (caches.NEVER_STREAM_BYTES,) * 2
+    assert bounds(same, (100.0, 40.0, 30.0)) == (1 << 25, 1 << 25)
+
+
 def test_values_that_a_later_kernel_reads_have_the_whole_cache():
     """The squares are read by the running sum, the other result by no kernel."""
     x = geon.placeholder([N])
@@ -374,17 +393,6 @@ def test_what_is_counted():
         with geon.make_transformer("native", threads=1) as transformer:
             source = transformer.computation(result, *inputs).source
         assert f"geon_is_past({counted}, geon_past_bytes)" in source
-
-
-def test_measured_ceilings_say_whether_it_is_faster(monkeypatch):
-    monkeypatch.setattr(caches, "caches_of", lambda: (1 << 15, 20 << 20))
-    monkeypatch.setattr(caches, "processors", lambda: 2)
-    for faster, least in [(1.5, 20 << 20), (1.0, caches.NEVER_STREAM_BYTES)]:
-        plain = ((10e9, 5e9),) * 5
-        rates = tuple((a, b * faster) for a, b in plain)
-        found = Ceilings(1, (1 << 20, 1 << 30), rates, {4: 1e9, 8: 1e9}, plain)
-        monkeypatch.setattr(caches, "kept_ceilings", lambda threads, found=found: found)
-        assert caches.past_bytes() == least
 
 
 def test_a_program_is_told_when_it_is_loaded(monkeypatch):

@@ -17,6 +17,7 @@ Array = np.ndarray[Any, Any]
 
 # Measured ratios of reads to writes, in the order of ``Ceilings.rates``.
 READ_WRITE_MIXES = ((1, 0), (0, 1), (1, 1), (2, 1), (3, 1))
+COPY, SUM = 2, 3  # the mixes of a copy, and of a sum of two arrays
 # (fraction of writes, index in MIXES), sorted.
 BY_SHARE = sorted((write / (read + write), k) for k, (read, write) in enumerate(READ_WRITE_MIXES))
 SHARES = [share for share, _ in BY_SHARE]
@@ -58,13 +59,30 @@ class Ceilings:
         part = min(max((share - low) / (high - low), 0.0), 1.0)
         return 1 / ((1 - part) / slow + part / fast)
 
-    def passes(self) -> bool:
-        """Return True if non-temporal stores are faster for the largest measured size, for a copy
-        and for a sum of two arrays.
+    def streams_from(self, rereads: bool = False) -> int | None:
+        """Return the bytes of a working set from which on non-temporal stores are faster.
+
+        They are for a copy and for a sum of two arrays, at this measured size and all larger ones;
+        None if never. With ``rereads``, what was stored is read again: at the rate of memory after
+        such stores, at that of the working set after others.
         """
-        if not self.plain:
-            return False
-        return all(self.rates[k][-1] > self.plain[k][-1] for k in (2, 3))
+        found = len(self.sizes)
+        while self.plain and found > 0 and self._streams_at(found - 1, rereads):
+            found -= 1
+        if found == len(self.sizes):
+            return None
+        return math.isqrt(self.sizes[max(found - 1, 0)] * self.sizes[found])
+
+    def _streams_at(self, size: int, rereads: bool) -> bool:
+        """Return True if non-temporal stores are faster at the measured size of this number."""
+        near, far = self.rates[0][size], self.rates[0][-1]
+        for mix in COPY, SUM:
+            reads, writes = READ_WRITE_MIXES[mix]
+            again = writes / (reads + writes) if rereads else 0.0
+            past, plain = self.rates[mix][size], self.plain[mix][size]
+            if 1 / past + again / far >= 1 / plain + again / near:
+                return False
+        return True
 
     def flops(self, dtype: Any) -> float:
         """Return the operations per second on elements of a dtype.

@@ -26,24 +26,25 @@ CACHE_FILES = ("type", "level", "size")
 def past_bytes() -> int:
     """Return the bytes of traffic from which on a kernel uses non-temporal stores.
 
-    It is this process's share of the last cache. It is ``NEVER_STREAM_BYTES`` if measurements show
-    that non-temporal stores are not faster.
+    Measured rates decide it, if there are any. Otherwise it is this process's share of the last
+    cache.
     """
-    return _past(min(caches_of()[-1], MAX_CACHE_BYTES_PER_CORE * processors()))
+    return _past(min(caches_of()[-1], MAX_CACHE_BYTES_PER_CORE * processors()), rereads=False)
 
 
 def reread_bytes() -> int:
     """Return the same of values that a later kernel of the program reads again.
 
-    It is the whole last cache, which may hold them until then.
+    Without measured rates it is the whole last cache, which may hold them until then.
     """
-    return _past(caches_of()[-1])
+    return _past(caches_of()[-1], rereads=True)
 
 
-def _past(share: int) -> int:
-    known = kept_ceilings(1)
-    if known is not None and not known.passes():
-        return NEVER_STREAM_BYTES
+def _past(share: int, rereads: bool) -> int:
+    known = kept_ceilings(processors()) or kept_ceilings(1)
+    if known is not None:
+        measured = known.streams_from(rereads)
+        return NEVER_STREAM_BYTES if measured is None else max(measured, MIN_CACHE_BYTES)
     return max(share, 4 * MIN_CACHE_BYTES)
 
 

@@ -365,7 +365,10 @@ def test_measured_rates_say_from_which_size_on_stores_pass_by_the_caches(monkeyp
         return caches.past_bytes(), caches.reread_bytes()
 
     assert bounds((100.0, 99.0, 98.0), faster) == (1 << 22, 1 << 22)
-    assert bounds((100.0, 99.0, 10.0), faster) == (1 << 22, 1 << 25)  # memory is slow to read again
+    assert bounds((100.0, 99.0, 10.0), faster) == (
+        1 << 22,
+        1 << 25,
+    )  # a cache holds a part of 16 MiB
     assert bounds(same, (100.0, 50.0, 20.0)) == (caches.NEVER_STREAM_BYTES,) * 2
     assert bounds(same, (100.0, 40.0, 30.0)) == (1 << 25, 1 << 25)
 

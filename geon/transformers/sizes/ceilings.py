@@ -17,6 +17,8 @@ Array = np.ndarray[Any, Any]
 
 # Measured ratios of reads to writes, in the order of ``Ceilings.rates``.
 READ_WRITE_MIXES = ((1, 0), (0, 1), (1, 1), (2, 1), (3, 1))
+# Of working sets that are read at more than so many times the rate of memory, caches hold a part.
+MAX_MEMORY_RATE = 1.1
 COPY, SUM = 2, 3  # the mixes of a copy, and of a sum of two arrays
 # (fraction of writes, index in MIXES), sorted.
 BY_SHARE = sorted((write / (read + write), k) for k, (read, write) in enumerate(READ_WRITE_MIXES))
@@ -63,8 +65,8 @@ class Ceilings:
         """Return the bytes of a working set from which on non-temporal stores are faster.
 
         They are for a copy and for a sum of two arrays, at this measured size and all larger ones;
-        None if never. With ``rereads``, what was stored is read again: at the rate of memory after
-        such stores, at that of the working set after others.
+        None if never. With ``rereads``, what was stored is read again: no cache may hold a part of
+        it.
         """
         found = len(self.sizes)
         while self.plain and found > 0 and self._streams_at(found - 1, rereads):
@@ -75,14 +77,9 @@ class Ceilings:
 
     def _streams_at(self, size: int, rereads: bool) -> bool:
         """Return True if non-temporal stores are faster at the measured size of this number."""
-        near, far = self.rates[0][size], self.rates[0][-1]
-        for mix in COPY, SUM:
-            reads, writes = READ_WRITE_MIXES[mix]
-            again = writes / (reads + writes) if rereads else 0.0
-            past, plain = self.rates[mix][size], self.plain[mix][size]
-            if 1 / past + again / far >= 1 / plain + again / near:
-                return False
-        return True
+        if rereads and self.rates[0][size] > MAX_MEMORY_RATE * self.rates[0][-1]:
+            return False
+        return all(self.rates[mix][size] > self.plain[mix][size] for mix in (COPY, SUM))
 
     def flops(self, dtype: Any) -> float:
         """Return the operations per second on elements of a dtype.

@@ -23,7 +23,6 @@ from unittest.mock import patch
 
 import geon
 from geon.transformers.native.emit.module_text import function_of
-from geon.transformers.native.machine.measured_machine import machine
 from tests.golden.emitting import Cuda, Native
 from tests.golden.programs import PROGRAMS
 
@@ -264,10 +263,10 @@ def kernels(seed: str, name: str, threads: int) -> list[tuple[str, float]]:
             profile = f.profile(*program.feeds, repeats=REPEATS)
     else:
         f, profile = profiled(name.removeprefix("bench "), threads, REPEATS)
-    plan, width = f.stages().plan, machine(threads).vector_bytes
+    plan = f.stages().plan
     found = []
     for kernel, row in zip(plan.schedule.kernels, profile, strict=False):
-        text = kernel.kind in ("call", "region") or function_of(plan, kernel, width).text
+        text = kernel.kind in ("call", "region") or function_of(plan, kernel).text
         found.append((str(text), row.seconds))
     return found
 

@@ -214,6 +214,6 @@ def test_bias_and_relu_and_their_derivatives_are_computed_in_the_products():
 
 def test_the_width_of_vectors_is_that_of_the_golden_machine(emitted):
     f = native("mlp_step")
-    module = make_module(f.plan, f.linking, VECTOR_BYTES, annotate=False)
+    module = make_module(f.plan, f.linking, annotate=False)
     assert module.shared == product_units(shape("float", VECTOR_BYTES))
     assert f"#define VECTOR {VECTOR_BYTES // 4}\n" in module.shared[0]

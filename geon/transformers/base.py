@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from .labelled import labelled_results as labelled
     from .linking import Linking
     from .lowering.facts.target import Target
-    from .lowering.fusion.kernel import Kernel
     from .lowering.planning.plan import Plan
     from .lowering.rules.program import Program
     from .runtime import checkpoint_selection, variable_store
@@ -102,13 +101,6 @@ class Transformer:
             f'{type(self).__name__} has no method emit: explain("plan") shows what is computed, '
             'and geon.make_transformer("numpy") has the source of the same computation'
         )
-
-    def loop_trees(self, plan: Plan, kernel: Kernel) -> list[str]:
-        """Return the lines of the loop trees that a kernel of a plan runs from, for ``explain``.
-
-        The default returns none.
-        """
-        return []
 
     def begin(self, program: Program) -> None:
         """Start work in parallel with stages 4 and 5 that compiling ``program`` will need.

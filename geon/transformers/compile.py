@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..op_graph.transforms.functionalize import Functional
     from . import pipeline
     from .lowering.facts.target import Target
-    from .lowering.fusion.kernel import Kernel
     from .lowering.planning.plan import Plan
     from .lowering.planning.schedule import Schedule
     from .lowering.rules import complex_parts
@@ -43,9 +42,6 @@ class Compiler(Protocol):
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """Return the text of a compiled plan."""
-
-    def loop_trees(self, plan: Plan, kernel: Kernel) -> list[str]:
-        """Return the lines of the loop trees that a kernel of a plan runs from."""
 
     def begin(self, program: Program) -> None:
         """Start work that compiling a program will need, in parallel with the next stages."""

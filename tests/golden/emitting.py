@@ -3,17 +3,17 @@
 import dataclasses
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import geon
 from geon.transformers.base import Transformer
 from geon.transformers.linking import Linking
-from geon.transformers.lowering.fusion.kernel import Kernel
 from geon.transformers.lowering.planning.plan import Plan
 from geon.transformers.native.emit.module_text import make_module
-from geon.transformers.native.reports.loop_trees import tree_lines
 from geon.transformers.native.target import TARGET
+from geon.transformers.native.trees.kernel_forms import form_table
 from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_module
 from geon.transformers.pycuda.transformer import CudaTransformer
 
@@ -32,20 +32,17 @@ KERNEL = re.compile(r"^((\d+): .*\n(?: +not with .*\n)*)((?: +.*\n)+)", re.MULTI
 class Native(Transformer):
     """The native transformer without a compiler, for a machine with two threads and 64 bytes."""
 
-    target = dataclasses.replace(TARGET, machine=None)  # no numbers of one machine
+    # without numbers of one machine
+    target = dataclasses.replace(TARGET, machine=None, forms=partial(form_table, VECTOR_BYTES))
 
     @property
     def threads(self) -> int:
         """How many threads a call may use."""
         return 2
 
-    def loop_trees(self, plan: Plan, kernel: Kernel) -> list[str]:
-        """The lines of a kernel's loop trees."""
-        return tree_lines(plan, kernel, VECTOR_BYTES)
-
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The C text of a plan, its kernels in one unit, without the units that are files."""
-        return "\n".join(make_module(plan, linking, VECTOR_BYTES, annotate).units)
+        return "\n".join(make_module(plan, linking, annotate).units)
 
 
 class Cuda(CudaTransformer):

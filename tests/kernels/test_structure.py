@@ -1,14 +1,18 @@
 """Equal structure is equal text: what differs in operands and names alone is one function."""
 
+import dataclasses
 import re
+from functools import partial
 
 import pytest
 
 import geon
 from geon.transformers.kernels.ir.nest import Call, Region
 from geon.transformers.kernels.structural_key import structure
+from geon.transformers.lowering.planning.buffer_slots import place_of
 from geon.transformers.native.emit.module_text import function_of, memory_of, printed_work
 from geon.transformers.native.names.naming import KernelNames
+from geon.transformers.native.trees.kernel_forms import form_table
 from tests.golden.emitting import VECTOR_BYTES, Native, native
 from tests.golden.programs import PROGRAMS
 
@@ -123,7 +127,9 @@ def texts_of(f):
             structure(printed_work(f.plan, kernel)[0]),
             tuple([p and places.index(p) for p in places]),
         )
-        texts.setdefault(key, set()).add(function_of(f.plan, kernel, VECTOR_BYTES).text)
+        form = form_table(VECTOR_BYTES).form(kernel, partial(place_of, f.plan), set())
+        alone = dataclasses.replace(f.plan, forms={kernel.op: form}, vector_bytes=VECTOR_BYTES)
+        texts.setdefault(key, set()).add(function_of(alone, kernel).text)
     return texts
 
 

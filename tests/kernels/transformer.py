@@ -24,7 +24,9 @@ class Program:
 class KernelsTransformer(geon.Transformer):
     """Each kernel into new memory; ops that call a library by what their rows mean."""
 
-    target = dataclasses.replace(TARGET, name="kernels as data", packed=None, scratch=None)
+    target = dataclasses.replace(
+        TARGET, name="kernels as data", packed=None, forms=None, scratch=None
+    )
 
     def compile(self, plan, linking):
         schedule = plan.schedule

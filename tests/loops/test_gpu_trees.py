@@ -17,8 +17,7 @@ from geon.transformers.loops.rules.tiles import TILE_PADDING_ELEMENTS, TILE_SIDE
 from geon.transformers.loops.show import show
 from geon.transformers.loops.tree import Kind, Role, Space, loops_of
 from geon.transformers.pycuda.kernels.split_reductions import divisible
-from geon.transformers.pycuda.kernels.tree_choice import forms_of, is_by_threads, tile_trees
-from geon.transformers.pycuda.products.scratch import may_need_scratch, of_forms
+from geon.transformers.pycuda.kernels.tree_choice import is_by_threads, tile_trees
 from tests.golden.emitting import Cuda
 from tests.kernels.transformer import KernelsTransformer
 
@@ -180,27 +179,8 @@ def test_explain_shows_the_trees_of_threads():
 def test_rows_of_open_length_have_a_form_for_warps_and_one_for_blocks():
     x = geon.placeholder([Axis("N", 300), Axis("C")])
     shown = computation(geon.sum(x, "C"), x).explain("schedule")
-    warps, blocks = shown[shown.index("form 0:") :].split("form 1:")
+    warps, blocks = shown[shown.index("if 1024 - C >= 0:") :].split("else:")
     assert "a team of 32 threads" in warps and "a team of 256 threads" in blocks
-
-
-def test_what_needs_scratch_memory_is_known_before_its_trees():
-    """Also where only the whole is divided, which runs where the pieces of a nest do not."""
-    n, m, c = Axis("N"), Axis("M"), Axis("C", 64)
-    x, y = geon.placeholder([n, m, c]), geon.placeholder([m, n])
-    joined = geon.concat([x, x], "N")
-    graphs = [
-        (geon.argmax(geon.reorder(joined, list(each)), "N"), x) for each in ("MNC", "CNM", "NCM")
-    ]
-    graphs += [(geon.sum(geon.concat([y, y], axis), "N"), y) for axis in "NM"]
-    graphs += [(geon.sum(joined), x), (geon.sum(geon.roll(y, {"N": 1})), y)]
-    needing = []
-    for made, leaf in graphs:
-        for nest in nests_of(computation(made, leaf)):
-            if of_forms(forms_of(nest)) is not None:
-                assert may_need_scratch(nest)
-                needing.append(nest)
-    assert any(nest.holds and not any(map(may_need_scratch, nest.pieces)) for nest in needing)
 
 
 @pytest.mark.parametrize("sides", [(64, 64), (70, 33), (3, 200), (None, 40), (None, None)])

@@ -45,7 +45,7 @@ def test_what_ops_call_of_the_library_is_begun_ahead(monkeypatch):
     with geon.NativeTransformer() as native:
         stages = native.computation(results, x, at, values).stages(())
         native.begin(stages.program)
-        module = make_module(stages.plan, stages.linking, native.toolchain().vector_bytes, False)
+        module = make_module(stages.plan, stages.linking, False)
         assert set(begun) == set(module.shared)
         assert len(begun) == len(set(begun)) > 6
         begun.clear()

@@ -10,6 +10,7 @@ from geon.transformers.native.emit import module_text
 from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.toolchain import shared_objects
 from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.trees.kernel_forms import for_vectors
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 N, C, H = geon.Axis("N"), geon.Axis("C", 7), geon.Axis("H", 5)
@@ -45,7 +46,7 @@ def feeds(rng, rows):
 def units(transformer, names):
     results, inputs = network(names)
     f = transformer.computation(results, *inputs)
-    return make_module(f.plan, f.linking, 64, annotate=False).units, f.source
+    return make_module(for_vectors(f.plan, 64), f.linking, annotate=False).units, f.source
 
 
 def test_one_compile_serves_every_batch_length(transformer):
@@ -99,7 +100,7 @@ def test_equal_layers_are_one_function(transformer):
     for w in weights:
         h = geon.tanh(geon.rename(geon.dot(h, w), {H.prime: H}))
     f = transformer.computation(h, x, *weights)
-    text = "\n".join(make_module(f.plan, f.linking, 64, annotate=False).units)
+    text = "\n".join(make_module(for_vectors(f.plan, 64), f.linking, annotate=False).units)
     assert len(f.plan.schedule.kernels) == 6
     assert text.count("kernel_0(threads") >= 4 and "kernel_3(" not in text
 

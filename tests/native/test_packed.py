@@ -9,7 +9,7 @@ from geon.transformers.kernels.scans.sequential_scan import OrderedLoop
 from geon.transformers.kernels.scans.slp import Nodes, Packed, SlpPacker, Vector, steps
 from geon.transformers.kernels.scans.slp_cost import choose_packing, instructions, time
 from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.native.vectors import scan_text
+from geon.transformers.native.vectors import scan_copies
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 T = geon.Axis("T")
@@ -83,7 +83,7 @@ def run(made, leaves, feeds, vector_bytes, monkeypatch):
         found.append(choose_packing(work, vector_bytes) if vector_bytes else None)
         return found[-1]
 
-    monkeypatch.setattr(scan_text, "choose_packing", chosen)
+    monkeypatch.setattr(scan_copies, "choose_packing", chosen)
     marked = geon.placeholder([], name="marked")  # another program for each width
     made = [*made, marked * float(vector_bytes)]
     f = geon.NativeTransformer(threads=1).computation(made, *leaves, marked)

@@ -13,6 +13,7 @@ from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.products.product_text import product_units
 from geon.transformers.native.products.size_functions import size_functions
 from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.trees.kernel_forms import for_vectors
 from geon.transformers.sizes.product_blocks import MAX_DIRECT_ROWS, ROWS_PER_GROUP, Shape, shape
 from geon.transformers.sizes.product_cut import (
     BY_DOTS,
@@ -172,7 +173,7 @@ def test_predictions_are_of_the_algorithm_in_the_text(dtype):
         products = [cost_of(kernel.work, {}).product for kernel in f.plan.schedule.kernels]
         (made,) = [product for product in products if product is not None]
         plan = plan_product(made.rows, made.columns, made.depth, of, *made.sides, True)
-        text = "".join(make_module(f.plan, f.linking, 32, annotate=False).units)
+        text = "".join(make_module(for_vectors(f.plan, 32), f.linking, annotate=False).units)
         assert re.findall(r"\.way = (\w+)", text) == [plan.way]
         seen.add(plan.way)
     assert seen == set(WAYS)

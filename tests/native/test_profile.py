@@ -21,6 +21,7 @@ from geon.transformers.native.machine.roofline_peaks import ceilings
 from geon.transformers.native.names.naming import place_of
 from geon.transformers.native.reports.profile import KernelProfile, Profile
 from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.native.trees.kernel_forms import for_vectors
 from geon.transformers.sizes.ceilings import READ_WRITE_MIXES, Ceilings
 
 from ..transformers.made_machine import made
@@ -342,7 +343,8 @@ def test_a_timed_module_has_the_same_kernels(transformer):
     x = geon.placeholder([N, C])
     f = transformer.computation([geon.softmax(x, C), geon.cumsum(x, C)], x)
     plain, timed = (
-        make_module(f.plan, f.linking, 64, annotate=False, timed=timed) for timed in (False, True)
+        make_module(for_vectors(f.plan, 64), f.linking, annotate=False, timed=timed)
+        for timed in (False, True)
     )
     assert plain.units[1:] == timed.units[1:]
     assert timed.units[0].count("= geon_now();") == len(f.plan.schedule.kernels) + 1

@@ -7,6 +7,7 @@ import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
 from geon.transformers.native.emit.module_text import make_module
+from geon.transformers.native.trees.kernel_forms import for_vectors
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
@@ -34,7 +35,7 @@ def test_rows_have_the_same_bits_whatever_their_number_is():
         f = geon.NativeTransformer().computation(results, x)
         plain = geon.NumPyTransformer().computation(results, x)
         values = random.standard_normal((max(ROWS), 6, 3)).astype(dtype)
-        texts = make_module(f.plan, f.linking, 64, annotate=False).units
+        texts = make_module(for_vectors(f.plan, 64), f.linking, annotate=False).units
         if not any("_squares(&" in text for text in texts):
             failures.append((layer, length, "no copies"))
         whole = f(values)

@@ -8,6 +8,7 @@ import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
 from geon.transformers.native.emit.module_text import make_module
+from geon.transformers.native.trees.kernel_forms import for_vectors
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
@@ -33,7 +34,8 @@ def statements(layer, length):
     f = geon.NativeTransformer().computation([loss, *geon.deriv(loss, loss.variables())], x)
     empty = geon.NativeTransformer().computation([geon.tanh(x) + geon.sigmoid(x), x + 1], x)
     module, least = (
-        make_module(each.plan, each.linking, 64, annotate=False).units for each in (f, empty)
+        make_module(for_vectors(each.plan, 64), each.linking, annotate=False).units
+        for each in (f, empty)
     )
     known = {line for unit in least for line in unit.splitlines()}
     alone = [found for unit in module for found in ONE_ROW.findall(unit)]

@@ -25,6 +25,7 @@ from geon.transformers.native.toolchain.translation_units import (
     MIN_UNIT_CHARACTERS,
     divide_units,
 )
+from geon.transformers.native.trees.kernel_forms import for_vectors
 from geon.transformers.sizes.product_blocks import half_vector_shape, shape
 from tests.golden.chunks import top_level
 from tests.golden.emitting import VECTOR_BYTES, native
@@ -74,7 +75,9 @@ def test_units_for_two_processors_have_what_one_unit_has():
     f = native("mlp_step")
 
     def module(cores):
-        return make_module(f.plan, f.linking, VECTOR_BYTES, annotate=False, cores=cores)
+        return make_module(
+            for_vectors(f.plan, VECTOR_BYTES), f.linking, annotate=False, cores=cores
+        )
 
     alone, two = module(1), module(2)
     assert (len(alone.units), len(two.units)) == (2, 3)
@@ -105,7 +108,9 @@ def test_units_are_begun_while_others_are_printed(monkeypatch, cores):
     ready = []
 
     def module(cores, ready):
-        return make_module(f.plan, f.linking, VECTOR_BYTES, False, cores=cores, ready=ready)
+        return make_module(
+            for_vectors(f.plan, VECTOR_BYTES), f.linking, False, cores=cores, ready=ready
+        )
 
     made = module(cores, ready.append)
     assert len(ready) == (cores if cores > 1 else 0)
@@ -149,7 +154,7 @@ def defined(module):
 def test_notes_and_measurements_divide_kernels_no_other_way():
     f = native("mlp_step")
     plain, noted, timed = (
-        make_module(f.plan, f.linking, VECTOR_BYTES, annotate, timed=timed, cores=3)
+        make_module(for_vectors(f.plan, VECTOR_BYTES), f.linking, annotate, timed=timed, cores=3)
         for annotate, timed in ((False, False), (True, False), (False, True))
     )
     assert len(plain.units) == 4  # that of vectors, and one for each core
@@ -189,8 +194,7 @@ def made(start):
     return len(list(disk_cache.folder().glob(start + "*.so")))
 
 def module(f):
-    width = transformer.toolchain().vector_bytes
-    return make_module(f.plan, f.linking, width, annotate=False, cores=processors())
+    return make_module(f.plan, f.linking, annotate=False, cores=processors())
 
 def product(function):
     M, K, N = geon.Axis("M", 4), geon.Axis("K", 5), geon.Axis("N", 6)
@@ -347,7 +351,7 @@ def test_a_kernel_says_what_its_text_calls_and_how_it_begins(name):
     for kernel in f.plan.schedule.kernels:
         if kernel.op.primitive.name == "print":
             continue
-        made = function_of(f.plan, kernel, VECTOR_BYTES)
+        made = function_of(for_vectors(f.plan, VECTOR_BYTES), kernel)
         own = made.text + "".join(made.shared)
         uses = {each: f"{each}(" for each in small_functions()} | {"geon_vectors": "GEON_AT("}
         uses |= {each: f"reduction({each}:" for each in FLOAT_REDUCTIONS}

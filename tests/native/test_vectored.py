@@ -11,6 +11,7 @@ from geon.transformers.native.runtime import bound_program
 from geon.transformers.native.toolchain import compilers
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.trees import tree_choice
+from geon.transformers.native.trees.kernel_forms import for_vectors
 from tests.native.together import as_list, bits, results_of
 from tests.native.vectored_nests import VectoredNest
 from tests.tiers import scaled
@@ -88,7 +89,7 @@ def test_text_of_vectors_is_in_units_of_its_own():
     ):
         with geon.NativeTransformer(threads=1) as native:
             f = native.computation(results, x)
-            made = make_module(f.plan, f.linking, 64, False, cores=2)
+            made = make_module(for_vectors(f.plan, 64), f.linking, False, cores=2)
         assert [unit.startswith(compilers.OF_VECTORS) for unit in made.units] == kinds
         assert all(VECTORS in unit for unit in made.units)
 

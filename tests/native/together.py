@@ -15,6 +15,7 @@ from geon.transformers.native.runtime.bound_program import NativeProgram
 from geon.transformers.native.sizes.products import ProductScratch
 from geon.transformers.native.toolchain.shared_objects import shared_object
 from geon.transformers.native.transformer import NativeTransformer
+from geon.transformers.native.trees.kernel_forms import for_vectors
 from geon.transformers.native.trees.nest_text import GRAIN
 from geon.transformers.sizes.buffers import Buffer
 from geon.transformers.sizes.product_blocks import TASK_MULADDS, shape
@@ -126,7 +127,7 @@ class Together:
 
 def text_of(plan, linking, width):
     """The units of a plan's own module, which say all that its program depends on."""
-    return "\n".join(module_text.make_module(plan, linking, width, False).units)
+    return "\n".join(module_text.make_module(for_vectors(plan, width), linking, False).units)
 
 
 class Common(UnitFunctions):

@@ -496,3 +496,10 @@ def is_unrolled(loop: LoopNode) -> bool:
             and is_unrolled(each))
         for each in loop.body
     )  # fmt: skip
+
+
+def only_folds(loop: LoopNode, fold: Fold | Combine) -> bool:
+    """Return True if a loop only folds into the buffers of a fold."""
+    uses = used(loop)
+    found = [use for k in fold.into if (use := uses.get(("buffer", k))) is not None]
+    return all(use == ONLY[FOLD] for use in found)

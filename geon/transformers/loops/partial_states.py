@@ -17,7 +17,6 @@ from ..kernels.ir.nest import Keep
 from ..kernels.ir.scalar_code import Apply, Kept, Load, Number, Scalar
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from .access import (
-    FOLD,
     ONLY,
     READ,
     WRITE,
@@ -25,10 +24,10 @@ from .access import (
     buffer_uses,
     most,
     needs_order,
+    only_folds,
     own_part,
     private,
     ranges,
-    used,
     uses,
 )
 from .substitution import DeferredSubstitution, Substitution, reindexed
@@ -180,13 +179,6 @@ def require_serial_around(above: Sequence[LoopNode]) -> None:
     """Raise ``IllegalScheduleError`` if iterations of a loop around share a new buffer."""
     together = [each.variable for each in above if each.role in (Role.VECTOR, Role.UNROLLED)]
     require(not together, f"iterations of {', '.join(together)} would share a buffer")
-
-
-def only_folds(loop: LoopNode, fold: Fold | Combine) -> bool:
-    """Return True if a loop only folds into the buffers of a fold."""
-    uses = used(loop)
-    found = [use for k in fold.into if (use := uses.get(("buffer", k))) is not None]
-    return all(use == ONLY[FOLD] for use in found)
 
 
 def is_plain(loop: LoopNode, fold: Fold | Combine) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ...op_graph.axes.affine import AffineIndex
 from ...op_graph.values.dtypes import name_of
@@ -35,18 +35,6 @@ def show(tree: Tree) -> str:
     lines += _lines(tree.body)
     lines += [f"not {refusal}" for refusal in tree.refusals]
     return "\n".join(lines)
-
-
-def shown_pieces(trees: Sequence[Tree], noun: str = "piece") -> list[str]:
-    """Return the lines of the trees of a nest's pieces.
-
-    Each of several trees has a line with ``noun`` and its number.
-    """
-    lines: list[str] = []
-    for number, tree in enumerate(trees):
-        lines += [f"{noun} {number}:"] if len(trees) > 1 else []
-        lines += show(tree).split("\n")
-    return lines
 
 
 def _lines(body: Body) -> Iterator[str]:

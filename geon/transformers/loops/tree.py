@@ -288,6 +288,15 @@ def walk(
             stack += [(inner, around) for inner in reversed(body_of(each))]
 
 
+def vector_stores(tree: Tree, operand: int) -> Iterator[tuple[Store, LoopNode]]:
+    """Yield the stores of vectors to an operand, each with the loop over its lanes."""
+    for each, above in walk(tree.body):
+        if isinstance(each, Write) and above and above[-1].role is Role.VECTOR:
+            for store in each.stores:
+                if isinstance(store, Store) and store.operand == operand:
+                    yield store, above[-1]
+
+
 def loops_of(body: Body) -> list[LoopNode]:
     """Return all loops, outer ones first."""
     found: list[LoopNode] = []

@@ -16,6 +16,7 @@ from .emit.scratch import scratch_of
 from .library.library_kernels import lacks
 from .machine.measured_machine import MODEL, machine
 from .products.packed_weight_cache import packed_copies
+from .trees.kernel_forms import form_table
 
 # Minimum known elements of a result for each of the weights that are copied to be read in vectors.
 MIN_WEIGHT_USES = 16
@@ -70,6 +71,7 @@ TARGET = Target(
     last=LAST,
     fused=SHORT_SUMS | SPLIT_FOLDS,
     packed=packed_copies,
+    forms=form_table,
     scratch=scratch_of,
     lacks=lacks,
     machine=machine,

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ..computation import Computation
     from ..linking import Linking
     from ..lowering.facts.target import Target
-    from ..lowering.fusion.kernel import Kernel
     from ..lowering.planning.plan import Plan
     from ..lowering.rules.program import Program
     from .emit import compiler
@@ -86,13 +85,7 @@ class NativeTransformer(Transformer):
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """Return the C text of a plan."""
-        return compiler.emit_c(plan, linking, self.toolchain(), annotate, self.flush_subnormals)
-
-    def loop_trees(self, plan: Plan, kernel: Kernel) -> list[str]:
-        """Return the lines of the loop trees that a kernel runs from."""
-        from .reports.loop_trees import tree_lines  # rarely needed
-
-        return tree_lines(plan, kernel, self.toolchain().vector_bytes)
+        return compiler.emit_c(plan, linking, annotate, self.flush_subnormals)
 
     def toolchain(self) -> Any:
         """Return the C compiler; raise ``UnavailableError`` if there is none."""

@@ -13,12 +13,9 @@ from ...op_graph.op_graph import Op
 from ..base import Transformer
 from ..compile import CompileStages
 from ..computation import Computation
-from ..kernels.ir.nest import Nest
 from ..kernels.scans.scalarised_scans import TurnBounds
 from ..linking import Linking
-from ..loops.show import shown_pieces
 from ..lowering.facts.target import Arrangement, Layout
-from ..lowering.fusion.kernel import Kernel
 from ..lowering.planning.plan import Plan
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.matrix_rules import EACH_SMALL
@@ -26,7 +23,7 @@ from .emit.cuda_module import make_module
 from .emit.kernel_parts import lacks
 from .emit.record import load, record_of, save
 from .kernels.sorting import SORTS
-from .kernels.tree_choice import forms_of, trees_in
+from .kernels.tree_choice import form_table
 from .launches.device import Device
 from .launches.dialect import CudaTarget
 from .launches.memory import ALIGNMENT_BYTES, DeviceMemory
@@ -75,6 +72,7 @@ TARGET = CudaTarget(
     },
     group=groups,
     last=LAST,
+    forms=form_table,
     scratch=scratch_of,
     lacks=lacks,
     orders=MAX_TURN_STATEMENTS,
@@ -142,16 +140,6 @@ class CudaTransformer(Transformer):
         """Return the program from the disk cache, or None."""
         found = load(key)
         return None if found is None else CudaProgram(found, self.device)
-
-    def loop_trees(self, plan: Plan, kernel: Kernel) -> list[str]:
-        """Return the lines of the loop trees that a kernel runs from.
-
-        A kernel has a form for each piece of its nest. Where lengths are open, it also has one for
-        the whole nest, and one for warps and one for blocks.
-        """
-        if not isinstance(kernel.work, Nest):
-            return []
-        return shown_pieces([form.tree for form in trees_in(forms_of(kernel.work))], "form")
 
     def keep(self, key: str, program: CudaProgram) -> None:
         """Write the compiled program to the disk cache."""

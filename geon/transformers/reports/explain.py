@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ...errors import ArgumentError
 from ...op_graph.axes.length_defaults import default_lengths
@@ -13,8 +14,11 @@ from ...op_graph.op_graph import Leaf, Op, post_order
 from ..compile import CompileStages
 from ..kernels.costs.machine import Machine
 from ..kernels.costs.roofline import Prediction, predict
+from ..kernels.ir.nest import Fill, Nest
+from ..loops.show import show
 from ..lowering.fusion.kernel import Kernel
 from ..lowering.planning.cost_report import predictions, written_place
+from ..lowering.planning.kernel_forms import FormChoice
 from ..lowering.planning.plan import Home, peak
 from .recomputation import computed_again
 
@@ -106,8 +110,29 @@ def _schedule(stages: CompileStages, threads: int) -> str:
         )
         lines += [f"    not with {stored_in[each.other]}: {each}" for each in kernel.apart
                   if each.other in stored_in]  # fmt: skip
-        lines += [f"    {line}" for line in stages.compiler.loop_trees(stages.plan, kernel)]
+        form = stages.plan.forms.get(kernel.op)
+        if form is not None and isinstance(kernel.work, Nest):
+            lines += [f"    {line}" for line in form_lines(form.parts)]
     return "\n".join([*lines, *ending])
+
+
+def form_lines(parts: Sequence[Any]) -> Iterator[str]:
+    """Yield the lines of the loop trees of a nest's form.
+
+    Each of several pieces has a line of its number. Lengths of a call decide where there is a
+    choice.
+    """
+    trees = [each for each in parts if not isinstance(each, Fill)]
+    for number, part in enumerate(trees):
+        if isinstance(part, FormChoice):
+            yield f"if {' and '.join(f'{size} >= 0' for size in part.holds)}:"
+            yield from (f"    {line}" for line in form_lines(part.forms))
+            yield "else:"
+            yield from (f"    {line}" for line in form_lines(part.others))
+            continue
+        if len(trees) > 1:
+            yield f"piece {number}:"
+        yield from show(part.tree).split("\n")
 
 
 def computed_values(kernel: Kernel) -> tuple[Op, ...]:

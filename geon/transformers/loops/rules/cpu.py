@@ -33,6 +33,7 @@ from ..tree import (
     replaced,
     require,
     values_of,
+    vector_stores,
     walk,
 )
 from ..vector_loops import in_vectors
@@ -314,18 +315,11 @@ def streamed(tree: Tree, operands: frozenset[int], vectors: VectorWidth) -> Tree
     return tree
 
 
-def puts(tree: Tree, operand: int) -> Iterator[tuple[Store, LoopNode]]:
-    """Yield the stores of vectors to an operand, each with the loop over its lanes."""
-    for each, above in walk(tree.body):
-        if isinstance(each, Write) and above and above[-1].role is Role.VECTOR:
-            for store in each.stores:
-                if isinstance(store, Store) and store.operand == operand:
-                    yield store, above[-1]
-
-
 def may_stream(tree: Tree, operand: int, vectors: VectorWidth) -> bool:
     """Return True if there are stores of whole registers, all at multiples of their bytes."""
-    whole = [(store, lane) for store, lane in puts(tree, operand) if lane.size == vectors.count]
+    whole = [
+        (store, lane) for store, lane in vector_stores(tree, operand) if lane.size == vectors.count
+    ]
     return bool(whole) and all(is_aligned(*each, vectors.count) for each in whole)
 
 

@@ -14,12 +14,11 @@ from ...kernels.ir.scalar_code import Apply, Kept, Load, Scalar, children_of
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from .. import transformations as shape
-from ..access import is_straight, most
+from ..access import is_straight, most, only_folds
 from ..partial_states import (
     block_level,
     block_of,
     hoist,
-    only_folds,
     rfactor,
     total_states,
     widened,

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Self, TypeVar
 
 from ....op_graph.axes.lengths import names_of
-from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op, Same, deep_order
 from ....op_graph.values.attribute_types import Frozen
-from .plan import Plan
+from .kernel_forms import Place
+from .plan import Plan, place_in
 
-Place = tuple[str, object]  # kind of memory, and its number or the value that owns it
 Pointer = TypeVar("Pointer")  # what a target calls memory by
 
 
@@ -66,12 +65,7 @@ class MemoryScope(Generic[Pointer]):
 
 def place_of(plan: Plan, op: Op) -> Place:
     """Return the memory slot of ``op``; ops in one slot share memory."""
-    if isinstance(op, Leaf):
-        return "leaf", Same(op)
-    if is_bound(op):
-        return "constant", Same(op)
-    home = plan.homes[op]
-    return ("leaf", Same(home.leaf)) if home.leaf is not None else (home.kind, home.number)
+    return place_in(plan.homes, op)
 
 
 def pointer_table(

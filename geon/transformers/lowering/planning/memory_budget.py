@@ -27,6 +27,7 @@ from ..rules.program import Program
 from ..rules.rematerialisation import Recomputation, Regions, connected_components
 from .cost_report import operand_places, predictions, written_place
 from .derivable_values import kept_once
+from .kernel_forms import FormTable
 from .plan import Plan, place_plan, plan_memory
 from .schedule import Schedule, schedule
 
@@ -54,6 +55,7 @@ class Fitting:
         self.budget, self.target, self.own = budget, target, own
         self.check, self.reuse = check, reuse
         self.lengths = dict(budget.lengths)
+        self.table: FormTable | None = None if target.forms is None else target.forms()
 
     def fitted(self, program: Program, divided: Callable[[Division], Program]) -> Program:
         """Return the program, with recomputation as the budget requires.
@@ -118,7 +120,8 @@ class Fitting:
     def planned(self, program: Program) -> tuple[Program, Plan, BudgetCandidate]:
         """Return a laid-out program, its plan, and its choice."""
         laid_out = lay_out(program, self.target, self.own, self.check)
-        plan = plan_memory(schedule(laid_out, self.target, self.own, self.check), self.reuse)
+        made = schedule(laid_out, self.target, self.own, self.check)
+        plan = plan_memory(made, self.reuse, table=self.table)
         placed = place_plan(plan, self.lengths, self.budget.threads)
         return (
             laid_out.program,

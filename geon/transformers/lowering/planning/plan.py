@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ....op_graph.axes.lengths import Length, evaluate
-from ....op_graph.op_graph import Leaf, Op, among
+from ....op_graph.core.traversal import is_bound
+from ....op_graph.op_graph import Leaf, Op, Same, among
 from ...kernels.ir.nest import Region
 from ...runtime.arena import place
 from ...sizes.buffers import Buffer
 from ..facts.value_sizes import bytes_of
+from .kernel_forms import FormTable, KernelForm, Place
 from .schedule import Kernel, Schedule, carries_of
+from .unaligned_places import unaligned_places
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -32,7 +36,8 @@ class Inside:
     first step. ``spare`` maps the number of a carry to its buffers besides its result: one to read
     while the other is written, or a single one if each step updates it in place. ``truth`` is the
     buffer of a condition. ``kept`` are the buffers of packed copies that kernels of a loop body
-    keep from iteration to iteration, in order.
+    keep from iteration to iteration, in order. ``unaligned`` are the places of each body that may
+    have any element alignment.
     """
 
     plans: tuple[Plan, ...]
@@ -41,6 +46,7 @@ class Inside:
     spare: dict[int, tuple[int, ...]]
     truth: int | None = None
     kept: tuple[int, ...] = ()
+    unaligned: tuple[frozenset[Place], ...] = ()
 
     @property
     def own(self) -> tuple[int, ...]:
@@ -58,8 +64,9 @@ class Plan:
     time of the last read of a value. ``hidden`` are (kernel number, bytes) of memory that library
     calls allocate. By a kernel's ``op``, ``kept`` has the packed copy that it keeps from call to
     call (in a loop body, from iteration to iteration), ``scratch`` the number of its scratch
-    buffer, and ``inside`` the plans of its bodies. ``steps`` are the first and last step of each
-    kernel.
+    buffer, ``inside`` the plans of its bodies, and ``forms`` what it runs: its loop trees. Forms
+    are for vector registers of ``vector_bytes`` bytes. ``steps`` are the first and last step of
+    each kernel. Buffers are reused unless ``reuse`` is False.
     """
 
     schedule: Schedule
@@ -71,6 +78,9 @@ class Plan:
     scratch: dict[Op, int] = field(default_factory=dict)
     inside: dict[Op, Inside] = field(default_factory=dict)
     steps: tuple[tuple[int, int], ...] = ()
+    forms: dict[Op, KernelForm] = field(default_factory=dict)
+    vector_bytes: int = 0
+    reuse: bool = True
     kept_numbers: dict[Op, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,13 +102,23 @@ class Plan:
         return next(kernel for at, kernel in kernels_of(self) if at == step)
 
 
-def plan_memory(schedule: Schedule, reuse: bool = True, steady: Sequence[Op] | None = ()) -> Plan:
+def plan_memory(
+    schedule: Schedule,
+    reuse: bool = True,
+    steady: Sequence[Op] | None = (),
+    table: FormTable | None = None,
+    unaligned: Set[Place] = frozenset(),
+) -> Plan:
     """Return the plan: results in place where the input dies, else in shared arena buffers.
 
     With ``reuse=False`` each value has a buffer of its own throughout: the reference for
     comparisons. ``steady`` are the leaves of a body that are constant in all iterations; None for a
-    body that has no memory for packed copies.
+    body that has no memory for packed copies. ``table`` has the forms of kernels, a new one of the
+    target by default. Values of a body at places ``unaligned`` may have any element alignment.
     """
+    target = schedule.target
+    if table is None:
+        table = FormTable({}) if target.forms is None else target.forms()
     timed = list(zip(schedule.times, schedule.kernels, strict=True))
     positions = {op: time for time, kernel in timed for op in kernel.results}
     last_use = dict(positions)
@@ -106,7 +126,16 @@ def plan_memory(schedule: Schedule, reuse: bool = True, steady: Sequence[Op] | N
         for value in kernel.reads:
             last_use[value] = time
     homes = _homes(schedule, last_use, reuse)
-    planned = [_planned(kernel, reuse) for kernel in schedule.kernels]
+    place = partial(place_in, homes)
+    planned, forms = [], dict[Op, KernelForm]()
+    within: dict[Op, tuple[frozenset[Place], ...]] = {}
+    for kernel in schedule.kernels:
+        if isinstance(kernel.work, Region):
+            within[kernel.op] = _unaligned_inside(schedule, kernel, place, unaligned)
+        planned.append(_planned(kernel, reuse, table, within.get(kernel.op, ())))
+        form = table.form(kernel, place, unaligned)
+        if form is not None:
+            forms[kernel.op] = form
     steps = _steps(planned)
     waves = _waves(schedule.times, steps)
     spans: dict[int, tuple[int, int]] = {}
@@ -121,20 +150,30 @@ def plan_memory(schedule: Schedule, reuse: bool = True, steady: Sequence[Op] | N
     renumbered = {old: new for new, old in enumerate(numbers)}
     end = steps[-1][1] + 1 if steps else 0
     buffers = [Buffer(sizes[n], *(spans[n] if reuse else (0, end))) for n in numbers]
-    scratch = _add_scratch(schedule, buffers, waves, end, reuse)
-    inside = _add_bodies(schedule, buffers, steps, planned, end, reuse)
+    scratch = _add_scratch(schedule, forms, buffers, waves, end, reuse)
+    inside = _add_bodies(schedule, buffers, steps, planned, within, end, reuse)
     homes = {
         op: Home("arena", renumbered[home.number]) if home.kind == "arena" else home
         for op, home in homes.items()
     }
-    target = schedule.target
     kept: dict[Op, Any] = {}
     if target.packed is not None and steady is not None:
         kept = target.packed(schedule, steady)
     hidden = _hidden(schedule, planned)
     return Plan(
-        schedule, homes, tuple(buffers), last_use, hidden, kept, scratch, inside, tuple(steps)
-    )
+        schedule, homes, tuple(buffers), last_use, hidden, kept, scratch, inside, tuple(steps),
+        forms, table.vector_bytes, reuse,
+    )  # fmt: skip
+
+
+def place_in(homes: Mapping[Op, Home], op: Op) -> Place:
+    """Return the memory of ``op``, where values have these ``homes``; ops in one place share it."""
+    if isinstance(op, Leaf):
+        return "leaf", Same(op)
+    if is_bound(op):
+        return "constant", Same(op)
+    home = homes[op]
+    return ("leaf", Same(home.leaf)) if home.leaf is not None else (home.kind, home.number)
 
 
 def kernels_of(plan: Plan, first: int = 0) -> Iterator[tuple[int, Kernel]]:
@@ -151,7 +190,19 @@ def kernels_of(plan: Plan, first: int = 0) -> Iterator[tuple[int, Kernel]]:
             yield from kernels_of(inner, first + at)
 
 
-def _planned(kernel: Kernel, reuse: bool) -> tuple[Plan, ...]:
+def _unaligned_inside(
+    schedule: Schedule, kernel: Kernel, place: Callable[[Op], Place], unaligned: Set[Place]
+) -> tuple[frozenset[Place], ...]:
+    """Return the places of each body of a region that may have any element alignment."""
+    assert isinstance(kernel.work, Region)
+    operands = [place(schedule.base[arg]) for arg in kernel.work.op.args]
+    results = list(map(place, kernel.results))
+    return unaligned_places(kernel.work, operands, results, unaligned, schedule.target.alignment)
+
+
+def _planned(
+    kernel: Kernel, reuse: bool, table: FormTable, unaligned: Sequence[frozenset[Place]]
+) -> tuple[Plan, ...]:
     """Return the plans of a kernel's bodies; those of scans keep packed copies."""
     if not isinstance(kernel.work, Region):
         return ()
@@ -159,8 +210,10 @@ def _planned(kernel: Kernel, reuse: bool) -> tuple[Plan, ...]:
     loop = op.primitive.name == "scan"
     first = op.attrs.before_captures if loop else None
     return tuple([
-        plan_memory(inner.schedule, reuse, None if first is None else inner.leaves[first:-1])
-        for inner in kernel.work.bodies
+        plan_memory(
+            inner.schedule, reuse, None if first is None else inner.leaves[first:-1], table, places
+        )
+        for inner, places in zip(kernel.work.bodies, unaligned, strict=True)
     ])  # fmt: skip
 
 
@@ -186,6 +239,7 @@ def _add_bodies(
     buffers: list[Buffer],
     steps: Sequence[tuple[int, int]],
     planned: Sequence[tuple[Plan, ...]],
+    unaligned: Mapping[Op, tuple[frozenset[Place], ...]],
     end: int,
     reuse: bool,
 ) -> dict[Op, Inside]:
@@ -218,7 +272,9 @@ def _add_bodies(
         if kernel.work.op.primitive.name == "while":
             truth = len(buffers)
             buffers.append(Buffer(1, *throughout))
-        found[kernel.op] = Inside(plans, tuple(first), tuple(starts), spare, truth, kept)
+        found[kernel.op] = Inside(
+            plans, tuple(first), tuple(starts), spare, truth, kept, unaligned[kernel.op]
+        )
     return found
 
 
@@ -229,6 +285,7 @@ def carry_sizes(work: Region) -> list[tuple[int, int | Length]]:
 
 def _add_scratch(
     schedule: Schedule,
+    forms: Mapping[Op, KernelForm],
     buffers: list[Buffer],
     waves: Mapping[int, tuple[int, int]],
     end: int,
@@ -240,7 +297,7 @@ def _add_scratch(
     cache.
     """
     scratch = schedule.target.scratch
-    needed = {} if scratch is None else scratch(schedule)
+    needed = {} if scratch is None else scratch(schedule, forms)
     timed = zip(schedule.times, schedule.kernels, strict=True)
     positions = {kernel.op: time for time, kernel in timed}
     lasting = {op: each for op, each in needed.items() if each.lasting}

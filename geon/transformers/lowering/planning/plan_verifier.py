@@ -21,6 +21,7 @@ from ...kernels.products.row_blocking import Blocked
 from ..facts.target import Layout
 from ..facts.value_sizes import bytes_of
 from ..fusion.kernel import Kernel
+from .form_verifier import verify_forms
 from .inplace_legality import reads_first, wrong_step
 from .plan import Home, Inside, Placement, Plan, place_plan
 
@@ -66,11 +67,13 @@ def verify_plan(plan: Plan) -> None:
     In a sound plan, every value that is read was written and is intact. Neither results nor scratch
     memory overwrite what a later kernel, a result or a variable needs. No write of a variable
     precedes a read of its old value or a kernel that can raise. Concurrent kernels touch nothing
-    that one of them writes. Results and variables hold their values at the end.
+    that one of them writes. Results and variables hold their values at the end. What kernels run
+    is what they compute (``verify_forms``).
     """
     for inside in plan.inside.values():
         for inner in inside.plans:
             verify_plan(inner)
+    verify_forms(plan)
     _Play(plan, played_lengths(deep_order(plan.schedule.program.roots))).run()
 
 

@@ -20,6 +20,7 @@ from ...kernels.products.row_blocking import (
     whole_sizes,
 )
 from ...lowering.fusion.kernel import Kernel
+from ...lowering.planning.kernel_forms import KernelForm
 from ...lowering.planning.plan import Plan
 from ...printing.nests.loop_lines import indent
 from ...sizes.blocks import (
@@ -74,11 +75,9 @@ class ChainStepNames(KernelNames):
         return self.scratch()
 
 
-def blocked_function(
-    plan: Plan, kernel: Kernel, work: Blocked, vector_bytes: int
-) -> NativeFunction:
-    """Return the C function of a chain."""
-    return _ChainWriter(plan, kernel, work, vector_bytes).function()
+def blocked_function(plan: Plan, kernel: Kernel, work: Blocked, form: KernelForm) -> NativeFunction:
+    """Return the C function of a chain of this form."""
+    return _ChainWriter(plan, kernel, work, form).function()
 
 
 def extremes_function(work: Extremes, names: ChainStepNames, name: str) -> NativeFunction:
@@ -94,9 +93,8 @@ def extremes_function(work: Extremes, names: ChainStepNames, name: str) -> Nativ
 
 
 class _ChainWriter:
-    def __init__(self, plan: Plan, kernel: Kernel, work: Blocked, vector_bytes: int) -> None:
-        self.plan, self.kernel, self.work = plan, kernel, work
-        self.vector_bytes = vector_bytes
+    def __init__(self, plan: Plan, kernel: Kernel, work: Blocked, form: KernelForm) -> None:
+        self.plan, self.kernel, self.work, self.form = plan, kernel, work, form
         self.names = KernelNames(plan, kernel, {})
         self.arrays: Size = 0  # bytes of the row arrays of the steps emitted so far
 
@@ -132,10 +130,10 @@ class _ChainWriter:
         name = f"{NAME}_step{number}"
         if isinstance(step, Contraction):
             whole = whole_sizes(self.work.whole[number])
-            return contraction_function(step, names, self.vector_bytes, name, whole), names
+            return contraction_function(step, names, self.plan.vector_bytes, name, whole), names
         if isinstance(step, Extremes):
             return extremes_function(step, names, name), names
-        return nest_function(step, names, self.vector_bytes, name), names
+        return nest_function(step, self.form.parts[number], names, name), names
 
     def called(self, name: str, made: NativeFunction, names: ChainStepNames) -> str:
         """Return the statement that calls a step on one block."""
@@ -223,7 +221,7 @@ class _ChainWriter:
         total: Size = 0
         for size in cut.memory:
             total = total + size
-        scratch = blocked_scratch(self.work)
+        scratch = blocked_scratch(self.work, self.form)
         lines = [
             f"const int64_t rows = {length(cut.rows)}, batches = {length(product(cut.batch))};",
             f"const int64_t row_bytes = {length(total)};",

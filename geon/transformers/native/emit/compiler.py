@@ -25,13 +25,9 @@ from .module_text import KEPT, CModule, make_module
 from .record import Record, Shown
 
 
-def emit_c(
-    plan: Plan, linking: Linking, toolchain: Toolchain, annotate: bool, flushes: bool = False
-) -> str:
+def emit_c(plan: Plan, linking: Linking, annotate: bool, flushes: bool = False) -> str:
     """Return the C text of a plan, with the user's names and lines as comments if ``annotate``."""
-    width = toolchain.vector_bytes
-    module = make_module(plan, linking, width, annotate, cores=processors(), flushes=flushes)
-    return module.source
+    return make_module(plan, linking, annotate, cores=processors(), flushes=flushes).source
 
 
 def begin_known(program: Program, toolchain: Toolchain) -> None:
@@ -57,14 +53,11 @@ def compile_plan(
 
     With ``flushes`` its functions flush subnormal numbers to zero.
     """
-    width = toolchain.vector_bytes
 
     def ready(unit: str) -> None:
         begin(toolchain, unit, toolchain.own_flags(unit))
 
-    module = make_module(
-        plan, linking, width, False, cores=processors(), ready=ready, flushes=flushes
-    )
+    module = make_module(plan, linking, False, cores=processors(), ready=ready, flushes=flushes)
     path = shared_object(toolchain, module.shared, own=module.units)
     return record_of(plan, module, path), path
 

@@ -43,7 +43,6 @@ from ..names.naming import (
 from ..products.contractions import contraction_function
 from ..toolchain.translation_units import CALL_COST_CHARACTERS
 from ..trees.nest_text import nest_function
-from ..vectors.nontemporal_stores import passing
 from ..vectors.scan_text import ordered_function
 from .chain_text import blocked_function
 from .one_file import one_file
@@ -143,22 +142,25 @@ def native_pointers(plan: Plan, linking: Linking) -> list[Place]:
     return [*pointer_table(plan, linking.inputs, linking.variables, linking.constants), *kept]
 
 
-def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> NativeFunction:
+def function_of(plan: Plan, kernel: Kernel) -> NativeFunction:
     """Return the C function of a kernel, under the placeholder name ``NAME``."""
     work, starts = printed_work(plan, kernel)
+    form = plan.forms.get(kernel.op)
     names = KernelNames(plan, kernel, starts)
     if isinstance(work, Call):
         return library_function(work.op, names)
     assert not isinstance(work, Region), "its body's kernels are called"
-    if isinstance(work, Blocked):
-        return blocked_function(plan, kernel, work, vector_bytes)
-    if isinstance(work, OrderedLoop):
-        return ordered_function(work, names, vector_bytes)
     if isinstance(work, Contraction):
-        made = contraction_function(work, names, vector_bytes)
-    else:
-        made = nest_function(work, names, vector_bytes, passing=passing(work, names))
-        names.calls(["geon_grain"])
+        made = contraction_function(work, names, plan.vector_bytes)
+        return replace(made, calls=tuple(names.called))
+    assert form is not None
+    if isinstance(work, Blocked):
+        return blocked_function(plan, kernel, work, form)
+    if isinstance(work, OrderedLoop):
+        (scan,) = form.parts
+        return ordered_function(work, scan, names)
+    made = nest_function(work, form.parts, names)
+    names.calls(["geon_grain"])
     return replace(made, calls=tuple(names.called))
 
 
@@ -166,7 +168,8 @@ def printed_work(plan: Plan, kernel: Kernel) -> tuple[Work, dict[Place, int]]:
     """Return the kernel's work as emitted, and its operands' start offsets by location."""
     if isinstance(kernel.work, Contraction):
         return from_starts(kernel.work, [place_of(plan, op) for op in kernel.work.operands])
-    return kernel.work, {}
+    form = plan.forms.get(kernel.op)
+    return kernel.work if form is None else form.work, {}
 
 
 def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
@@ -188,7 +191,6 @@ def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
 def make_module(
     plan: Plan,
     linking: Linking,
-    vector_bytes: int,
     annotate: bool,
     suffix: str = "",
     timed: bool = False,
@@ -208,9 +210,7 @@ def make_module(
     emitted. If ``flushes``, subnormal numbers are flushed to zero while a call runs. ``link``
     defines the pool's functions that kernels call; by default a call of ``geon_link`` sets them.
     """
-    work = _CModuleWriter(
-        plan, linking, vector_bytes, annotate, suffix, timed, cores, ready, flushes, link
-    )
+    work = _CModuleWriter(plan, linking, annotate, suffix, timed, cores, ready, flushes, link)
     return work.make()
 
 
@@ -219,7 +219,6 @@ class _CModuleWriter:
         self,
         plan: Plan,
         linking: Linking,
-        vector_bytes: int,
         annotate: bool,
         suffix: str,
         timed: bool,
@@ -230,7 +229,7 @@ class _CModuleWriter:
     ) -> None:
         self.plan, self.linking, self.annotate = plan, linking, annotate
         self.link = link
-        self.vector_bytes, self.suffix, self.timed = vector_bytes, suffix, timed
+        self.suffix, self.timed = suffix, timed
         self.flushes = flushes
         self.table = native_pointers(plan, linking)
         self.where = {place: k for k, place in enumerate(self.table)}
@@ -362,7 +361,10 @@ class _CModuleWriter:
         return c_length(length, {name: f"n[{k}]" for k, name in enumerate(self.lengths)})
 
     def structure(self, plan: Plan, kernel: Kernel) -> Hashable:
-        """Return the structural key of a kernel's work as it is emitted."""
+        """Return the form of a kernel, or the structural key of a product as it is emitted."""
+        form = plan.forms.get(kernel.op)
+        if form is not None:
+            return form
         if kernel not in self.structures:
             work, _ = printed_work(plan, kernel)
             assert not isinstance(work, Call | Region)
@@ -372,11 +374,11 @@ class _CModuleWriter:
     def function(self, plan: Plan, kernel: Kernel) -> NativeFunction:
         """Return the C function of a kernel; kernels of equal structure share it."""
         if isinstance(kernel.work, Call | Region):
-            return function_of(plan, kernel, self.vector_bytes)
+            return function_of(plan, kernel)
         memory = memory_of(plan, kernel)
         key = (self.structure(plan, kernel), first_occurrences(memory))
         if key not in self.printed:
-            made = function_of(plan, kernel, self.vector_bytes)
+            made = function_of(plan, kernel)
             self.printed[key] = plan, kernel, made
             return made
         other, like, made = self.printed[key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
@@ -14,10 +14,11 @@ from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction, padded_access, unit_of
 from ...kernels.products.row_blocking import Blocked
 from ...kernels.scans.sequential_scan import OrderedLoop
+from ...lowering.planning.kernel_forms import KernelForm, trees_in
 from ...lowering.planning.schedule import Schedule
 from ...printing.scalars.c_expressions import C_TYPES
 from ...sizes.product_blocks import Shape, all_shapes
-from ...sizes.scratch import Largest, PerThread, Scratch, lines
+from ...sizes.scratch import Largest, PerThread, Scratch, largest, lines
 from ..library.matrices import matrix_scratch
 from ..library.prefixes import prefix_scratch
 from ..library.scattering import scatter_scratch
@@ -30,39 +31,43 @@ from ..sizes.products import ProductScratch, unknown
 from ..trees.row_arrays import scratch_each
 
 
-def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
-    """Return the scratch memory of a schedule's kernels, by op."""
+def scratch_of(schedule: Schedule, forms: Mapping[Op, KernelForm]) -> dict[Op, Scratch]:
+    """Return the scratch memory of a schedule's kernels, whose ``forms`` are given, by op."""
     found: dict[Op, Scratch] = {}
     products: dict[Hashable, Scratch | None] = {}
     for kernel in schedule.kernels:
-        scratch = _alike(kernel.work, products)
+        scratch = _alike(kernel.work, forms.get(kernel.op), products)
         if scratch is not None:
             found[kernel.op] = scratch
     return found
 
 
-def _alike(work: Work, products: dict[Hashable, Scratch | None]) -> Scratch | None:
+def _alike(
+    work: Work, form: KernelForm | None, products: dict[Hashable, Scratch | None]
+) -> Scratch | None:
     """Return the scratch memory of ``work``, from ``products`` if an equal product is there.
 
     Products that differ only in their operands, as ``alike`` lowers them, need the same memory.
     Computing it is slow.
     """
     if not isinstance(work, Contraction):
-        return _of(work)
+        return _of(work, form)
     key = (work.left, work.right, work.stores)
     if key not in products:
-        products[key] = _of(work)
+        products[key] = _of(work, form)
     return products[key]
 
 
-def _of(work: Work) -> Scratch | None:
+def _of(work: Work, form: KernelForm | None) -> Scratch | None:
     if isinstance(work, Contraction):
         parts = tuple([product_scratch(piece) for piece in work.pieces])
         return Largest(parts, lasting=True) if parts else product_scratch(work)
     if isinstance(work, Blocked):
-        return blocked_scratch(work)
+        assert form is not None
+        return blocked_scratch(work, form)
     if isinstance(work, Nest):
-        return _of_rows(work)
+        assert form is not None
+        return _of_rows(work, form)
     if isinstance(work, Region | OrderedLoop):
         return None  # the plans of their bodies have the scratch memory of the body's kernels
     name = work.op.primitive.name
@@ -88,27 +93,28 @@ def _of_sort(op: Op) -> SortScratch:
 # Rows ---------------------------------------------------------------------------------------------
 
 
-def _of_rows(nest: Nest) -> Scratch | None:
+def _of_rows(nest: Nest, form: KernelForm) -> Scratch | None:
     """Return the memory of row arrays that are too large for the stack, or None."""
-    each = scratch_each(nest)
     rows = product(loop.extent for loop in nest.rows)
-    return None if isinstance(each, int) and each == 0 else PerThread(each, rows)
+    sizes = [scratch_each(each.tree) for each in trees_in(form.parts)]
+    return largest([PerThread(each, rows) for each in sizes if each != 0])
 
 
 # Chains -------------------------------------------------------------------------------------------
 
 
-def blocked_scratch(work: Blocked) -> BlockedScratch:
+def blocked_scratch(work: Blocked, form: KernelForm) -> BlockedScratch:
     """Return the scratch memory of a chain."""
     packed = 0
     arrays: Size = 0
-    for step in work.steps:
+    for step, parts in zip(work.steps, form.parts, strict=True):
         if isinstance(step, Contraction):
             most = lines(product_scratch(step, alone=False).most(1))
             assert isinstance(most, int)  # blocks of a product have a largest size
             packed = max(packed, most)
         elif isinstance(step, Nest):
-            arrays = arrays + scratch_each(step)
+            for tree in trees_in(parts):
+                arrays = arrays + scratch_each(tree.tree)
     return BlockedScratch(work.cut, packed, arrays)
 
 

@@ -172,11 +172,9 @@ class _ProfiledModules:
 
 def timed_program(toolchain: Toolchain, stages: CompileStages, flushes: bool) -> NativeProgram:
     """Return a plan's program that reads the clock after each kernel, about 30 ns each."""
-    width = toolchain.vector_bytes
     module = make_module(
         stages.plan,
         stages.linking,
-        width,
         annotate=False,
         timed=True,
         cores=processors(),

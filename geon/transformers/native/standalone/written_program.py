@@ -22,6 +22,7 @@ from ..machine.threads import MAX_THREADS
 from ..names.c_texts import c_text
 from ..toolchain.compilers import Toolchain, find_toolchain, missing_compiler, run_compiler
 from ..toolchain.processors import OWN, for_processor
+from ..trees.kernel_forms import for_vectors
 from .failures import find_failures
 from .header import header_text
 from .identifiers import require_name
@@ -81,10 +82,10 @@ class WrittenProgram:
             raise UnavailableError(missing_compiler())
         self.toolchain: Toolchain = for_processor(compiler, march)
         stages = computation.stages()
+        plan = for_vectors(stages.plan, self.toolchain.vector_bytes)
         module = make_module(
-            stages.plan,
+            plan,
             stages.linking,
-            self.toolchain.vector_bytes,
             annotate=True,
             flushes=flushes,
             link=c_text(f"standalone/{'serial' if threads == 1 else 'threaded'}.h")
@@ -97,9 +98,9 @@ class WrittenProgram:
                 "look up, so it cannot be written as C or as a shared object: leave the ops out "
                 "that need them, or compute them in Python and feed their results"
             )
-        record = record_of(stages.plan, module, Path(name))
+        record = record_of(plan, module, Path(name))
         self.interface = make_interface(transformer, computation, record, threads)
-        failures = find_failures(self.interface, computation.request.guards, stages.plan, record)
+        failures = find_failures(self.interface, computation.request.guards, plan, record)
         alignment = outline_of(transformer).alignment
         self.source = SourceText(
             self.interface, failures, record, module, stages.linking, name, threads, alignment

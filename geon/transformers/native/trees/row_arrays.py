@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from ....op_graph.axes.affine import Size
 from ...kernels.ir.loop_variables import variables
-from ...kernels.ir.nest import Nest, RowArray
 from ...loops.access import accesses
 from ...loops.tree import Combine, PrivateBuffer, Role, Tree, loops_of, walk
 from ...printing.nests.parameters import Parameter
@@ -19,17 +18,17 @@ LANE_FOLDS = ("add", "multiply", "maximum", "minimum")  # functions of c/vectors
 MAX_STACK_ELEMENTS = 4096  # maximum elements of a row array on the task's stack
 
 
-def on_stack(array: RowArray | PrivateBuffer) -> bool:
+def on_stack(array: PrivateBuffer) -> bool:
     """Return True if a row array is on the stack of the task."""
     return isinstance(array.size, int) and array.size <= MAX_STACK_ELEMENTS
 
 
-def scratch_each(nest: Nest) -> Size:
-    """Return the bytes of scratch memory that each thread of a nest needs."""
-    return sum_of_lines([array for array in nest.arrays if not on_stack(array)])
+def scratch_each(tree: Tree) -> Size:
+    """Return the bytes of scratch memory that each thread of a tree needs."""
+    return sum_of_lines([tree.buffers[k] for k in in_scratch(tree)])
 
 
-def sum_of_lines(arrays: list[RowArray] | list[PrivateBuffer]) -> Size:
+def sum_of_lines(arrays: list[PrivateBuffer]) -> Size:
     """Return the bytes of arrays that begin at cache lines."""
     total: Size = 0
     for each in arrays:
@@ -73,8 +72,7 @@ class LaneBuffers(BufferNames):
 
     def scratch(self) -> str:
         """Return the pointer to the thread's scratch memory."""
-        arrays = [self.tree.buffers[k] for k in in_scratch(self.tree)]
-        return self.names.own_scratch(sum_of_lines(arrays))
+        return self.names.own_scratch(scratch_each(self.tree))
 
     def declare_scratch(self) -> None:
         """Declare the parameters that row arrays need."""

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from ....op_graph.values.dtypes import name_of
-from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import Apply
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_straight
-from ...loops.rules.cpu import may_stream, puts, schedule, streamed
+from ...loops.rules.cpu import may_stream, schedule, streamed
 from ...loops.rules.streaming_copies import MAX_STREAMED_STORES
-from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
+from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of, vector_stores
 from ...loops.vector_loops import lanes_of
 from ...printing.scalars.c_expressions import is_serial
-from ..vectors.nontemporal_stores import Passing, may_pass, stored_bytes
+from ..vectors.nontemporal_stores import Passing
 from ..vectors.vector_functions import function_itemsize
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors
 
-# A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
-MIN_BORDER_RATIO = 8
 MIN_ITEMSIZE = 4  # bytes of the narrowest elements that have vector types
 
 
@@ -97,29 +94,6 @@ def is_serial_pass(step: Pass) -> bool:
     return any(is_serial(x.row.name, [name_of(y.dtype) for y in x.args]) for x in applied if x.args)
 
 
-def piece_options(work: Nest, piece: Nest, passing: Passing | None) -> tuple[Passing | None, bool]:
-    """Return the non-temporal stores of a piece of a nest, and True if its rows may be jammed.
-
-    The unsplit nest serves short lengths only, so it needs no non-temporal stores.
-    """
-    largest = max(nominal_length(stored_bytes(each)) for each in work.pieces)
-    border = nominal_length(stored_bytes(piece)) * MIN_BORDER_RATIO < largest
-    much = piece is not work and passing is not None and may_pass(piece, passing.stored)
-    return passing if much else None, not border
-
-
-def trees_of(work: Nest, vector_bytes: int, passing: Passing | None) -> list[Tree]:
-    """Return the trees of the pieces of a nest, each before that of its variant of short rows."""
-    found: list[Tree] = []
-    for piece in work.pieces or (work,):
-        passes, jams = piece_options(work, piece, passing) if work.pieces else (passing, True)
-        if piece.short is None or piece.shortness:
-            found.append(tree_of(piece, vector_bytes, passes, jams=jams))
-        if piece.short is not None:
-            found.append(tree_of(piece.short, vector_bytes, None))
-    return found
-
-
 def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | None:
     """Return the tree with stores that pass by the caches.
 
@@ -131,7 +105,7 @@ def with_streams(tree: Tree, passing: Passing, vectors: VectorWidth) -> Tree | N
     whole = frozenset(
         k
         for k in passing.operands
-        if all(is_number(store.dtype, vectors.itemsize) for store, _ in puts(tree, k))
+        if all(is_number(store.dtype, vectors.itemsize) for store, _ in vector_stores(tree, k))
     )
     large = isinstance(passing.stored, int)
     if whole != passing.operands and not large:

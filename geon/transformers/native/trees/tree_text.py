@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from ....op_graph.values.dtypes import name_of
 from ...loops.access import READ, accesses, operands_in, private, sizes_in
-from ...loops.rules.cpu import puts
-from ...loops.tree import Body, LoopNode, Role, Tree, Write, find, loops_of, walk
+from ...loops.tree import Body, LoopNode, Role, Tree, Write, find, loops_of, vector_stores, walk
 from ...loops.work import work
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import NamedQuotients, Parameter
@@ -151,7 +150,7 @@ class _TreeFunctions(Tasks):
         if not vectors_of(self.tree).variables:
             return [f"const _Bool passes = {test};"]
         parts = [f"(uintptr_t){self.names.operand(k)}" for k in operands]
-        for store in [store for k in operands for store, _ in puts(self.tree, k)]:
+        for store in [store for k in operands for store, _ in vector_stores(self.tree, k)]:
             steps = [*store.offset.terms.values(), store.offset.constant]
             open_ones = [step for step in steps if not isinstance(step, int)]
             parts += [f"({self.names.length(x * store.dtype.itemsize)})" for x in open_ones]

@@ -15,9 +15,8 @@ from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Apply, Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import is_straight, is_unrolled
+from ...loops.access import is_straight, is_unrolled, only_folds
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
-from ...loops.partial_states import only_folds
 from ...loops.rules.interleaved_loops import INTERLEAVED_VECTORS
 from ...loops.rules.transposed_tiles import MIN_TRANSPOSED_ITEM_BYTES
 from ...loops.substitution import Substitution

@@ -8,12 +8,14 @@ stores and reads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest, Pass, Store
 from ...kernels.ir.scalar_code import Load, Scalar, walk
+from ...printing.nests.parameters import Place
 from ..machine.caches import MIN_CACHE_BYTES
 from ..names.naming import KernelNames
 
@@ -44,12 +46,13 @@ class Passing:
         return f"geon_is_past({', '.join([*sizes, self.limit])})"
 
 
-def passing(work: Nest, names: KernelNames) -> Passing | None:
+def passing(work: Nest, places: Sequence[Place]) -> Passing | None:
     """Return the stores of a nest that may be non-temporal; None if there are none or too few
     bytes.
 
-    Operands that the nest also reads are excluded: their lines are already in the cache. What lies
-    in the arena is read again by a later kernel, so the whole cache counts for it.
+    ``places`` are the memory of its operands. Operands that the nest also reads are excluded: their
+    lines are already in the cache. What lies in the arena is read again by a later kernel, so the
+    whole cache counts for it.
     """
     nests = work.pieces or (work,)
     size: Size = 0
@@ -58,16 +61,16 @@ def passing(work: Nest, names: KernelNames) -> Passing | None:
     if isinstance(size, int) and size < MIN_CACHE_BYTES:
         return None
     nodes = [node for nest in (work, *nests) for node in walk(*values(nest))]
-    read = {x.operand: work.operands[x.operand] for x in nodes if isinstance(x, Load)}
-    places = {names.place(op) for op in read.values()}
+    read = dict.fromkeys([x.operand for x in nodes if isinstance(x, Load)])
+    kept = {places[k] for k in read}
     written = {store.operand for nest in (work, *nests) for store in stores(nest)}
-    free = [k for k in written if names.place(work.operands[k]) not in places]
+    free = [k for k in written if places[k] not in kept]
     touched = size
-    for op in read.values():
+    for op in [work.operands[k] for k in read]:
         touched = touched + op.axes.size * op.dtype.itemsize
     if all(nest.across is not None and stores_only(nest) for nest in nests):
         size, touched = (each * TRANSPOSED_STORE_WEIGHT for each in (size, touched))
-    again = any(names.place(work.operands[k])[0] == "arena" for k in free)
+    again = any(places[k][0] == "arena" for k in free)
     limit = REREAD_LIMIT if again else RESULT_LIMIT
     return Passing(frozenset(free), size, touched, limit) if free else None
 

@@ -10,7 +10,8 @@ by transposing such arrays into the elements that they store.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.values.dtypes import name_of
@@ -18,6 +19,8 @@ from ...kernels.analysis.footprint import is_direct
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load, Select, walk
 from ...kernels.scans.sequential_scan import TURN, OrderedLoop
+from ...kernels.scans.slp import Packed
+from ...kernels.scans.slp_cost import choose_packing
 from ...printing.nests.loop_lines import for_loop
 from ...printing.nests.scan_statements import OrderedPrinter, row_of
 from ...printing.nests.statement_blocks import StatementBlock
@@ -60,6 +63,30 @@ class ScanCopies:
     def declared(self, rows: int) -> list[str]:
         """The declarations of all arrays, over so many rows."""
         return [f"{run.ctype} {run.name}[{run.width}][{rows}];" for run in self.runs]
+
+
+class ScanForm(NamedTuple):
+    """How a scan runs: with ``copies`` of what its rows read and store, None without.
+
+    ``packed`` are the iterations of one row in vectors; None if they are scalars, or if it always
+    has several rows.
+    """
+
+    copies: ScanCopies | None
+    packed: Packed | None
+
+
+def scan_form(work: OrderedLoop, vector_bytes: int) -> ScanForm:
+    """Return how a scan runs on a processor with registers of ``vector_bytes``.
+
+    An open number of rows with copies has a function for a single row too.
+    """
+    if work.rows == 1:
+        return ScanForm(None, choose_packing(work, vector_bytes))
+    found = copies(work)
+    if found is None or isinstance(work.rows, int):
+        return ScanForm(found, None)
+    return ScanForm(found, choose_packing(replace(work, rows=1), vector_bytes))
 
 
 def copies(work: OrderedLoop) -> ScanCopies | None:

@@ -7,14 +7,14 @@ from dataclasses import replace
 from ...kernels.analysis.op_counts import operations
 from ...kernels.ir.scalar_code import Apply, walk
 from ...kernels.scans.sequential_scan import OrderedLoop
-from ...kernels.scans.slp_cost import choose_packing
+from ...kernels.scans.slp import Packed
 from ...printing.nests.loop_lines import for_loop, indent, stepped_loop
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.scan_statements import PrintedOrdered, print_ordered
 from ..names.dialect import SIMD
 from ..names.naming import NAME, KernelNames, NativeFunction, head
 from ..names.out_of_line import out_of_line
-from .scan_copies import copied, copies, filled
+from .scan_copies import ScanCopies, ScanForm, copied, filled
 from .slp_text import print_packed, vector_type
 
 # gcc moves single-use values to their use, so that independent scalar chains no longer overlap.
@@ -37,32 +37,31 @@ BLOCK = 16  # rows per vector block, where what they read is copied
 ROWS_PER_BLOCK = 64  # rows in lanes at a time: their carries stay in the L1 cache or in registers
 
 
-def ordered_function(work: OrderedLoop, names: KernelNames, vector_bytes: int) -> NativeFunction:
-    """Return the C function of a sequential scan."""
+def ordered_function(work: OrderedLoop, form: ScanForm, names: KernelNames) -> NativeFunction:
+    """Return the C function of a sequential scan of this form."""
     shared: tuple[str, ...] = ()
     if work.rows == 1:
-        printed, chain, shared = _one_row(work, names, vector_bytes)
+        printed, chain, shared = _one_row(work, names, form.packed)
         lines = [*chain, *_one(work, names, printed)]
-    elif copies(work) is None:
+    elif form.copies is None:
         lines = _many(work, names)
     else:
-        lines, shared = _many_copied(work, names, vector_bytes)
+        lines, shared = _many_copied(work, names, form.copies, form.packed)
     text = "\n".join([*lines, ""])
     return NativeFunction(text, tuple(names.parameters), shared, calls=tuple(names.called))
 
 
 def _one_row(
-    work: OrderedLoop, names: KernelNames, vector_bytes: int
+    work: OrderedLoop, names: KernelNames, packed: Packed | None
 ) -> tuple[PrintedOrdered, list[str], tuple[str, ...]]:
     """Return the statements of a loop of one row, the attributes of its function, and the texts
     that it needs once in a unit.
     """
-    side_by_side = choose_packing(work, vector_bytes)
-    if side_by_side is None:
+    if packed is None:
         return print_ordered(work, names, lambda name: name), [], ()
-    printed = print_packed(work, side_by_side, names)
-    shared = (vector_type(side_by_side.dtype, side_by_side.width)[1],)
-    if side_by_side.chain(work):
+    printed = print_packed(work, packed, names)
+    shared = (vector_type(packed.dtype, packed.width)[1],)
+    if packed.chain(work):
         return printed, ["GEON_IN_ORDER"], (*shared, IN_ORDER)
     return printed, [], shared
 
@@ -129,7 +128,7 @@ def _many(work: OrderedLoop, names: KernelNames) -> list[str]:
 
 
 def _many_copied(
-    work: OrderedLoop, names: KernelNames, vector_bytes: int
+    work: OrderedLoop, names: KernelNames, made: ScanCopies, packed: Packed | None
 ) -> tuple[list[str], tuple[str, ...]]:
     """Return the functions of some rows whose elements are copied, of a task of them, and of all,
     and the texts that they need once in a unit.
@@ -137,8 +136,6 @@ def _many_copied(
     The lanes of vectors that no row fills have what the last row has, so that there is one loop
     over vectors and none over what they leave. One row by itself has a function of its own.
     """
-    made = copies(work)
-    assert made is not None
     roots = [*(store.value for store in work.stores), *(carry.value for carry in work.carries)]
     printed = print_ordered(
         work, names, lambda name: f"{name}[lane]", made.texts, out_of_line(roots)
@@ -169,7 +166,7 @@ def _many_copied(
     if isinstance(work.rows, int):
         return _of_rows(work, names, "GEON_LONG", body, []), (LONG,)
     alone = replace(work, rows=1)
-    row, chain, shared = _one_row(alone, names, vector_bytes)
+    row, chain, shared = _one_row(alone, names, packed)
     one = [*chain, *_one(alone, names, row, f"{NAME}_one")]
     given = _list(["threads", *(p.name for p in names.parameters)])
     main = [f"if ({names.length(work.rows)} == 1) {{", f"    {NAME}_one({given});", "    return;",

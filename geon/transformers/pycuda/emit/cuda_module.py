@@ -256,7 +256,7 @@ class _CudaModuleWriter:
             return kernel_parts(self.kernel_names(scope, kernel), number, libraries)
         memory = memory_of(scope.plan, kernel, scope.chosen)
         key = (
-            structure(kernel.work),
+            scope.plan.forms.get(kernel.op) or structure(kernel.work),
             first_occurrences(memory),
             tuple([place in scope.apart for place in memory]),
             tuple([each.branch for each in scope.chosen]),

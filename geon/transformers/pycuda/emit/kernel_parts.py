@@ -19,7 +19,7 @@ from ...lowering.rules.small_matrices import MAX_SMALL_ROWS, SMALL
 from ...printing.nests.parameters import Place
 from ...printing.scalars import completeness
 from ..kernels.library_kernels import LIBRARY, library_parts
-from ..kernels.nest_text import nest_parts, ordered_function
+from ..kernels.nest_text import form_parts, ordered_function
 from ..launches.naming import Chosen, CudaKernelNames, Part
 from ..products.attention import attention_function
 from ..products.contractions import contraction_parts
@@ -85,7 +85,7 @@ def kernel_parts(
         attention = attention_of(work)
         assert attention is not None, "no other kernel goes over blocks of rows"
         return [attention_function(attention, names)]
-    return nest_parts(work, names)
+    return form_parts(names.plan.forms[names.kernel.op].parts, names)
 
 
 def memory_of(plan: Plan, kernel: Kernel, chosen: Sequence[Chosen]) -> list[Place | None]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from ....op_graph.axes.affine import Size
-from ....op_graph.op_graph import Op, Same
+from ....op_graph.op_graph import Same
 from ...kernels.ir.nest import Region
 from ...lowering.facts.value_sizes import bytes_of
 from ...lowering.planning.buffer_slots import MemoryScope, place_of
@@ -57,9 +56,7 @@ class LoopPointers:
         # body; a scan has captured values behind its stacked operands.
         further = 0 if is_scan else 1
         captures = attrs.before_captures if is_scan else attrs.carries
-        numbers = [k - further * (k > attrs.carries) for k in work.numbers]
         plan, leaves = inside.plans[-1], work.bodies[-1].leaves
-        self.alignment = plan.schedule.target.alignment
         self.truth = None if inside.truth is None else pointer(("arena", inside.truth))
         self.most = attrs.axis.expression if is_scan else attrs.limit
         self.reverse = is_scan and attrs.reverse
@@ -68,9 +65,6 @@ class LoopPointers:
         self.carries: list[Carry] = []
         self.stacks: list[Stack] = []
         self.before: list[Part] = []
-        apart: set[Place] = set()
-        for body in work.bodies:
-            apart |= anywhere(lies, body.leaves, kernel, numbers, attrs.carries, around)
         read = [next(virtual) if k < captures else number for k, number in enumerate(given)]
         known: list[dict[Place, int]] = [
             {("leaf", Same(leaf)): number for leaf, number in zip(body.leaves, read, strict=False)}
@@ -79,14 +73,12 @@ class LoopPointers:
         if self.truth is not None:
             known[0]["result", 0] = self.truth
         for k in range(attrs.carries, captures):
-            place: Place = ("leaf", Same(leaves[k]))
-            self.stack(place, read[k], apart, given[k], bytes_of(leaves[k]))
+            self.stacks.append(Stack(read[k], given[k], bytes_of(leaves[k]), False))
         for k, op in enumerate(plan.schedule.program.outputs):
-            place = ("result", k)
-            writes = known[-1][place] = next(virtual)
+            writes = known[-1]["result", k] = next(virtual)
             size = bytes_of(op)
             if k >= attrs.carries:
-                self.stack(place, writes, apart, results[k + further], size, True)
+                self.stacks.append(Stack(writes, results[k + further], size, True))
                 continue
             ways = [results[k]] if k in results else []
             ways += [pointer(("arena", each)) for each in inside.spare[k]]
@@ -102,23 +94,9 @@ class LoopPointers:
             self.carries.append(Carry(read[k], writes, first, last, other, size, stays))
         chosen = () if tests else around.chosen
         self.scopes = [
-            around.body(kernel.op, k, names, apart=apart, chosen=chosen, looped=True)
+            around.body(kernel.op, k, names, apart=inside.unaligned[k], chosen=chosen, looped=True)
             for k, names in enumerate(known)
         ]
-
-    def stack(
-        self,
-        place: Place,
-        inside: int,
-        apart: set[Place],
-        pointer: int,
-        stride: Size,
-        written: bool = False,
-    ) -> None:
-        """Record that a place is a slice of a stacked value; ``stride`` is in bytes."""
-        self.stacks.append(Stack(inside, pointer, stride, written))
-        if not isinstance(stride, int) or stride % self.alignment:
-            apart.add(place)
 
     def loop(self, bodies: Sequence[Sequence[Step]]) -> DeviceLoop:
         """Return the loop step, given the steps of the bodies in the order of scopes."""
@@ -127,31 +105,6 @@ class LoopPointers:
             self.most, self.reverse, tuple(self.stacks), tuple(self.carries), tuple(bodies[-1]),
             self.given, condition, self.chosen,
         )  # fmt: skip
-
-
-def anywhere(
-    lies: Sequence[Op],
-    leaves: Sequence[Op],
-    kernel: Kernel,
-    numbers: Sequence[int],
-    carries: int,
-    around: LaunchScope,
-) -> set[Place]:
-    """Return the places of a body that may have any element alignment, being slices of stacks.
-
-    ``numbers`` are the body's indices of the kernel's results. The first ``carries`` results are
-    carries: the next iteration reads them where they were written.
-    """
-    found: set[Place] = set()
-    for leaf, arg in zip(leaves, lies, strict=False):
-        if place_of(around.plan, arg) in around.apart:
-            found.add(("leaf", Same(leaf)))
-    for number, op in zip(numbers, kernel.results, strict=False):
-        if place_of(around.plan, op) in around.apart:
-            found.add(("result", number))
-            if number < carries:
-                found.add(("leaf", Same(leaves[number])))
-    return found
 
 
 def pairs_of(around: LaunchScope) -> tuple[tuple[int, int], ...]:
@@ -173,7 +126,7 @@ def branches(
         known: dict[Place, int] = {("result", n): number for n, number in enumerate(results)}
         for leaf, number in zip(body.leaves, given, strict=True):
             known["leaf", Same(leaf)] = number
-        apart = anywhere(lies, body.leaves, kernel, range(len(results)), 0, around)
         chosen = (*around.chosen, Chosen(given[0], k))
-        found.append(around.body(kernel.op, k, known, apart=apart, chosen=chosen))
+        places = around.plan.inside[kernel.op].unaligned[k]
+        found.append(around.body(kernel.op, k, known, apart=places, chosen=chosen))
     return found

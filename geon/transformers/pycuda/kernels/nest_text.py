@@ -6,8 +6,8 @@ iterations in one launch.
 
 from __future__ import annotations
 
-from ...kernels.ir.nest import Nest
 from ...kernels.scans.sequential_scan import OrderedLoop
+from ...lowering.planning.kernel_forms import FormChoice
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.scan_statements import print_ordered
 from ..launches.launch_ir import Copy, Grid, LaunchVariants
@@ -15,17 +15,11 @@ from ..launches.naming import CudaFunction, CudaKernelNames, Part, copied
 from .cooperative_threads import WARP_SIZE
 from .team_text import team_function
 from .thread_text import thread_function
-from .tree_choice import FormChoice, Forms, TeamTree, forms_of
-
-
-def nest_parts(work: Nest, names: CudaKernelNames) -> list[Part]:
-    """Return the functions of a nest in execution order."""
-    unaligned = {number for number in range(len(work.operands)) if names.is_apart(number)}
-    return form_parts(forms_of(work, unaligned), names)
+from .tree_choice import Forms, TeamTree
 
 
 def form_parts(forms: Forms, names: CudaKernelNames) -> list[Part]:
-    """Return the functions, choices and copies of forms."""
+    """Return the functions, choices and copies of a nest's forms, in execution order."""
     found: list[Part] = []
     for form in forms:
         if isinstance(form, TeamTree):

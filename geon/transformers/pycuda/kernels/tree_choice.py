@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
-from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.analysis.footprint import is_direct
 from ...kernels.ir.nest import Fill, Nest, Pass
@@ -18,6 +16,7 @@ from ...loops.rules.gpu_threads import Threads
 from ...loops.rules.parts import in_parts
 from ...loops.rules.tiles import in_tiles
 from ...loops.tree import Space, Tree
+from ...lowering.planning.kernel_forms import FormChoice, FormTable
 from ..launches.launch_ir import THREADS_PER_BLOCK, Parts
 from ..launches.naming import is_by_elements
 from .cooperative_threads import MAX_WARP_ROW_ELEMENTS, WARP_SIZE, Team
@@ -39,38 +38,26 @@ class TeamTree(NamedTuple):
     numbers: Mapping[str, Parts] = {}
 
 
-class FormChoice(NamedTuple):
-    """A choice: ``forms`` run if no size in ``holds`` is negative, else ``others``."""
-
-    holds: tuple[Size, ...]
-    forms: Forms
-    others: Forms
-
-
 Form = TeamTree | FormChoice | Fill
 Forms = tuple[Form, ...]
-# by nest, and by its operands that may begin between vectors
-_known: WeakKeyDictionary[Nest, dict[Set[int], Forms]] = WeakKeyDictionary()
+
+
+def form_table() -> FormTable:
+    """Return an empty table of the forms of nests; other kernels have no form."""
+    return FormTable({Nest: lambda work, places, unaligned: forms_of(work, unaligned)})
 
 
 def forms_of(nest: Nest, unaligned: Set[int] = frozenset()) -> Forms:
     """Return what a nest runs, in order: scheduled trees, choices among them, and its fill.
 
-    They are computed once for each nest.
+    Operands ``unaligned`` may begin between vectors.
     """
-    known, key = _known.setdefault(nest, {}), frozenset(unaligned)
-    if key not in known:
-        known[key] = _forms(nest, key)
-    return known[key]
-
-
-def _forms(nest: Nest, unaligned: Set[int]) -> Forms:
     if nest.pieces:
-        pieces = tuple([form for piece in nest.pieces for form in _forms(piece, unaligned)])
+        pieces = tuple([form for piece in nest.pieces for form in forms_of(piece, unaligned)])
         whole = whole_of(nest)
         if whole is None:
             return pieces
-        return (FormChoice(nest.holds, pieces, _forms(whole, unaligned)),)
+        return (FormChoice(nest.holds, pieces, forms_of(whole, unaligned)),)
     found: list[Form] = [] if nest.fill is None else [nest.fill]
     if is_by_threads(nest):
         return (*found, *tile_trees(nest), *thread_trees(nest, unaligned))
@@ -98,15 +85,6 @@ def team_forms(nest: Nest, unaligned: Set[int]) -> Forms:
     counts = [product(loop.extent for loop in step.loops) for step in nest.passes]
     holds = tuple([MAX_WARP_ROW_ELEMENTS - n for n in counts if not isinstance(n, int)])
     return (FormChoice(holds, (trees[0],), (trees[1],)),)
-
-
-def trees_in(forms: Forms) -> Iterator[TeamTree]:
-    """Yield the trees of forms, of choices among them all."""
-    for form in forms:
-        if isinstance(form, TeamTree):
-            yield form
-        elif isinstance(form, FormChoice):
-            yield from trees_in((*form.forms, *form.others))
 
 
 def is_by_threads(nest: Nest) -> bool:

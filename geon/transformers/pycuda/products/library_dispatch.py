@@ -6,7 +6,7 @@ such programs do not use libraries.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cache, partial
 
@@ -17,6 +17,7 @@ from ...kernels.ir.scalar_code import Load, walk
 from ...kernels.products.contraction import Contraction
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import place_of
+from ...lowering.planning.kernel_forms import KernelForm
 from ...lowering.planning.schedule import Schedule
 from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.parameters import Place
@@ -73,17 +74,19 @@ def sums_bytes(work: ContractionWork) -> Size:
 @cache
 def scratch_with(
     libraries: AbstractSet[str],
-) -> Callable[[Schedule], dict[Op, Scratch]]:
-    """Return a function from a schedule to its scratch memory, if it uses these libraries."""
+) -> Callable[[Schedule, Mapping[Op, KernelForm]], dict[Op, Scratch]]:
+    """Return a function like ``scratch_of`` for programs that use these libraries."""
     return partial(_scratch, libraries)
 
 
-def _scratch(libraries: AbstractSet[str], schedule: Schedule) -> dict[Op, Scratch]:
+def _scratch(
+    libraries: AbstractSet[str], schedule: Schedule, forms: Mapping[Op, KernelForm]
+) -> dict[Op, Scratch]:
     """Return the scratch memory of a schedule's kernels, including libraries' workspaces.
 
     It fits generated kernels too, since the places of values decide late which of them run.
     """
-    found = scratch_of(schedule)
+    found = scratch_of(schedule, forms)
     for kernel in schedule.kernels:
         work = library_work(schedule, kernel, libraries)
         if work is not None:

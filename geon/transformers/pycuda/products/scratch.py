@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
@@ -10,8 +10,8 @@ from ....op_graph.axes.lengths import Length, evaluate, exact_quotient, product
 from ....op_graph.op_graph import Op
 from ...kernels.ir.nest import Call, Nest
 from ...kernels.products.contraction import Contraction
-from ...kernels.structural_key import structure
 from ...loops.tree import Space
+from ...lowering.planning.kernel_forms import FormChoice, KernelForm
 from ...lowering.planning.schedule import Schedule
 from ...sizes.scratch import PerThread, Scratch, largest
 from ..kernels import factorisations, fourier
@@ -19,10 +19,9 @@ from ..kernels.cooperative_threads import SCALAR_BYTES
 from ..kernels.scattering import position_memory
 from ..kernels.scratch_layout import scratch_layout
 from ..kernels.sorting import SORTS, SortMemory, memory_of
-from ..kernels.split_reductions import division_of
 from ..kernels.team_text import MAX_SCRATCH_BLOCKS
 from ..kernels.thread_text import launched
-from ..kernels.tree_choice import FormChoice, Forms, TeamTree, forms_of, whole_of
+from ..kernels.tree_choice import Forms, TeamTree
 from ..launches.dialect import takes_tf32
 from ..launches.launch_ir import Parts
 from .contractions import cut_deep, cut_holds, results, tiles_of
@@ -70,17 +69,17 @@ SCRATCH: dict[str, Callable[[Op], Scratch]] = {
 }
 
 
-def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
-    """Return the scratch memory of a schedule's kernels, by their op."""
+def scratch_of(schedule: Schedule, forms: Mapping[Op, KernelForm]) -> dict[Op, Scratch]:
+    """Return the scratch memory of a schedule's kernels, whose ``forms`` are given, by their op."""
     found: dict[Op, Scratch] = {}
-    nests: dict[Hashable, Scratch | None] = {}  # by structure: their trees are scheduled once
+    nests: dict[KernelForm, Scratch | None] = {}
     for kernel in schedule.kernels:
         work = kernel.work
         if isinstance(work, Nest):
-            key = structure(work) if may_need_scratch(work) else None
-            if key is not None and key not in nests:
-                nests[key] = of_forms(forms_of(work))
-            scratch = nests.get(key)
+            form = forms[kernel.op]
+            if form not in nests:
+                nests[form] = of_forms(form.parts)
+            scratch = nests[form]
         elif isinstance(work, Contraction):
             scratch = _of_contraction(work, takes_tf32(schedule.target))
         else:
@@ -103,14 +102,6 @@ def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
     if isinstance(sums, int):
         bound = min(bound, parts.wanted * sums)
     return Bytes(sums * Length.of(name), cut_holds(work, tiles), ((name, parts),), bound)
-
-
-def may_need_scratch(nest: Nest) -> bool:
-    """Return True if a nest has row arrays, or reductions that may be divided."""
-    whole = whole_of(nest)
-    if whole is not None and (whole.arrays or division_of(whole)):
-        return True
-    return any(may_need_scratch(piece) for piece in nest.pieces)
 
 
 def of_forms(forms: Forms, holds: tuple[Size, ...] = ()) -> Scratch | None:

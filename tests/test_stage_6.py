@@ -1,0 +1,203 @@
+"""Stage 6 decides nothing: plans have the forms of kernels, which emission only prints."""
+
+import dataclasses
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import geon
+from geon.transformers import loops
+from geon.transformers.kernels.ir.nest import Fill
+from geon.transformers.kernels.scans import slp_cost
+from geon.transformers.loops import from_nest
+from geon.transformers.loops.rules import gpu_threads
+from geon.transformers.lowering.planning.kernel_forms import FormChoice, trees_in
+from geon.transformers.lowering.planning.plan_verifier import verify_plan
+from geon.transformers.native.emit.module_text import make_module
+from geon.transformers.native.trees import kernel_forms, tree_choice
+from geon.transformers.native.trees.kernel_forms import NestTree, for_vectors
+from geon.transformers.native.vectors import nontemporal_stores, scan_copies
+from geon.transformers.native.vectors.scan_copies import ScanForm
+from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_module
+from geon.transformers.pycuda.kernels import split_reductions
+from geon.transformers.pycuda.kernels import tree_choice as gpu_tree_choice
+from geon.transformers.pycuda.kernels.tree_choice import TeamTree
+from tests.golden.emitting import Cuda, Native
+from tests.golden.programs import PROGRAMS
+
+RULES = Path(loops.__file__).parent / "rules"
+CHOOSERS = {  # files whose functions choose how kernels run
+    *map(str, set(RULES.glob("*.py")) - {Path(gpu_threads.__file__)}),
+    *(m.__file__ for m in (from_nest, kernel_forms, tree_choice, gpu_tree_choice, slp_cost)),
+}
+CHOICES = {  # functions of other files that do
+    each.__code__
+    for each in (
+        nontemporal_stores.passing,
+        scan_copies.scan_form,
+        scan_copies.copies,
+        split_reductions.division_of,
+    )
+}
+
+
+def choosers_called(run):
+    """The functions that choose how kernels run, with the number of their calls in ``run``."""
+    called = Counter()
+
+    def note(frame, event, argument):
+        code = frame.f_code
+        if event == "call" and (code in CHOICES or code.co_filename in CHOOSERS):
+            called[f"{Path(code.co_filename).name}:{code.co_name}"] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return called
+
+
+def ring():
+    """A scan of neighbours on a ring, whose carries are in vectors."""
+    t, r = geon.Axis("T"), geon.Axis("R", 60)
+    force, start = geon.placeholder([t]), geon.placeholder([r])
+
+    def step(at, each):
+        new = [at[k] + 0.01 * ((at[k - 59] - at[k - 2]) * at[k - 1] + each) for k in range(60)]
+        return new, new[0]
+
+    last, seen = geon.scan(step, [start[k] for k in range(60)], force)
+    return [*last, seen], [force, start]
+
+
+def various():
+    """Pieces, a copy, choices by lengths, parts of sums, and nests in the body of a loop."""
+    n, m, c = geon.Axis("N"), geon.Axis("M"), geon.Axis("C", 64)
+    x, y, z = (geon.placeholder(axes) for axes in ([n, m], [n, c], [n, geon.Axis("K", 3)]))
+    turned, _ = geon.scan(
+        lambda h, each: (geon.softmax(h + each, c), ()), geon.sum(y, n), y, over=n
+    )
+    results = [
+        geon.concat([x, x * 2], m) + 1,
+        geon.concat([y, y * 2], c) + 1,
+        geon.update(y, geon.sum(y, c), {c: 3}),
+        geon.sum(geon.exp(x), m),
+        geon.reorder(x, [m, n]) * 2,
+        geon.softmax(x, m),
+        geon.variance(z, "K"),
+        geon.sum(x, n),
+        geon.sum(x),
+        turned,
+    ]
+    return results, [x, y, z]
+
+
+OWN = {"ring": ring, "various": various}
+GOLDEN = ("mlp_step", "block", "layer_norm_gradient", "embedding_step", "strided_slice_gradient")
+
+
+def kinds_of(plan):
+    """The kinds of parts of the forms of a plan and of its bodies."""
+    found, left = set(), [form.parts for form in plan.forms.values()]
+    while left:
+        parts = left.pop()
+        found |= {type(part) for part in parts}
+        left += [part for part in parts if type(part) is tuple]
+        left += [side for x in parts if isinstance(x, FormChoice) for side in (x.forms, x.others)]
+        found |= {"packed" for x in parts if isinstance(x, ScanForm) and x.packed is not None}
+    for inside in plan.inside.values():
+        found.update(*map(kinds_of, inside.plans))
+    return found
+
+
+def stages(target, program):
+    """The stages of a program on a target."""
+    results, placeholders = program()
+    return target().computation(results, *placeholders).stages()
+
+
+@pytest.mark.parametrize(
+    ("target", "emit", "kinds"),
+    [
+        (Native, make_module, {NestTree, FormChoice, Fill, ScanForm, "packed", tuple}),
+        (Cuda, make_cuda_module, {TeamTree, FormChoice, Fill}),
+    ],
+)
+def test_emission_calls_no_rule(target, emit, kinds):
+    seen = set()
+    for name, program in {**OWN, **{name: PROGRAMS[name] for name in GOLDEN}}.items():
+        made = stages(target, program)
+        plan, linking = made.plan, made.linking
+        seen |= kinds_of(plan)
+        called = choosers_called(partial(emit, plan, linking, annotate=False))
+        assert not called, f"{name}: {called}"
+    assert seen == kinds
+
+
+@pytest.mark.parametrize("target", [Native, Cuda])
+def test_the_plan_calls_rules(target):
+    """Where the rules are called, the functions above see it."""
+    made = stages(target, various)
+    assert made.schedule
+    called = choosers_called(lambda: made.plan)
+    assert any("forms_of" in each for each in called)
+
+
+@pytest.mark.parametrize("target", [Native, Cuda])
+def test_kernels_of_one_structure_have_one_form(target):
+    leaves = [geon.placeholder([geon.Axis(name, 4), geon.Axis("C", 40)]) for name in "NMK"]
+    results = [geon.softmax(x, "C") for x in leaves[:2]] + [geon.sum(leaves[2], "C")]
+    forms = target().computation(results, *leaves).plan.forms.values()
+    first, second, other = forms
+    assert first is second and first is not other
+
+
+@pytest.mark.parametrize("target", [Native, Cuda])
+def test_forms_that_do_not_fit_their_kernels_are_refused(target):
+    plan = stages(target, various).plan
+    verify_plan(plan)
+    nests = [k for k in plan.schedule.kernels if k.kind == "nest"]
+    first, second = (next(k for k in nests if len(k.work.operands) == n) for n in (2, 3))
+
+    def broken(kernel, **changes):
+        form = dataclasses.replace(plan.forms[kernel.op], **changes)
+        return dataclasses.replace(plan, forms={**plan.forms, kernel.op: form})
+
+    with pytest.raises(geon.PlanError, match="another structure"):
+        verify_plan(broken(first, work=second.work))
+    with pytest.raises(geon.PlanError, match="stores operands"):
+        verify_plan(broken(first, parts=()))
+    with pytest.raises(geon.PlanError, match="its nest does not|stores operands"):
+        verify_plan(broken(first, parts=plan.forms[second.op].parts))
+
+
+def test_stores_past_the_caches_of_what_is_read_are_refused():
+    n = geon.Axis("N", 1 << 24)
+    x, w = geon.placeholder([n]), geon.Variable([n], initial_value=0)
+    plan = Native().computation([x + 1, geon.assign(w, w + 1)], x).plan
+    verify_plan(plan)
+    first, second = (k.op for k in plan.schedule.kernels)
+    form = dataclasses.replace(plan.forms[second], parts=plan.forms[first].parts)
+    with pytest.raises(geon.PlanError, match="past the caches, and its nest reads"):
+        verify_plan(dataclasses.replace(plan, forms={**plan.forms, second: form}))
+    with pytest.raises(geon.PlanError, match="share memory in different ways"):
+        verify_plan(dataclasses.replace(plan, forms=dict.fromkeys(plan.forms, form)))
+
+
+def test_plans_are_for_vectors_of_one_width():
+    plan = stages(Native, various).plan
+    assert plan.vector_bytes == 64 and for_vectors(plan, 64) is plan
+    other = for_vectors(plan, 32)
+    assert other.vector_bytes == 32 and other.homes.keys() == plan.homes.keys()
+    widths = {
+        tree.tree.vectors.vector_bytes
+        for kernel in other.schedule.kernels
+        if kernel.kind == "nest"
+        for tree in trees_in(other.forms[kernel.op].parts)
+    }
+    assert widths == {32}

@@ -303,7 +303,7 @@ PLACES = {
     ("transformers/loops/tree.py", "VectorWidth.block_terms"): "bytes of a float32",
     ("transformers/native/trees/tree_choice.py", "MIN_ITEMSIZE"): "bytes of a dtype",
     ("transformers/native/trees/lane_scalars.py", "MIN_HIDDEN_STRIDE"): COLUMNS,
-    ("transformers/native/trees/vector_statements.py", "MIN_GATHERED_BYTES"): COLUMNS,
+    ("transformers/loops/rules/gathered_lanes.py", "MIN_GATHERED_BYTES"): COLUMNS,
     ("transformers/native/trees/vector_statements.py", "TRANSPOSED_ITEMSIZES"): "bytes of dtypes",
     (
         "transformers/native/trees/vector_statements.py",

@@ -15,7 +15,6 @@ from geon.transformers.native.runtime.bound_program import NativeProgram
 from geon.transformers.native.sizes.products import ProductScratch
 from geon.transformers.native.toolchain.shared_objects import shared_object
 from geon.transformers.native.transformer import NativeTransformer
-from geon.transformers.native.trees.kernel_forms import for_vectors
 from geon.transformers.native.trees.nest_text import GRAIN
 from geon.transformers.sizes.buffers import Buffer
 from geon.transformers.sizes.product_blocks import TASK_MULADDS, shape
@@ -86,13 +85,10 @@ class Together:
                 self.add_plan(first.transformer, first.plan, first.linking)
 
     def add_plan(self, transformer, plan, linking):
-        width = transformer.toolchain().vector_bytes
-        text = text_of(plan, linking, width)
+        text = text_of(plan, linking)
         if text not in self.parts:
             suffix = f"_{len(self.parts)}"
-            part = module_text._CModuleWriter(
-                plan, linking, width, False, suffix, False, 1, Common.never
-            )
+            part = module_text._CModuleWriter(plan, linking, False, suffix, False, 1, Common.never)
             part.functions = self.functions
             module = part.make()
             self.bodies.append(module.units[0].removeprefix(module_text.LINK))
@@ -110,9 +106,9 @@ class Together:
             toolchain = dataclasses.replace(toolchain, lean=("-O0",))
         self.path = shared_object(toolchain, units[1:], own=units[:1])
 
-    def program(self, plan, linking, width):
+    def program(self, plan, linking):
         """The program of a plan; None for one that was not compiled here."""
-        text = text_of(plan, linking, width)
+        text = text_of(plan, linking)
         if text not in self.parts:
             self.missed += 1
             return None
@@ -125,9 +121,9 @@ class Together:
         return NativeProgram(record, self.path)
 
 
-def text_of(plan, linking, width):
+def text_of(plan, linking):
     """The units of a plan's own module, which say all that its program depends on."""
-    return "\n".join(module_text.make_module(for_vectors(plan, width), linking, False).units)
+    return "\n".join(module_text.make_module(plan, linking, False).units)
 
 
 class Common(UnitFunctions):
@@ -161,7 +157,7 @@ class Member(NativeTransformer):
         self.target = dataclasses.replace(self.target, name=name)
 
     def compile(self, plan, linking):
-        found = self.together.program(plan, linking, self.toolchain().vector_bytes)
+        found = self.together.program(plan, linking)
         return super().compile(plan, linking) if found is None else found
 
 

@@ -54,7 +54,10 @@ def _lines(body: Body) -> Iterator[str]:
 
 def _head(loop: LoopNode) -> str:
     role = "for" if loop.role is Role.SERIAL else loop.role.value
-    kind = "" if loop.kind is Kind.MAIN else f" ({loop.kind.value})"
+    kinds = [loop.kind.value] * (loop.kind is not Kind.MAIN) + [
+        "hidden strides"
+    ] * loop.hides_strides
+    kind = f" ({', '.join(kinds)})" if kinds else ""
     reason = f"  -- {loop.reason}" if loop.reason else ""
     return f"{role} {loop.variable} < {index_text(loop.extent)}{kind}:{reason}"
 

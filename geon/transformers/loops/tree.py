@@ -109,8 +109,8 @@ class LoopNode:
     """A loop over ``variable`` from 0 up to ``extent``, with the ``reason`` of its form.
 
     Variables are unique in a tree. If it ``ends`` early, it may end as soon as no further iteration
-    changes the truths that it folds. ``inner`` and ``used`` cache what ``loops_in`` and ``used``
-    return.
+    changes the truths that it folds. If it ``hides_strides``, the compiler does not know those of
+    its loads, and gathers. ``inner`` and ``used`` cache what ``loops_in`` and ``used`` return.
     """
 
     variable: str
@@ -120,6 +120,7 @@ class LoopNode:
     kind: Kind = Kind.MAIN
     reason: str = ""
     ends: bool = False
+    hides_strides: bool = False
     inner: Any = field(init=False, default=None)
     used: Any = field(init=False, default=None)
 

@@ -42,6 +42,7 @@ from .column_lanes import columns_in_lanes
 from .columns import adjacent, columns
 from .compiled_folds import compilable, in_any_order
 from .forwarded_copies import forwarded
+from .gathered_lanes import gathered, permuted_lanes
 from .interleaved_loops import computing, interleaved, storing
 from .reductions import (
     behind_reductions,
@@ -274,6 +275,7 @@ COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("shared lines", rows_of_blocks, blocks_outside),
     ScheduleRule("tasks", outermost, as_tasks),
     ScheduleRule("loops of compilers", compilable, in_any_order),
+    ScheduleRule("gathers", permuted_lanes, gathered),
 )
 
 
@@ -284,6 +286,7 @@ COMPILED_COLUMN_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("columns", adjacent, columns_in_lanes),
     ScheduleRule("single iterations", single, removed),
     ScheduleRule("tasks", outermost, as_tasks),
+    ScheduleRule("gathers", permuted_lanes, gathered),
 )
 
 

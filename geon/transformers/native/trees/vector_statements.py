@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ....op_graph.axes.affine import AffineIndex, variable
 from ....op_graph.rows.logic import logical_and
-from ....op_graph.values.dtypes import HALVES, DType, kind, name_of
+from ....op_graph.values.dtypes import DType, kind, name_of
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import Keep, Store
-from ...kernels.ir.scalar_code import Apply, Kept, Load, Scalar, indices
+from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...loops.access import is_straight, is_unrolled, only_folds
+from ...loops.access import is_unrolled, only_folds
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
 from ...loops.rules.interleaved_loops import INTERLEAVED_VECTORS
 from ...loops.rules.transposed_tiles import MIN_TRANSPOSED_ITEM_BYTES
@@ -66,7 +66,6 @@ REDUCTIONS = {
     "bitwise_or": "|",
     "bitwise_and": "&",
 }
-MIN_GATHERED_BYTES = 8  # of elements that are gathered: gcc permutes few of them in a register
 MAX_INTERLEAVED_ELEMENTS = 4  # of a row of known length: compilers interleave them in vectors
 TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # of elements that have a function for transpositions
 EXTREMES = {"maximum": ">", "minimum": "<"}
@@ -185,32 +184,13 @@ class VectorStatements(TreeStatements):
 
     def serial(self, loop: LoopNode, block: StatementBlock, low: str, high: str) -> None:
         """Emit a C loop; strides of columns that are apart in memory may be hidden from gcc."""
-        outer, columns = self.scalars.columns, loop.role is Role.SIMD and loop.kind is Kind.LANES
-        self.scalars.columns = loop.variable if columns and self.permutes_badly(loop) else ""
+        outer = self.scalars.columns
+        self.scalars.columns = loop.variable if loop.hides_strides else ""
         super().serial(loop, block, low, high)
         self.scalars.columns = outer
         if self.scalars.hides and not any(HIDDEN in line.split() for line in self.begins):
             positive = "threads" if self.tasks is not None else "grain"
             self.begins.append(f"const int64_t {HIDDEN} = {positive} > 0;")
-
-    def permutes_badly(self, loop: LoopNode) -> bool:
-        """Return True if loads of a loop should be gathers where gcc permutes what is in between.
-
-        Permuted loads take 0.4 to 0.9 of the time of gathers, but 1.4 to 2.6 with functions, 1.4 to
-        1.7 where a register has one element of interest, and 1.0 to 1.1 for elements of 8 bytes.
-        """
-        nodes = list(walk_scalars(*[value for each in loop.body for value in values_of(each)]))
-        assert self.tree.vectors is not None
-        for node in nodes if is_straight(loop.body) else ():
-            if isinstance(node, Apply) and node.row.cost == "expensive":
-                return True
-            step = node.offset.step(loop.variable) if isinstance(node, Load) else 0
-            if isinstance(step, int) and abs(step) > 1:
-                itemsize = node.dtype.itemsize
-                far = abs(step) * itemsize >= self.tree.vectors.vector_bytes
-                if far or itemsize >= MIN_GATHERED_BYTES or name_of(node.dtype) in HALVES:
-                    return True
-        return False
 
     def blocks(self, loop: LoopNode, by: int, block: StatementBlock) -> None:
         """Emit a C loop over vectors of ``by`` elements, which counts elements."""

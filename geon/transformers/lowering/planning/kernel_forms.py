@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op
-from ...kernels.ir.nest import Fill
-from ...kernels.kernel_lowering import Work
+from ...kernels.ir.nest import Fill, Nest
+from ...kernels.products.contraction import Contraction
+from ...kernels.products.row_blocking import Blocked
+from ...kernels.scans.sequential_scan import OrderedLoop
 from ...kernels.structural_key import first_occurrences, structure
 from ..fusion.kernel import Kernel
 
@@ -42,7 +44,7 @@ class KernelForm:
     For a chain, they are the parts of each step; for a scan, what the target chose for it.
     """
 
-    work: Work
+    work: Nest | Contraction | Blocked | OrderedLoop
     parts: tuple[Any, ...]
 
 

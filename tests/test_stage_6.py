@@ -1,4 +1,4 @@
-"""Stage 6 decides nothing: plans have the forms of kernels, which emission only prints."""
+"""Stage 6 calls no rule: plans have the forms of kernels, which emission only prints."""
 
 import dataclasses
 import sys
@@ -50,15 +50,15 @@ def choosers_called(run):
 
     def note(frame, event, argument):
         code = frame.f_code
-        if event == "call" and (code in CHOICES or code.co_filename in CHOOSERS):
+        if code in CHOICES or code.co_filename in CHOOSERS:
             called[f"{Path(code.co_filename).name}:{code.co_name}"] += 1
 
-    before = sys.getprofile()
-    sys.setprofile(note)
+    before = sys.gettrace()
+    sys.settrace(note)  # as it returns nothing, it is called where functions begin only
     try:
         run()
     finally:
-        sys.setprofile(before)
+        sys.settrace(before)
     return called
 
 
@@ -98,7 +98,7 @@ def various():
 
 
 OWN = {"ring": ring, "various": various}
-GOLDEN = ("mlp_step", "block", "layer_norm_gradient", "embedding_step", "strided_slice_gradient")
+GOLDEN = ("block", "layer_norm_gradient", "embedding_step", "strided_slice_gradient")
 
 
 def kinds_of(plan):

@@ -392,7 +392,7 @@ PLACES = {
     ("transformers/native/library/library_kernels.py", "COPIED_BYTES_PER_TASK"): FILLS,
     ("transformers/native/entry.c", "read_number"): BITS,
     ("transformers/loading/extension.h", "read_value"): BITS,
-    ("transformers/native/trees/tree_choice.py", "MIN_BORDER_RATIO"): ALIKE,
+    ("transformers/native/trees/kernel_forms.py", "MIN_BORDER_RATIO"): ALIKE,
     (
         "transformers/kernels/analysis/op_counts.py",
         "ELEMENTARY_COST_OPS",

@@ -14,6 +14,7 @@ from ...kernels.scans.sequential_scan import OrderedLoop
 from ...loops.tree import Tree
 from ...lowering.planning.kernel_forms import FormChoice, FormTable, Place
 from ...lowering.planning.plan import Plan, plan_memory
+from ..machine.measured_machine import MODEL
 from ..toolchain.compilers import find_toolchain
 from ..vectors.nontemporal_stores import Passing, may_pass, passing, stored_bytes
 from ..vectors.scan_copies import ScanForm, scan_form
@@ -21,7 +22,6 @@ from .tree_choice import tree_of
 
 # A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
 MIN_BORDER_RATIO = 8
-DEFAULT_VECTOR_BYTES = 32  # bytes of a vector register where there is no compiler
 
 
 class NestTree(NamedTuple):
@@ -36,10 +36,13 @@ Forms = tuple[Form, ...]
 
 
 def form_table(vector_bytes: int | None = None) -> FormTable:
-    """Return an empty table of forms for registers of ``vector_bytes``, by default this host's."""
+    """Return an empty table of forms for registers of ``vector_bytes``.
+
+    By default these are the registers of this machine, or those of ``MODEL`` without a compiler.
+    """
     if vector_bytes is None:
         toolchain = find_toolchain()
-        vector_bytes = DEFAULT_VECTOR_BYTES if toolchain is None else toolchain.vector_bytes
+        vector_bytes = MODEL.vector_bytes if toolchain is None else toolchain.vector_bytes
     return FormTable(
         {
             Nest: partial(_nest_parts, vector_bytes),

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon.transformers import loops
 from geon.transformers.kernels.ir.nest import Fill
 from geon.transformers.kernels.scans import slp_cost
 from geon.transformers.loops import from_nest
-from geon.transformers.loops.rules import gpu_threads
+from geon.transformers.loops.rules import cpu, gpu, schedule_rule
 from geon.transformers.lowering.planning.kernel_forms import FormChoice, trees_in
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from geon.transformers.native.emit.module_text import make_module
@@ -28,10 +27,8 @@ from geon.transformers.pycuda.kernels.tree_choice import TeamTree
 from tests.golden.emitting import Cuda, Native
 from tests.golden.programs import PROGRAMS
 
-RULES = Path(loops.__file__).parent / "rules"
 CHOOSERS = {  # files whose functions choose how kernels run
-    *map(str, set(RULES.glob("*.py")) - {Path(gpu_threads.__file__)}),
-    *(m.__file__ for m in (from_nest, kernel_forms, tree_choice, gpu_tree_choice, slp_cost)),
+    m.__file__ for m in (from_nest, kernel_forms, tree_choice, gpu_tree_choice, slp_cost)
 }
 CHOICES = {  # functions of other files that do
     each.__code__
@@ -41,6 +38,12 @@ CHOICES = {  # functions of other files that do
         scan_copies.copies,
         split_reductions.division_of,
     )
+}
+CHOICES |= {schedule_rule.applied.__code__} | {
+    function.__code__
+    for rules in (cpu.RULES, cpu.COMPILED_RULES, cpu.COMPILED_COLUMN_RULES, gpu.RULES)
+    for rule in rules
+    for function in (rule.sites, rule.apply)
 }
 
 
@@ -201,3 +204,16 @@ def test_plans_are_for_vectors_of_one_width():
         for tree in trees_in(other.forms[kernel.op].parts)
     }
     assert widths == {32}
+
+
+@pytest.mark.parametrize("target", [Native, Cuda])
+def test_rules_are_applied_once_for_a_structure(target):
+    c = geon.Axis("C", 40)
+
+    def applied(count):
+        leaves = [geon.placeholder([geon.Axis(f"N{k}", 4), c]) for k in range(count)]
+        made = target().computation([geon.softmax(x, c) for x in leaves], *leaves).stages()
+        assert len(made.schedule.kernels) == count
+        return choosers_called(lambda: made.plan)["schedule_rule.py:applied"]
+
+    assert applied(1) == applied(3) > 0

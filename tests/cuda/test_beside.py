@@ -253,12 +253,12 @@ def test_lanes_are_those_that_leave_room():
         return [bound_launches.Begun(None, blocks, 256, [], (), 0)]
 
     small, large = (
-        begun(bound_launches.FULL_DEVICE_BLOCKS - 1),
-        begun(bound_launches.FULL_DEVICE_BLOCKS),
+        begun(bound_launches.MIN_FULL_BLOCKS - 1),
+        begun(bound_launches.MIN_FULL_BLOCKS),
     )
     assert bound_launches.lanes_of([small, large, small, large]) == [[*large, *large], small, small]
-    assert bound_launches.lanes_of([large, begun(bound_launches.FULL_DEVICE_BLOCKS + 1)]) == [
-        [*large, *begun(bound_launches.FULL_DEVICE_BLOCKS + 1)]
+    assert bound_launches.lanes_of([large, begun(bound_launches.MIN_FULL_BLOCKS + 1)]) == [
+        [*large, *begun(bound_launches.MIN_FULL_BLOCKS + 1)]
     ]
     assert bound_launches.lanes_of([]) == []
     many = bound_launches.lanes_of([large, *[small] * (bound_launches.MAX_SMALL_LANES + 1)])

@@ -322,5 +322,4 @@ def test_how_many_stages_there_are(of_block, of_processor, number):
 
 
 def test_more_stages_where_they_are_wanted():
-    assert PipelineStages(11, least=3).number(990, 990) == 4
-    assert PipelineStages(11, least=3, most=8).number(990, 990) == 8
+    assert PipelineStages(11, least=3).number(990, 990) == 8

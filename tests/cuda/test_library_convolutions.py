@@ -6,7 +6,7 @@ import pytest
 import geon
 from geon.op_graph.axes.lengths import evaluate
 from geon.transformers.pycuda.launches.library_requests import Ask
-from geon.transformers.pycuda.products import cudnn, library_dispatch
+from geon.transformers.pycuda.products import cudnn, library_dispatch, nvmath_bindings
 from geon.transformers.pycuda.runtime import gpu, host
 from geon.transformers.pycuda.transformer import PyCudaTransformer
 
@@ -371,13 +371,13 @@ def test_halves_may_be_multiplied_by_tensor_cores(driver, numpy):
 
 
 def test_graphs_are_kept_and_bounded(driver, monkeypatch):
-    monkeypatch.setattr(cudnn, "MAX_CACHED_GRAPHS", 2)
+    monkeypatch.setattr(nvmath_bindings, "MAX_CACHED_PLANS", 2)
     case = CASES["padded"]
     with transformer_on(gpu.GpuDevice(0), convolutions="cudnn") as transformer:
         f = transformer.computation(case.y, case.x, case.w)
         for n in (1, 1, 2, 3, 3):
             f(*data([case.x, case.w], SIZES[0] | {"N": n}))
-        assert len(transformer.device.libraries["convolutions"].known) == 2
+        assert len(transformer.device.libraries["convolutions"].known.plans) == 2
     assert len(driver.cudnn.plans) == 3
 
 

@@ -9,7 +9,7 @@ import pytest
 import geon
 from geon.transformers.pycuda.launches.launch_ir import Launch, LaunchVariants
 from geon.transformers.pycuda.launches.library_requests import Ask
-from geon.transformers.pycuda.products import library_dispatch
+from geon.transformers.pycuda.products import library_dispatch, nvmath_bindings
 from geon.transformers.pycuda.runtime import gpu, host
 from geon.transformers.pycuda.runtime.pinned_buffers import laid_out
 from geon.transformers.pycuda.transformer import PyCudaTransformer
@@ -302,14 +302,12 @@ def test_cublaslt_is_asked_for_the_same(driver, numpy, name):
 
 
 def test_descriptions_are_kept_and_bounded(driver, monkeypatch):
-    from geon.transformers.pycuda.products import cublaslt
-
-    monkeypatch.setattr(cublaslt, "MAX_CACHED_PRODUCTS", 2)
+    monkeypatch.setattr(nvmath_bindings, "MAX_CACHED_PLANS", 2)
     with transformer_on(gpu.GpuDevice(0), products="cublaslt") as transformer:
         f = transformer.computation(geon.dot(x, y), x, y)
         for m in (9, 10, 11, 9, 9):
             f(*data([x, y], m, 9, 9))
-        assert len(transformer.device.libraries["products"].known) == 2
+        assert len(transformer.device.libraries["products"].known.plans) == 2
         assert driver.descriptions == 2 * 4  # a product and three matrices
 
 
@@ -326,7 +324,7 @@ def test_what_the_library_has_no_algorithm_for_is_generated(driver, numpy, answe
         f(*data([x, y], 10, 9, 9))
         assert driver.multiplied > 0
         library = transformer.device.load_library("products")
-        (lacking, *_) = [key for key, found in library.known.items() if found is None]
+        (lacking, *_) = [key for key, found in library.known.plans.items() if found is None]
         with pytest.raises(geon.DeviceError, match="no algorithm for a float32 product of 9 by 9"):
             library.call(lacking, (1, 2, 3, 0), 4, 0)
 

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda.kernels.split_reductions import ELEMENTS_PER_BLOCK, division_of
+from geon.transformers.pycuda.kernels.split_reductions import (
+    COLUMN_TEAM,
+    ELEMENTS_PER_BLOCK,
+    division_of,
+)
 from geon.transformers.pycuda.launches.launch_ir import (
     FULL_DEVICE_BLOCKS,
+    MIN_PART_TURNS,
     Grids,
     LaunchVariants,
 )
@@ -100,6 +105,19 @@ def test_rows_are_cut_where_they_are_few():
         division = division_of(sums_of(2, count))
         assert (division is not None) == (count > ELEMENTS_PER_BLOCK)
         assert division is None or division.counts == [-(-count // ELEMENTS_PER_BLOCK)]
+
+
+@pytest.mark.parametrize("columns", [32, 64])
+def test_columns_are_cut_where_they_are_few(columns):
+    """Products of integers sum along columns of a nest; one part is no launch of its own."""
+    rows, terms = (geon.Axis(name, n) for name, n in (("R", 256), ("C", MIN_PART_TURNS + 1)))
+    x = geon.placeholder([terms, rows], "int32", name="x")
+    y = geon.placeholder([geon.Axis("M", columns), terms], "int32", name="y")
+    f = Cuda().computation(geon.dot(x, y, over=[terms]), x, y)
+    (kernel,) = f.plan.schedule.kernels
+    cut = columns * rows.length // COLUMN_TEAM.beside <= FULL_DEVICE_BLOCKS // 2
+    assert (division_of(kernel.work) is not None) == cut
+    assert f.source.count("__global__") == 1 + cut
 
 
 def test_no_races():

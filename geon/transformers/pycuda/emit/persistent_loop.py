@@ -20,6 +20,7 @@ from ..launches.launch_ir import (
     CLOCKED,
     CLOCKS_POINTER,
     LAUNCHED,
+    NOMINAL_DEVICE,
     REPORT_POINTER,
     RUNS,
     THREADS_PER_BLOCK,
@@ -45,7 +46,6 @@ from ..launches.launch_ir import (
 from ..launches.naming import CudaFunction, declaration
 
 MAX_SERIAL_BLOCKS = 4  # max. blocks of a body's kernel that the block runs one after another
-MAX_SHARED_BYTES = 48 << 10  # max. bytes of shared memory of all functions of a kernel
 MAX_COPIED_BYTES = 1 << 14  # max. bytes of a copy that the block does
 MAX_UNINTERRUPTED_TURNS = (
     1 << 20
@@ -106,7 +106,7 @@ class _LoopFit:
                 yield NEVER
             yield from self.steps(step.all_steps)
             yield from [MAX_COPIED_BYTES - carry.size for carry in step.carries]
-        yield MAX_SHARED_BYTES - sum(self.shared.values())
+        yield NOMINAL_DEVICE.shared_bytes - sum(self.shared.values())
 
     def steps(self, steps: Iterable[Step]) -> Iterator[Size]:
         """Yield the sizes of a list of steps."""

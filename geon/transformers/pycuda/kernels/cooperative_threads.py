@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
+from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...printing.nests.loop_lines import indent
 
 WARP_SIZE = 32
 SCALAR_BYTES = 8  # max. bytes of a scalar
-MAX_WARP_ROW_ELEMENTS = (
-    1024  # max. elements of a row that one warp handles; longer rows take a block
-)
+WARP_GROUP_THREADS = 4 * WARP_SIZE  # threads that multiply together, or load for those that do
+# Max. elements of a row that one warp handles, each thread with as many as one chain of a sum has;
+# longer rows take a block.
+MAX_WARP_ROW_ELEMENTS = WARP_SIZE * MAX_SERIAL_TERMS
 Lines = list[str]
 
 

@@ -7,10 +7,11 @@ from collections.abc import Hashable, Sequence
 from ...loops.rules.teams import MAX_SHARED_BYTES
 from ...lowering.fusion.kernel import Kernel
 from ...printing.nests.loop_lines import indent
-from ..launches.launch_ir import Grid, LaunchVariants
+from ..launches.launch_ir import NOMINAL_DEVICE, Grid, LaunchVariants
 from ..launches.naming import NAME, CudaFunction, Joined, Part, kernel_head
 
-MAX_JOINED_BLOCKS = 1024  # max. blocks, if known, of a kernel that is joined with others
+# Max. blocks, if known, of a kernel that is joined with others: more fill the device by themselves.
+MAX_JOINED_BLOCKS = NOMINAL_DEVICE.full_blocks(registers=32)
 MAX_LAUNCH_PARAMETERS = 448  # max. 8-byte parameters of a launch; CUDA allows 512
 
 

@@ -21,9 +21,10 @@ from ..launches.naming import CudaFunction, CudaKernelNames, Part, variants
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
 MAX_ALL_PAIRS_ELEMENTS = 32  # max. elements of a line that is sorted by comparing all pairs
-MAX_SHARED_SORT_ELEMENTS = 1024  # max. elements of a line that is sorted in shared memory
-TILE_ELEMENTS = 2048  # elements of a long line per block
-RADIX = 256
+# Max. elements of a line that is sorted in shared memory: four per thread.
+MAX_SHARED_SORT_ELEMENTS = 4 * THREADS_PER_BLOCK
+TILE_ELEMENTS = 8 * THREADS_PER_BLOCK  # elements of a long line per block
+RADIX = THREADS_PER_BLOCK  # values of a digit: each thread counts one
 FILES = ("sort.cuh",)
 
 

@@ -12,13 +12,20 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import Length, product
 from ...kernels.ir.nest import Nest, Pass, Store
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
-from ..launches.launch_ir import FULL_DEVICE_BLOCKS, THREADS_PER_BLOCK, Parts
+from ..launches.launch_ir import (
+    FULL_DEVICE_BLOCKS,
+    MIN_PART_TURNS,
+    NOMINAL_DEVICE,
+    THREADS_PER_BLOCK,
+    Parts,
+)
 from .cooperative_threads import WARP_SIZE, Team
 
 # Elements of a part of all elements or of a row; there are fewer, longer parts if that needs more
 # than ``MAX_PART_BLOCKS`` or ``FULL_DEVICE_BLOCKS`` blocks.
 ELEMENTS_PER_BLOCK = MAX_SERIAL_TERMS * THREADS_PER_BLOCK
-MAX_PART_BLOCKS = 1024  # max. blocks that reduce parts of all elements
+# Max. blocks that reduce parts of all elements; their threads have up to 32 registers.
+MAX_PART_BLOCKS = NOMINAL_DEVICE.full_blocks(registers=32)
 BLOCK_TEAM = Team(THREADS_PER_BLOCK, THREADS_PER_BLOCK)
 COLUMN_TEAM = Team(8, 256, WARP_SIZE)  # 8 threads per column, 32 adjacent columns per block
 
@@ -57,15 +64,13 @@ def division_of(nest: Nest) -> SplitReductions | None:
         return SplitReductions(passes, parts, ()) if long else None
     (count,), rows = counts, product(loop.extent for loop in nest.rows)
     if nest.across is None:
-        parts = (Parts(count, rows, FULL_DEVICE_BLOCKS, ELEMENTS_PER_BLOCK),)
-        few = FULL_DEVICE_BLOCKS // 2 - rows
-        found = SplitReductions(passes, parts, (count - ELEMENTS_PER_BLOCK - 1, few))
+        team, blocks, least = BLOCK_TEAM, rows, ELEMENTS_PER_BLOCK
     else:
-        blocks = rows * ((nest.across.extent + COLUMN_TEAM.beside - 1) // COLUMN_TEAM.beside)
-        parts = (Parts(count, blocks),)
-        found = SplitReductions(passes, parts, (count - parts[0].least - 1,), COLUMN_TEAM)
-    never = any(isinstance(size, int) and size < 0 for size in found.holds)
-    return None if never else found
+        team, least = COLUMN_TEAM, MIN_PART_TURNS
+        blocks = rows * ((nest.across.extent + team.beside - 1) // team.beside)
+    parts = Parts(count, blocks, FULL_DEVICE_BLOCKS, least)
+    found = SplitReductions(passes, (parts,), parts.several, team)
+    return None if parts.is_whole else found
 
 
 def divisible(nest: Nest) -> tuple[Pass, ...]:

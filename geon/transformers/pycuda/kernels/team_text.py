@@ -11,13 +11,12 @@ from ...loops.tree import Space, Tree
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.trees.buffer_names import BufferNames, buffer_name
+from ..launches.launch_ir import FULL_DEVICE_BLOCKS
 from ..launches.naming import CudaFunction, CudaKernelNames
 from .cooperative_threads import Lines, Team, places
 from .scratch_layout import scratch_layout, shared_bytes
 from .team_statements import TeamStatements
 from .thread_text import declare, launched, scratch_pointers
-
-MAX_SCRATCH_BLOCKS = 512  # max. blocks, each with its own slot of scratch memory
 
 
 def team_function(tree: Tree, team: Team, names: CudaKernelNames) -> CudaFunction:
@@ -38,7 +37,7 @@ def team_function(tree: Tree, team: Team, names: CudaKernelNames) -> CudaFunctio
         head = f"for (int64_t row = blockIdx.x; row < {size}; row += gridDim.x) {{"
         inner = [*places(loops, "row", names.length), *lines, *team.meet()]
         lines = [*arrays, head, *indent(inner), "}"]
-        grid = names.grid(count, most=MAX_SCRATCH_BLOCKS)
+        grid = names.grid(count, most=FULL_DEVICE_BLOCKS)
     elif team.beside:
         *rows, column = loops
         blocks = (column.extent + team.beside - 1) // team.beside

@@ -71,22 +71,21 @@ class CudaSource:
 
 
 Array = np.ndarray[Any, Any]
-MAX_STAGES = 4
+MAX_STAGES = 8  # pipeline stages for which a block has barriers: GEON_MOST_STAGES
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineStages:
     """Pipeline stages in a block's shared memory, of ``bytes`` each.
 
-    A kernel gets between ``least`` and ``most`` stages: as many as let ``together`` blocks share a
-    multiprocessor, but never fewer than ``least``. If ``goes_on``, a block loops over the work of
-    further blocks, and there are at most as many blocks as multiprocessors.
+    A kernel gets between ``least`` and ``MAX_STAGES`` stages: as many as let ``together`` blocks
+    share a multiprocessor, but never fewer than ``least``. If ``goes_on``, a block loops over the
+    work of further blocks, and there are at most as many blocks as multiprocessors.
     """
 
     bytes: int
     least: int
     together: int = 1
-    most: int = MAX_STAGES
     goes_on: bool = False
 
     def number(self, of_block: int, of_processor: int) -> int:
@@ -95,7 +94,7 @@ class PipelineStages:
         The result is less than ``least`` if the device has too little memory.
         """
         beside = max(of_processor // self.together // self.bytes, self.least)
-        return min(self.most, beside, of_block // self.bytes)
+        return min(MAX_STAGES, beside, of_block // self.bytes)
 
 
 @dataclass(frozen=True, slots=True)

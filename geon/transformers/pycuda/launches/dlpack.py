@@ -9,13 +9,24 @@ import ctypes
 import math
 import weakref
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....op_graph.values.dtypes import SIGNED, UNSIGNED, name_of, named_dtype
 
-DLPACK_CUDA = 2  # DLPack's device type kDLCUDA
+
+class DeviceType(IntEnum):
+    """DLPack's device types that geon has: ``kDLCUDA`` and ``kDLExtDev``.
+
+    No other library imports from the latter.
+    """
+
+    CUDA = 2
+    EXT_DEV = 12
+
+
 NAME, USED = b"dltensor", b"used_dltensor"
 # DLPack's type code and bits, by name of the dtype.
 WORDS = {

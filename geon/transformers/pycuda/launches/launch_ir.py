@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import Length, evaluate
@@ -20,10 +20,32 @@ CLOCKS_POINTER = -2  # pointer index of the clocks of work inside a launch, in a
 # offsets in a row of these clocks, and its length in int64 words
 TICKS, RUNS, LAUNCHED, CLOCKED = range(4)
 
-FULL_DEVICE_BLOCKS = 512  # blocks that fill a device
 THREADS_PER_BLOCK = 256  # threads of a block of all generated kernels
 MIN_PART_TURNS = 256  # min. iterations per part of a split loop
 TURNS_PER_LAUNCH = 1 << 14  # iterations per launch of a while loop that takes several launches
+
+
+class DeviceSize(NamedTuple):
+    """A GPU: its multiprocessors, and the threads, registers and bytes that one of them has.
+
+    ``shared_bytes`` is the static shared memory that a block may have.
+    """
+
+    processors: int
+    threads: int
+    registers: int
+    shared_bytes: int
+
+    def full_blocks(self, registers: int) -> int:
+        """Return how many blocks fill the device, if each thread has this many registers."""
+        by_registers = self.registers // (registers * THREADS_PER_BLOCK)
+        return self.processors * min(self.threads // THREADS_PER_BLOCK, by_registers)
+
+
+# Grids are made for this device, whichever runs them, so that results have the same bits. An H100
+# and an H200 have 132 processors.
+NOMINAL_DEVICE = DeviceSize(processors=128, threads=2048, registers=1 << 16, shared_bytes=48 << 10)
+FULL_DEVICE_BLOCKS = NOMINAL_DEVICE.full_blocks(registers=64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +65,17 @@ class Parts:
     def is_open(self) -> bool:
         """Return True if the number of parts depends on open lengths."""
         return isinstance(self.count, Length) or isinstance(self.blocks, Length)
+
+    @property
+    def several(self) -> tuple[Size, ...]:
+        """Return sizes that are all >= 0 if there are at least two parts, without known ones."""
+        sizes = self.count - self.least - 1, self.wanted // 2 - self.blocks
+        return tuple([size for size in sizes if not isinstance(size, int) or size < 0])
+
+    @property
+    def is_whole(self) -> bool:
+        """Return True if there is one part whatever the open lengths are."""
+        return any(isinstance(size, int) for size in self.several)
 
     def __str__(self) -> str:
         return f"parts({self.count}, {self.blocks})"

@@ -26,19 +26,21 @@ from ...lowering.fusion.fusion_groups import Group
 from ...lowering.fusion.layout import LaidOut
 from ...printing.nests.loop_lines import indent
 from ...printing.scalars import c_expressions
-from ..kernels.cooperative_threads import WARP_SIZE, Lines
+from ..kernels.cooperative_threads import WARP_GROUP_THREADS, WARP_SIZE, Lines
 from ..launches.device import PipelineStages
 from ..launches.launch_ir import THREADS_PER_BLOCK
 from ..launches.naming import CudaFunction, CudaKernelNames
 from .attention_text import MAX_PART_RESULTS, TILE_KEYS, AttentionWriter, size_of, up
-from .large_products import LOADER_THREADS, bringing, step
-from .product_tiles import DEFAULT_TILE_DEPTH, NARROW_TILE_SIDE, TALL_TILE_ROWS, Tiles
+from .large_products import bringing, step
+from .product_tiles import (
+    DEFAULT_TILE_DEPTH,
+    NARROW_TILE_SIDE,
+    TALL_TILE_ROWS,
+    WMMA_DEPTH,
+    Tiles,
+)
 from .tile_loads import TileLoad, factors_of, narrow
 
-WMMA_DEPTH = 16  # reduced elements per tensor core operation, and rows per warp
-# number of groups of four multiplying warps, by whether a thread needs few registers
-WARP_GROUPS = {True: 3, False: 2}
-MAX_STAGES = 8
 EACH = "for (unsigned block = blockIdx.x; block < units; block += gridDim.x) {"
 
 
@@ -62,10 +64,11 @@ class ByMatrices(AttentionWriter):
         self.value = self.fill("value", self.value_tiles, up(self.part, WMMA_DEPTH))
         size = self.key.panels().bytes + self.value.panels().bytes
         few = self.part <= NARROW_TILE_SIDE and self.tiles.depth <= NARROW_TILE_SIDE
-        self.multiplying = WARP_GROUPS[few] * 4 * WARP_SIZE
-        self.rows = WARP_GROUPS[few] * 4 * WMMA_DEPTH
-        self.threads = self.multiplying + LOADER_THREADS
-        self.stages = PipelineStages(size, least=3, most=MAX_STAGES, goes_on=True)
+        self.groups = 3 if few else 2
+        self.multiplying = self.groups * WARP_GROUP_THREADS
+        self.rows = self.multiplying // WARP_SIZE * WMMA_DEPTH
+        self.threads = self.multiplying + WARP_GROUP_THREADS
+        self.stages = PipelineStages(size, least=3, goes_on=True)
 
     def body(self) -> Lines:
         """Return the complete kernel, for loading and for multiplying warps."""
@@ -77,7 +80,7 @@ class ByMatrices(AttentionWriter):
             # blocks of an equivalent launch that is not persistent
             f"const unsigned units = (unsigned)({units});",
             f"stages.begin({warps});",
-            *bringing(self.multiplying, [EACH, *indent(self.bring()), "}"]),
+            *bringing(self.groups, [EACH, *indent(self.bring()), "}"]),
             *indent([*self.own(warps), EACH, *indent(self.inner()), "}"]),
             "}",
         ]

@@ -21,13 +21,7 @@ from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_expressions import C_TYPES
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.dialect import takes_tf32
-from ..launches.launch_ir import (
-    MIN_PART_TURNS,
-    THREADS_PER_BLOCK,
-    Grid,
-    LaunchVariants,
-    Parts,
-)
+from ..launches.launch_ir import NOMINAL_DEVICE, THREADS_PER_BLOCK, Grid, LaunchVariants, Parts
 from ..launches.naming import CudaFunction, CudaKernelNames, Part, variants
 from .large_products import MIN_LARGE_TILES, large_function, large_holds
 from .product_tiles import Tiles, large_tiles, tiles_for
@@ -37,7 +31,8 @@ MAX_SERIAL_TERMS = (
     64  # max. terms that are added plainly in float32: error about 1e-6 for equal terms
 )
 MIN_LARGE_TILE_TERMS = 2 * MAX_SERIAL_TERMS  # min. terms for which large float32 tiles pay
-FULL_DEVICE_BLOCKS = 256  # blocks that fill a device; with fewer, sums are split
+# Blocks that fill a device, with the registers that sums take; with fewer, sums are split.
+FULL_PRODUCT_BLOCKS = NOMINAL_DEVICE.full_blocks(registers=128)
 
 
 def size_of(loops: Sequence[Loop]) -> Size:
@@ -64,18 +59,8 @@ def results(work: Contraction) -> Size:
 
 def cut_deep(work: Contraction, tiles: Tiles) -> Parts | None:
     """Return how long sums are split into parts, or None if they never are."""
-    deep, blocks = size_of(work.summed), blocks_of(work, tiles)
-    if isinstance(deep, int) and deep <= MIN_PART_TURNS:
-        return None
-    if isinstance(blocks, int) and 2 * blocks > FULL_DEVICE_BLOCKS:
-        return None
-    return Parts(deep, blocks, FULL_DEVICE_BLOCKS)
-
-
-def cut_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:
-    """Return sizes that are all >= 0 if long sums have several parts."""
-    few_blocks = FULL_DEVICE_BLOCKS - 2 * blocks_of(work, tiles)
-    return few_blocks, size_of(work.summed) - MIN_PART_TURNS - 1
+    parts = Parts(size_of(work.summed), blocks_of(work, tiles), FULL_PRODUCT_BLOCKS)
+    return None if parts.is_whole else parts
 
 
 def contraction_parts(work: Contraction, names: CudaKernelNames) -> list[Part]:
@@ -140,7 +125,7 @@ class _ContractionWriter:
         scratch = self.names.scratch() if self.cut is not None else ""
         found: list[Part] = [self.by_tiles(scratch)]
         if self.cut is not None:
-            joined, holds = self.joined(scratch), cut_holds(self.work, self.tiles)
+            joined, holds = self.joined(scratch), self.cut.several
             if all(isinstance(size, int) for size in holds):
                 return [*found, joined]
             found.append(LaunchVariants(holds, (joined,), ()))

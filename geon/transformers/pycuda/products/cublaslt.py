@@ -8,19 +8,26 @@ and strides, so a repeated product is one library call.
 from __future__ import annotations
 
 import contextlib
-from collections import OrderedDict
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
 from ....errors import DeviceError
 from ..launches.library_requests import WORKSPACE_BYTES, ProductCall
-from .nvmath_bindings import starting
+from .nvmath_bindings import PlanCache, starting
 
-MAX_CACHED_PRODUCTS = 256  # max. cached descriptors
 RESULT_BYTES = 96  # bytes of the heuristic's result struct, which begins with the algorithm
-DATA = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}  # cudaDataType
+
+
+class DataType(IntEnum):
+    """``cudaDataType`` by the name of a dtype."""
+
+    float32 = 0
+    float64 = 1
+    float16 = 2
+    bfloat16 = 14
 
 
 class Described:
@@ -43,11 +50,11 @@ class CublasLt:
             self.handle = cublasLt.create()
         self.device, self.lt, self.cublas = device, cublasLt, cublas
         self.errors: tuple[type[Exception], ...] = (cublasLt.cuBLASLtError,)
-        self.known: OrderedDict[ProductCall[int], Described | None] = OrderedDict()
+        self.known = PlanCache(self.describe, self.forget)
 
     def takes(self, product: ProductCall[int]) -> bool:
         """Return True if the library has an algorithm for a product."""
-        return self.described(product) is not None
+        return self.known.plan(product) is not None
 
     def call(
         self, product: ProductCall[int], addresses: Sequence[int], works: int, stream: int
@@ -55,7 +62,7 @@ class CublasLt:
         """Submit a product to a stream."""
         lt, p = self.lt, product
         x, y, sums, bias = addresses
-        found = self.described(product)
+        found = self.known.plan(product)
         if found is None:
             raise DeviceError(
                 f"cuBLASLt on {self.device} has no algorithm for a {p.dtype} product of "
@@ -73,16 +80,6 @@ class CublasLt:
             found.algorithm.ctypes.data, works, WORKSPACE_BYTES, stream,
         )  # fmt: skip
 
-    def described(self, product: ProductCall[int]) -> Described | None:
-        """Return the cached descriptors of a product; None if the library has no algorithm."""
-        found = self.known.pop(product) if product in self.known else self.describe(product)
-        self.known[product] = found
-        while len(self.known) > MAX_CACHED_PRODUCTS:
-            _, oldest = self.known.popitem(last=False)
-            if oldest is not None:
-                self.forget(oldest)
-        return found
-
     def describe(self, product: ProductCall[int]) -> Described | None:
         """Create descriptors; None if the library has no algorithm."""
         lt, p = self.lt, product
@@ -90,7 +87,7 @@ class CublasLt:
         doubles = p.dtype == "float64"
         description = lt.matmul_desc_create(
             compute.COMPUTE_64F if doubles else compute.COMPUTE_32F,
-            DATA["float64" if doubles else "float32"],
+            DataType["float64" if doubles else "float32"],
         )
         operation = self.cublas.Operation
         for name, strides, across in (
@@ -119,7 +116,7 @@ class CublasLt:
         rows, columns, step = across, down, strides[1]
         if is_transposed(strides, across):
             rows, columns, step = down, across, strides[2]
-        layout: int = self.lt.matrix_layout_create(DATA[dtype], rows, columns, step)
+        layout: int = self.lt.matrix_layout_create(DataType[dtype], rows, columns, step)
         if batch > 1:
             self.set_layout(layout, "BATCH_COUNT", batch)
             self.set_layout(layout, "STRIDED_BATCH_OFFSET", strides[0])

@@ -8,16 +8,15 @@ one library call; convolutions without a plan are cached too.
 from __future__ import annotations
 
 import importlib.util
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ....errors import DeviceError
 from ...kernels.products.convolutions import PARTS
 from ..launches.library_requests import WORKSPACE_BYTES, Convolving
+from .nvmath_bindings import PlanCache
 
 PACKAGE = "pip install 'geon[cudnn]'"
-MAX_CACHED_GRAPHS = 256  # max. cached graphs
 DATA = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "HALF", "bfloat16": "BFLOAT16"}
 # Numerical notes of plans that are excluded: they round more, or are not deterministic.
 ROUNDING = (
@@ -63,32 +62,23 @@ class CuDnn:
             ) from None
         self.device = device
         self.errors = cudnn.cudnnGraphNotSupportedError, RuntimeError
-        self.known: OrderedDict[Convolving, Planned | None] = OrderedDict()
+        self.known = PlanCache(self.plan)
 
     def takes(self, convolution: Convolving) -> bool:
         """Return True if the library has a plan for a convolution."""
-        return self.planned(convolution) is not None
+        return self.known.plan(convolution) is not None
 
     def call(
         self, convolution: Convolving, addresses: Sequence[int], works: int, stream: int
     ) -> None:
         """Submit a convolution to a stream."""
         c = convolution
-        planned = self.planned(c)
+        planned = self.known.plan(c)
         if planned is None:
             raise DeviceError(f"cuDNN on {self.device} has no plan for {c}")
         self.cudnn.set_stream(handle=self.handle, stream=stream)
         pack = dict(zip(planned.tensors, addresses, strict=True))
         planned.graph.execute(pack, works, handle=self.handle)
-
-    def planned(self, convolution: Convolving) -> Planned | None:
-        """Return the cached graph of a convolution; None without a plan."""
-        known = convolution in self.known
-        found = self.known.pop(convolution) if known else self.plan(convolution)
-        self.known[convolution] = found
-        while len(self.known) > MAX_CACHED_GRAPHS:
-            self.known.popitem(last=False)
-        return found
 
     def plan(self, convolution: Convolving) -> Planned | None:
         """Build a graph with a plan that fits the workspace; None if there is none."""

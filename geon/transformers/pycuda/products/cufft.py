@@ -6,15 +6,13 @@ share.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ..launches.library_requests import LineTransforms
-from .nvmath_bindings import SharedWorkspace, starting
+from .nvmath_bindings import PlanCache, SharedWorkspace, starting
 
-MAX_CACHED_PLANS = 64  # max. cached plans; each holds the roots of unity of its length
-FORWARD, BACKWARD = -1, 1
 # The binding's names of a transform, by form and dtype of the parts: that of its type, and that of
 # the function that executes it.
 NAMES = {
@@ -25,6 +23,13 @@ NAMES = {
     ("r2c", "float64"): "D2Z",
     ("c2r", "float64"): "Z2D",
 }
+
+
+class Direction(IntEnum):
+    """The sign of the exponent: CUFFT_FORWARD and CUFFT_INVERSE."""
+
+    FORWARD = -1
+    INVERSE = 1
 
 
 class CufftPlan(NamedTuple):
@@ -52,38 +57,32 @@ class CuFft:
     def __init__(self, cufft: Any, workspace: SharedWorkspace) -> None:
         self.cufft, self.workspace = cufft, workspace
         self.errors: tuple[type[Exception], ...] = (cufft.cuFFTError,)
-        self.known: OrderedDict[tuple[Any, ...], CufftPlan] = OrderedDict()
+        self.known = PlanCache(self.plan, lambda plan: self.cufft.destroy(plan.handle))
 
     def takes(self, call: LineTransforms) -> bool:
         """Return True, after making the plan and allocating the memory it works in."""
         if call.lines and call.repeats:
-            self.workspace.at_least(self.planned(call).size)
+            self.workspace.at_least(self.known.plan(at_any_address(call)).size)
         return True
 
     def call(self, call: LineTransforms, addresses: Sequence[int], works: int, stream: int) -> None:
         """Submit transforms to a stream."""
         if not (call.lines and call.repeats):
             return
-        plan = self.planned(call)
+        plan = self.known.plan(at_any_address(call))
         self.cufft.set_work_area(plan.handle, self.workspace.at_least(plan.size))
         self.cufft.set_stream(plan.handle, stream)
         execute = getattr(self.cufft, f"exec_{NAMES[call.form, call.dtype].lower()}")
-        direction = (BACKWARD if call.inverse else FORWARD,) if call.form == "c2c" else ()
+        direction = (
+            (Direction.INVERSE if call.inverse else Direction.FORWARD,)
+            if call.form == "c2c"
+            else ()
+        )
         for k in range(call.repeats):
             source, target = (
                 address + k * step for address, step in zip(addresses, call.steps, strict=True)
             )
             execute(plan.handle, source, target, *direction)
-
-    def planned(self, call: LineTransforms) -> CufftPlan:
-        """Return the cached plan of transforms, at any addresses."""
-        key = (call.form, call.dtype, call.n, call.lines, call.strides, call.apart)
-        found = self.known.pop(key) if key in self.known else self.plan(call)
-        self.known[key] = found
-        while len(self.known) > MAX_CACHED_PLANS:
-            _, oldest = self.known.popitem(last=False)
-            self.cufft.destroy(oldest.handle)
-        return found
 
     def plan(self, call: LineTransforms) -> CufftPlan:
         """Make the plan of transforms of ``lines`` lines each."""
@@ -98,3 +97,8 @@ class CuFft:
             call.lines,
         )  # fmt: skip
         return CufftPlan(handle, int(size))
+
+
+def at_any_address(call: LineTransforms) -> LineTransforms:
+    """Return the transforms that have the same plan, in the direction and number that it leaves."""
+    return call._replace(inverse=False, repeats=1, steps=(0, 0))

@@ -8,6 +8,7 @@ array ``info``, 0 for success; the kernel that follows reads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,12 +20,36 @@ from .nvmath_bindings import SharedWorkspace, starting
 # Max. rows of matrices of which a batch is one call. More rows occupy a device by themselves, and
 # the routines for batches are made for small matrices.
 MAX_BATCHED_ROWS = 512
-LOWER, UPPER, RIGHT, NO_TRANSPOSE, TRANSPOSE = 0, 1, 1, 0, 1  # enumerations of cuBLAS
-VALUES, VECTORS, ECONOMICAL = 0, 1, 1  # cusolverEigMode_t, and ``econ`` of gesvdj
 PARAMETERS = ("syevj", "gesvdj")  # made at first use
 LETTERS = {"float32": "s", "float64": "d"}
-CONSTANTS = {"LOWER": LOWER, "UPPER": UPPER, "RIGHT": RIGHT, "VECTORS": VECTORS,
-             "ECONOMICAL": ECONOMICAL}  # fmt: skip
+
+
+class FillMode(IntEnum):
+    """``cublasFillMode_t``."""
+
+    LOWER = 0
+    UPPER = 1
+
+
+class SideMode(IntEnum):
+    """``cublasSideMode_t``."""
+
+    LEFT = 0
+    RIGHT = 1
+
+
+class EigMode(IntEnum):
+    """``cusolverEigMode_t``: eigenvalues alone, or vectors too."""
+
+    VALUES = 0
+    VECTORS = 1
+
+
+# Arguments of the bindings by name; ``ECONOMICAL`` is that of gesvdj for small factors.
+CONSTANTS = {
+    "ECONOMICAL": 1,
+    **{each.name: int(each) for mode in (FillMode, SideMode, EigMode) for each in mode},
+}
 
 
 class BindingCall(NamedTuple):

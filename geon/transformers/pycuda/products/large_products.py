@@ -16,9 +16,9 @@ from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
 from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.loop_lines import indent
-from ..kernels.cooperative_threads import WARP_SIZE, Lines, places
+from ..kernels.cooperative_threads import WARP_GROUP_THREADS, WARP_SIZE, Lines, places
 from ..launches.device import PipelineStages
-from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
+from ..launches.launch_ir import NOMINAL_DEVICE, THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames
 from .product_tiles import Tiles
 from .tile_loads import TileLoad, factors_of
@@ -27,16 +27,15 @@ TILE_ROWS, TILE_COLUMNS, TILE_DEPTH = 128, 256, 64
 STAGES = PipelineStages(
     2 * TILE_DEPTH * (TILE_ROWS + TILE_COLUMNS), least=2
 )  # bytes of both operands' tiles per stage
-MIN_LARGE_TILES = 96  # min. tiles, so that most of a large device is busy
+MIN_LARGE_TILES = NOMINAL_DEVICE.processors * 3 // 4  # min. tiles: one fills a multiprocessor
 MIN_LARGE_DEPTH = (
     4 * TILE_DEPTH
 )  # min. reduced elements, so that the pipeline is full most of the time
 # Tiles of small matrices in a batch would be mostly empty: require half of each side.
 MIN_LARGE_ROWS, MIN_LARGE_COLUMNS = TILE_ROWS // 2, TILE_COLUMNS // 2
-LOADER_THREADS = 128  # threads that load tiles
-# Registers per loading and per multiplying thread, by the number of multiplying threads; together
-# they use all registers.
-REGISTERS_PER_THREAD = {256: (96, 200), 384: (72, 144)}
+# Registers per loading and per multiplying thread, by the number of multiplying warp groups;
+# together they use all registers.
+REGISTERS_PER_THREAD = {2: (96, 200), 3: (72, 144)}
 BAND_TILE_ROWS = 8  # rows of tiles that run concurrently, so that they share columns in the cache
 FILES = ("chunks.cuh", "matrices.cuh", "stages.cuh", "large.cuh")
 
@@ -85,7 +84,7 @@ def large_function(work: Contraction, names: CudaKernelNames) -> CudaFunction | 
         f"using large = geon_large<{tiles.kind}, {turned_of(fills)}>;",
         f"const int64_t end = {names.length(product(loop.extent for loop in work.summed))};",
         f"stages.begin({THREADS_PER_BLOCK // WARP_SIZE});",
-        *bringing(THREADS_PER_BLOCK, [
+        *bringing(THREADS_PER_BLOCK // WARP_GROUP_THREADS, [
             *[fill.started() for fill in fills],
             "for (int64_t first_deep = 0; first_deep < end; first_deep += GEON_STEP) {",
             *indent(step(
@@ -100,7 +99,7 @@ def large_function(work: Contraction, names: CudaKernelNames) -> CudaFunction | 
         "}",
     ]  # fmt: skip
     return names.function(
-        body, grid, THREADS_PER_BLOCK + LOADER_THREADS, True, files=FILES, stages=STAGES
+        body, grid, THREADS_PER_BLOCK + WARP_GROUP_THREADS, True, files=FILES, stages=STAGES
     )
 
 
@@ -109,14 +108,14 @@ def turned_of(fills: Sequence[TileLoad]) -> str:
     return ", ".join([str(fill.turned).lower() for fill in fills])
 
 
-def bringing(multiply: int, body: Lines) -> Lines:
+def bringing(groups: int, body: Lines) -> Lines:
     """Return the branch of the loading threads, and the start of that of the multiplying threads.
 
-    ``multiply`` is the number of the latter. The loading threads give them registers.
+    The latter are ``groups`` warp groups. The loading threads give them registers.
     """
-    give, take = REGISTERS_PER_THREAD[multiply]
+    give, take = REGISTERS_PER_THREAD[groups]
     return [
-        f"if (threadIdx.x >= {multiply}) {{",
+        f"if (threadIdx.x >= {groups * WARP_GROUP_THREADS}) {{",
         f"    geon_give_registers<{give}>();",
         *indent(body),
         "    geon_wait_for_copies();",

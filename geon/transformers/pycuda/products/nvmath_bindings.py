@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Generic, TypeVar
 
 from ....errors import DeviceError
+
+MAX_CACHED_PLANS = 128  # max. cached plans of a library, by lengths and strides
+Call = TypeVar("Call", bound=Hashable)
+Plan = TypeVar("Plan")
 
 
 def package(library: str) -> str:
@@ -29,6 +35,29 @@ def starting(option: str, library: str, device: str) -> Iterator[None]:
         yield
     except Exception as error:  # without the library, the binding raises different errors
         raise DeviceError(f"{selected}: {library} does not start ({error}): {cure}") from None
+
+
+class PlanCache(Generic[Call, Plan]):
+    """A library's plans by call; the oldest ones are dropped beyond ``MAX_CACHED_PLANS``.
+
+    ``make`` returns the plan of a call, None if the library has none, and ``drop`` frees one.
+    """
+
+    def __init__(
+        self, make: Callable[[Call], Plan], drop: Callable[[Any], object] | None = None
+    ) -> None:
+        self.make, self.drop = make, drop
+        self.plans: OrderedDict[Call, Plan] = OrderedDict()
+
+    def plan(self, call: Call) -> Plan:
+        """Return the plan of a call, from the cache or newly made."""
+        found = self.plans.pop(call) if call in self.plans else self.make(call)
+        self.plans[call] = found
+        while len(self.plans) > MAX_CACHED_PLANS:
+            _, oldest = self.plans.popitem(last=False)
+            if self.drop is not None and oldest is not None:
+                self.drop(oldest)
+        return found
 
 
 class SharedWorkspace:

@@ -14,8 +14,8 @@ from ...printing.scalars.c_expressions import C_TYPES
 from ..kernels.cooperative_threads import Lines
 
 NARROW_TILE_SIDE, TALL_TILE_ROWS, WIDE_TILE_COLUMNS = 64, 128, 128  # rows and columns of tiles
-TILE_DEPTHS = {"float16": 32, "bfloat16": 32}  # reduced elements per stage, by dtype
-DEFAULT_TILE_DEPTH = 16  # reduced elements per stage, for other dtypes
+WMMA_DEPTH = 16  # reduced elements per tensor core operation, and rows per warp
+DEFAULT_TILE_DEPTH = WMMA_DEPTH  # reduced elements per stage; half precision has twice as many
 # padding elements per line of a half-precision tile, so that 8 lines lie in different banks
 BANK_PADDING_HALVES = 8
 
@@ -44,7 +44,7 @@ class Tiles:
     @property
     def depth(self) -> int:
         """Return the reduced elements per stage."""
-        return self.deep or TILE_DEPTHS.get(self.dtype, DEFAULT_TILE_DEPTH)
+        return self.deep or DEFAULT_TILE_DEPTH * (2 if self.dtype in HALVES else 1)
 
     @property
     def ctype(self) -> str:

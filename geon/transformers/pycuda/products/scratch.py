@@ -19,12 +19,11 @@ from ..kernels.cooperative_threads import SCALAR_BYTES
 from ..kernels.scattering import position_memory
 from ..kernels.scratch_layout import scratch_layout
 from ..kernels.sorting import SORTS, SortMemory, memory_of
-from ..kernels.team_text import MAX_SCRATCH_BLOCKS
 from ..kernels.thread_text import launched
 from ..kernels.tree_choice import Forms, TeamTree
 from ..launches.dialect import takes_tf32
-from ..launches.launch_ir import Parts
-from .contractions import cut_deep, cut_holds, results, tiles_of
+from ..launches.launch_ir import FULL_DEVICE_BLOCKS, Parts
+from .contractions import cut_deep, results, tiles_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
     bound = parts.wanted * tiles.rows * tiles.columns * itemsize
     if isinstance(sums, int):
         bound = min(bound, parts.wanted * sums)
-    return Bytes(sums * Length.of(name), cut_holds(work, tiles), ((name, parts),), bound)
+    return Bytes(sums * Length.of(name), parts.several, ((name, parts),), bound)
 
 
 def of_forms(forms: Forms, holds: tuple[Size, ...] = ()) -> Scratch | None:
@@ -128,7 +127,7 @@ def of_tree(form: TeamTree, holds: tuple[Size, ...]) -> Scratch | None:
         return None
     ((loops, _),) = launched(form.tree)
     rows = product(loop.extent for loop in loops)
-    return PerThread(slot, rows, slots=MAX_SCRATCH_BLOCKS)
+    return PerThread(slot, rows, slots=FULL_DEVICE_BLOCKS)
 
 
 def most_elements(form: TeamTree, size: Size) -> Size:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ....op_graph.axes.lengths import product
 from ....op_graph.rows.elementwise import CAST
@@ -24,9 +26,7 @@ from ..launches.launch_ir import THREADS_PER_BLOCK
 from .product_tiles import Tiles
 
 PANEL_LINE_HALVES = 64  # half-precision elements per line of a panel
-CHUNK_BYTES = 16  # max. bytes per load of a thread; the limits in elements follow
-MAX_CHUNK_ELEMENTS = {"float16": 8, "bfloat16": 8}
-DEFAULT_CHUNK_ELEMENTS = 4
+CHUNK_BYTES = 16  # max. bytes per load of a thread
 
 
 def narrow(value: Scalar) -> Scalar:
@@ -118,10 +118,7 @@ class TileLoad:
             near, far = far, near
         along, steps = merge_loops(near, found.strides)
         across, more = merge_loops(far, found.strides)
-        each = min(
-            MAX_CHUNK_ELEMENTS.get(self.tiles.dtype, DEFAULT_CHUNK_ELEMENTS),
-            CHUNK_BYTES // self.value.dtype.itemsize,
-        )
+        each = chunk_elements(self.value.dtype)
         if not along or steps[along[-1].name] != 1 or not whole_chunks(along, each):
             return None
         length = self.names.length
@@ -263,6 +260,12 @@ class TileLoad:
             *indent(inner),
             "});",
         ]
+
+
+def chunk_elements(dtype: np.dtype[Any]) -> int:
+    """Return the elements per load of a thread: of dtypes below 4 bytes, halves alone have more."""
+    itemsize = dtype.itemsize if name_of(dtype) in HALVES else max(dtype.itemsize, 4)
+    return CHUNK_BYTES // itemsize
 
 
 def whole_chunks(along: Sequence[Loop], each: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 from collections.abc import Iterator
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ..products.cudnn import PACKAGE as CUDNN
@@ -13,8 +14,7 @@ from ..runtime.gpu import DRIVER, PACKAGES
 from ..runtime.nvrtc import CURE, compiler
 from ..runtime.primary_context import MIN_ARCHITECTURE
 
-MAJOR_ATTRIBUTE, MINOR_ATTRIBUTE = 75, 76  # driver attributes with a device's compute capability
-NAME_BYTES = 256
+NAME_BYTES = 256  # bytes for a device's name
 # Display name and pip name of each package, and how to install it.
 NEEDED = (
     ("PyCUDA", "pycuda", PACKAGES),
@@ -27,6 +27,13 @@ NEEDED = (
     ),
     ("cuDNN's frontend", "nvidia-cudnn-frontend", f'{CUDNN}, for convolutions="cudnn"'),
 )
+
+
+class DeviceAttribute(IntEnum):
+    """The driver's numbers of attributes with a device's compute capability."""
+
+    MAJOR = 75
+    MINOR = 76
 
 
 class Finding(NamedTuple):
@@ -79,7 +86,7 @@ def of_device(library: Any, number: int) -> Finding:
     library.cuDeviceGet(ctypes.byref(handle), number)
     library.cuDeviceGetName(name, NAME_BYTES, handle)
     library.cuDeviceTotalMem_v2(ctypes.byref(size), handle)
-    for attribute, into in ((MAJOR_ATTRIBUTE, major), (MINOR_ATTRIBUTE, minor)):
+    for attribute, into in ((DeviceAttribute.MAJOR, major), (DeviceAttribute.MINOR, minor)):
         library.cuDeviceGetAttribute(ctypes.byref(into), attribute, handle)
     shown = (
         f"{name.value.decode()}, {size.value / 2**30:.1f} GiB, compute capability "

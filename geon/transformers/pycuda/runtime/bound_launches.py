@@ -18,6 +18,7 @@ from ...kernels.ir.nest import UNLIMITED_TURNS
 from ..emit.cuda_module import CudaModule
 from ..launches.device import Device
 from ..launches.launch_ir import (
+    NOMINAL_DEVICE,
     TURNS_PER_LAUNCH,
     Argument,
     Branches,
@@ -36,7 +37,7 @@ from ..launches.launch_ir import (
 )
 from ..launches.library_requests import Ask, LibraryCall
 
-FULL_DEVICE_BLOCKS = 256  # min. blocks that fill the device
+MIN_FULL_BLOCKS = NOMINAL_DEVICE.full_blocks(registers=128)  # min. blocks that fill the device
 MAX_SMALL_LANES = 8  # lanes, in addition to that of kernels that fill the device
 STEPS_PER_STOP_CHECK = 1 << 10  # steps of a loop between two tests for interruption by the host
 
@@ -198,7 +199,7 @@ def lanes_of(chains: Lanes) -> Lanes:
 def fills(chain: Sequence[Bare]) -> bool:
     """Return True if a step of a chain fills the device, or is neither a launch nor a copy."""
     return any(
-        step.blocks >= FULL_DEVICE_BLOCKS
+        step.blocks >= MIN_FULL_BLOCKS
         if isinstance(step, Begun)
         else not isinstance(step, (ByteCopy, Clear))
         for step in chain

@@ -22,6 +22,7 @@ from ...loading.compiling import find_program, run_program
 from ...runtime.memory import HOST
 from ..launches.device import Array, CudaSource, Signature, most_blocks
 from ..launches.dialect import cuda_text
+from ..launches.dlpack import DeviceType
 from ..launches.library_requests import OPTIONS, Convolving, LibraryCall, ProductCall
 from ..launches.memory import ALIGNMENT_BYTES
 from ..products.cufft import CuFft
@@ -33,7 +34,6 @@ COMPILERS = ("g++", "clang++", "c++")
 CURE = "install g++ (apt install g++)"
 FLAGS = ("-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-math-errno",
          "-fno-trapping-math", "-fPIC", "-w", "-pipe")  # fmt: skip
-DLPACK_EXT_DEV = 12  # DLPack's kDLExtDev: other libraries do not import from it
 SIMULATED_PROCESSORS = (
     3  # multiprocessors that kernels are told of: few, so that persistent blocks loop
 )
@@ -136,7 +136,7 @@ class HostDevice:
     remove an unused load; with ``"loads"`` they do not.
     """
 
-    dlpack: tuple[int, int] = (DLPACK_EXT_DEV, 0)
+    dlpack: tuple[int, int] = (DeviceType.EXT_DEV, 0)
     stream_number: int | None = None
     # Of all devices: the library that runs kernels has one launch at a time.
     lock = threading.RLock()

@@ -81,7 +81,15 @@ def convolve(call: Convolving, addresses: Sequence[int]) -> None:
     np.copyto(out, made.reshape(out.shape).astype(out.dtype))
 
 
-SOLVER_HANDLE, BLAS_HANDLE, SYEVJ_PARAMS, GESVDJ_PARAMS = 301, 302, 303, 304
+class Handle(enum.IntEnum):
+    """Handles that the emulated libraries give out."""
+
+    SOLVER = 301
+    BLAS = 302
+    SYEVJ = 303
+    GESVDJ = 304
+
+
 UNDEFINED = -7  # a pivot that a library leaves undefined
 
 
@@ -130,23 +138,23 @@ class HostSolver(_ByDtype):
 
     def create(self) -> int:
         """Return the handle."""
-        return SOLVER_HANDLE
+        return Handle.SOLVER
 
     def create_syevj_info(self) -> int:
         """Return the parameters of Jacobi's method for eigenvalues."""
-        return SYEVJ_PARAMS
+        return Handle.SYEVJ
 
     def create_gesvdj_info(self) -> int:
         """Return the parameters of Jacobi's method for singular values."""
-        return GESVDJ_PARAMS
+        return Handle.GESVDJ
 
     def set_stream(self, handle: int, stream_id: int) -> None:
         """Check the handle."""
-        _require(handle == SOLVER_HANDLE, f"handle {handle}")
+        _require(handle == Handle.SOLVER, f"handle {handle}")
 
     def _begin(self, dtype: str, handle: int, workspace: int, lwork: int, needed: int) -> None:
         """Check the handle and the size of the workspace, and write to all of it."""
-        _require(handle == SOLVER_HANDLE, f"handle {handle}")
+        _require(handle == Handle.SOLVER, f"handle {handle}")
         _require(lwork >= needed, f"a workspace of {lwork} elements, which needs {needed}")
         if lwork:
             _vector(workspace, dtype, lwork)[:] = np.nan
@@ -154,7 +162,7 @@ class HostSolver(_ByDtype):
     def _potrf_buffer_size(
         self, dtype: str, handle: int, uplo: int, n: int, a: int, lda: int
     ) -> int:
-        _require((handle, uplo, lda) == (SOLVER_HANDLE, 1, n), "arguments of potrf_buffer_size")
+        _require((handle, uplo, lda) == (Handle.SOLVER, 1, n), "arguments of potrf_buffer_size")
         return 2 * n
 
     def _potrf(
@@ -173,7 +181,7 @@ class HostSolver(_ByDtype):
             _decompose(dtype, uplo, n, a, lda, info_array + 4 * k)
 
     def _getrf_buffer_size(self, dtype: str, handle: int, m: int, n: int, a: int, lda: int) -> int:
-        _require((handle, m, lda) == (SOLVER_HANDLE, n, n), "arguments of getrf_buffer_size")
+        _require((handle, m, lda) == (Handle.SOLVER, n, n), "arguments of getrf_buffer_size")
         return 3 * n
 
     def _getrf(
@@ -192,7 +200,7 @@ class HostSolver(_ByDtype):
         _put(dev_info, 0)
 
     def _geqrf_buffer_size(self, dtype: str, handle: int, m: int, n: int, a: int, lda: int) -> int:
-        _require((handle, lda) == (SOLVER_HANDLE, m), "arguments of geqrf_buffer_size")
+        _require((handle, lda) == (Handle.SOLVER, m), "arguments of geqrf_buffer_size")
         return 4 * n
 
     def _geqrf(
@@ -207,7 +215,7 @@ class HostSolver(_ByDtype):
     def _orgqr_buffer_size(
         self, dtype: str, handle: int, m: int, n: int, k: int, a: int, lda: int, tau: int
     ) -> int:
-        _require((handle, n, lda) == (SOLVER_HANDLE, k, m), "arguments of orgqr_buffer_size")
+        _require((handle, n, lda) == (Handle.SOLVER, k, m), "arguments of orgqr_buffer_size")
         return 5 * n
 
     def _orgqr(
@@ -222,7 +230,7 @@ class HostSolver(_ByDtype):
     def _syevd_buffer_size(
         self, dtype: str, handle: int, jobz: int, uplo: int, n: int, a: int, lda: int, w: int
     ) -> int:
-        _require((handle, uplo, lda) == (SOLVER_HANDLE, 0, n), "arguments of syevd_buffer_size")
+        _require((handle, uplo, lda) == (Handle.SOLVER, 0, n), "arguments of syevd_buffer_size")
         return 6 * n + jobz * n * n
 
     def _syevd(
@@ -241,7 +249,7 @@ class HostSolver(_ByDtype):
         self, dtype: str, handle: int, jobz: int, uplo: int, n: int, a: int, lda: int, w: int,
         params: int, batch_size: int,
     ) -> int:  # fmt: skip
-        _require(params == SYEVJ_PARAMS and n <= 32, f"a batch of {n} rows, parameters {params}")
+        _require(params == Handle.SYEVJ and n <= 32, f"a batch of {n} rows, parameters {params}")
         return 7 * n * batch_size
 
     def _syevj_batched(
@@ -260,7 +268,7 @@ class HostSolver(_ByDtype):
         self, dtype: str, handle: int, jobz: int, econ: int, m: int, n: int, a: int, lda: int,
         s: int, u: int, ldu: int, v: int, ldv: int, params: int,
     ) -> int:  # fmt: skip
-        _require((jobz, econ, params) == (1, 1, GESVDJ_PARAMS), "arguments of gesvdj_buffer_size")
+        _require((jobz, econ, params) == (1, 1, Handle.GESVDJ), "arguments of gesvdj_buffer_size")
         _require((lda, ldu, ldv) == (m, m, n), "leading dimensions of gesvdj_buffer_size")
         return 8 * m
 
@@ -269,7 +277,7 @@ class HostSolver(_ByDtype):
         s: int, u: int, ldu: int, v: int, ldv: int, work: int, lwork: int, info: int, params: int,
     ) -> None:  # fmt: skip
         self._begin(dtype, handle, work, lwork, 8 * m)
-        _require(params == GESVDJ_PARAMS and jobz == 1, f"parameters {params}")
+        _require(params == Handle.GESVDJ and jobz == 1, f"parameters {params}")
         x, count = _matrix(a, dtype, m, n, lda), min(m, n) if econ else m
         _require(np.isfinite(x).all(), "a matrix that is not finite, on which it may not end")
         left, values, right, status = _lapack("lapack", dtype, "gesdd")(x, full_matrices=not econ)
@@ -283,7 +291,7 @@ class HostSolver(_ByDtype):
         self, dtype: str, handle: int, jobz: int, m: int, n: int, a: int, lda: int, s: int, u: int,
         ldu: int, v: int, ldv: int, params: int, batch_size: int,
     ) -> int:  # fmt: skip
-        _require(params == GESVDJ_PARAMS, f"parameters {params}")
+        _require(params == Handle.GESVDJ, f"parameters {params}")
         _require(max(m, n) <= 32, f"a batch of matrices of {m} by {n}")
         return 9 * m * batch_size
 
@@ -306,11 +314,11 @@ class HostBlas(_ByDtype):
 
     def create(self) -> int:
         """Return the handle."""
-        return BLAS_HANDLE
+        return Handle.BLAS
 
     def set_stream(self, handle: int, stream_id: int) -> None:
         """Check the handle."""
-        _require(handle == BLAS_HANDLE, f"handle {handle}")
+        _require(handle == Handle.BLAS, f"handle {handle}")
 
     def _getrf_batched(
         self, dtype: str, handle: int, n: int, a: int, lda: int, p: int, info: int, batch_size: int

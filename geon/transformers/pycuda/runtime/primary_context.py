@@ -6,7 +6,7 @@ import numpy as np
 
 from ....errors import DeviceError
 from ..launches.device import Array
-from ..launches.dlpack import DLPACK_CUDA
+from ..launches.dlpack import DeviceType
 from .free_list import Spares
 
 # oldest compute capability: it has independent thread scheduling with warp barriers
@@ -30,7 +30,7 @@ class PrimaryContext:
             raise DeviceError(f"device={number}: there are {count} devices, numbered from 0")
         self.gpu = driver.Device(number)
         self.name = f"gpu {number}"
-        self.dlpack: tuple[int, int] = (DLPACK_CUDA, number)
+        self.dlpack: tuple[int, int] = (DeviceType.CUDA, number)
         self.architecture = architecture(self.name, *self.gpu.compute_capability())
         known = driver.device_attribute
         self.processors = int(self.gpu.get_attribute(known.MULTIPROCESSOR_COUNT))

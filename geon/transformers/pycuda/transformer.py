@@ -15,7 +15,7 @@ from ..compile import CompileStages
 from ..computation import Computation
 from ..kernels.scans.scalarised_scans import TurnBounds
 from ..linking import Linking
-from ..lowering.facts.target import Arrangement, Layout
+from ..lowering.facts.target import Arrangement, Layout, Target
 from ..lowering.planning.plan import Plan
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.matrix_rules import EACH_SMALL
@@ -23,12 +23,10 @@ from .emit.cuda_module import make_module
 from .emit.kernel_parts import lacks
 from .emit.record import load, record_of, save
 from .kernels.sorting import SORTS
-from .kernels.tree_choice import form_table
 from .launches.device import Device
-from .launches.dialect import CudaTarget
 from .launches.memory import ALIGNMENT_BYTES, DeviceMemory
 from .products.attention import groups
-from .products.library_dispatch import scratch_with
+from .products.form_table import form_table
 from .products.scratch import scratch_of
 from .reports.profile import profile
 from .runtime import gpu, host
@@ -56,7 +54,7 @@ def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
 # Max. statements of an iteration of a loop whose small tensors are scalarised: as separate kernels,
 # each would be launched in each iteration, which takes longer than any text of this size.
 MAX_TURN_STATEMENTS = TurnBounds(single=6000, lanes=6000)
-TARGET = CudaTarget(
+TARGET = Target(
     name="pycuda",
     rules=RULES | EACH_SMALL,
     arrange=arrange,
@@ -107,7 +105,8 @@ class CudaTransformer(Transformer):
         self.libraries = frozenset(name for name, by in asked.items() if by != "generated")
         if tf32:
             name = f"{self.target.name}, tf32"
-            self.target = dataclasses.replace(self.target, name=name, tf32=True)
+            forms = partial(form_table, tf32=True)
+            self.target = dataclasses.replace(self.target, name=name, forms=forms)
         super().__init__()
         if self.libraries:
             by = [f"{name} by {asked[name]}" for name in sorted(self.libraries)]
@@ -117,7 +116,7 @@ class CudaTransformer(Transformer):
             self.target = dataclasses.replace(
                 self.target,
                 name=name,
-                scratch=scratch_with(self.libraries),
+                forms=partial(form_table, libraries=self.libraries),
                 concurrent_kinds=tuple([kind for kind in CONCURRENT_KINDS if kind != alone]),
                 lacks=partial(lacks, libraries=self.libraries),
                 transforms="transforms" in self.libraries,
@@ -129,11 +128,11 @@ class CudaTransformer(Transformer):
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """Return the CUDA text of a plan."""
-        return make_module(plan, linking, annotate, self.libraries).source.whole
+        return make_module(plan, linking, annotate).source.whole
 
     def compile(self, plan: Plan, linking: Linking) -> CudaProgram:
         """Compile and load the module of a plan."""
-        module = make_module(plan, linking, annotate=False, libraries=self.libraries)
+        module = make_module(plan, linking, annotate=False)
         return CudaProgram(record_of(plan, module), self.device)
 
     def recall(self, key: str) -> CudaProgram | None:
@@ -153,7 +152,7 @@ class CudaTransformer(Transformer):
         repeats: int,
     ) -> Any:
         """Return the time of each kernel on the device, and how often it runs."""
-        return profile(self, self.libraries, computation, args, keywords, repeats)
+        return profile(self, computation, args, keywords, repeats)
 
     def make_call(self, stages: CompileStages) -> Any:
         """Return a callable from arrays to arrays, which copies them to the device and back."""

@@ -58,12 +58,14 @@ class FormTable:
 
     ``parts_of`` makes those of a kind of work, by the class of the work; kernels of other kinds
     have no form. The forms are for registers of ``vector_bytes`` bytes, 0 if the target has no
-    vectors.
+    vectors. ``generated`` is the table for kernels of programs that can fail, which are skipped
+    after a failure, and of regions: no library computes these.
     """
 
     def __init__(self, parts_of: dict[type, ChooseParts], vector_bytes: int = 0) -> None:
         self.parts_of, self.vector_bytes = parts_of, vector_bytes
         self.known: dict[Hashable, KernelForm] = {}
+        self.generated: FormTable = self
 
     def form(
         self, kernel: Kernel, place: Callable[[Op], Place], unaligned: Set[Place]
@@ -79,7 +81,7 @@ class FormTable:
         work: Any = kernel.work
         places = [place(op) for op in work.operands]
         moving = frozenset([k for k, each in enumerate(places) if each in unaligned])
-        key = structure(work), first_occurrences(places), moving
+        key = structure(work), first_occurrences(places), moving, bool(kernel.writes)
         form = self.known.get(key)
         if form is None:
             form = self.known[key] = KernelForm(work, choose(work, places, moving))

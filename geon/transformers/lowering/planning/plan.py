@@ -119,6 +119,8 @@ def plan_memory(
     target = schedule.target
     if table is None:
         table = FormTable({}) if target.forms is None else target.forms()
+    if any(kernel.raises for kernel in schedule.kernels):
+        table = table.generated
     timed = list(zip(schedule.times, schedule.kernels, strict=True))
     positions = {op: time for time, kernel in timed for op in kernel.results}
     last_use = dict(positions)
@@ -132,7 +134,7 @@ def plan_memory(
     for kernel in schedule.kernels:
         if isinstance(kernel.work, Region):
             within[kernel.op] = _unaligned_inside(schedule, kernel, place, unaligned)
-        planned.append(_planned(kernel, reuse, table, within.get(kernel.op, ())))
+        planned.append(_planned(kernel, reuse, table.generated, within.get(kernel.op, ())))
         form = table.form(kernel, place, unaligned)
         if form is not None:
             forms[kernel.op] = form

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, groupby
 from typing import NamedTuple
@@ -102,22 +102,18 @@ class Row(NamedTuple):
     around: int | None
 
 
-def make_module(
-    plan: Plan, linking: Linking, annotate: bool, libraries: Set[str] = frozenset()
-) -> CudaModule:
+def make_module(plan: Plan, linking: Linking, annotate: bool) -> CudaModule:
     """Return the module of a plan; with ``annotate``, comments give the user's names and lines."""
-    return _CudaModuleWriter(plan, linking, annotate, libraries).make()
+    return _CudaModuleWriter(plan, linking, annotate).make()
 
 
-def timed_module(
-    plan: Plan, linking: Linking, libraries: Set[str] = frozenset()
-) -> tuple[CudaModule, list[Row]]:
+def timed_module(plan: Plan, linking: Linking) -> tuple[CudaModule, list[Row]]:
     """Return the module of a plan with ``Timed`` steps around kernels, and its profile rows.
 
     A row follows the row of its enclosing region.
     """
     rows: list[Row] = []
-    return _CudaModuleWriter(plan, linking, False, libraries, rows).make(), rows
+    return _CudaModuleWriter(plan, linking, False, rows).make(), rows
 
 
 class _CudaModuleWriter:
@@ -128,10 +124,9 @@ class _CudaModuleWriter:
         plan: Plan,
         linking: Linking,
         annotate: bool,
-        libraries: Set[str],
         rows: list[Row] | None = None,
     ) -> None:
-        self.plan, self.annotate, self.libraries = plan, annotate, libraries
+        self.plan, self.annotate = plan, annotate
         self.rows = rows
         self.row: int | None = None  # index of the profile row of the enclosing region
         self.table = pointer_table(plan, linking.inputs, linking.variables, linking.constants)
@@ -251,9 +246,8 @@ class _CudaModuleWriter:
 
     def work_parts(self, scope: LaunchScope, kernel: Kernel, number: int) -> list[Part]:
         """Return the parts of a kernel; kernels of one structure are printed once."""
-        libraries = self.libraries if scope is self.top else frozenset()
         if isinstance(kernel.work, Call | Region):
-            return kernel_parts(self.kernel_names(scope, kernel), number, libraries)
+            return kernel_parts(self.kernel_names(scope, kernel), number)
         memory = memory_of(scope.plan, kernel, scope.chosen)
         key = (
             scope.plan.forms.get(kernel.op) or structure(kernel.work),
@@ -261,11 +255,9 @@ class _CudaModuleWriter:
             tuple([place in scope.apart for place in memory]),
             tuple([each.branch for each in scope.chosen]),
             scope.looped,
-            libraries,
-            bool(kernel.writes),
         )
         if key not in self.printed:
-            parts = kernel_parts(self.kernel_names(scope, kernel), number, libraries)
+            parts = kernel_parts(self.kernel_names(scope, kernel), number)
             self.printed[key] = memory, parts
         known, parts = self.printed[key]
         places = dict(zip(known, memory, strict=True))

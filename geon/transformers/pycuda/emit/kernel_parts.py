@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
+from typing import Any
 
 from ....errors import UnavailableError
 from ....op_graph.nodes import made_at
 from ....op_graph.op_graph import Op
-from ...kernels.ir.nest import Call, Region
-from ...kernels.products.attention import attention_of
-from ...kernels.products.contraction import Contraction
-from ...kernels.products.row_blocking import Blocked
+from ...kernels.ir.nest import Call, Fill, Region
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import place_of
+from ...lowering.planning.kernel_forms import FormChoice
 from ...lowering.planning.plan import Plan
 from ...lowering.rules.small_matrices import MAX_SMALL_ROWS, SMALL
 from ...printing.nests.parameters import Place
 from ...printing.scalars import completeness
 from ..kernels.library_kernels import LIBRARY, library_parts
-from ..kernels.nest_text import form_parts, ordered_function
+from ..kernels.nest_text import fill_parts, ordered_function, tree_function
+from ..kernels.tree_choice import TeamTree
+from ..launches.launch_ir import LaunchVariants
 from ..launches.naming import Chosen, CudaKernelNames, Part
-from ..products.attention import attention_function
-from ..products.contractions import contraction_parts
-from ..products.library_dispatch import library_work, parts_by_library
+from ..products.attention import FusedAttention, attention_function
+from ..products.contractions import product_parts
+from ..products.library_dispatch import LibraryProduct, request_parts
 from ..products.nvmath_bindings import package
+from ..products.product_forms import TiledProduct
 
 
 def lacks(op: Op, libraries: Set[str] = frozenset()) -> list[str]:
@@ -62,30 +64,37 @@ def lacks(op: Op, libraries: Set[str] = frozenset()) -> list[str]:
     )
 
 
-def kernel_parts(
-    names: CudaKernelNames, number: int, libraries: Set[str] = frozenset()
-) -> list[Part]:
-    """Return the functions and other parts of kernel ``number`` of a plan, in execution order.
-
-    Large products and convolutions go to ``libraries``, see ``library_work``.
-    """
+def kernel_parts(names: CudaKernelNames, number: int) -> list[Part]:
+    """Return the functions and other parts of kernel ``number`` of a plan, in execution order."""
     work = names.kernel.work
     if isinstance(work, Call):
         return library_parts(work.op, names, number)
-    if isinstance(work, Contraction):
-        generated = contraction_parts(work, names)
-        asked = library_work(names.plan.schedule, names.kernel, libraries)
-        if asked is None:
-            return generated
-        return parts_by_library(names.unguarded(), asked, generated)
     assert not isinstance(work, Region), "its body's kernels are launched"
     if isinstance(work, OrderedLoop):
         return [ordered_function(work, names)]
-    if isinstance(work, Blocked):
-        attention = attention_of(work)
-        assert attention is not None, "no other kernel goes over blocks of rows"
-        return [attention_function(attention, names)]
     return form_parts(names.plan.forms[names.kernel.op].parts, names)
+
+
+# What emits each kind of form.
+WRITERS: dict[type, Callable[[Any, CudaKernelNames], Sequence[Part]]] = {
+    TeamTree: lambda form, names: [tree_function(form, names)],
+    Fill: fill_parts,
+    TiledProduct: product_parts,
+    LibraryProduct: request_parts,
+    FusedAttention: lambda form, names: [attention_function(form, names)],
+}
+
+
+def form_parts(forms: Sequence[Any], names: CudaKernelNames) -> list[Part]:
+    """Return the functions and other parts of a kernel's forms, in execution order."""
+    found: list[Part] = []
+    for form in forms:
+        if isinstance(form, FormChoice):
+            both = form_parts(form.forms, names), form_parts(form.others, names)
+            found.append(LaunchVariants(form.holds, tuple(both[0]), tuple(both[1])))
+        else:
+            found += WRITERS[type(form)](form, names)
+    return found
 
 
 def memory_of(plan: Plan, kernel: Kernel, chosen: Sequence[Chosen]) -> list[Place | None]:

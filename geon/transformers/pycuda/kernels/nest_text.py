@@ -6,34 +6,25 @@ iterations in one launch.
 
 from __future__ import annotations
 
+from ...kernels.ir.nest import Fill
 from ...kernels.scans.sequential_scan import OrderedLoop
-from ...lowering.planning.kernel_forms import FormChoice
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.scan_statements import print_ordered
-from ..launches.launch_ir import Copy, Grid, LaunchVariants
+from ..launches.launch_ir import Copy, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames, Part, copied
 from .cooperative_threads import WARP_SIZE
 from .team_text import team_function
 from .thread_text import thread_function
-from .tree_choice import Forms, TeamTree
+from .tree_choice import TeamTree
 
 
-def form_parts(forms: Forms, names: CudaKernelNames) -> list[Part]:
-    """Return the functions, choices and copies of a nest's forms, in execution order."""
-    found: list[Part] = []
-    for form in forms:
-        if isinstance(form, TeamTree):
-            found.append(tree_function(form, names))
-        elif isinstance(form, FormChoice):
-            both = form_parts(form.forms, names), form_parts(form.others, names)
-            found.append(LaunchVariants(form.holds, tuple(both[0]), tuple(both[1])))
-        else:
-            whole = names.operands[form.operand]
-            places = names.place_of(whole), names.place_of(names.operands[form.source])
-            if places[0] != places[1]:
-                copy = Copy(*places, whole.axes.size * whole.dtype.itemsize)
-                found.append(copied(copy, names.chosen))
-    return found
+def fill_parts(form: Fill, names: CudaKernelNames) -> list[Part]:
+    """Return the copy of an operand, unless it is computed in its place."""
+    whole = names.operands[form.operand]
+    places = names.place_of(whole), names.place_of(names.operands[form.source])
+    if places[0] == places[1]:
+        return []
+    return [copied(Copy(*places, whole.axes.size * whole.dtype.itemsize), names.chosen)]
 
 
 def tree_function(form: TeamTree, names: CudaKernelNames) -> CudaFunction:

@@ -16,7 +16,7 @@ from ...loops.rules.gpu_threads import Threads
 from ...loops.rules.parts import in_parts
 from ...loops.rules.tiles import in_tiles
 from ...loops.tree import Space, Tree
-from ...lowering.planning.kernel_forms import FormChoice, FormTable
+from ...lowering.planning.kernel_forms import FormChoice
 from ..launches.launch_ir import THREADS_PER_BLOCK, Parts
 from ..launches.naming import is_by_elements
 from .cooperative_threads import MAX_WARP_ROW_ELEMENTS, WARP_SIZE, Team
@@ -40,11 +40,6 @@ class TeamTree(NamedTuple):
 
 Form = TeamTree | FormChoice | Fill
 Forms = tuple[Form, ...]
-
-
-def form_table() -> FormTable:
-    """Return an empty table of the forms of nests; other kernels have no form."""
-    return FormTable({Nest: lambda work, places, unaligned: forms_of(work, unaligned)})
 
 
 def forms_of(nest: Nest, unaligned: Set[int] = frozenset()) -> Forms:

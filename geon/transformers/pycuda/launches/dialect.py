@@ -1,12 +1,10 @@
-"""The CUDA target, and its dialect of the C printer: and definitions of helpers."""
+"""The dialect of the C printer for CUDA, and definitions of helpers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ...lowering.facts.target import Target
 from ...printing.scalars.dialect import Dialect
 
 FOLDER = Path(__file__).parents[1] / "cuda"
@@ -51,15 +49,3 @@ def by_instruction(name: str, text: str) -> str:
 # nvcc assumes that signed overflow does not occur: x + 1 > x is true. Arrays without elements have
 # no memory.
 CUDA = Dialect(wraps=False, spares=True, masks=False)
-
-
-@dataclass(frozen=True, eq=False)
-class CudaTarget(Target):
-    """A CUDA target; with ``tf32``, tensor cores multiply float32."""
-
-    tf32: bool = False
-
-
-def takes_tf32(target: Target) -> bool:
-    """Return True if products of float32 are rounded to tf32."""
-    return isinstance(target, CudaTarget) and target.tf32

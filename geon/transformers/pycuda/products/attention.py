@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
@@ -30,8 +31,9 @@ from ..kernels.cooperative_threads import WARP_GROUP_THREADS, WARP_SIZE, Lines
 from ..launches.device import PipelineStages
 from ..launches.launch_ir import THREADS_PER_BLOCK
 from ..launches.naming import CudaFunction, CudaKernelNames
-from .attention_text import MAX_PART_RESULTS, TILE_KEYS, AttentionWriter, size_of, up
+from .attention_text import MAX_PART_RESULTS, TILE_KEYS, AttentionWriter, up
 from .large_products import bringing, step
+from .product_forms import size_of
 from .product_tiles import (
     DEFAULT_TILE_DEPTH,
     NARROW_TILE_SIDE,
@@ -366,9 +368,28 @@ def half_of(work: Attention) -> str | None:
     return found if isinstance(deep, int) and 0 < deep <= MAX_PART_RESULTS else None
 
 
-def attention_function(work: Attention, names: CudaKernelNames) -> CudaFunction:
+class FusedAttention(NamedTuple):
+    """One kernel computes attention; tensor cores multiply if ``half`` is a dtype."""
+
+    half: str | None
+
+
+def attention_forms(work: Blocked) -> tuple[FusedAttention]:
+    """Return the kernel of a chain that is attention."""
+    return (FusedAttention(half_of(found_attention(work))),)
+
+
+def attention_function(form: FusedAttention, names: CudaKernelNames) -> CudaFunction:
     """Return the attention kernel."""
-    half = half_of(work)
-    if half is None:
+    assert isinstance(names.kernel.work, Blocked)
+    work = found_attention(names.kernel.work)
+    if form.half is None:
         return ByTiles(work, names, "float32").function()
-    return ByMatrices(work, names, half).function()
+    return ByMatrices(work, names, form.half).function()
+
+
+def found_attention(work: Blocked) -> Attention:
+    """Return the attention that a chain computes."""
+    attention = attention_of(work)
+    assert attention is not None, "no other kernel goes over blocks of rows"
+    return attention

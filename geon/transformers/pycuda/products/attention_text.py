@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
 from ...kernels.analysis.loop_depth import Depths
-from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Contracted
 from ...kernels.products.attention import ONE, Attention, strip_casts, strip_rounding
 from ...printing.nests.contractions import ContractionPrinter
@@ -22,6 +20,7 @@ from ..kernels.cooperative_threads import Lines, places
 from ..launches.device import PipelineStages
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames
+from .product_forms import size_of, tiles_along
 from .product_tiles import NARROW_TILE_SIDE, Tiles
 from .tile_loads import TileLoad, narrow
 
@@ -48,11 +47,6 @@ class AttentionStepNames:
     def calls(self, helpers: Iterable[str]) -> None:
         """Record that the kernel calls these helpers."""
         self.names.calls(helpers)
-
-
-def size_of(loops: Sequence[Loop]) -> Size:
-    """Return the product of the loops' extents."""
-    return product(loop.extent for loop in loops)
 
 
 def up(size: int, each: int) -> int:
@@ -126,12 +120,12 @@ class AttentionWriter(ABC):
     @property
     def blocks(self) -> Size:
         """Return the number of blocks: batches, times tiles of rows, times parts of results."""
-        high = (size_of(self.work.rows) + self.rows - 1) // self.rows
+        high = tiles_along(self.work.rows, self.rows)
         return size_of(self.work.first.batch) * high * self.parts
 
     def which(self, block: str) -> Lines:
         """Return the statements that compute a block's rows, batch and part of wide results."""
-        tall = self.names.length((size_of(self.work.rows) + self.rows - 1) // self.rows)
+        tall = self.names.length(tiles_along(self.work.rows, self.rows))
         batch = places(self.batch, "batch", self.names.length)
         head = f"const unsigned tall = (unsigned)({tall})"  # no launch has more blocks
         if self.parts == 1:

@@ -1,106 +1,37 @@
 """Tiled contraction kernels: a block computes a tile of the result, via shared memory.
 
 Operands may be any scalar expressions. Float32 sums of more than ``MAX_SERIAL_TERMS`` terms use
-compensated
-summation; half-precision products accumulate in float32 on tensor cores. For few results of long
-sums, blocks compute parts of a sum (split-K), which are added in order.
+compensated summation; half-precision products accumulate in float32 on tensor cores. For few
+results of long sums, blocks compute parts of a sum (split-K), which are added in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import product
 from ....op_graph.values.dtypes import name_of
-from ...kernels.ir.nest import Loop
-from ...kernels.products.contraction import Contraction
 from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_expressions import C_TYPES
 from ..kernels.cooperative_threads import Lines, places
-from ..launches.dialect import takes_tf32
-from ..launches.launch_ir import NOMINAL_DEVICE, THREADS_PER_BLOCK, Grid, LaunchVariants, Parts
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames, Part, variants
-from .large_products import MIN_LARGE_TILES, large_function, large_holds
-from .product_tiles import Tiles, large_tiles, tiles_for
+from .large_products import large_function
+from .product_forms import TiledProduct, blocks_of, results, size_of, tiles_along
+from .product_tiles import MAX_SERIAL_TERMS
 from .tile_loads import TileLoad, factors_of
 
-MAX_SERIAL_TERMS = (
-    64  # max. terms that are added plainly in float32: error about 1e-6 for equal terms
-)
-MIN_LARGE_TILE_TERMS = 2 * MAX_SERIAL_TERMS  # min. terms for which large float32 tiles pay
-# Blocks that fill a device, with the registers that sums take; with fewer, sums are split.
-FULL_PRODUCT_BLOCKS = NOMINAL_DEVICE.full_blocks(registers=128)
 
-
-def size_of(loops: Sequence[Loop]) -> Size:
-    """Return the product of the loops' extents."""
-    return product(loop.extent for loop in loops)
-
-
-def tiles_of(work: Contraction, tf32: bool) -> Tiles:
-    """Return the tiles of a contraction; with ``tf32``, tensor cores multiply float32."""
-    return tiles_for(factors_of(work)[2], size_of(work.rows), size_of(work.columns), tf32)
-
-
-def blocks_of(work: Contraction, tiles: Tiles) -> Size:
-    """Return the number of tiles of the result."""
-    tall = (size_of(work.rows) + tiles.rows - 1) // tiles.rows
-    wide = (size_of(work.columns) + tiles.columns - 1) // tiles.columns
-    return size_of(work.batch) * tall * wide
-
-
-def results(work: Contraction) -> Size:
-    """Return the number of sums."""
-    return size_of([*work.batch, *work.rows, *work.columns])
-
-
-def cut_deep(work: Contraction, tiles: Tiles) -> Parts | None:
-    """Return how long sums are split into parts, or None if they never are."""
-    parts = Parts(size_of(work.summed), blocks_of(work, tiles), FULL_PRODUCT_BLOCKS)
-    return None if parts.is_whole else parts
-
-
-def contraction_parts(work: Contraction, names: CudaKernelNames) -> list[Part]:
-    """Return the parts of a contraction."""
-    small = tiles_of(work, takes_tf32(names.plan.schedule.target))
-
-    def by_small() -> list[Part]:
-        return _ContractionWriter(work, names, small).parts()
-
-    large = large_function(work, names)
-    if large is not None:
-        return variants(large_holds(work), lambda: [large], by_small)
-    tiles = None if small.tf32 else large_tiles(small.dtype)
-    holds = () if tiles is None else wide_holds(work, tiles)
-    if tiles is None or any(isinstance(size, int) and size < 0 for size in holds):
-        return by_small()
-    writer = _ContractionWriter(work, names, tiles)
-    if writer.left.chunks is None or writer.right.chunks is None:
-        return by_small()
-    return variants(holds, lambda: [writer.by_tiles("")], by_small)
-
-
-def wide_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:
-    """Return sizes that are all >= 0 if large float32 tiles pay.
-
-    Tiles must be at least half full, sums long enough to dominate the stores, and there must be
-    enough tiles for most of a large device.
-    """
-    rows, columns = size_of(work.rows), size_of(work.columns)
-    full = rows - tiles.rows // 2 - 1, columns - tiles.columns // 2 - 1
-    return (
-        blocks_of(work, tiles) - MIN_LARGE_TILES,
-        size_of(work.summed) - MIN_LARGE_TILE_TERMS,
-        *full,
-    )
+def product_parts(form: TiledProduct, names: CudaKernelNames) -> list[Part]:
+    """Return the kernels of a tiled product."""
+    if form.tiles.staged:
+        return [large_function(form, names)]
+    return _ContractionWriter(form, names).parts()
 
 
 class _ContractionWriter:
-    def __init__(self, work: Contraction, names: CudaKernelNames, tiles: Tiles) -> None:
-        self.work, self.names, self.tiles = work, names, tiles
+    def __init__(self, form: TiledProduct, names: CudaKernelNames) -> None:
+        self.work, self.tiles, self.cut = form
+        self.names, work = names, form.work
         self.printer = ContractionPrinter(work, names)
         self.type = C_TYPES[name_of(work.dtype)]
         for loop in self.printer.loops:
@@ -112,7 +43,6 @@ class _ContractionWriter:
         self.sizes = tuple([
             names.length(size_of(loops)) for loops in (work.rows, work.columns, work.summed)
         ])  # fmt: skip
-        self.cut = None if tiles.turns else cut_deep(work, tiles)
         self.number = Parameter("parts", "int64_t", self.cut, False)
 
     @property
@@ -125,17 +55,14 @@ class _ContractionWriter:
         scratch = self.names.scratch() if self.cut is not None else ""
         found: list[Part] = [self.by_tiles(scratch)]
         if self.cut is not None:
-            joined, holds = self.joined(scratch), self.cut.several
-            if all(isinstance(size, int) for size in holds):
-                return [*found, joined]
-            found.append(LaunchVariants(holds, (joined,), ()))
+            found += variants(self.cut.several, lambda: [self.joined(scratch)], list)
         return found
 
     def by_tiles(self, scratch: str) -> CudaFunction:
         """Return the kernel with a block per tile, or per part of a tile's sums."""
         work, names, tiles = self.work, self.names, self.tiles
         tall, wide = (
-            names.length((size_of(loops) + each - 1) // each)
+            names.length(tiles_along(loops, each))
             for loops, each in ((work.rows, tiles.rows), (work.columns, tiles.columns))
         )
         deep = self.sizes[2]

@@ -9,30 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import product
-from ....op_graph.values.dtypes import HALVES
-from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
 from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.loop_lines import indent
 from ..kernels.cooperative_threads import WARP_GROUP_THREADS, WARP_SIZE, Lines, places
 from ..launches.device import PipelineStages
-from ..launches.launch_ir import NOMINAL_DEVICE, THREADS_PER_BLOCK, Grid
+from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
 from ..launches.naming import CudaFunction, CudaKernelNames
+from .product_forms import TiledProduct, blocks_of, size_of, tiles_along
 from .product_tiles import Tiles
 from .tile_loads import TileLoad, factors_of
 
-TILE_ROWS, TILE_COLUMNS, TILE_DEPTH = 128, 256, 64
-STAGES = PipelineStages(
-    2 * TILE_DEPTH * (TILE_ROWS + TILE_COLUMNS), least=2
-)  # bytes of both operands' tiles per stage
-MIN_LARGE_TILES = NOMINAL_DEVICE.processors * 3 // 4  # min. tiles: one fills a multiprocessor
-MIN_LARGE_DEPTH = (
-    4 * TILE_DEPTH
-)  # min. reduced elements, so that the pipeline is full most of the time
-# Tiles of small matrices in a batch would be mostly empty: require half of each side.
-MIN_LARGE_ROWS, MIN_LARGE_COLUMNS = TILE_ROWS // 2, TILE_COLUMNS // 2
 # Registers per loading and per multiplying thread, by the number of multiplying warp groups;
 # together they use all registers.
 REGISTERS_PER_THREAD = {2: (96, 200), 3: (72, 144)}
@@ -40,49 +27,25 @@ BAND_TILE_ROWS = 8  # rows of tiles that run concurrently, so that they share co
 FILES = ("chunks.cuh", "matrices.cuh", "stages.cuh", "large.cuh")
 
 
-def large_holds(work: Contraction) -> tuple[Size, ...]:
-    """Return sizes that are all >= 0 if large tiles pay."""
-    tall, wide = tiles_along(work.rows, TILE_ROWS), tiles_along(work.columns, TILE_COLUMNS)
-    batch, deep = (product(loop.extent for loop in loops) for loops in (work.batch, work.summed))
-    rows, columns = (product(loop.extent for loop in loops) for loops in (work.rows, work.columns))
-    return (
-        batch * tall * wide - MIN_LARGE_TILES,
-        deep - MIN_LARGE_DEPTH,
-        rows - MIN_LARGE_ROWS,
-        columns - MIN_LARGE_COLUMNS,
-    )
+def stages_of(tiles: Tiles) -> PipelineStages:
+    """Return the stages of a pipeline, each of which holds the tiles of both operands."""
+    return PipelineStages(2 * tiles.depth * (tiles.rows + tiles.columns), least=2)
 
 
-def tiles_along(loops: Sequence[Loop], each: int) -> Size:
-    """Return the number of tiles along loops."""
-    return (product(loop.extent for loop in loops) + each - 1) // each
-
-
-def large_function(work: Contraction, names: CudaKernelNames) -> CudaFunction | None:
-    """Return the kernel of a large half-precision product in memory; None for others."""
-    left, right, dtype = factors_of(work)
-    if dtype not in HALVES or any(isinstance(n, int) and n < 0 for n in large_holds(work)):
-        return None
-    tiles, printer = (
-        Tiles(dtype, TILE_ROWS, TILE_COLUMNS, TILE_DEPTH),
-        ContractionPrinter(work, names),
-    )
+def large_function(form: TiledProduct, names: CudaKernelNames) -> CudaFunction:
+    """Return the kernel of a large half-precision product whose operands lie in memory."""
+    work, tiles, _ = form
+    left, right, _ = factors_of(work)
+    printer, stages = ContractionPrinter(work, names), stages_of(tiles)
     shared = (work, names, printer, tiles)
     fills = (
-        TileLoad("left", left, TILE_ROWS, work.rows, "row", *shared),
-        TileLoad("right", right, TILE_COLUMNS, work.columns, "column", *shared),
-    )
-    if any(fill.chunks is None for fill in fills):
-        return None
-    grid = Grid(
-        product(loop.extent for loop in work.batch)
-        * tiles_along(work.rows, TILE_ROWS)
-        * tiles_along(work.columns, TILE_COLUMNS)
+        TileLoad("left", left, tiles.rows, work.rows, "row", *shared),
+        TileLoad("right", right, tiles.columns, work.columns, "column", *shared),
     )
     body = [
-        *place_tile(work, names),
+        *place_tile(form, names),
         f"using large = geon_large<{tiles.kind}, {turned_of(fills)}>;",
-        f"const int64_t end = {names.length(product(loop.extent for loop in work.summed))};",
+        f"const int64_t end = {names.length(size_of(work.summed))};",
         f"stages.begin({THREADS_PER_BLOCK // WARP_SIZE});",
         *bringing(THREADS_PER_BLOCK // WARP_GROUP_THREADS, [
             *[fill.started() for fill in fills],
@@ -99,8 +62,9 @@ def large_function(work: Contraction, names: CudaKernelNames) -> CudaFunction | 
         "}",
     ]  # fmt: skip
     return names.function(
-        body, grid, THREADS_PER_BLOCK + WARP_GROUP_THREADS, True, files=FILES, stages=STAGES
-    )
+        body, Grid(blocks_of(work, tiles)), THREADS_PER_BLOCK + WARP_GROUP_THREADS, True,
+        files=FILES, stages=stages,
+    )  # fmt: skip
 
 
 def turned_of(fills: Sequence[TileLoad]) -> str:
@@ -130,21 +94,22 @@ def step(first: Lines, second: Lines) -> Lines:
     return [*head, *first, *second, "stages.pass();"]
 
 
-def place_tile(work: Contraction, names: CudaKernelNames) -> Lines:
+def place_tile(form: TiledProduct, names: CudaKernelNames) -> Lines:
     """Return the statements that compute a block's tile: bands of rows, column by column."""
+    work, tiles, _ = form
     tall, wide = (
         names.length(tiles_along(loops, each))
-        for loops, each in ((work.rows, TILE_ROWS), (work.columns, TILE_COLUMNS))
+        for loops, each in ((work.rows, tiles.rows), (work.columns, tiles.columns))
     )
     found = [
-        f"GEON_STAGES({STAGES.bytes})",
+        f"GEON_STAGES({stages_of(tiles).bytes})",
         f"const int64_t tall = {tall}, wide = {wide};",
         "const int64_t tile = (int64_t)blockIdx.x % (tall * wide);",
         f"const int64_t band = tile / ({BAND_TILE_ROWS} * wide) * {BAND_TILE_ROWS}, "
         "in_band = tile - band * wide;",
         f"const int64_t high = tall - band < {BAND_TILE_ROWS} ? tall - band : {BAND_TILE_ROWS};",
-        f"const int64_t first_row = (band + in_band % high) * {TILE_ROWS};",
-        f"const int64_t first_column = in_band / high * {TILE_COLUMNS};",
+        f"const int64_t first_row = (band + in_band % high) * {tiles.rows};",
+        f"const int64_t first_column = in_band / high * {tiles.columns};",
     ]
     if work.batch:
         found.append("const int64_t batch = (int64_t)blockIdx.x / (tall * wide);")
@@ -154,9 +119,7 @@ def place_tile(work: Contraction, names: CudaKernelNames) -> Lines:
 
 def store_sums(work: Contraction, names: CudaKernelNames, printer: ContractionPrinter) -> Lines:
     """Return the statements that compute and store the results."""
-    rows, columns = (
-        names.length(product(loop.extent for loop in loops)) for loops in (work.rows, work.columns)
-    )
+    rows, columns = (names.length(size_of(loops)) for loops in (work.rows, work.columns))
     return [
         "geon_each_of_large<large>(",
         f"    stages.space, sums, first_row, {rows}, first_column, {columns},",

@@ -1,35 +1,24 @@
-"""Dispatch of contractions to libraries: conditions, scratch memory, and the pass that follows.
-
-Kernels of a program that can fail are skipped after a failure. A library call cannot be skipped, so
-such programs do not use libraries.
-"""
+"""Dispatch of contractions to libraries: conditions, scratch memory, and the pass that follows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from functools import cache, partial
+from typing import Any, NamedTuple
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of, named_dtype
 from ...kernels.ir.scalar_code import Load, walk
 from ...kernels.products.contraction import Contraction
-from ...lowering.fusion.kernel import Kernel
-from ...lowering.planning.buffer_slots import place_of
-from ...lowering.planning.kernel_forms import KernelForm
-from ...lowering.planning.schedule import Schedule
+from ...lowering.planning.kernel_forms import FormChoice, Place
 from ...printing.nests.contractions import ContractionPrinter
-from ...printing.nests.parameters import Place
 from ...printing.scalars.c_expressions import C_TYPES
-from ...sizes.scratch import Scratch, largest
-from ..kernels.cooperative_threads import Lines, places
-from ..launches.launch_ir import LaunchVariants
+from ..kernels.cooperative_threads import Lines
+from ..kernels.cooperative_threads import places as index_lines
 from ..launches.library_requests import WORKSPACE_BYTES, Ask, ContractionWork
 from ..launches.memory import aligned
 from ..launches.naming import CudaFunction, CudaKernelNames, Part
 from .library_matching import convolution_call, product_of
-from .scratch import Bytes, scratch_of
 
 MIN_LIBRARY_MULADDS = 1 << 24  # min. multiplications for a library call
 # max. terms of a float32 sum; longer ones need more accuracy than float32 accumulation
@@ -44,24 +33,52 @@ def holds(work: ContractionWork) -> tuple[Size, ...]:
     return enough, MAX_FLOAT32_TERMS - work.terms
 
 
-def library_work(
-    schedule: Schedule, kernel: Kernel, libraries: AbstractSet[str]
-) -> ContractionWork | None:
-    """Return the library request for a kernel, or None if none applies or it is not worth it.
+class LibraryProduct(NamedTuple):
+    """A library computes a contraction; unless the request ends with that, a pass follows."""
 
-    ``libraries`` is a subset of "products" and "convolutions".
+    work: Contraction
+    asked: ContractionWork
+
+
+def library_work(
+    work: Contraction, writes: bool, libraries: AbstractSet[str]
+) -> ContractionWork | None:
+    """Return the library request for a contraction, or None if none applies or it is not worth it.
+
+    It ``writes`` a variable, or does not. ``libraries`` is a subset of "products" and
+    "convolutions".
     """
-    work = kernel.work
-    if not isinstance(work, Contraction) or any(each.raises for each in schedule.kernels):
-        return None
     found: ContractionWork | None = None
     if "products" in libraries:
-        found = product_of(work, bool(kernel.writes))
+        found = product_of(work, writes)
     if found is None and "convolutions" in libraries:
-        found = convolution_call(work, bool(kernel.writes))
+        found = convolution_call(work, writes)
     if found is None or any(isinstance(size, int) and size < 0 for size in holds(found)):
         return None
     return found
+
+
+def library_forms(
+    work: Contraction,
+    places: Sequence[Place],
+    libraries: AbstractSet[str],
+    generated: tuple[Any, ...],
+) -> tuple[Any, ...]:
+    """Return a choice between a library and ``generated`` kernels, by open lengths.
+
+    ``places`` is the memory of operands. If the result overwrites an operand that is read, the
+    generated kernels remain.
+    """
+    writes = any(places[store.operand][0] == "leaf" for store in work.stores)
+    asked = library_work(work, writes, libraries)
+    if asked is None:
+        return generated
+    out = asked.operands[asked.out]
+    codes = (work.left, work.right, *[store.value for store in work.stores])
+    read = {places[node.operand] for node in walk(*codes) if isinstance(node, Load)}
+    if not asked.apart and out is not None and places[out] in read:
+        return generated
+    return (FormChoice(holds(asked), (LibraryProduct(work, asked),), generated),)
 
 
 def sums_bytes(work: ContractionWork) -> Size:
@@ -71,55 +88,22 @@ def sums_bytes(work: ContractionWork) -> Size:
     return aligned(work.results * named_dtype(work.result).itemsize)
 
 
-@cache
-def scratch_with(
-    libraries: AbstractSet[str],
-) -> Callable[[Schedule, Mapping[Op, KernelForm]], dict[Op, Scratch]]:
-    """Return a function like ``scratch_of`` for programs that use these libraries."""
-    return partial(_scratch, libraries)
+def library_scratch(form: LibraryProduct) -> Size:
+    """Return the bytes of scratch memory of a request: sums, and the library's workspace."""
+    return sums_bytes(form.asked) + WORKSPACE_BYTES
 
 
-def _scratch(
-    libraries: AbstractSet[str], schedule: Schedule, forms: Mapping[Op, KernelForm]
-) -> dict[Op, Scratch]:
-    """Return the scratch memory of a schedule's kernels, including libraries' workspaces.
-
-    It fits generated kernels too, since the places of values decide late which of them run.
-    """
-    found = scratch_of(schedule, forms)
-    for kernel in schedule.kernels:
-        work = library_work(schedule, kernel, libraries)
-        if work is not None:
-            library = Bytes(sums_bytes(work) + WORKSPACE_BYTES, holds(work))
-            both = largest([library, found.get(kernel.op)])
-            assert both is not None
-            found[kernel.op] = both
-    return found
-
-
-def parts_by_library(
-    names: CudaKernelNames, asked: ContractionWork, generated: list[Part]
-) -> list[Part]:
-    """Return a choice between a library request and the generated kernels, by open lengths.
-
-    If the result overwrites an operand in place, return the generated kernels only.
-    """
-    plan, kernel = names.plan, names.kernel
-    work = kernel.work
-    assert isinstance(work, Contraction)
-    at = [place_of(plan, op) for op in work.operands]
-    codes = (work.left, work.right, *[store.value for store in work.stores])
-    read = {at[node.operand] for node in walk(*codes) if isinstance(node, Load)}
-    works: Place = ("arena", plan.scratch[kernel.op])
-    values = [None if each is None else at[each] for each in asked.operands]
-    if values[asked.out] in read and not asked.apart:
-        return generated
+def request_parts(form: LibraryProduct, names: CudaKernelNames) -> list[Part]:
+    """Return the request of a library, and the pass that follows."""
+    names, asked = names.unguarded(), form.asked
+    works: Place = ("arena", names.plan.scratch[names.kernel.op])
+    values = [
+        None if each is None else names.place_of(names.operands[each]) for each in asked.operands
+    ]
     if asked.apart:
         values[asked.out] = works
-    parts: list[Part] = [Ask(asked, tuple(values), works, sums_bytes(asked))]
-    if not asked.ends:
-        parts.append(_rest(work, names, asked))
-    return [LaunchVariants(holds(asked), tuple(parts), tuple(generated))]
+    request = Ask(asked, tuple(values), works, sums_bytes(asked))
+    return [request] if asked.ends else [request, _rest(form.work, names, asked)]
 
 
 def _rest(work: Contraction, names: CudaKernelNames, asked: ContractionWork) -> CudaFunction:
@@ -134,7 +118,7 @@ def _rest(work: Contraction, names: CudaKernelNames, asked: ContractionWork) -> 
     if asked.apart:
         sums = f"((const {ctype} *){names.scratch()})[at]"
     body: Lines = [
-        *places(loops, "at", names.length),
+        *index_lines(loops, "at", names.length),
         *block.lines,
         f"const {ctype} sum = {sums};",
         *printer.store({}, "sum"),

@@ -16,6 +16,10 @@ from ..kernels.cooperative_threads import Lines
 NARROW_TILE_SIDE, TALL_TILE_ROWS, WIDE_TILE_COLUMNS = 64, 128, 128  # rows and columns of tiles
 WMMA_DEPTH = 16  # reduced elements per tensor core operation, and rows per warp
 DEFAULT_TILE_DEPTH = WMMA_DEPTH  # reduced elements per stage; half precision has twice as many
+# Rows, columns and reduced elements per stage of large tiles of half precision.
+STAGED_ROWS, STAGED_COLUMNS, STAGED_DEPTH = 128, 256, 64
+# Max. terms that are added plainly in float32: an error of about 1e-6 for equal terms.
+MAX_SERIAL_TERMS = 64
 # padding elements per line of a half-precision tile, so that 8 lines lie in different banks
 BANK_PADDING_HALVES = 8
 
@@ -26,7 +30,8 @@ class Tiles:
 
     Half precision, and float32 with ``tf32``, use tensor cores. ``deep`` overrides the number of
     reduced elements per stage. ``turns`` means double buffering: one tile is filled while the other
-    is multiplied.
+    is multiplied. If ``staged``, some warps copy tiles ahead to stages of a pipeline, and others
+    multiply.
     """
 
     dtype: str
@@ -35,6 +40,7 @@ class Tiles:
     deep: int = 0
     tf32: bool = False
     turns: bool = False
+    staged: bool = False
 
     @property
     def by_matrices(self) -> bool:
@@ -153,9 +159,12 @@ def tiles_for(dtype: str, rows: Size, columns: Size, tf32: bool = False) -> Tile
 def large_tiles(dtype: str) -> Tiles | None:
     """Return the tiles of large products, or None if they gain nothing.
 
-    A thread has twice the sums per load from shared memory, and a block all registers of a
-    multiprocessor.
+    In float32, a thread has twice the sums per load from shared memory, and a block all registers
+    of a multiprocessor. Half precision reads a third less from the device's cache than tiles of 128
+    by 128 do.
     """
-    return (
-        Tiles(dtype, TALL_TILE_ROWS, WIDE_TILE_COLUMNS, turns=True) if dtype == "float32" else None
-    )
+    if dtype in HALVES:
+        return Tiles(dtype, STAGED_ROWS, STAGED_COLUMNS, STAGED_DEPTH, staged=True)
+    if dtype == "float32":
+        return Tiles(dtype, TALL_TILE_ROWS, WIDE_TILE_COLUMNS, turns=True)
+    return None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import Length, evaluate, exact_quotient, product
 from ....op_graph.op_graph import Op
-from ...kernels.ir.nest import Call, Nest
-from ...kernels.products.contraction import Contraction
+from ...kernels.ir.nest import Call
 from ...loops.tree import Space
 from ...lowering.planning.kernel_forms import FormChoice, KernelForm
 from ...lowering.planning.schedule import Schedule
@@ -20,10 +20,10 @@ from ..kernels.scattering import position_memory
 from ..kernels.scratch_layout import scratch_layout
 from ..kernels.sorting import SORTS, SortMemory, memory_of
 from ..kernels.thread_text import launched
-from ..kernels.tree_choice import Forms, TeamTree
-from ..launches.dialect import takes_tf32
+from ..kernels.tree_choice import TeamTree
 from ..launches.launch_ir import FULL_DEVICE_BLOCKS, Parts
-from .contractions import cut_deep, results, tiles_of
+from .library_dispatch import LibraryProduct, library_scratch
+from .product_forms import TiledProduct, results
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +71,13 @@ SCRATCH: dict[str, Callable[[Op], Scratch]] = {
 def scratch_of(schedule: Schedule, forms: Mapping[Op, KernelForm]) -> dict[Op, Scratch]:
     """Return the scratch memory of a schedule's kernels, whose ``forms`` are given, by their op."""
     found: dict[Op, Scratch] = {}
-    nests: dict[KernelForm, Scratch | None] = {}
+    known: dict[KernelForm, Scratch | None] = {}
     for kernel in schedule.kernels:
-        work = kernel.work
-        if isinstance(work, Nest):
-            form = forms[kernel.op]
-            if form not in nests:
-                nests[form] = of_forms(form.parts)
-            scratch = nests[form]
-        elif isinstance(work, Contraction):
-            scratch = _of_contraction(work, takes_tf32(schedule.target))
+        form, work = forms.get(kernel.op), kernel.work
+        if form is not None:
+            if form not in known:
+                known[form] = of_forms(form.parts)
+            scratch = known[form]
         else:
             call = SCRATCH.get(work.op.primitive.name) if isinstance(work, Call) else None
             scratch = None if call is None else call(work.op)  # type: ignore[union-attr]  # a call
@@ -89,10 +86,9 @@ def scratch_of(schedule: Schedule, forms: Mapping[Op, KernelForm]) -> dict[Op, S
     return found
 
 
-def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
-    """Return the scratch memory of a contraction's partial sums."""
-    tiles = tiles_of(work, tf32)
-    parts = cut_deep(work, tiles)
+def of_product(form: TiledProduct, holds: tuple[Size, ...]) -> Scratch | None:
+    """Return the scratch memory of a product's partial sums."""
+    work, tiles, parts = form
     if parts is None:
         return None
     itemsize, name = work.dtype.itemsize, str(parts)
@@ -100,10 +96,10 @@ def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
     bound = parts.wanted * tiles.rows * tiles.columns * itemsize
     if isinstance(sums, int):
         bound = min(bound, parts.wanted * sums)
-    return Bytes(sums * Length.of(name), parts.several, ((name, parts),), bound)
+    return Bytes(sums * Length.of(name), (*holds, *parts.several), ((name, parts),), bound)
 
 
-def of_forms(forms: Forms, holds: tuple[Size, ...] = ()) -> Scratch | None:
+def of_forms(forms: Sequence[Any], holds: tuple[Size, ...] = ()) -> Scratch | None:
     """Return the scratch memory of forms that run if no size in ``holds`` is negative."""
     found: list[Scratch | None] = []
     for form in forms:
@@ -112,6 +108,10 @@ def of_forms(forms: Forms, holds: tuple[Size, ...] = ()) -> Scratch | None:
         elif isinstance(form, FormChoice):
             found.append(of_forms(form.forms, (*holds, *form.holds)))
             found.append(of_forms(form.others, holds))
+        elif isinstance(form, TiledProduct):
+            found.append(of_product(form, holds))
+        elif isinstance(form, LibraryProduct):
+            found.append(Bytes(library_scratch(form), holds))
     return largest(found)
 
 

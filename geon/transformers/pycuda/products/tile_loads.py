@@ -12,12 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.rows.elementwise import CAST
 from ....op_graph.values.dtypes import FLOAT32, HALVES, name_of
 from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Apply, Scalar
-from ...kernels.products.contraction import Contraction, access, merge_loops, unit_of
+from ...kernels.products.contraction import (
+    Contraction,
+    StridedAccess,
+    access,
+    merge_loops,
+    unit_of,
+)
 from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.scalar_statements import MemoryNames
@@ -50,17 +57,41 @@ def factors_of(work: Contraction) -> tuple[Scalar, Scalar, str]:
 class Chunks:
     """A contiguous operand, loaded in chunks of ``each`` elements.
 
-    ``along`` are the loops along contiguous memory, ``across`` those of the tile's other side.
-    ``steps`` has the C texts of the operand's strides by loop, and ``batch`` those of batch
-    indices.
+    ``access`` is how it lies in memory. ``along`` are the loops along contiguous memory, ``across``
+    those of the tile's other side, and ``steps`` the strides of both by loop, in elements.
     """
 
     each: int
-    start: str
+    access: StridedAccess
     along: tuple[Loop, ...]
     across: tuple[Loop, ...]
-    batch: tuple[tuple[str, str], ...]
-    steps: dict[str, str]
+    steps: dict[str, Size]
+
+
+def chunks_of(value: Scalar, work: Contraction, side: Sequence[Loop], dtype: str) -> Chunks | None:
+    """Return how an operand is loaded in chunks, or None if it is computed.
+
+    The loops ``side`` index its rows or columns, and tiles have elements of ``dtype``.
+    """
+    loops = (*work.batch, *work.rows, *work.columns, *work.summed)
+    found = access(value, loops)
+    if found is None or name_of(value.dtype) != dtype:
+        return None
+    near, far = work.summed, tuple(side)
+    if not is_along(work.summed, value, loops):
+        near, far = far, near
+    along, steps = merge_loops(near, found.strides)
+    across, more = merge_loops(far, found.strides)
+    each = chunk_elements(value.dtype)
+    if not along or steps[along[-1].name] != 1 or not whole_chunks(along, each):
+        return None
+    return Chunks(each, found, along, across, {**steps, **more})
+
+
+def is_along(summed: Sequence[Loop], value: Scalar, loops: Sequence[Loop]) -> bool:
+    """Return True if reduced elements of an operand are adjacent in memory."""
+    unit = unit_of(value, loops)
+    return any(loop.name == unit for loop in summed)
 
 
 class Panels(NamedTuple):
@@ -96,11 +127,13 @@ class TileLoad:
         self.name, self.value, self.side, self.work = name, value, side, work
         self.names, self.printer, self.tiles = names, printer, tiles
         self.index, self.lines, self.batch, self.threads = index, lines, batch or {}, threads
-        unit = unit_of(value, printer.loops)
-        self.deep_adjoins = any(loop.name == unit for loop in work.summed)
+        self.deep_adjoins = is_along(work.summed, value, printer.loops)
         self.turned = tiles.is_turned(self.deep_adjoins) if turned is None else turned
         self.size = names.length(product(loop.extent for loop in side))
-        self.chunks = self.chunked()
+        self.chunks = chunks_of(value, work, side, tiles.dtype)
+        self.batch_steps: list[tuple[str, str]] = []
+        if self.chunks is not None:
+            self.name_lengths(self.chunks)
 
     @property
     def extents(self) -> tuple[int, int]:
@@ -108,31 +141,21 @@ class TileLoad:
         pair = (self.tiles.depth, self.lines)
         return pair if self.deep_adjoins else (pair[1], pair[0])
 
-    def chunked(self) -> Chunks | None:
-        """Return how the operand is loaded in chunks, or None if it is computed."""
-        found = access(self.value, self.printer.loops)
-        if found is None or name_of(self.value.dtype) != self.tiles.dtype:
-            return None
-        near, far = self.work.summed, tuple(self.side)
-        if not self.deep_adjoins:
-            near, far = far, near
-        along, steps = merge_loops(near, found.strides)
-        across, more = merge_loops(far, found.strides)
-        each = chunk_elements(self.value.dtype)
-        if not along or steps[along[-1].name] != 1 or not whole_chunks(along, each):
-            return None
-        length = self.names.length
-        batch = [
-            (self.batch.get(loop.name, loop.name), length(found.strides[loop.name]))
+    def name_lengths(self, chunks: Chunks) -> None:
+        """Make the lengths and the pointer of a contiguous operand parameters of the kernel."""
+        length, strides = self.names.length, chunks.access.strides
+        self.batch_steps = [
+            (self.batch.get(loop.name, loop.name), length(strides[loop.name]))
             for loop in self.work.batch
-            if found.strides.get(loop.name, 0) != 0
+            if strides.get(loop.name, 0) != 0
         ]
-        texts = {name: length(step) for name, step in {**steps, **more}.items()}
-        for loop in (*along, *across):
+        for size in chunks.steps.values():
+            length(size)
+        for loop in (*chunks.along, *chunks.across):
             length(loop.extent)
-        behind = "" if found.start == 0 else f" + {length(found.start)}"
-        start = f"{self.names.operand(found.operand)}{behind}"
-        return Chunks(each, start, along, across, tuple(batch), texts)
+        start = chunks.access.start
+        behind = "" if start == 0 else f" + {length(start)}"
+        self.start = f"{self.names.operand(chunks.access.operand)}{behind}"
 
     def declared(self) -> Lines:
         """Return the declarations of the tile, the registers and the operand's start."""
@@ -154,8 +177,8 @@ class TileLoad:
     def started(self) -> str:
         """Return the declaration of the pointer to the operand's start."""
         assert self.chunks is not None
-        batch = "".join([f" + {name} * ({step})" for name, step in self.chunks.batch])
-        return f"const auto *const {self.name}_start = {self.chunks.start}{batch};"
+        batch = "".join([f" + {name} * ({step})" for name, step in self.batch_steps])
+        return f"const auto *const {self.name}_start = {self.start}{batch};"
 
     def ahead(self, deep: str, end: str) -> Lines:
         """Return the loads to registers, from the reduced index ``deep`` on."""
@@ -179,7 +202,7 @@ class TileLoad:
         near, far, bounds = self.bounds(deep, end)
         start = f"<{shape}>({into}, {self.name}_start,"
         if len(chunks.along) == len(chunks.across) == 1:
-            step = chunks.steps[chunks.across[0].name]
+            step = self.names.length(chunks.steps[chunks.across[0].name])
             return [f"{function}_lines{start} {step}, {bounds});"]
         inner = [
             *places(chunks.along, near, self.names.length),
@@ -217,7 +240,7 @@ class TileLoad:
         """Return the C text of a chunk's offset from the operand's start."""
         terms = []
         for loop in (*chunks.across, *chunks.along):
-            step = chunks.steps[loop.name]
+            step = self.names.length(chunks.steps[loop.name])
             if step != "0":
                 terms.append(loop.name if step == "1" else f"{loop.name} * ({step})")
         return " + ".join(terms) or "0"

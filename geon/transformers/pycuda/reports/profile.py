@@ -47,23 +47,17 @@ from ..runtime.timed_program import Clocked, Clocks
 
 def profile(
     transformer: Transformer,
-    libraries: frozenset[str],
     computation: Computation,
     args: Sequence[Any],
     keywords: Mapping[str, Any],
     repeats: int,
 ) -> Profile:
-    """Return the profile of a computation for these values of its placeholders.
-
-    Times include what ``libraries`` compute.
-    """
+    """Return the profile of a computation for these values of its placeholders."""
     checked_repeats(repeats)
     values = (*computation.arranged(args, keywords), *computation.given.values())
     given = tuple(computation.given)
     try:
-        return _ProfiledPrograms(transformer, libraries, computation, given).profile(
-            values, repeats
-        )
+        return _ProfiledPrograms(transformer, computation, given).profile(values, repeats)
     except (AxisError, IndexRangeError, LinearAlgebraError, NonFiniteError, SizeError) as error:
         raise about_ops(error, computation.stages(given), values) from None
 
@@ -74,7 +68,6 @@ class _ProfiledPrograms:
     def __init__(
         self,
         transformer: Transformer,
-        libraries: frozenset[str],
         computation: Computation,
         given: tuple[Op, ...],
     ) -> None:
@@ -82,7 +75,7 @@ class _ProfiledPrograms:
         self.program: CudaProgram = self.stages.compiled
         device = self.program.device
         self.timed, self.rows = self.stages.once(
-            "timed", lambda: timed_program(device, self.stages, libraries)
+            "timed", lambda: timed_program(device, self.stages)
         )
         self.clocked: Clocked
 
@@ -149,11 +142,9 @@ class _ProfiledPrograms:
         return Profile(rows, statistics.median(calls), outside, 1, repeats, None, device)
 
 
-def timed_program(
-    device: Device, stages: CompileStages, libraries: frozenset[str]
-) -> tuple[CudaProgram, list[Row]]:
+def timed_program(device: Device, stages: CompileStages) -> tuple[CudaProgram, list[Row]]:
     """Return the timed program of a plan, and its profile rows."""
-    module, rows = timed_module(stages.plan, stages.linking, libraries)
+    module, rows = timed_module(stages.plan, stages.linking)
     return CudaProgram(record_of(stages.plan, module), device), rows
 
 

@@ -1,0 +1,38 @@
+"""The table of CUDA kernels' forms: trees, tiles of products, library requests and attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from ...kernels.ir.nest import Nest
+from ...kernels.products.contraction import Contraction
+from ...kernels.products.row_blocking import Blocked
+from ...lowering.planning.kernel_forms import FormTable, Place
+from ..kernels.tree_choice import forms_of
+from .attention import attention_forms
+from .library_dispatch import library_forms
+from .product_forms import product_forms
+
+
+def form_table(*, tf32: bool = False, libraries: AbstractSet[str] = frozenset()) -> FormTable:
+    """Return an empty table of the forms of nests, contractions and attention.
+
+    With ``tf32``, tensor cores multiply float32. ``libraries`` are the options of the transformer
+    that select a library.
+    """
+
+    def contraction_forms(
+        work: Contraction, places: Sequence[Place], unaligned: AbstractSet[int]
+    ) -> tuple[Any, ...]:
+        return library_forms(work, places, libraries, product_forms(work, tf32))
+
+    table = FormTable({
+        Nest: lambda work, places, unaligned: forms_of(work, unaligned),
+        Contraction: contraction_forms,
+        Blocked: lambda work, places, unaligned: attention_forms(work),
+    })  # fmt: skip
+    if libraries:
+        table.generated = form_table(tf32=tf32)
+    return table

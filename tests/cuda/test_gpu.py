@@ -9,7 +9,7 @@ import pytest
 import geon
 from geon.errors import DeviceError, DeviceMemoryError
 from geon.transformers.pycuda.launches.device import PipelineStages
-from geon.transformers.pycuda.products import large_products
+from geon.transformers.pycuda.products import large_products, product_forms, product_tiles
 from geon.transformers.pycuda.runtime import gpu, host, nvrtc
 from geon.transformers.pycuda.runtime.free_list import Spares
 
@@ -18,6 +18,7 @@ from .devices import transformer_on
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 N, C = geon.Axis("N"), geon.Axis("C", 3)
+STAGE_BYTES = large_products.stages_of(product_tiles.large_tiles("float16")).bytes
 x = geon.placeholder([N, C], name="x")
 
 
@@ -281,8 +282,8 @@ def test_what_another_thread_drops_is_given_back_in_the_context(driver):
 
 def product_of_halves(transformer, monkeypatch):
     """A small product that is computed as large ones are."""
-    for name in ("MIN_LARGE_TILES", "MIN_LARGE_DEPTH", "MIN_LARGE_ROWS", "MIN_LARGE_COLUMNS"):
-        monkeypatch.setattr(large_products, name, 1)
+    monkeypatch.setattr(product_forms, "MIN_LARGE_TILES", 1)
+    monkeypatch.setattr(product_forms, "MIN_STAGED", product_forms.LargeBounds(1, 1, 1))
     left = geon.placeholder([N, C], "float16", name="left")
     right = geon.placeholder([C, geon.Axis("M", 8)], "float16", name="right")
     return transformer.computation(geon.dot(left, right), left, right)
@@ -292,12 +293,12 @@ def test_stages_take_the_room_that_a_device_has(driver, transformer, monkeypatch
     """A block may share 99 KiB here: two stages of 48 KiB, and what aligns them."""
     f = product_of_halves(transformer, monkeypatch)
     np.testing.assert_array_equal(f(np.ones((2, 3)), np.ones((3, 8))), np.full((2, 8), 3))
-    assert driver.allowed == 1024 + 2 * large_products.STAGES.bytes
+    assert driver.allowed == 1024 + 2 * STAGE_BYTES
 
 
 def test_too_little_room_for_stages_is_refused(driver, transformer, monkeypatch):
     f = product_of_halves(transformer, monkeypatch)
-    size = large_products.STAGES.bytes
+    size = STAGE_BYTES
     least = 2 * size + 1024 + 1024  # what aligns them, and what the kernel shares beside them
     driver.shared |= {"block": least - 1, "processor": 8 * size}
     needs = rf"has {least - 1:,} bytes for what a block shares, and \S+ needs {least:,}"

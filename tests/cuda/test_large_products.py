@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda.products import large_products
+from geon.transformers.pycuda.products import large_products, product_forms, product_tiles
 from geon.transformers.pycuda.runtime import host
 from geon.transformers.pycuda.runtime.nvrtc import by_nvcc, find_nvcc
 
@@ -15,9 +15,9 @@ from .test_products import AXES, ORDERS, made, numbers, operands
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 ROWS, COLUMNS, STEP = (
-    large_products.TILE_ROWS,
-    large_products.TILE_COLUMNS,
-    large_products.TILE_DEPTH,
+    product_tiles.STAGED_ROWS,
+    product_tiles.STAGED_COLUMNS,
+    product_tiles.STAGED_DEPTH,
 )
 NEAR = {"float16": 1e-3, "bfloat16": 8e-3}
 LENGTHS = [
@@ -40,8 +40,8 @@ BANDS = [
 @pytest.fixture
 def small(monkeypatch):
     """Large tiles for products of any size."""
-    for name in ("MIN_LARGE_TILES", "MIN_LARGE_DEPTH", "MIN_LARGE_ROWS", "MIN_LARGE_COLUMNS"):
-        monkeypatch.setattr(large_products, name, 1)
+    monkeypatch.setattr(product_forms, "MIN_LARGE_TILES", 1)
+    monkeypatch.setattr(product_forms, "MIN_STAGED", product_forms.LargeBounds(1, 1, 1))
 
 
 @pytest.fixture
@@ -130,13 +130,13 @@ def test_lengths_choose(dtype):
 @pytest.mark.parametrize(
     ("n", "m", "large"),
     [
-        (large_products.MIN_LARGE_ROWS, large_products.MIN_LARGE_COLUMNS, True),
-        (large_products.MIN_LARGE_ROWS - 1, large_products.MIN_LARGE_COLUMNS, False),
-        (large_products.MIN_LARGE_ROWS, large_products.MIN_LARGE_COLUMNS - 1, False),
+        (product_forms.MIN_STAGED.rows, product_forms.MIN_STAGED.columns, True),
+        (product_forms.MIN_STAGED.rows - 1, product_forms.MIN_STAGED.columns, False),
+        (product_forms.MIN_STAGED.rows, product_forms.MIN_STAGED.columns - 1, False),
     ],
 )
 def test_a_batch_of_small_matrices_has_small_tiles(n, m, large):
-    b, c = geon.Axis("B", 192), geon.Axis("C", large_products.MIN_LARGE_DEPTH)
+    b, c = geon.Axis("B", 192), geon.Axis("C", product_forms.MIN_STAGED.terms)
     n, m = geon.Axis("N", n), geon.Axis("M", m)
     pair = geon.placeholder([b, n, c], "float16"), geon.placeholder([b, c, m], "float16")
     with geon.make_transformer("cuda-on-host") as cuda:
@@ -147,23 +147,23 @@ def test_a_batch_of_small_matrices_has_small_tiles(n, m, large):
 @pytest.mark.parametrize(
     ("n", "c", "m", "large"),
     [
-        (large_products.MIN_LARGE_TILES * ROWS, large_products.MIN_LARGE_DEPTH, COLUMNS, True),
-        (large_products.MIN_LARGE_TILES * ROWS, large_products.MIN_LARGE_DEPTH - 1, COLUMNS, False),
+        (product_forms.MIN_LARGE_TILES * ROWS, product_forms.MIN_STAGED.terms, COLUMNS, True),
+        (product_forms.MIN_LARGE_TILES * ROWS, product_forms.MIN_STAGED.terms - 1, COLUMNS, False),
         (
-            (large_products.MIN_LARGE_TILES - 1) * ROWS,
-            large_products.MIN_LARGE_DEPTH,
+            (product_forms.MIN_LARGE_TILES - 1) * ROWS,
+            product_forms.MIN_STAGED.terms,
             COLUMNS,
             False,
         ),
         (
-            (large_products.MIN_LARGE_TILES - 1) * ROWS + 1,
-            large_products.MIN_LARGE_DEPTH,
+            (product_forms.MIN_LARGE_TILES - 1) * ROWS + 1,
+            product_forms.MIN_STAGED.terms,
             COLUMNS,
             True,
         ),
         (
-            large_products.MIN_LARGE_TILES // 2 * ROWS,
-            large_products.MIN_LARGE_DEPTH,
+            product_forms.MIN_LARGE_TILES // 2 * ROWS,
+            product_forms.MIN_STAGED.terms,
             COLUMNS + 1,
             True,
         ),

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda.products import contractions
+from geon.transformers.pycuda.products import product_forms
 from geon.transformers.pycuda.products.product_tiles import (
     DEFAULT_TILE_DEPTH,
+    MAX_SERIAL_TERMS,
     NARROW_TILE_SIDE,
     TALL_TILE_ROWS,
     WIDE_TILE_COLUMNS,
@@ -18,7 +19,7 @@ from .devices import transformer_on
 from .test_products import AXES, ORDERS, made, numbers, operands
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
-LONG = contractions.MAX_SERIAL_TERMS
+LONG = MAX_SERIAL_TERMS
 LENGTHS = [
     {"N": n, "C": c, "M": m, "B": 2}
     for n, c, m in (
@@ -37,8 +38,9 @@ LENGTHS = [
 @pytest.fixture
 def few(monkeypatch):
     """Large tiles for products that have few of them, of short sums."""
-    monkeypatch.setattr(contractions, "MIN_LARGE_TILES", 1)
-    monkeypatch.setattr(contractions, "MIN_LARGE_TILE_TERMS", 1)
+    least = product_forms.MIN_WIDE._replace(terms=1)
+    monkeypatch.setattr(product_forms, "MIN_LARGE_TILES", 1)
+    monkeypatch.setattr(product_forms, "MIN_WIDE", least)
 
 
 @pytest.fixture

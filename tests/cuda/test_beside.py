@@ -13,11 +13,11 @@ from geon.op_graph.op_graph import storage_leaves
 from geon.transformers.lowering.planning import concurrent_waves
 from geon.transformers.lowering.planning.plan import place_plan
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
-from geon.transformers.printing.nests.parameters import Parameter
+from geon.transformers.pycuda.emit.cuda_module import make_module
 from geon.transformers.pycuda.kernels import horizontal_fusion
 from geon.transformers.pycuda.launches import launch_ir
-from geon.transformers.pycuda.launches.naming import CudaFunction
 from geon.transformers.pycuda.runtime import bound_launches, gpu, host
+from tests.golden.emitting import Cuda
 
 from . import fake_cuda
 from .devices import transformer_on
@@ -265,24 +265,19 @@ def test_lanes_are_those_that_leave_room():
     assert many == [large, [*small, *small], *[small] * (bound_launches.MAX_SMALL_LANES - 1)]
 
 
-def test_shared_memory_bounds_what_is_joined():
-    def function(shared):
-        return [CudaFunction("", "", (), launch_ir.Grid(1), 256, True, shared=shared)]
-
+def test_shared_memory_and_parameters_bound_what_is_joined():
     for shared, most in (
         (0, 9),
         (horizontal_fusion.MAX_SHARED_BYTES // 3, 3),
         (horizontal_fusion.MAX_SHARED_BYTES, 1),
     ):
-        assert horizontal_fusion.fitting([function(shared)] * 9) == most
-    parameter = Parameter("x", "int64_t", "N", False)
+        assert horizontal_fusion.fitting(9, shared, 0) == most
     for count in (
         horizontal_fusion.MAX_LAUNCH_PARAMETERS // 9 - 1,
         horizontal_fusion.MAX_LAUNCH_PARAMETERS // 9,
         horizontal_fusion.MAX_LAUNCH_PARAMETERS,
     ):
-        many = [CudaFunction("", "", (parameter,) * count, launch_ir.Grid(1), 256, False, shared=0)]
-        found = horizontal_fusion.fitting([many] * 9)
+        found = horizontal_fusion.fitting(9, 0, count)
         assert found == max(min(horizontal_fusion.MAX_LAUNCH_PARAMETERS // (count + 1), 9), 1)
         assert found == 1 or found * (count + 1) <= horizontal_fusion.MAX_LAUNCH_PARAMETERS
     for blocks in (
@@ -293,8 +288,23 @@ def test_shared_memory_bounds_what_is_joined():
         assert horizontal_fusion.is_small(launch_ir.Grid(256 * blocks, 256)) == (
             blocks <= horizontal_fusion.MAX_JOINED_BLOCKS
         )
-    assert horizontal_fusion.shape_of(function(None)) is None
-    assert horizontal_fusion.shape_of(function(8)) == (256,)
+
+
+def test_groups_of_launches_follow_from_the_plan():
+    """No kernel is printed to find them, and their parameters are at least those of the text."""
+    slopes, update = many(40)
+    f = Cuda().computation(update, *slopes)
+    plan, found = f.plan, []
+    for time in dict.fromkeys(plan.schedule.times):
+        positions = [k for k, each in enumerate(plan.schedule.times) if each == time]
+        groups = horizontal_fusion.launch_groups(plan, positions)
+        assert sorted(k for group in groups for k in group) == positions
+        found += groups
+    module = make_module(plan, f.linking, annotate=False)
+    assert len(found) == len(module.steps) < len(plan.schedule.kernels) == 40
+    for group, step in zip(found, module.steps, strict=True):
+        forms = [form for k in group for form in plan.forms[plan.schedule.kernels[k].op].parts]
+        assert len(step.arguments) <= sum(horizontal_fusion.parameters_of(x) + 1 for x in forms)
 
 
 def test_lanes_are_streams_that_are_joined(monkeypatch):

@@ -24,7 +24,7 @@ from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Place
 from ...printing.scalars.c_types import comment
 from ...printing.scalars.helpers import definitions
-from ..kernels.horizontal_fusion import join_chains, joined_text
+from ..kernels.horizontal_fusion import joined, joined_text, launch_groups
 from ..kernels.library_kernels import finite_parts
 from ..launches.device import Array, CudaSource, Signature, TextPiece
 from ..launches.dialect import by_instruction, cuda_text
@@ -178,17 +178,15 @@ class _CudaModuleWriter:
         scope = self.top
         if len(positions) == 1:
             return [(scope.step(positions[0]), self.kernel(scope, positions[0]))]
-        kernels = [scope.plan.schedule.kernels[position] for position in positions]
-        parts = [self.parts(scope, position) for position in positions]
+        parts = {position: self.parts(scope, position) for position in positions}
         found = []
-        for numbers, each in join_chains(list(zip(kernels, parts, strict=True))):
-            for number in numbers:
-                self.note(kernels[number])
-            self.origin = scope.step(positions[numbers[0]])
-            steps = self.steps(each)
+        for group in launch_groups(scope.plan, positions):
+            for position in group:
+                self.note(scope.plan.schedule.kernels[position])
+            self.origin = scope.step(group[0])
+            steps = self.steps(joined([parts[position] for position in group]))
             if self.rows is not None:
-                row = self.new_row(scope.plan, [positions[number] for number in numbers])
-                steps = [Timed(row, tuple(steps))]
+                steps = [Timed(self.new_row(scope.plan, group), tuple(steps))]
             found.append((self.origin, steps))
         return found
 

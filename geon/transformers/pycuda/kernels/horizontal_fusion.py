@@ -2,33 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
+from ....op_graph.axes.lengths import names_of
+from ...kernels.ir.nest import Nest
+from ...loops.access import operands_in, sizes_in
 from ...loops.rules.teams import MAX_SHARED_BYTES
+from ...loops.tree import Space
 from ...lowering.fusion.kernel import Kernel
+from ...lowering.planning.buffer_slots import place_of
+from ...lowering.planning.kernel_forms import FormChoice, trees_in
+from ...lowering.planning.plan import Plan
 from ...printing.nests.loop_lines import indent
 from ..launches.launch_ir import NOMINAL_DEVICE, Grid, LaunchVariants
 from ..launches.naming import NAME, CudaFunction, Joined, Part, kernel_head
+from .launch_shapes import launch_shape
+from .nest_text import is_copied
+from .tree_choice import TeamTree
 
 # Max. blocks, if known, of a kernel that is joined with others: more fill the device by themselves.
 MAX_JOINED_BLOCKS = NOMINAL_DEVICE.full_blocks(registers=32)
 MAX_LAUNCH_PARAMETERS = 448  # max. 8-byte parameters of a launch; CUDA allows 512
 
 
-def join_chains(chains: Sequence[tuple[Kernel, list[Part]]]) -> list[tuple[list[int], list[Part]]]:
-    """Join concurrent kernels of equal shape; return pairs (numbers of the kernels, parts)."""
+def launch_groups(plan: Plan, positions: Sequence[int]) -> list[list[int]]:
+    """Return the concurrent kernels at ``positions`` in groups, each of which is launched as one.
+
+    Kernels of a group have forms of equal shape.
+    """
     shapes: dict[Hashable, list[int]] = {}
-    for number, (kernel, parts) in enumerate(chains):
-        shape = shape_of(parts) if kernel.kind == "nest" else None
-        shapes.setdefault(number if shape is None else shape, []).append(number)
-    found: list[tuple[list[int], list[Part]]] = []
-    for numbers in shapes.values():
-        group = [chains[number][1] for number in numbers]
-        size = fitting(group)
-        for first in range(0, len(group), size):
-            here = group[first : first + size]
-            parts = here[0] if len(here) == 1 else _zipped(here)
-            found.append((numbers[first : first + size], parts))
+    for position in positions:
+        shape = shape_of(plan, plan.schedule.kernels[position])
+        shapes.setdefault(position if shape is None else shape, []).append(position)
+    guard = any(kernel.raises for kernel in plan.schedule.kernels)
+    found: list[list[int]] = []
+    for group in shapes.values():
+        kernels = [plan.schedule.kernels[position] for position in group]
+        forms = [form for kernel in kernels for form in trees_of(plan, kernel)]
+        shared = max([launch_shape(form).shared for form in forms], default=0)
+        parameters = max([parameters_of(form) for form in forms], default=0)
+        size = fitting(len(group), shared, parameters + guard)
+        found += [group[first : first + size] for first in range(0, len(group), size)]
+    return found
+
+
+def joined(group: Sequence[Sequence[Part]]) -> list[Part]:
+    """Return the parts of a group of kernels: each joins those at equal positions."""
+    if len(group) == 1:
+        return [*group[0]]
+    found: list[Part] = []
+    for like in zip(*group, strict=True):
+        first = like[0]
+        if isinstance(first, LaunchVariants):
+            both = [
+                tuple(joined([getattr(each, side) for each in like]))
+                for side in ("steps", "others")
+            ]
+            found.append(LaunchVariants(first.holds, *both))
+        else:
+            found.append(Joined(tuple([each for each in like if isinstance(each, CudaFunction)])))
     return found
 
 
@@ -53,23 +86,39 @@ def joined_text(functions: Sequence[CudaFunction], names: Sequence[str]) -> str:
     return "\n".join([head, "{", *indent(body[:-1]), "}", ""])
 
 
-def shape_of(parts: Sequence[Part]) -> Hashable:
-    """Return a key that is equal for parts that can be joined; None for parts that cannot."""
+def shape_of(plan: Plan, kernel: Kernel) -> Hashable:
+    """Return a key that is equal for kernels that can be joined; None for one that cannot.
+
+    The finite check of a result is a launch of its own.
+    """
+    checked = plan.schedule.check and kernel.raises
+    if not isinstance(kernel.work, Nest) or checked:
+        return None
+    return _shape(plan, kernel, plan.forms[kernel.op].parts)
+
+
+def _shape(plan: Plan, kernel: Kernel, forms: Sequence[Any]) -> Hashable:
     found: list[Hashable] = []
-    for part in parts:
-        if isinstance(part, CudaFunction):
-            apart = part.shared is None or part.stages is not None or part.together > 1
-            if apart or not is_small(part.grid):
+    for form in forms:
+        if isinstance(form, TeamTree):
+            shape = launch_shape(form)
+            if not is_small(shape.grid):
                 return None
-            found.append(part.threads)
-        elif isinstance(part, LaunchVariants):
-            both = shape_of(part.steps), shape_of(part.others)
+            found.append(shape.threads)
+        elif isinstance(form, FormChoice):
+            both = [_shape(plan, kernel, each) for each in (form.forms, form.others)]
             if None in both:
                 return None
-            found.append((part.holds, *both))
-        else:
+            found.append((form.holds, *both))
+        elif is_copied(form, lambda number: place_of(plan, kernel.work.operands[number])):
             return None
     return tuple(found)
+
+
+def trees_of(plan: Plan, kernel: Kernel) -> Iterator[TeamTree]:
+    """Yield the trees that a kernel of a nest may run; others have none."""
+    if isinstance(kernel.work, Nest):
+        yield from trees_in(plan.forms[kernel.op].parts)
 
 
 def is_small(grid: Grid) -> bool:
@@ -81,37 +130,17 @@ def is_small(grid: Grid) -> bool:
     return min(-(-grid.units // grid.each), grid.most) <= MAX_JOINED_BLOCKS
 
 
-def fitting(group: Sequence[Sequence[Part]]) -> int:
-    """Return how many kernels of a group fit one launch, by shared memory and parameters."""
-    functions = [function for parts in group for function in _functions(parts)]
-    shared = max([function.shared or 0 for function in functions], default=0)
-    parameters = max([len(function.parameters) + 1 for function in functions], default=1)
-    most = len(group) if shared == 0 else MAX_SHARED_BYTES // shared
-    return max(min(most, MAX_LAUNCH_PARAMETERS // parameters), 1)
+def fitting(count: int, shared: int, parameters: int) -> int:
+    """Return how many of ``count`` kernels fit one launch.
+
+    Each has at most ``shared`` bytes of shared memory, and this many parameters.
+    """
+    most = count if shared == 0 else MAX_SHARED_BYTES // shared
+    return max(min(most, MAX_LAUNCH_PARAMETERS // (parameters + 1)), 1)
 
 
-def _functions(parts: Sequence[Part]) -> list[CudaFunction]:
-    """Return all functions in parts, including both sides of choices."""
-    found: list[CudaFunction] = []
-    for part in parts:
-        if isinstance(part, CudaFunction):
-            found.append(part)
-        elif isinstance(part, LaunchVariants):
-            found += [*_functions(part.steps), *_functions(part.others)]
-    return found
-
-
-def _zipped(group: Sequence[Sequence[Part]]) -> list[Part]:
-    """Join the parts at equal positions of several kernels."""
-    found: list[Part] = []
-    for like in zip(*group, strict=True):
-        first = like[0]
-        if isinstance(first, LaunchVariants):
-            both = [
-                tuple(_zipped([getattr(each, side) for each in like]))
-                for side in ("steps", "others")
-            ]
-            found.append(LaunchVariants(first.holds, *both))
-        else:
-            found.append(Joined(tuple([each for each in like if isinstance(each, CudaFunction)])))
-    return found
+def parameters_of(form: TeamTree) -> int:
+    """Return how many operands and lengths a tree takes, and pointers to scratch memory."""
+    lengths = {name for size in sizes_in(form.tree) for name in names_of(size)}
+    scratch = any(each.space in (Space.SCRATCH, Space.STACK) for each in form.tree.buffers)
+    return len(operands_in(form.tree)) + len(lengths) + scratch

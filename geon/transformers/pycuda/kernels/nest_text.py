@@ -6,8 +6,11 @@ iterations in one launch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...kernels.ir.nest import Fill
 from ...kernels.scans.sequential_scan import OrderedLoop
+from ...lowering.planning.kernel_forms import Place
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.scan_statements import print_ordered
 from ..launches.launch_ir import Copy, Grid
@@ -21,10 +24,19 @@ from .tree_choice import TeamTree
 def fill_parts(form: Fill, names: CudaKernelNames) -> list[Part]:
     """Return the copy of an operand, unless it is computed in its place."""
     whole = names.operands[form.operand]
-    places = names.place_of(whole), names.place_of(names.operands[form.source])
-    if places[0] == places[1]:
+
+    def place(number: int) -> Place:
+        return names.place_of(names.operands[number])
+
+    if not is_copied(form, place):
         return []
-    return [copied(Copy(*places, whole.axes.size * whole.dtype.itemsize), names.chosen)]
+    size = whole.axes.size * whole.dtype.itemsize
+    return [copied(Copy(place(form.operand), place(form.source), size), names.chosen)]
+
+
+def is_copied(form: Fill, place: Callable[[int], Place]) -> bool:
+    """Return True unless an operand is computed in the ``place`` of what it is filled from."""
+    return place(form.operand) != place(form.source)
 
 
 def tree_function(form: TeamTree, names: CudaKernelNames) -> CudaFunction:
@@ -34,7 +46,7 @@ def tree_function(form: TeamTree, names: CudaKernelNames) -> CudaFunction:
         assert known == parts, f"{known} and {parts} have one name"
     if form.team.size == 1:
         return thread_function(form.tree, names)
-    return team_function(form.tree, form.team, names)
+    return team_function(form, names)
 
 
 def ordered_function(work: OrderedLoop, names: CudaKernelNames) -> CudaFunction:

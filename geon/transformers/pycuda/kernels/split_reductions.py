@@ -60,8 +60,8 @@ def division_of(nest: Nest) -> SplitReductions | None:
         return None
     if not nest.rows and nest.across is None:
         long = any(not isinstance(n, int) or n > ELEMENTS_PER_BLOCK for n in counts)
-        parts = tuple([Parts(n, 1, MAX_PART_BLOCKS, ELEMENTS_PER_BLOCK) for n in counts])
-        return SplitReductions(passes, parts, ()) if long else None
+        each = tuple([Parts(n, 1, MAX_PART_BLOCKS, ELEMENTS_PER_BLOCK) for n in counts])
+        return SplitReductions(passes, each, ()) if long else None
     (count,), rows = counts, product(loop.extent for loop in nest.rows)
     if nest.across is None:
         team, blocks, least = BLOCK_TEAM, rows, ELEMENTS_PER_BLOCK
@@ -69,8 +69,7 @@ def division_of(nest: Nest) -> SplitReductions | None:
         team, least = COLUMN_TEAM, MIN_PART_TURNS
         blocks = rows * ((nest.across.extent + team.beside - 1) // team.beside)
     parts = Parts(count, blocks, FULL_DEVICE_BLOCKS, least)
-    found = SplitReductions(passes, (parts,), parts.several, team)
-    return None if parts.is_whole else found
+    return None if parts.is_whole else SplitReductions(passes, (parts,), parts.several, team)
 
 
 def divisible(nest: Nest) -> tuple[Pass, ...]:

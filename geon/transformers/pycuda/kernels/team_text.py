@@ -11,43 +11,37 @@ from ...loops.tree import Space, Tree
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.trees.buffer_names import BufferNames, buffer_name
-from ..launches.launch_ir import FULL_DEVICE_BLOCKS
 from ..launches.naming import CudaFunction, CudaKernelNames
 from .cooperative_threads import Lines, Team, places
-from .scratch_layout import scratch_layout, shared_bytes
+from .launch_shapes import launch_shape
+from .scratch_layout import scratch_layout
 from .team_statements import TeamStatements
 from .thread_text import declare, launched, scratch_pointers
+from .tree_choice import TeamTree
 
 
-def team_function(tree: Tree, team: Team, names: CudaKernelNames) -> CudaFunction:
-    """Return the function of a tree.
-
-    Without tasks, one team runs all. With row arrays in scratch memory, a team runs several tasks.
-    """
+def team_function(form: TeamTree, names: CudaKernelNames) -> CudaFunction:
+    """Return the function of a tree. Without tasks, one team runs all."""
+    team, tree, _ = form
     declare(tree, names)
     ((loops, body),) = launched(tree)
     statements, block = TeamStatements(tree, names, team), StatementBlock()
     pointers = scratch_pointers(tree, statements.buffers, names)
     arrays = array_declarations(tree, statements.buffers, names)
     statements.shared_task(body, block)
-    count, lines = product(loop.extent for loop in loops), list(map(str, block.lines))
-    slots = any("slot" in each for each in arrays)
-    if slots:
-        size = names.length(count)
+    lines, shape = list(map(str, block.lines)), launch_shape(form)
+    if scratch_layout(tree, Space.STACK).size != 0:
+        size = names.length(product(loop.extent for loop in loops))
         head = f"for (int64_t row = blockIdx.x; row < {size}; row += gridDim.x) {{"
         inner = [*places(loops, "row", names.length), *lines, *team.meet()]
         lines = [*arrays, head, *indent(inner), "}"]
-        grid = names.grid(count, most=FULL_DEVICE_BLOCKS)
     elif team.beside:
         *rows, column = loops
-        blocks = (column.extent + team.beside - 1) // team.beside
         lines = [*arrays, *column_of(team, rows, column, names), *lines]
-        grid = names.grid(product(loop.extent for loop in rows) * blocks)
     else:
         lines = [*arrays, *row_of(team, loops, names), *lines]
-        grid = names.grid(count, team.rows)
-    shared, lines = shared_bytes(tree, team), [*team.start(), *pointers, *lines]
-    return names.function(lines, grid, team.threads, True, shared=shared)
+    lines = [*team.start(), *pointers, *lines]
+    return names.function(lines, shape.grid, shape.threads, True, shared=shape.shared)
 
 
 def row_of(team: Team, rows: Sequence[Loop], names: CudaKernelNames) -> Lines:

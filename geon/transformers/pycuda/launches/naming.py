@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ....op_graph.axes.affine import Size
-from ....op_graph.axes.lengths import Length, exact_quotient, names_of
 from ....op_graph.op_graph import Op
 from ...kernels.ir.nest import Call, Nest, Region
 from ...kernels.kernel_lowering import Work
@@ -18,7 +17,7 @@ from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter, Parameters, Place
 from .device import PipelineStages
 from .dialect import CUDA
-from .launch_ir import MAX_GRID_BLOCKS, THREADS_PER_BLOCK, Copy, Grid, LaunchVariants, Parts, Turn
+from .launch_ir import THREADS_PER_BLOCK, Copy, Grid, LaunchVariants, Parts, Turn
 from .library_requests import Ask
 
 NAME = "KERNEL"  # placeholder for the name of a function, which the module chooses
@@ -197,14 +196,6 @@ class CudaKernelNames(Parameters):
         """Return the name of the kernel's scratch memory and make it a parameter."""
         self.works = Parameter("scratch", "char", ("arena", self.plan.scratch[self.kernel.op]))
         return self.works.name
-
-    def grid(self, units: Size, each: int = 1, most: int = MAX_GRID_BLOCKS) -> Grid:
-        """Return the grid of so many units, of which a factor may be a number of parts."""
-        for name in names_of(units) & self.numbers.keys():
-            fewer = exact_quotient(units, Length.of(name))
-            assert fewer is not None and each == 1, f"{units} blocks have {name} as a factor"
-            return Grid(fewer, each, most, self.numbers[name])
-        return Grid(units, each, most)
 
     @property
     def of_lengths(self) -> list[Parameter]:

@@ -24,6 +24,9 @@ from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_m
 from geon.transformers.pycuda.kernels import split_reductions
 from geon.transformers.pycuda.kernels import tree_choice as gpu_tree_choice
 from geon.transformers.pycuda.kernels.tree_choice import TeamTree
+from geon.transformers.pycuda.products import library_dispatch, product_forms
+from geon.transformers.pycuda.products.attention import FusedAttention, half_of
+from geon.transformers.pycuda.products.product_forms import TiledProduct
 from tests.golden.emitting import Cuda, Native
 from tests.golden.programs import PROGRAMS
 
@@ -37,6 +40,11 @@ CHOICES = {  # functions of other files that do
         scan_copies.scan_form,
         scan_copies.copies,
         split_reductions.division_of,
+        product_forms.product_forms,
+        product_forms.tiles_for,
+        product_forms.large_tiles,
+        library_dispatch.library_work,
+        half_of,
     )
 }
 CHOICES |= {schedule_rule.applied.__code__} | {
@@ -128,7 +136,7 @@ def stages(target, program):
     ("target", "emit", "kinds"),
     [
         (Native, make_module, {NestTree, FormChoice, Fill, ScanForm, "packed", tuple}),
-        (Cuda, make_cuda_module, {TeamTree, FormChoice, Fill}),
+        (Cuda, make_cuda_module, {TeamTree, FormChoice, Fill, TiledProduct, FusedAttention}),
     ],
 )
 def test_emission_calls_no_rule(target, emit, kinds):
@@ -149,6 +157,9 @@ def test_the_plan_calls_rules(target):
     assert made.schedule
     called = choosers_called(lambda: made.plan)
     assert any("forms_of" in each for each in called)
+    if target is Cuda:
+        called = choosers_called(lambda: stages(Cuda, PROGRAMS["block"]).plan)
+        assert {"product_forms.py:product_forms", "attention.py:half_of"} <= called.keys()
 
 
 @pytest.mark.parametrize("target", [Native, Cuda])

@@ -184,6 +184,7 @@ FILES = {
     "transformers/pycuda/products/attention_text.py": ON_DEVICES,
     "transformers/pycuda/runtime/timed_program.py": "how many marks are read, and their length",
     "transformers/pycuda/products/contractions.py": ON_DEVICES,
+    "transformers/pycuda/products/product_forms.py": ON_DEVICES,
     "transformers/pycuda/launches/dialect.py": BITS,
     "transformers/pycuda/products/tile_loads.py": ON_DEVICES,
     "transformers/pycuda/kernels/cooperative_threads.py": ON_DEVICES,

@@ -6,12 +6,13 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
+from ...op_graph.axes.lengths import exact_quotient
 from ..kernels.analysis.index_boxes import Facts
 from ..kernels.analysis.integer_ranges import index_bounds
 from ..kernels.ir.scalar_code import Clamped, Select
-from .access import most
+from .access import accesses, most
 from .substitution import Substitution
-from .tree import Body, Choose, LoopNode, Statement, Tree, divided, replace
+from .tree import Body, Choose, LoopNode, Statement, Tree, divided, find, replace, replaced
 
 
 class _Simplification(Substitution):
@@ -62,6 +63,41 @@ def is_below(index: AffineIndex, limit: Size, extents: Mapping[Hashable, Size]) 
     """Return True if an index is known to be at least 0 and below ``limit``."""
     bounds = index_bounds(index, extents)
     return bounds is not None and bounds[0] >= 0 and isinstance(limit, int) and bounds[1] < limit
+
+
+class _Grouping(Substitution):
+    """Divides the group that ``count`` values of ``lane`` are in, not each of them."""
+
+    def __init__(self, tree: Tree, lane: str, count: int) -> None:
+        super().__init__(tree.code, {})
+        self.lane, self.count = lane, count
+
+    def atom(self, atom: Any) -> AffineIndex:
+        """Return a quotient or a remainder of groups: (n * a + lane) // (n * b) is a // b."""
+        if not isinstance(atom, (Quotient, Remainder)) or atom.of.terms.get(self.lane) != 1:
+            return super().atom(atom)
+        of, by = self.index(atom.of) - variable(self.lane), exact_quotient(atom.by, self.count)
+        steps = [(each, exact_quotient(step, self.count)) for each, step in of.terms.items()]
+        start = exact_quotient(of.constant, self.count)
+        known = [(each, step) for each, step in steps if step is not None]
+        if by is None or start is None or len(known) < len(steps):
+            return super().atom(atom)
+        whole, rest = divided(AffineIndex(known, start), by)
+        return whole if isinstance(atom, Quotient) else rest * self.count + variable(self.lane)
+
+
+def grouped(tree: Tree, lane: str) -> Tree:
+    """Return the tree with indices of groups in place of their elements' where these are equal.
+
+    ``lane`` is the loop over the elements of a group, whose number is known.
+    """
+    loop, _ = find(tree, lane)
+    assert isinstance(loop.size, int)
+    atoms = [atom for each in accesses(loop.body) for atom in each.offset.terms]
+    if not any(isinstance(atom, (Quotient, Remainder)) for atom in atoms):
+        return tree
+    body = _Grouping(tree, lane, loop.size).body(loop.body)
+    return replaced(tree, lane, lambda loop: (replace(loop, body=body),))
 
 
 def simplified(tree: Tree) -> Tree:

@@ -17,7 +17,7 @@ from ...kernels.ir.scalar_code import walk as walk_scalars
 from .. import transformations as shape
 from ..access import used_buffers
 from ..from_nest import from_nest
-from ..simplify import simplified
+from ..simplify import grouped, simplified
 from ..tree import (
     Body,
     Fold,
@@ -101,7 +101,7 @@ def vectorised(tree: Tree, name: str, threads: Threads) -> Tree:
         ops = len(stores) + sum(map(operations, varying(write, {name})))
         require(ops <= MAX_VECTOR_WORK, f"an element has {ops} operations")
     made = shape.split(tree, name, ELEMENTS_PER_VECTOR, Kind.LANES)
-    tree = shape.set_kind(made.tree, name, Kind.VECTORS)
+    tree = shape.set_kind(grouped(made.tree, made.inner), name, Kind.VECTORS)
     reason = f"a thread loads and stores {ELEMENTS_PER_VECTOR} elements at once"
     return shape.set_role(tree, made.inner, Role.VECTOR, reason)
 

@@ -14,6 +14,7 @@ from ....op_graph.axes.affine import Size
 from .. import transformations as shape
 from ..access import used_buffers
 from ..partial_states import fuse, promoted, rfactor
+from ..simplify import grouped
 from ..tree import Body, Kind, LoopNode, Space, Tree, find
 from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_whole
 from .teams import divided_pass, flattened, is_vector, loop_before, passes_of, states_in
@@ -61,7 +62,7 @@ def pass_in_parts(tree: Tree, name: str, count: Size, team: int, vectors: bool) 
     tree, lane = flattened(tree, name), None
     if vectors:
         made = shape.split(tree, name, ELEMENTS_PER_VECTOR, Kind.LANES, guarded=True)
-        tree, lane = made.tree, made.inner
+        tree, lane = grouped(made.tree, made.inner), made.inner
     made = shape.split_evenly(tree, name, count)
     tree, part = shape.set_kind(made.tree, name, Kind.BLOCK), name
     states = states_in(tree, name).states

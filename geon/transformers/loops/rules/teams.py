@@ -22,6 +22,7 @@ from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from .. import transformations as shape
 from ..access import WRITE, accesses, is_straight, own_part, ranges
 from ..partial_states import ValueReplacement, fuse, rfactor, widened
+from ..simplify import grouped
 from ..substitution import Substitution, reindexed
 from ..tree import (
     Fold,
@@ -86,7 +87,7 @@ def in_team(tree: Tree, name: str, threads: Threads) -> Tree:
         tree, lane = flattened(tree, each.variable), None
         if each.variable in wide:
             made = shape.split(tree, each.variable, ELEMENTS_PER_VECTOR, Kind.LANES)
-            tree, lane = made.tree, made.inner
+            tree, lane = grouped(made.tree, made.inner), made.inner
         tree = divided_pass(tree, each.variable, team, lane)
     tree = placed(tree, arrays, team)
     held = any(tree.buffers[number].space is Space.REGISTER for number in arrays)

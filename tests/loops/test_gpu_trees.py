@@ -5,10 +5,10 @@ import pytest
 
 import geon
 from geon import Axis
-from geon.op_graph.axes.affine import AffineIndex, divide, variable
+from geon.op_graph.axes.affine import AffineIndex, Quotient, divide, variable
 from geon.op_graph.axes.lengths import Length
 from geon.testing.cases import for_each
-from geon.transformers.loops.access import is_natural
+from geon.transformers.loops.access import accesses, is_natural
 from geon.transformers.loops.from_nest import from_nest
 from geon.transformers.loops.rules.gpu import MAX_VECTOR_WORK, schedule, scheduled
 from geon.transformers.loops.rules.gpu_threads import ELEMENTS_PER_VECTOR, Threads
@@ -114,6 +114,20 @@ def test_elements_that_fill_no_vector_have_threads_of_their_own(known):
     (main, rest), length = tree.body, 11 if known else x.axes[0].expression
     assert (main.role, main.size) == (Role.TASK, length // 4)
     assert (rest.role, rest.kind, rest.size) == (Role.TASK, Kind.REST, length - length // 4 * 4)
+
+
+@pytest.mark.parametrize(("length", "divisor"), [(24, 6), (22, 22)])
+def test_elements_of_a_vector_share_a_division(length, divisor):
+    """Where all have one quotient: rows end between vectors."""
+    n, k, random = Axis("N", 16), Axis("K", length), np.random.default_rng(length)
+    x, y = geon.placeholder([n, k]), geon.placeholder([n])
+    f = computation(geon.sum(x * geon.broadcast(y, [n, k])), x, y)
+    (kernel,) = f.plan.schedule.kernels
+    tree = schedule(kernel.work, Threads(4))
+    atoms = [atom for each in accesses(tree.body) for atom in each.offset.terms]
+    assert {atom.by for atom in atoms if isinstance(atom, Quotient)} == {divisor}
+    assert any(loop.kind is Kind.LANES for loop in loops_of(tree.body))
+    agree(kernel.work, tree, memory_of(kernel.work, {}, random), {}, random)
 
 
 def long_chain(x, count):

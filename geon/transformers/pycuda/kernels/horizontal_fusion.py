@@ -91,13 +91,13 @@ def shape_of(plan: Plan, kernel: Kernel) -> Hashable:
 
     The finite check of a result is a launch of its own.
     """
-    checked = plan.schedule.check and kernel.raises
-    if not isinstance(kernel.work, Nest) or checked:
+    work, checked = kernel.work, plan.schedule.check and kernel.raises
+    if not isinstance(work, Nest) or checked:
         return None
-    return _shape(plan, kernel, plan.forms[kernel.op].parts)
+    return _shape(plan, work, plan.forms[kernel.op].parts)
 
 
-def _shape(plan: Plan, kernel: Kernel, forms: Sequence[Any]) -> Hashable:
+def _shape(plan: Plan, nest: Nest, forms: Sequence[Any]) -> Hashable:
     found: list[Hashable] = []
     for form in forms:
         if isinstance(form, TeamTree):
@@ -106,11 +106,11 @@ def _shape(plan: Plan, kernel: Kernel, forms: Sequence[Any]) -> Hashable:
                 return None
             found.append(shape.threads)
         elif isinstance(form, FormChoice):
-            both = [_shape(plan, kernel, each) for each in (form.forms, form.others)]
+            both = [_shape(plan, nest, each) for each in (form.forms, form.others)]
             if None in both:
                 return None
             found.append((form.holds, *both))
-        elif is_copied(form, lambda number: place_of(plan, kernel.work.operands[number])):
+        elif is_copied(form, lambda number: place_of(plan, nest.operands[number])):
             return None
     return tuple(found)
 

@@ -295,9 +295,8 @@ def test_groups_of_launches_follow_from_the_plan():
     slopes, update = many(40)
     f = Cuda().computation(update, *slopes)
     plan, found = f.plan, []
-    for time in dict.fromkeys(plan.schedule.times):
+    for time, groups in horizontal_fusion.launch_groups(plan):
         positions = [k for k, each in enumerate(plan.schedule.times) if each == time]
-        groups = horizontal_fusion.launch_groups(plan, positions)
         assert sorted(k for group in groups for k in group) == positions
         found += groups
     module = make_module(plan, f.linking, annotate=False)

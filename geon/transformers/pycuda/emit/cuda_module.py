@@ -152,9 +152,8 @@ class _CudaModuleWriter:
         steps: list[Step] = []
         origins: list[int] = []
         waves: list[int] = []
-        timed = zip(self.plan.schedule.times, range(len(self.plan.schedule.kernels)), strict=True)
-        for wave, beside in groupby(timed, lambda each: each[0]):
-            for origin, found in self.wave([position for _, position in beside]):
+        for wave, groups in launch_groups(self.plan):
+            for origin, found in self.wave(groups):
                 steps += found
                 origins += [origin] * len(found)
                 waves += [wave] * len(found)
@@ -173,14 +172,19 @@ class _CudaModuleWriter:
         )
         return CudaModule(source, kernels, all_steps, by, at, small, lengths, self.guarded, written)
 
-    def wave(self, positions: Sequence[int]) -> list[tuple[int, list[Step]]]:
-        """Return the steps of kernels of one wave as pairs (origin, steps)."""
+    def wave(self, groups: Sequence[Sequence[int]]) -> list[tuple[int, list[Step]]]:
+        """Return the steps of kernels of one wave as pairs (origin, steps).
+
+        ``groups`` are the positions of kernels that one launch runs.
+        """
         scope = self.top
-        if len(positions) == 1:
-            return [(scope.step(positions[0]), self.kernel(scope, positions[0]))]
-        parts = {position: self.parts(scope, position) for position in positions}
+        if len(groups) == len(groups[0]) == 1:
+            (position,) = groups[0]
+            return [(scope.step(position), self.kernel(scope, position))]
+        in_order = sorted(position for group in groups for position in group)
+        parts = {position: self.parts(scope, position) for position in in_order}
         found = []
-        for group in launch_groups(scope.plan, positions):
+        for group in groups:
             for position in group:
                 self.note(scope.plan.schedule.kernels[position])
             self.origin = scope.step(group[0])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from ....op_graph.axes.lengths import names_of
 from ...kernels.ir.nest import Nest
@@ -12,7 +13,7 @@ from ...loops.rules.teams import MAX_SHARED_BYTES
 from ...loops.tree import Space
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import place_of
-from ...lowering.planning.kernel_forms import FormChoice, trees_in
+from ...lowering.planning.kernel_forms import FormChoice, KernelForm, trees_in
 from ...lowering.planning.plan import Plan
 from ...printing.nests.loop_lines import indent
 from ..launches.launch_ir import NOMINAL_DEVICE, Grid, LaunchVariants
@@ -26,25 +27,62 @@ MAX_JOINED_BLOCKS = NOMINAL_DEVICE.full_blocks(registers=32)
 MAX_LAUNCH_PARAMETERS = 448  # max. 8-byte parameters of a launch; CUDA allows 512
 
 
-def launch_groups(plan: Plan, positions: Sequence[int]) -> list[list[int]]:
-    """Return the concurrent kernels at ``positions`` in groups, each of which is launched as one.
+class LaunchNeeds(NamedTuple):
+    """What a kernel needs of a launch: shared memory in bytes, and parameters.
 
-    Kernels of a group have forms of equal shape.
+    Kernels of equal ``shape`` can share a launch; it is None for one that cannot.
     """
-    shapes: dict[Hashable, list[int]] = {}
-    for position in positions:
-        shape = shape_of(plan, plan.schedule.kernels[position])
-        shapes.setdefault(position if shape is None else shape, []).append(position)
-    guard = any(kernel.raises for kernel in plan.schedule.kernels)
-    found: list[list[int]] = []
-    for group in shapes.values():
-        kernels = [plan.schedule.kernels[position] for position in group]
-        forms = [form for kernel in kernels for form in trees_of(plan, kernel)]
-        shared = max([launch_shape(form).shared for form in forms], default=0)
-        parameters = max([parameters_of(form) for form in forms], default=0)
-        size = fitting(len(group), shared, parameters + guard)
-        found += [group[first : first + size] for first in range(0, len(group), size)]
+
+    shape: Hashable
+    shared: int
+    parameters: int
+
+
+def launch_groups(plan: Plan) -> list[tuple[int, list[list[int]]]]:
+    """Return the kernels of each time, by position, in groups that are one launch each.
+
+    Kernels of one time run concurrently. Those of a group have forms of equal shape.
+    """
+    kernels, times = plan.schedule.kernels, plan.schedule.times
+    guard = any(kernel.raises for kernel in kernels)
+    known: dict[KernelForm, LaunchNeeds] = {}
+    found: list[tuple[int, list[list[int]]]] = []
+    for time, beside in groupby(range(len(kernels)), key=times.__getitem__):
+        positions = list(beside)
+        if len(positions) == 1:
+            found.append((time, [positions]))
+            continue
+        shapes: dict[Hashable, list[int]] = {}
+        needs = {}
+        for position in positions:
+            needs[position] = needs_of(plan, kernels[position], known)
+            shape = needs[position].shape
+            shapes.setdefault(position if shape is None else shape, []).append(position)
+        groups = []
+        for group in shapes.values():
+            shared = max(needs[position].shared for position in group)
+            parameters = max(needs[position].parameters for position in group)
+            size = fitting(len(group), shared, parameters + guard)
+            groups += [group[first : first + size] for first in range(0, len(group), size)]
+        found.append((time, groups))
     return found
+
+
+def needs_of(plan: Plan, kernel: Kernel, known: dict[KernelForm, LaunchNeeds]) -> LaunchNeeds:
+    """Return what a kernel needs of a launch; ``known`` has that of forms.
+
+    The finite check of a result is a launch of its own.
+    """
+    work, checked = kernel.work, plan.schedule.check and kernel.raises
+    if not isinstance(work, Nest) or checked:
+        return LaunchNeeds(None, 0, 0)
+    form = plan.forms[kernel.op]
+    if form not in known:
+        trees = list(trees_in(form.parts))
+        shared = max([launch_shape(tree).shared for tree in trees], default=0)
+        parameters = max(map(parameters_of, trees), default=0)
+        known[form] = LaunchNeeds(shape_of(plan, work, form.parts), shared, parameters)
+    return known[form]
 
 
 def joined(group: Sequence[Sequence[Part]]) -> list[Part]:
@@ -86,18 +124,8 @@ def joined_text(functions: Sequence[CudaFunction], names: Sequence[str]) -> str:
     return "\n".join([head, "{", *indent(body[:-1]), "}", ""])
 
 
-def shape_of(plan: Plan, kernel: Kernel) -> Hashable:
-    """Return a key that is equal for kernels that can be joined; None for one that cannot.
-
-    The finite check of a result is a launch of its own.
-    """
-    work, checked = kernel.work, plan.schedule.check and kernel.raises
-    if not isinstance(work, Nest) or checked:
-        return None
-    return _shape(plan, work, plan.forms[kernel.op].parts)
-
-
-def _shape(plan: Plan, nest: Nest, forms: Sequence[Any]) -> Hashable:
+def shape_of(plan: Plan, nest: Nest, forms: Sequence[Any]) -> Hashable:
+    """Return a key that is equal for forms that can be joined; None for those that cannot."""
     found: list[Hashable] = []
     for form in forms:
         if isinstance(form, TeamTree):
@@ -106,19 +134,13 @@ def _shape(plan: Plan, nest: Nest, forms: Sequence[Any]) -> Hashable:
                 return None
             found.append(shape.threads)
         elif isinstance(form, FormChoice):
-            both = [_shape(plan, nest, each) for each in (form.forms, form.others)]
+            both = [shape_of(plan, nest, each) for each in (form.forms, form.others)]
             if None in both:
                 return None
             found.append((form.holds, *both))
         elif is_copied(form, lambda number: place_of(plan, nest.operands[number])):
             return None
     return tuple(found)
-
-
-def trees_of(plan: Plan, kernel: Kernel) -> Iterator[TeamTree]:
-    """Yield the trees that a kernel of a nest may run; others have none."""
-    if isinstance(kernel.work, Nest):
-        yield from trees_in(plan.forms[kernel.op].parts)
 
 
 def is_small(grid: Grid) -> bool:

@@ -19,6 +19,12 @@ from ..launches.library_requests import WORKSPACE_BYTES, ProductCall
 from .nvmath_bindings import PlanCache, starting
 
 RESULT_BYTES = 96  # bytes of the heuristic's result struct, which begins with the algorithm
+# The binding's enumeration of the attributes of each kind of object.
+ATTRIBUTES = {
+    "matmul_desc": "MatmulDescAttribute",
+    "matrix_layout": "MatrixLayoutAttribute",
+    "matmul_preference": "MatmulPreferenceAttribute",
+}
 
 
 class DataType(IntEnum):
@@ -69,7 +75,7 @@ class CublasLt:
                 f"{p.rows} by {p.deep} by {p.columns}"
             )
         if p.bias is not None:
-            self.set_description(found.description, "BIAS_POINTER", bias)
+            self.set_attribute("matmul_desc", found.description, "BIAS_POINTER", bias)
         scale = np.float64 if p.dtype == "float64" else np.float32
         one, zero = np.ones(1, scale), np.zeros(1, scale)
         left, right, out = found.layouts
@@ -95,9 +101,9 @@ class CublasLt:
             ("TRANSB", p.left_strides, p.deep),
         ):
             value = operation.T if is_transposed(strides, across) else operation.N
-            self.set_description(description, name, value)
+            self.set_attribute("matmul_desc", description, name, value)
         if p.bias is not None:
-            self.set_description(description, "EPILOGUE", lt.Epilogue.BIAS)
+            self.set_attribute("matmul_desc", description, "EPILOGUE", lt.Epilogue.BIAS)
         layouts = (
             self.layout(p.dtype, p.deep, p.columns, p.right_strides, p.batch),
             self.layout(p.dtype, p.rows, p.deep, p.left_strides, p.batch),
@@ -118,8 +124,8 @@ class CublasLt:
             rows, columns, step = down, across, strides[2]
         layout: int = self.lt.matrix_layout_create(DataType[dtype], rows, columns, step)
         if batch > 1:
-            self.set_layout(layout, "BATCH_COUNT", batch)
-            self.set_layout(layout, "STRIDED_BATCH_OFFSET", strides[0])
+            self.set_attribute("matrix_layout", layout, "BATCH_COUNT", batch)
+            self.set_attribute("matrix_layout", layout, "STRIDED_BATCH_OFFSET", strides[0])
         return layout
 
     def chosen(
@@ -131,9 +137,9 @@ class CublasLt:
         """
         lt = self.lt
         preference, schemes = lt.matmul_preference_create(), lt.ReductionScheme
-        self.set_preference(preference, "MAX_WORKSPACE_BYTES", WORKSPACE_BYTES)
+        self.set_attribute("matmul_preference", preference, "MAX_WORKSPACE_BYTES", WORKSPACE_BYTES)
         exact = schemes.INPLACE | schemes.COMPUTE_TYPE
-        self.set_preference(preference, "REDUCTION_SCHEME_MASK", int(exact))
+        self.set_attribute("matmul_preference", preference, "REDUCTION_SCHEME_MASK", int(exact))
         result, count = np.zeros(RESULT_BYTES, np.uint8), np.zeros(1, np.int32)
         left, right, out = layouts
         # the library reports "not supported" as an error
@@ -145,25 +151,13 @@ class CublasLt:
         lt.matmul_preference_destroy(preference)
         return result if count[0] else None
 
-    def set_description(self, description: int, name: str, value: int) -> None:
-        """Set an attribute of a product's descriptor."""
-        attribute = self.lt.MatmulDescAttribute[name]
-        given = np.array([value], self.lt.get_matmul_desc_attribute_dtype(attribute))
-        self.lt.matmul_desc_set_attribute(description, attribute, given.ctypes.data, given.nbytes)
-
-    def set_layout(self, layout: int, name: str, value: int) -> None:
-        """Set an attribute of a matrix layout."""
-        attribute = self.lt.MatrixLayoutAttribute[name]
-        given = np.array([value], self.lt.get_matrix_layout_attribute_dtype(attribute))
-        self.lt.matrix_layout_set_attribute(layout, attribute, given.ctypes.data, given.nbytes)
-
-    def set_preference(self, preference: int, name: str, value: int) -> None:
-        """Set an attribute of the heuristic's preferences."""
-        attribute = self.lt.MatmulPreferenceAttribute[name]
-        given = np.array([value], self.lt.get_matmul_preference_attribute_dtype(attribute))
-        self.lt.matmul_preference_set_attribute(
-            preference, attribute, given.ctypes.data, given.nbytes
-        )
+    def set_attribute(self, kind: str, of: int, name: str, value: int) -> None:
+        """Set an attribute of an object of a ``kind`` of ``ATTRIBUTES``."""
+        attribute = getattr(self.lt, ATTRIBUTES[kind])[name]
+        dtype = getattr(self.lt, f"get_{kind}_attribute_dtype")(attribute)
+        given = np.array([value], dtype)
+        set_value = getattr(self.lt, f"{kind}_set_attribute")
+        set_value(of, attribute, given.ctypes.data, given.nbytes)
 
     def forget(self, described: Described) -> None:
         """Destroy descriptors."""

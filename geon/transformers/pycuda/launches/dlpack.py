@@ -16,17 +16,8 @@ import numpy as np
 
 from ....op_graph.values.dtypes import SIGNED, UNSIGNED, name_of, named_dtype
 
-
-class DeviceType(IntEnum):
-    """DLPack's device types that geon has: ``kDLCUDA`` and ``kDLExtDev``.
-
-    No other library imports from the latter.
-    """
-
-    CUDA = 2
-    EXT_DEV = 12
-
-
+# DLPack's device types kDLCUDA and kDLExtDev; no other library imports from the latter.
+DeviceType = IntEnum("DeviceType", {"CUDA": 2, "EXT_DEV": 12})
 NAME, USED = b"dltensor", b"used_dltensor"
 # DLPack's type code and bits, by name of the dtype.
 WORDS = {

@@ -25,15 +25,8 @@ ATTRIBUTES = {
     "matrix_layout": "MatrixLayoutAttribute",
     "matmul_preference": "MatmulPreferenceAttribute",
 }
-
-
-class DataType(IntEnum):
-    """``cudaDataType`` by the name of a dtype."""
-
-    float32 = 0
-    float64 = 1
-    float16 = 2
-    bfloat16 = 14
+# ``cudaDataType`` by the name of a dtype.
+DataType = IntEnum("DataType", {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14})
 
 
 class Described:

@@ -25,11 +25,8 @@ NAMES = {
 }
 
 
-class Direction(IntEnum):
-    """The sign of the exponent: CUFFT_FORWARD and CUFFT_INVERSE."""
-
-    FORWARD = -1
-    INVERSE = 1
+# The sign of the exponent.
+Direction = IntEnum("Direction", {"FORWARD": -1, "INVERSE": 1})
 
 
 class CufftPlan(NamedTuple):

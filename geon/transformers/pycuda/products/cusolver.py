@@ -8,7 +8,6 @@ array ``info``, 0 for success; the kernel that follows reads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import IntEnum
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -22,34 +21,8 @@ from .nvmath_bindings import SharedWorkspace, starting
 MAX_BATCHED_ROWS = 512
 PARAMETERS = ("syevj", "gesvdj")  # made at first use
 LETTERS = {"float32": "s", "float64": "d"}
-
-
-class FillMode(IntEnum):
-    """``cublasFillMode_t``."""
-
-    LOWER = 0
-    UPPER = 1
-
-
-class SideMode(IntEnum):
-    """``cublasSideMode_t``."""
-
-    LEFT = 0
-    RIGHT = 1
-
-
-class EigMode(IntEnum):
-    """``cusolverEigMode_t``: eigenvalues alone, or vectors too."""
-
-    VALUES = 0
-    VECTORS = 1
-
-
-# Arguments of the bindings by name; ``ECONOMICAL`` is that of gesvdj for small factors.
-CONSTANTS = {
-    "ECONOMICAL": 1,
-    **{each.name: int(each) for mode in (FillMode, SideMode, EigMode) for each in mode},
-}
+# Enumerations of cuBLAS and cuSOLVER: of triangles, sides, eigenvectors, and ``econ`` of gesvdj.
+CONSTANTS = {"LOWER": 0, "UPPER": 1, "RIGHT": 1, "VECTORS": 1, "ECONOMICAL": 1}
 
 
 class BindingCall(NamedTuple):

@@ -15,6 +15,8 @@ from ..runtime.nvrtc import CURE, compiler
 from ..runtime.primary_context import MIN_ARCHITECTURE
 
 NAME_BYTES = 256  # bytes for a device's name
+# The driver's numbers of attributes with a device's compute capability.
+DeviceAttribute = IntEnum("DeviceAttribute", {"MAJOR": 75, "MINOR": 76})
 # Display name and pip name of each package, and how to install it.
 NEEDED = (
     ("PyCUDA", "pycuda", PACKAGES),
@@ -27,13 +29,6 @@ NEEDED = (
     ),
     ("cuDNN's frontend", "nvidia-cudnn-frontend", f'{CUDNN}, for convolutions="cudnn"'),
 )
-
-
-class DeviceAttribute(IntEnum):
-    """The driver's numbers of attributes with a device's compute capability."""
-
-    MAJOR = 75
-    MINOR = 76
 
 
 class Finding(NamedTuple):

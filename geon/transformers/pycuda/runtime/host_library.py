@@ -81,15 +81,8 @@ def convolve(call: Convolving, addresses: Sequence[int]) -> None:
     np.copyto(out, made.reshape(out.shape).astype(out.dtype))
 
 
-class Handle(enum.IntEnum):
-    """Handles that the emulated libraries give out."""
-
-    SOLVER = 301
-    BLAS = 302
-    SYEVJ = 303
-    GESVDJ = 304
-
-
+# Handles that the emulated libraries give out.
+Handle = enum.IntEnum("Handle", {"SOLVER": 301, "BLAS": 302, "SYEVJ": 303, "GESVDJ": 304})
 UNDEFINED = -7  # a pivot that a library leaves undefined
 
 

@@ -8,6 +8,7 @@ import types
 import numpy as np
 
 from geon.op_graph.values.dtypes import named_dtype
+from geon.transformers.pycuda.products import nvmath_bindings
 
 DTYPES = {"FLOAT": "float32", "DOUBLE": "float64", "HALF": "float16", "BFLOAT16": "bfloat16"}
 NOTES = (
@@ -208,5 +209,8 @@ class Fake:
     def install(self, monkeypatch, starts=True):
         """Be what ``import cudnn`` finds; without ``starts`` its library is missing."""
         monkeypatch.setitem(sys.modules, "cudnn", self.module(starts))
-        monkeypatch.setattr("geon.transformers.pycuda.products.cudnn.is_installed", lambda: True)
+        real = nvmath_bindings.is_installed
+        monkeypatch.setattr(
+            nvmath_bindings, "is_installed", lambda module: module == "cudnn" or real(module)
+        )
         return self

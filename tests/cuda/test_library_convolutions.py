@@ -426,7 +426,7 @@ def test_without_the_binding_or_the_library(driver, monkeypatch):
         assert made.libraries == set()
     with pytest.raises(geon.DeviceError, match="cuDNN does not start.*Unable to find symbol"):
         PyCudaTransformer(0, convolutions="cudnn")
-    monkeypatch.setattr(cudnn, "is_installed", lambda: False)
+    monkeypatch.setattr(nvmath_bindings, "is_installed", lambda module: False)
     with pytest.raises(geon.DeviceError, match=r"nvidia-cudnn-frontend.*pip install 'geon\[cudnn"):
         PyCudaTransformer(0, convolutions="cudnn")
 

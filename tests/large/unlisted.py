@@ -183,14 +183,12 @@ FILES = {
     "transformers/pycuda/products/attention.py": ON_DEVICES,
     "transformers/pycuda/products/attention_text.py": ON_DEVICES,
     "transformers/pycuda/runtime/timed_program.py": "how many marks are read, and their length",
-    "transformers/pycuda/products/contractions.py": ON_DEVICES,
     "transformers/pycuda/products/product_forms.py": ON_DEVICES,
     "transformers/pycuda/launches/dialect.py": BITS,
     "transformers/pycuda/products/tile_loads.py": ON_DEVICES,
     "transformers/pycuda/kernels/cooperative_threads.py": ON_DEVICES,
     "transformers/pycuda/products/large_products.py": ON_DEVICES,
     "transformers/pycuda/kernels/library_kernels.py": ON_DEVICES,
-    "transformers/pycuda/kernels/team_text.py": ON_DEVICES,
     "transformers/pycuda/kernels/thread_statements.py": BITS,
     "transformers/pycuda/products/product_tiles.py": ON_DEVICES,
     "transformers/pycuda/kernels/scattering.py": ON_DEVICES,
@@ -203,7 +201,7 @@ FILES = {
     "transformers/pycuda/kernels/horizontal_fusion.py": ON_DEVICES,
     "transformers/lowering/planning/concurrent_waves.py": ON_DEVICES,
     "transformers/pycuda/kernels/factorisations.py": MATRICES,
-    "transformers/pycuda/products/cufft.py": CACHE,
+    "transformers/pycuda/products/nvmath_bindings.py": CACHE,
     "transformers/pycuda/products/cusolver.py": ON_DEVICES,
     "transformers/pycuda/runtime/host_library.py": "constants and arguments of cuSOLVER",
     "transformers/pycuda/runtime/host.py": "flags, an alignment, and the length of a message",
@@ -219,7 +217,6 @@ FILES = {
         "pinned, around which tests/cuda goes"
     ),
     "transformers/pycuda/products/cublaslt.py": "the library's numbers, and how much is remembered",
-    "transformers/pycuda/products/cudnn.py": "how many graphs are remembered",
     "transformers/pycuda/products/library_dispatch.py": (
         "tests/cuda/test_library_products.py goes below, at and above them"
     ),

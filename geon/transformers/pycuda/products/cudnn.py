@@ -7,16 +7,14 @@ one library call; convolutions without a plan are cached too.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ....errors import DeviceError
 from ...kernels.products.convolutions import PARTS
 from ..launches.library_requests import WORKSPACE_BYTES, Convolving
-from .nvmath_bindings import PlanCache
+from .nvmath_bindings import PlanCache, starting
 
-PACKAGE = "pip install 'geon[cudnn]'"
 DATA = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "HALF", "bfloat16": "BFLOAT16"}
 # Numerical notes of plans that are excluded: they round more, or are not deterministic.
 ROUNDING = (
@@ -33,11 +31,6 @@ class Planned(NamedTuple):
     tensors: tuple[Any, Any, Any]
 
 
-def is_installed() -> bool:
-    """Return True if cuDNN's frontend is installed."""
-    return importlib.util.find_spec("cudnn") is not None
-
-
 class CuDnn:
     """cuDNN on one device; callers must have entered the device's context."""
 
@@ -45,21 +38,11 @@ class CuDnn:
     calling = 'cuDNN computes a convolution (convolutions="generated" does without it)'
 
     def __init__(self, device: str) -> None:
-        cure = f'{PACKAGE}, or convolutions="generated"'
-        if not is_installed():
-            raise DeviceError(
-                f'convolutions="cudnn" on {device} needs nvidia-cudnn-frontend, which is not '
-                f"installed: {cure}"
-            )
-        try:
+        with starting("convolutions", self.title, device, "cudnn", "nvidia-cudnn-frontend"):
             import cudnn
 
             self.cudnn = cudnn
             self.handle = cudnn.create_handle()
-        except Exception as error:  # without the library, the binding raises different errors
-            raise DeviceError(
-                f'convolutions="cudnn" on {device}: cuDNN does not start ({error}): {cure}'
-            ) from None
         self.device = device
         self.errors = cudnn.cudnnGraphNotSupportedError, RuntimeError
         self.known = PlanCache(self.plan)

@@ -1,4 +1,4 @@
-"""Loading of NVIDIA's libraries through nvmath-python's bindings, and the memory they work in."""
+"""Loading of NVIDIA's libraries through Python bindings, their plans, and memory they work in."""
 
 from __future__ import annotations
 
@@ -20,17 +20,25 @@ def package(library: str) -> str:
     return f"pip install 'geon[{library.lower()}]'"
 
 
+def is_installed(module: str) -> bool:
+    """Return True if the module of a binding is installed."""
+    return importlib.util.find_spec(module) is not None
+
+
 @contextlib.contextmanager
-def starting(option: str, library: str, device: str) -> Iterator[None]:
+def starting(
+    option: str, library: str, device: str, module: str = "nvmath", binding: str = "nvmath-python"
+) -> Iterator[None]:
     """Return a ``with`` block that imports bindings and starts a library.
 
     ``option`` is the argument of a transformer that selects the library. Raises ``DeviceError`` if
-    nvmath-python is not installed, or for any error in the block.
+    the package ``binding``, which has the ``module``, is not installed, or for any error in the
+    block.
     """
     selected = f'{option}="{library.lower()}" on {device}'
     cure = f'{package(library)}, or {option}="generated"'
-    if importlib.util.find_spec("nvmath") is None:
-        raise DeviceError(f"{selected} needs nvmath-python, which is not installed: {cure}")
+    if not is_installed(module):
+        raise DeviceError(f"{selected} needs {binding}, which is not installed: {cure}")
     try:
         yield
     except Exception as error:  # without the library, the binding raises different errors

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from ..products.cudnn import PACKAGE as CUDNN
 from ..products.nvmath_bindings import package
 from ..runtime.gpu import DRIVER, PACKAGES
 from ..runtime.nvrtc import CURE, compiler
@@ -27,7 +26,7 @@ NEEDED = (
         f'{package("cuBLASLt")}, for products="cublaslt", '
         'matrices="cusolver" and transforms="cufft"',
     ),
-    ("cuDNN's frontend", "nvidia-cudnn-frontend", f'{CUDNN}, for convolutions="cudnn"'),
+    ("cuDNN's frontend", "nvidia-cudnn-frontend", f'{package("cuDNN")}, for convolutions="cudnn"'),
 )
 
 

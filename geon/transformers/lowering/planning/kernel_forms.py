@@ -59,13 +59,15 @@ class FormTable:
     ``parts_of`` makes those of a kind of work, by the class of the work; kernels of other kinds
     have no form. The forms are for registers of ``vector_bytes`` bytes, 0 if the target has no
     vectors. ``generated`` is the table for kernels of programs that can fail, which are skipped
-    after a failure, and of regions: no library computes these.
+    after a failure, and of regions: no library computes these. If ``by_writes``, kernels that write
+    variables have other forms than those that do not.
     """
 
     def __init__(self, parts_of: dict[type, ChooseParts], vector_bytes: int = 0) -> None:
         self.parts_of, self.vector_bytes = parts_of, vector_bytes
         self.known: dict[Hashable, KernelForm] = {}
         self.generated: FormTable = self
+        self.by_writes = False
 
     def form(
         self, kernel: Kernel, place: Callable[[Op], Place], unaligned: Set[Place]
@@ -81,7 +83,8 @@ class FormTable:
         work: Any = kernel.work
         places = [place(op) for op in work.operands]
         moving = frozenset([k for k, each in enumerate(places) if each in unaligned])
-        key = structure(work), first_occurrences(places), moving, bool(kernel.writes)
+        writes = self.by_writes and bool(kernel.writes)
+        key = structure(work), first_occurrences(places), moving, writes
         form = self.known.get(key)
         if form is None:
             form = self.known[key] = KernelForm(work, choose(work, places, moving))

@@ -34,5 +34,5 @@ def form_table(*, tf32: bool = False, libraries: AbstractSet[str] = frozenset())
         Blocked: lambda work, places, unaligned: attention_forms(work),
     })  # fmt: skip
     if libraries:
-        table.generated = form_table(tf32=tf32)
+        table.generated, table.by_writes = form_table(tf32=tf32), True
     return table

@@ -1,4 +1,4 @@
-"""Choose how generated kernels compute contractions: by which tiles, and in how many parts of a sum.
+"""Choose how generated kernels compute contractions: their tiles, and the parts of their sums.
 
 The choice depends on lengths and on where values lie, not on the device. Its result is a field of
 the plan; scratch memory and text follow from it.

@@ -1,0 +1,187 @@
+"""Transformations of loops by the guards of their values: choices before loops, and borders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...op_graph.axes.affine import AffineIndex, variable
+from ...op_graph.axes.index_map import InRange
+from ..kernels.ir.loop_variables import changes_with
+from ..kernels.ir.nest import Keep, Store
+from ..kernels.ir.scalar_code import Clamped, Number, Scalar, ScalarBuilder, Select
+from ..kernels.ir.scalar_code import walk as walk_scalars
+from .access import private
+from .substitution import Substitution
+from .transformations import copied, require_serial
+from .tree import (
+    Body,
+    Choose,
+    Tree,
+    Write,
+    divided,
+    find,
+    fresh,
+    least,
+    loops_in,
+    loops_of,
+    replace,
+    replaced,
+    require,
+    values_of,
+    walk,
+)
+
+Guards = tuple[InRange, ...]
+Sides = tuple[Store | Keep, Scalar]  # a store, and one of the values that it chooses between
+MAX_UNSWITCHED_GUARDS = 4  # conditions, each with a copy of the loop: text grows with them
+
+
+class Assumption(Substitution):
+    """Takes the sides of selections and clamped indices whose guards are known to hold or fail."""
+
+    def __init__(self, code: ScalarBuilder, known: Mapping[Guards, bool]) -> None:
+        super().__init__(code, {})
+        self.truths = known
+
+    def atom(self, atom: Any) -> AffineIndex:
+        """Return an atom as an index; a clamped one is 0 where its guards fail."""
+        if not isinstance(atom, Clamped) or atom.guards not in self.truths:
+            return super().atom(atom)
+        return self.index(atom.of) if self.truths[atom.guards] else AffineIndex()
+
+    def node(self, node: Any) -> Any:
+        """Return a node whose children are replaced, of a selection the side that is taken."""
+        if not isinstance(node, Select) or node.guards not in self.truths:
+            return super().node(node)
+        return self.known[id(node.value if self.truths[node.guards] else node.other)]
+
+
+def unswitch(tree: Tree, name: str) -> Tree:
+    """Choose before a loop between the sides of selections whose guards do not change in it.
+
+    There is a copy of the loop for each condition, in which it holds and those before it fail, and
+    one for none.
+    """
+    loop, _ = find(tree, name)
+    inside = {name, *[each.variable for each in loops_in(loop)]}
+    values = [value for each, _ in walk(loop.body) for value in values_of(each)]
+    selects = [node for node in walk_scalars(*values) if isinstance(node, Select)]
+    found = [
+        guards
+        for guards in dict.fromkeys(select.guards for select in selects)
+        if not any(changes_with(guard.index, inside) for guard in guards)
+    ]
+    require(bool(found), f"no guard is the same for all iterations of {name}")
+    require(len(found) <= MAX_UNSWITCHED_GUARDS, f"{len(found)} guards are the same in {name}")
+    own, otherwise = private(tree, name), dict[Guards, bool]()
+    taken = [name]
+    sides: list[tuple[Guards, Body]] = []
+    for guards in found:
+        at = fresh(tree, name, taken)
+        taken.append(at)
+        body, tree = copied(tree, loop.body, own, {name: variable(at)}, taken)
+        taken += [each.variable for each in loops_in(replace(loop, body=body))]
+        body = Assumption(tree.code, {**otherwise, guards: True}).body(body)
+        sides.append((guards, (replace(loop, variable=at, body=body),)))
+        otherwise[guards] = False
+    chosen: Body = (replace(loop, body=Assumption(tree.code, otherwise).body(loop.body)),)
+    for guards, body in reversed(sides):
+        chosen = (Choose(guards, body, chosen),)
+    return replaced(tree, name, lambda _: chosen)
+
+
+def clip(tree: Tree, names: Sequence[str]) -> Tree:
+    """Run perfectly nested loops only where the guards of what they store hold.
+
+    ``names`` are one or two loops, outermost first, around one statement that stores a constant
+    where guards fail. If they do in some iterations, loops before these store the constant in all.
+    A guard may change with one of the loops, by a known step.
+    """
+    loops = [find(tree, name)[0] for name in names]
+    require_serial(*loops)
+    require(
+        all(outer.body == (inner,) for outer, inner in zip(loops, loops[1:], strict=False)),
+        f"{names[-1]} is not all that is in {names[0]}",
+    )
+    write = loops[-1].body[0]
+    require(
+        len(loops[-1].body) == 1 and isinstance(write, Write), f"{names[-1]} does not only store"
+    )
+    assert isinstance(write, Write)
+    values = [store.value for store in write.stores]
+    require(
+        all(isinstance(x, Select) and isinstance(x.other, Number) for x in values),
+        "there are no guards beyond which a constant is stored",
+    )
+    guards = tuple(dict.fromkeys([x.guards for x in values if isinstance(x, Select)]))
+    require(len(guards) == 1, "stores have different guards")
+    own = {name: [x for x in guards[0] if changes_with(x.index, {name})] for name in names}
+    fixed = tuple([x for x in guards[0] if not any(x in some for some in own.values())])
+    bounds, whole, moved = [loop.extent for loop in loops], list[InRange](), {}
+    for k, name in enumerate(names):
+        require(not changes_with(bounds[k], names), f"the length of {name} changes with another")
+        if own[name]:
+            low, high = interval(own[name], name, bounds[k], names)
+            whole += [InRange(low, 0, 1), InRange(high - bounds[k], 0, 1)]
+            bounds[k], moved[name] = high - low, variable(name) + low
+    inside, outside = (
+        replace(write, stores=tuple([replace(x, value=value) for x, value in sides]))
+        for sides in zip(*[sides_of(store) for store in write.stores], strict=True)
+    )
+    body: Body = (Substitution(tree.code, moved).statement(inside),)
+    for loop, extent in zip(reversed(loops), reversed(bounds), strict=True):
+        body = (replace(loop, extent=extent, body=body),)
+    clears, taken = list[Body](), list[str]()
+    for _ in range(2):
+        clear: Body = (outside,)
+        for loop in reversed(loops):
+            clear = (replace(loop, body=clear),)
+        clear, tree = copied(tree, clear, (), {}, taken)
+        taken += [each.variable for each in loops_of(clear)]
+        clears.append(clear)
+    if whole:
+        body = (Choose(tuple(whole), (), clears[0]), *body)
+    if fixed:
+        body = (Choose(fixed, body, clears[1]),)
+    return replaced(tree, names[0], lambda _: body)
+
+
+def sides_of(store: Store | Keep) -> tuple[Sides, Sides]:
+    """Return a store of a selection, with the value where guards hold and where they fail."""
+    assert isinstance(store.value, Select)
+    return (store, store.value.value), (store, store.value.other)
+
+
+def interval(
+    guards: Sequence[InRange], name: str, extent: AffineIndex, names: Sequence[str]
+) -> tuple[AffineIndex, AffineIndex]:
+    """Return the first iteration of a loop in which all ``guards`` hold, and the end of these.
+
+    The end is before the first one where there are none. Guards change with none of the other loops
+    ``names``.
+    """
+    lows, highs = [AffineIndex()], [extent]
+    for guard in guards:
+        step = guard.index.step(name)
+        base = AffineIndex(
+            [(atom, x) for atom, x in guard.index.terms.items() if atom != name],
+            guard.index.constant,
+        )
+        require(not changes_with(base, names), f"a guard of {name} changes with other loops, too")
+        require(isinstance(step, int), f"a guard of {name} changes by an open step")
+        assert isinstance(step, int)
+        below, above = base * -1 + guard.low, base * -1 + guard.high
+        if step < 0:
+            below, above = base - guard.high + 1, base - guard.low + 1
+        lows.append(rounded_up(below, abs(step)) * -1)
+        highs.append(rounded_up(above, abs(step)))
+    return least(lows) * -1, least(highs)
+
+
+def rounded_up(index: AffineIndex, by: int) -> AffineIndex:
+    """Return an index divided by a number, rounded up; 0 or less if the index is not positive."""
+    if by == 1:
+        return index
+    positive = least([AffineIndex(), index * -1]) * -1
+    return divided(positive + (by - 1), by)[0]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...op_graph.axes.affine import AffineIndex, variable
 from ...op_graph.axes.index_map import InRange
+from ...op_graph.axes.lengths import is_never_negative
 from ..kernels.ir.loop_variables import changes_with
 from ..kernels.ir.nest import Keep, Store
 from ..kernels.ir.scalar_code import Clamped, Number, Scalar, ScalarBuilder, Select
@@ -17,6 +18,7 @@ from .transformations import copied, require_serial
 from .tree import (
     Body,
     Choose,
+    Space,
     Tree,
     Write,
     divided,
@@ -74,21 +76,32 @@ def unswitch(tree: Tree, name: str) -> Tree:
     ]
     require(bool(found), f"no guard is the same for all iterations of {name}")
     require(len(found) <= MAX_UNSWITCHED_GUARDS, f"{len(found)} guards are the same in {name}")
-    own, otherwise = private(tree, name), dict[Guards, bool]()
-    taken = [name]
+    own = [n for n in private(tree, name) if tree.buffers[n].space is not Space.SCRATCH]
+    otherwise, taken = dict[Guards, bool](), [name]
     sides: list[tuple[Guards, Body]] = []
     for guards in found:
         at = fresh(tree, name, taken)
         taken.append(at)
         body, tree = copied(tree, loop.body, own, {name: variable(at)}, taken)
         taken += [each.variable for each in loops_in(replace(loop, body=body))]
-        body = Assumption(tree.code, {**otherwise, guards: True}).body(body)
+        fail = {other: False for other in found if exclude(guards, other)}
+        body = Assumption(tree.code, {**otherwise, **fail, guards: True}).body(body)
         sides.append((guards, (replace(loop, variable=at, body=body),)))
         otherwise[guards] = False
     chosen: Body = (replace(loop, body=Assumption(tree.code, otherwise).body(loop.body)),)
     for guards, body in reversed(sides):
         chosen = (Choose(guards, body, chosen),)
     return replaced(tree, name, lambda _: chosen)
+
+
+def exclude(guards: Guards, others: Guards) -> bool:
+    """Return True if guards are known to fail where ``others`` hold."""
+    return any(
+        one.index == other.index
+        and (is_never_negative(one.low - other.high) or is_never_negative(other.low - one.high))
+        for one in guards
+        for other in others
+    )
 
 
 def clip(tree: Tree, names: Sequence[str]) -> Tree:

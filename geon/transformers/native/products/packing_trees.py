@@ -34,6 +34,8 @@ from ...loops.tree import (
     least,
     loops_of,
 )
+from ...sizes.product_blocks import MAX_SHALLOW_DEPTH
+from .multi_index import size
 from .packing import Packing
 
 TO, STAGED = 0, 1  # the buffers: the packed block, and memory to compute elements in
@@ -71,13 +73,16 @@ def runs_of(
     *outer, inner = loops
     first, run = quotient(start, inner.extent), variable(runs)
     begin = (first + run) * inner.extent
-    before = least([AffineIndex(), begin - start])  # -1 times the indices that the first run lacks
     last = quotient(start + count + (inner.extent - 1), inner.extent)
+    before, extent = AffineIndex(), constant(inner.extent)
+    if start != AffineIndex() or quotient(count, inner.extent) * inner.extent != count:
+        before = least([before, begin - start])  # -1 times the indices that the first run lacks
+        extent = least([extent, start + count - begin]) + before
     indices = unravel(first + run, [loop.extent for loop in outer])
     digits = {loop.name: index for loop, index in zip(outer, indices, strict=True)}
     return Runs(
         ((runs, last - first),),
-        (element, least([constant(inner.extent), start + count - begin]) + before),
+        (element, extent),
         {**digits, inner.name: at - before},
         begin - start - before + at,
     )
@@ -96,16 +101,22 @@ class PackingTree:
     def __init__(self, packing: Packing, operands: Sequence[Op]) -> None:
         self.packing, self.operands = packing, tuple(operands)
         self.code = ScalarBuilder()
+        self.first: Size = DEPTH_START
+        self.terms: Size = DEPTH_RUN
+        self.step: Size = STEP
+        depth = size(packing.summed)
+        if isinstance(depth, int) and depth <= MAX_SHALLOW_DEPTH:  # one block has all
+            self.first, self.terms, self.step = 0, depth, depth
 
     def left(self) -> Tree:
-        """Return the tree that packs rows, or columns like rows: ``STEP`` apart."""
+        """Return the tree that packs rows, or columns like rows: ``self.step`` apart."""
         packing, line = self.packing, variable("line")
         lines, deep = self.lines(constant(START), constant(COUNT)), self.deep()
-        place = lines.place * STEP + deep.place
+        place = lines.place * self.step + deep.place
         if packing.view is not None:
             return self.copies(lines, deep, place, True, (), ())
-        staged = (("row", constant(COUNT)), ("term", constant(DEPTH_RUN)))
-        across = self.moved(staged, variable("row") * STEP + variable("term"),
+        staged = (("row", constant(COUNT)), ("term", constant(self.terms)))
+        across = self.moved(staged, variable("row") * self.step + variable("term"),
                             variable("term") * COUNT + variable("row"))  # fmt: skip
         if packing.runs_along_lines(True):
             return self.tree((*self.run(lines, deep, False, constant(COUNT), STAGED), *across))
@@ -115,7 +126,7 @@ class PackingTree:
             return self.tree((*nested(loops, put, Role.SIMD), *across))
         if packing.runs_along_summed:
             return self.tree(self.run(lines, deep, True, constant(COUNT), TO))
-        put = self.keep(TO, line * STEP + deep.place, {**self.line(START), **deep.at})
+        put = self.keep(TO, line * self.step + deep.place, {**self.line(START), **deep.at})
         loops = (("line", constant(COUNT)), *deep.around, deep.inner)
         return self.tree(nested(loops, put, Role.SIMD))
 
@@ -123,14 +134,14 @@ class PackingTree:
         """Return the tree that packs columns into panels, padded with zeros."""
         packing, width, panel = self.packing, self.packing.of.panel, variable("panel")
         deep, every = self.deep(), self.lines(constant(START), constant(COUNT))
-        size, count = DEPTH_RUN * width, (COUNT + (width - 1)) // width
+        filled, count = self.terms * width, (COUNT + (width - 1)) // width
         if packing.view is None and packing.runs_along_lines(False):
-            loops = (("term", constant(DEPTH_RUN)), ("row", constant(COUNT)))
+            loops = (("term", constant(self.terms)), ("row", constant(COUNT)))
             term, row = variable("term"), variable("row")
             return self.tree(
                 (
                     *self.run(every, deep, False, constant(COUNT), STAGED),
-                    *self.cleared(TO, AffineIndex(), size),
+                    *self.cleared(TO, AffineIndex(), filled),
                     *self.moved(loops, term * width + row, term * COUNT + row),
                 )
             )
@@ -138,7 +149,7 @@ class PackingTree:
             inside, column = variable("inside"), variable("column")
             put = self.keep(STAGED, every.place, {**deep.at, **every.at})
             loops = (("column", constant(count)), ("inside", constant(width)))
-            place = column * size + deep.place * width + inside
+            place = column * filled + deep.place * width + inside
             body = (
                 *nested((*every.around, every.inner), put, Role.SIMD),
                 *self.moved(loops, place, column * width + inside),
@@ -147,13 +158,13 @@ class PackingTree:
             return self.tree((*clear, *nested((*deep.around, deep.inner), body)))
         rest = constant(COUNT) - panel * width
         some, begin = least([constant(width), rest]), panel * width + START
-        lines, own = self.lines(begin, some), panel * size
-        pad = Choose((InRange(rest, 0, width),), self.cleared(TO, own, size), ())
+        lines, own = self.lines(begin, some), panel * filled
+        pad = Choose((InRange(rest, 0, width),), self.cleared(TO, own, filled), ())
         around = (("panel", constant(count)),)
         if packing.view is not None:
             place = own + deep.place * width + lines.place
             return self.copies(lines, deep, place, False, around, (pad,))
-        apart = DEPTH_RUN
+        apart: Size = self.terms
         if packing.runs_along_summed:
             body = self.run(lines, deep, True, some, STAGED)
         else:
@@ -161,7 +172,7 @@ class PackingTree:
             at = {**self.line(begin), **deep.at}
             put = self.keep(STAGED, variable("line") * STEP + deep.place, at)
             body = nested((("line", some), *deep.around, deep.inner), put, Role.SIMD)
-        loops = (("term", constant(DEPTH_RUN)), ("row", some))
+        loops = (("term", constant(self.terms)), ("row", some))
         across = self.moved(loops, own + variable("term") * width + variable("row"),
                             variable("row") * apart + variable("term"))  # fmt: skip
         return self.tree(nested(around, (pad, *body, *across)))
@@ -174,7 +185,7 @@ class PackingTree:
 
     def deep(self) -> Runs:
         """Return the loops over the summed indices of the block."""
-        range = constant(DEPTH_START), constant(DEPTH_RUN)
+        range = constant(self.first), constant(self.terms)
         return runs_of(self.packing.own_summed, *range, ("deep_run", "deep_at"))
 
     def line(self, start: AffineIndex | Size) -> Mapping[str, AffineIndex]:
@@ -212,9 +223,9 @@ class PackingTree:
         start = lines.at[outer.name] - variable("line_at")
         at = {outer.name: start, inner.name: variable("element")}
         if not by_lines:
-            at = {inner.name: constant(DEPTH_START), outer.name: variable("element")}
+            at = {inner.name: constant(self.first), outer.name: variable("element")}
         put = self.keep(number, variable("element"), at)
-        return nested((("element", count * DEPTH_RUN),), put, Role.SIMD)
+        return nested((("element", count * self.terms),), put, Role.SIMD)
 
     def moved(self, loops: Sequence[Range], place: AffineIndex, source: AffineIndex) -> Body:
         """Return loops that move staged elements from ``source`` to ``place``."""
@@ -239,14 +250,14 @@ class PackingTree:
     ) -> Tree:
         """Return the tree that copies a view run by run, without the elements beyond its border.
 
-        If a guard depends on both loops of a run, each summed index is a run of its own.
+        If a guard depends on both loops of a run, each index of the outer one has a run of its own.
         """
         value = self.element({**lines.at, **deep.at})
         inner = [lines.inner, deep.inner] if lines_first else [deep.inner, lines.inner]
         names = [name for name, _ in inner]
         guards = value.guards if isinstance(value, Select) else ()
         if any(all(name in guard.index.terms for name in names) for guard in guards):
-            inner, names = [deep.inner, lines.inner], [lines.inner[0]]
+            names = names[1:]
         put = Write((Keep(TO, place, value),))
         body = nested([*lines.around, *deep.around, *inner], (put,))
         tree = self.tree(nested(around, (*before, *body)))

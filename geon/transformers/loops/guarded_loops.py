@@ -9,10 +9,9 @@ from ...op_graph.axes.affine import AffineIndex, variable
 from ...op_graph.axes.index_map import InRange
 from ...op_graph.axes.lengths import is_never_negative
 from ..kernels.ir.loop_variables import changes_with
-from ..kernels.ir.nest import Keep, Store
-from ..kernels.ir.scalar_code import Clamped, Number, Scalar, ScalarBuilder, Select
+from ..kernels.ir.scalar_code import Clamped, ScalarBuilder, Select
 from ..kernels.ir.scalar_code import walk as walk_scalars
-from .access import private
+from .access import READ, WRITE, accesses, private
 from .substitution import Substitution
 from .transformations import copied, require_serial
 from .tree import (
@@ -35,7 +34,6 @@ from .tree import (
 )
 
 Guards = tuple[InRange, ...]
-Sides = tuple[Store | Keep, Scalar]  # a store, and one of the values that it chooses between
 MAX_UNSWITCHED_GUARDS = 4  # conditions, each with a copy of the loop: text grows with them
 
 
@@ -105,11 +103,11 @@ def exclude(guards: Guards, others: Guards) -> bool:
 
 
 def clip(tree: Tree, names: Sequence[str]) -> Tree:
-    """Run perfectly nested loops only where the guards of what they store hold.
+    """Run perfectly nested loops only where the guards of selections in them hold.
 
-    ``names`` are one or two loops, outermost first, around one statement that stores a constant
-    where guards fail. If they do in some iterations, loops before these store the constant in all.
-    A guard may change with one of the loops, by a known step.
+    ``names`` are one or two loops, outermost first, around one statement that stores. If guards
+    fail in some iterations, loops before these store the other sides in all of them. A guard may
+    change with one of the loops, by a known step.
     """
     loops = [find(tree, name)[0] for name in names]
     require_serial(*loops)
@@ -118,19 +116,17 @@ def clip(tree: Tree, names: Sequence[str]) -> Tree:
         f"{names[-1]} is not all that is in {names[0]}",
     )
     write = loops[-1].body[0]
-    require(
-        len(loops[-1].body) == 1 and isinstance(write, Write), f"{names[-1]} does not only store"
-    )
-    assert isinstance(write, Write)
-    values = [store.value for store in write.stores]
-    require(
-        all(isinstance(x, Select) and isinstance(x.other, Number) for x in values),
-        "there are no guards beyond which a constant is stored",
-    )
-    guards = tuple(dict.fromkeys([x.guards for x in values if isinstance(x, Select)]))
-    require(len(guards) == 1, "stores have different guards")
-    own = {name: [x for x in guards[0] if changes_with(x.index, {name})] for name in names}
-    fixed = tuple([x for x in guards[0] if not any(x in some for some in own.values())])
+    alone = isinstance(write, Write) and len(loops[-1].body) == 1
+    require(alone, f"{names[-1]} does not only store")
+    stored = {each.memory for each in accesses((write,)) if each.way == WRITE}
+    read = {each.memory for each in accesses((write,)) if each.way == READ}
+    require(stored.isdisjoint(read), f"{names[-1]} reads what it stores")
+    selects = [node for node in walk_scalars(*values_of(write)) if isinstance(node, Select)]
+    found = dict.fromkeys(select.guards for select in selects)
+    require(len(found) == 1, f"values in {names[-1]} have {len(found)} guards")
+    (guards,) = found
+    own = {name: [x for x in guards if changes_with(x.index, {name})] for name in names}
+    fixed = tuple([x for x in guards if not any(x in some for some in own.values())])
     bounds, whole, moved = [loop.extent for loop in loops], list[InRange](), {}
     for k, name in enumerate(names):
         require(not changes_with(bounds[k], names), f"the length of {name} changes with another")
@@ -138,32 +134,20 @@ def clip(tree: Tree, names: Sequence[str]) -> Tree:
             low, high = interval(own[name], name, bounds[k], names)
             whole += [InRange(low, 0, 1), InRange(high - bounds[k], 0, 1)]
             bounds[k], moved[name] = high - low, variable(name) + low
-    inside, outside = (
-        replace(write, stores=tuple([replace(x, value=value) for x, value in sides]))
-        for sides in zip(*[sides_of(store) for store in write.stores], strict=True)
-    )
-    body: Body = (Substitution(tree.code, moved).statement(inside),)
+    inside, outside = (Assumption(tree.code, {guards: holds}) for holds in (True, False))
+    body: Body = (Substitution(tree.code, moved).statement(inside.statement(write)),)
     for loop, extent in zip(reversed(loops), reversed(bounds), strict=True):
         body = (replace(loop, extent=extent, body=body),)
-    clears, taken = list[Body](), list[str]()
+    others, taken = list[Body](), list[str]()
     for _ in range(2):
-        clear: Body = (outside,)
-        for loop in reversed(loops):
-            clear = (replace(loop, body=clear),)
-        clear, tree = copied(tree, clear, (), {}, taken)
-        taken += [each.variable for each in loops_of(clear)]
-        clears.append(clear)
+        other, tree = copied(tree, outside.body((loops[0],)), (), {}, taken)
+        taken += [each.variable for each in loops_of(other)]
+        others.append(other)
     if whole:
-        body = (Choose(tuple(whole), (), clears[0]), *body)
+        body = (Choose(tuple(whole), (), others[0]), *body)
     if fixed:
-        body = (Choose(fixed, body, clears[1]),)
+        body = (Choose(fixed, body, others[1]),)
     return replaced(tree, names[0], lambda _: body)
-
-
-def sides_of(store: Store | Keep) -> tuple[Sides, Sides]:
-    """Return a store of a selection, with the value where guards hold and where they fail."""
-    assert isinstance(store.value, Select)
-    return (store, store.value.value), (store, store.value.other)
 
 
 def interval(

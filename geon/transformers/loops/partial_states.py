@@ -29,6 +29,7 @@ from .access import (
     private,
     ranges,
     used,
+    used_buffers,
     uses,
 )
 from .substitution import DeferredSubstitution, Substitution, reindexed
@@ -283,6 +284,8 @@ def promoted(tree: Tree, name: str, numbers: Sequence[int]) -> Tree:
     """
     loop, above = find(tree, name)
     require_serial_around((*above, loop))
+    shared = used_buffers(tuple(tasks_in(loop.body))) & {*numbers}
+    require(not shared, f"tasks in {name} share buffers {sorted(shared)}")
     inside = {each.variable for each in loops_of(loop.body)}
     offsets: dict[int, AffineIndex] = {}
     for number in numbers:

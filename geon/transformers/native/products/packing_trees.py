@@ -48,7 +48,7 @@ START, COUNT, DEPTH_START, DEPTH_RUN, STEP = map(Length.of, PARAMETERS)
 Range = tuple[str, AffineIndex]  # the variable of a loop and its extent
 
 
-class Runs(NamedTuple):
+class BlockRuns(NamedTuple):
     """Loops over some adjacent indices, row-major, of a product's loops.
 
     ``around`` is the loop over runs of the innermost one, if there are others, and ``inner`` the
@@ -64,12 +64,12 @@ class Runs(NamedTuple):
 
 def runs_of(
     loops: Sequence[Loop], start: AffineIndex, count: AffineIndex, variables: tuple[str, str]
-) -> Runs:
+) -> BlockRuns:
     """Return the loops over ``count`` indices from ``start`` on, which have these ``variables``."""
     runs, element = variables
     at = variable(element)
     if len(loops) <= 1:
-        return Runs((), (element, count), {loop.name: start + at for loop in loops}, at)
+        return BlockRuns((), (element, count), {loop.name: start + at for loop in loops}, at)
     *outer, inner = loops
     first, run = quotient(start, inner.extent), variable(runs)
     begin = (first + run) * inner.extent
@@ -80,7 +80,7 @@ def runs_of(
         extent = least([extent, start + count - begin]) + before
     indices = unravel(first + run, [loop.extent for loop in outer])
     digits = {loop.name: index for loop, index in zip(outer, indices, strict=True)}
-    return Runs(
+    return BlockRuns(
         ((runs, last - first),),
         (element, extent),
         {**digits, inner.name: at - before},
@@ -179,11 +179,11 @@ class PackingTree:
 
     # Parts --------------------------------------------------------------------------------------
 
-    def lines(self, start: AffineIndex, count: AffineIndex) -> Runs:
+    def lines(self, start: AffineIndex, count: AffineIndex) -> BlockRuns:
         """Return the loops over some rows or columns."""
         return runs_of(self.packing.own_lines, start, count, ("line_run", "line_at"))
 
-    def deep(self) -> Runs:
+    def deep(self) -> BlockRuns:
         """Return the loops over the summed indices of the block."""
         range = constant(self.first), constant(self.terms)
         return runs_of(self.packing.own_summed, *range, ("deep_run", "deep_at"))
@@ -215,7 +215,9 @@ class PackingTree:
         """Return the store of the element at indices of the product's loops."""
         return (Write((Keep(number, place, self.element(at)),)),)
 
-    def run(self, lines: Runs, deep: Runs, by_lines: bool, count: AffineIndex, number: int) -> Body:
+    def run(
+        self, lines: BlockRuns, deep: BlockRuns, by_lines: bool, count: AffineIndex, number: int
+    ) -> Body:
         """Return one loop over contiguous elements: of ``count`` whole lines, or of all of these at
         each summed index.
         """
@@ -241,8 +243,8 @@ class PackingTree:
 
     def copies(
         self,
-        lines: Runs,
-        deep: Runs,
+        lines: BlockRuns,
+        deep: BlockRuns,
         place: AffineIndex,
         lines_first: bool,
         around: Sequence[Range],

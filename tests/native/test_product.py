@@ -468,6 +468,17 @@ def grouped() -> list[Case]:
                 open=open,
                 computed=(True, True),
             ),
+            *(
+                Case(
+                    "bpmjk,bjkqn->bpmqn",
+                    lengths,
+                    ("kpbmj", "nbkjq", "qbmpn"),
+                    open=open,
+                    computed=way,
+                )
+                for lengths in ({**small, "k": 0}, {**small, "j": 0}, {**small, "p": 0})
+                for way in ((False, False), (True, True))
+            ),  # fmt: skip
             Case(
                 "pmjk,jkqn->pmqn",
                 sizes(p=3, m=30, j=3, k=150, q=2, n=45),

@@ -30,7 +30,9 @@ def packing_text(
     statements.scalars.spelled = {loop.name: index_name(loop.name) for loop in batch}
     block = StatementBlock()
     statements.body(tree.body, block)
-    lines = [*names.quotients.lines, *statements.begins, *statements.text(block)]
+    lines = [*statements.begins, *statements.text(block)]
+    if names.quotients.lines:  # by lengths that are 0 only where there is nothing to pack
+        lines = ["if (count == 0 || depth_run == 0) return;", *names.quotients.lines, *lines]
     names.quotients, names.own = outer
     return lines
 

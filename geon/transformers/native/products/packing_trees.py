@@ -71,11 +71,12 @@ def runs_of(
     if len(loops) <= 1:
         return BlockRuns((), (element, count), {loop.name: start + at for loop in loops}, at)
     *outer, inner = loops
-    first, run = quotient(start, inner.extent), variable(runs)
-    begin = (first + run) * inner.extent
-    last = quotient(start + count + (inner.extent - 1), inner.extent)
-    before, extent = AffineIndex(), constant(inner.extent)
-    if start != AffineIndex() or quotient(count, inner.extent) * inner.extent != count:
+    each: Size = inner.extent if inner.extent != 0 else 1  # of no iterations there are no runs
+    first, run = quotient(start, each), variable(runs)
+    begin = (first + run) * each
+    last = quotient(start + count + (each - 1), each)
+    before, extent = AffineIndex(), constant(each)
+    if start != AffineIndex() or quotient(count, each) * each != count:
         before = least([before, begin - start])  # -1 times the indices that the first run lacks
         extent = least([extent, start + count - begin]) + before
     indices = unravel(first + run, [loop.extent for loop in outer])

@@ -7,7 +7,7 @@ A move chooses loops, buffers and values of which the transformation may be true
 from geon.op_graph.axes.affine import variable
 from geon.op_graph.axes.index_map import InRange
 from geon.op_graph.values.dtypes import FLOAT32, FLOAT64
-from geon.transformers.kernels.ir.loop_variables import variables_of
+from geon.transformers.kernels.ir.loop_variables import variables, variables_of
 from geon.transformers.kernels.ir.nest import Store
 from geon.transformers.kernels.ir.scalar_code import Apply, Load, Select
 from geon.transformers.kernels.ir.scalar_code import walk as walk_scalars
@@ -177,7 +177,14 @@ def is_guarded(loop):
 
 
 def unswitch(tree, random):
-    return g.unswitch(tree, a_loop(tree, random, is_guarded).variable)
+    """A loop in which a guard does not change."""
+
+    def is_decided(loop):
+        inside = {each.variable for each in loops_of((loop,))}
+        found = [node.guards for node in nodes_in(loop) if isinstance(node, Select)]
+        return any(not any(variables(x.index) & inside for x in guards) for guards in found)
+
+    return g.unswitch(tree, a_loop(tree, random, is_decided).variable)
 
 
 def clip(tree, random):

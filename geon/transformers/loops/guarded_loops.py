@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ...op_graph.axes.affine import AffineIndex, variable
 from ...op_graph.axes.index_map import InRange
 from ...op_graph.axes.lengths import is_never_negative
 from ..kernels.ir.loop_variables import changes_with
-from ..kernels.ir.scalar_code import Clamped, ScalarBuilder, Select
+from ..kernels.ir.scalar_code import Select
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from .access import READ, WRITE, accesses, private
+from .simplify import Assumption, Guards
 from .substitution import Substitution
 from .transformations import copied, require_serial
 from .tree import (
@@ -22,10 +22,8 @@ from .tree import (
     Write,
     divided,
     find,
-    fresh,
     least,
     loops_in,
-    loops_of,
     replace,
     replaced,
     require,
@@ -33,35 +31,14 @@ from .tree import (
     walk,
 )
 
-Guards = tuple[InRange, ...]
 MAX_UNSWITCHED_GUARDS = 4  # conditions, each with a copy of the loop: text grows with them
-
-
-class Assumption(Substitution):
-    """Takes the sides of selections and clamped indices whose guards are known to hold or fail."""
-
-    def __init__(self, code: ScalarBuilder, known: Mapping[Guards, bool]) -> None:
-        super().__init__(code, {})
-        self.truths = known
-
-    def atom(self, atom: Any) -> AffineIndex:
-        """Return an atom as an index; a clamped one is 0 where its guards fail."""
-        if not isinstance(atom, Clamped) or atom.guards not in self.truths:
-            return super().atom(atom)
-        return self.index(atom.of) if self.truths[atom.guards] else AffineIndex()
-
-    def node(self, node: Any) -> Any:
-        """Return a node whose children are replaced, of a selection the side that is taken."""
-        if not isinstance(node, Select) or node.guards not in self.truths:
-            return super().node(node)
-        return self.known[id(node.value if self.truths[node.guards] else node.other)]
 
 
 def unswitch(tree: Tree, name: str) -> Tree:
     """Choose before a loop between the sides of selections whose guards do not change in it.
 
-    There is a copy of the loop for each condition, in which it holds and those before it fail, and
-    one for none.
+    A copy of the loop, with a variable of its own, runs where they hold. There, guards that these
+    exclude fail.
     """
     loop, _ = find(tree, name)
     inside = {name, *[each.variable for each in loops_in(loop)]}
@@ -74,22 +51,13 @@ def unswitch(tree: Tree, name: str) -> Tree:
     ]
     require(bool(found), f"no guard is the same for all iterations of {name}")
     require(len(found) <= MAX_UNSWITCHED_GUARDS, f"{len(found)} guards are the same in {name}")
+    guards = found[0]
     own = [n for n in private(tree, name) if tree.buffers[n].space is not Space.SCRATCH]
-    otherwise, taken = dict[Guards, bool](), [name]
-    sides: list[tuple[Guards, Body]] = []
-    for guards in found:
-        at = fresh(tree, name, taken)
-        taken.append(at)
-        body, tree = copied(tree, loop.body, own, {name: variable(at)}, taken)
-        taken += [each.variable for each in loops_in(replace(loop, body=body))]
-        fail = {other: False for other in found if exclude(guards, other)}
-        body = Assumption(tree.code, {**otherwise, **fail, guards: True}).body(body)
-        sides.append((guards, (replace(loop, variable=at, body=body),)))
-        otherwise[guards] = False
-    chosen: Body = (replace(loop, body=Assumption(tree.code, otherwise).body(loop.body)),)
-    for guards, body in reversed(sides):
-        chosen = (Choose(guards, body, chosen),)
-    return replaced(tree, name, lambda _: chosen)
+    (then,), tree = copied(tree, (loop,), own, {})
+    known = {other: False for other in found if exclude(guards, other)}
+    then = Assumption(tree, {**known, guards: True}).statement(then)
+    otherwise = Assumption(tree, {guards: False}).statement(loop)
+    return replaced(tree, name, lambda _: (Choose(guards, (then,), (otherwise,)),))
 
 
 def exclude(guards: Guards, others: Guards) -> bool:
@@ -134,20 +102,13 @@ def clip(tree: Tree, names: Sequence[str]) -> Tree:
             low, high = interval(own[name], name, bounds[k], names)
             whole += [InRange(low, 0, 1), InRange(high - bounds[k], 0, 1)]
             bounds[k], moved[name] = high - low, variable(name) + low
-    inside, outside = (Assumption(tree.code, {guards: holds}) for holds in (True, False))
+    inside, outside = (Assumption(tree, {guards: holds}) for holds in (True, False))
     body: Body = (Substitution(tree.code, moved).statement(inside.statement(write)),)
     for loop, extent in zip(reversed(loops), reversed(bounds), strict=True):
         body = (replace(loop, extent=extent, body=body),)
-    others, taken = list[Body](), list[str]()
-    for _ in range(2):
-        other, tree = copied(tree, outside.body((loops[0],)), (), {}, taken)
-        taken += [each.variable for each in loops_of(other)]
-        others.append(other)
-    if whole:
-        body = (Choose(tuple(whole), (), others[0]), *body)
-    if fixed:
-        body = (Choose(fixed, body, others[1]),)
-    return replaced(tree, names[0], lambda _: body)
+    others, tree = copied(tree, outside.body((loops[0],)), (), {})
+    body = (Choose(fixed, body, ()),) if fixed else body
+    return replaced(tree, names[0], lambda _: (Choose((*fixed, *whole), (), others), *body))
 
 
 def interval(

@@ -32,11 +32,10 @@ class Operand:
     """One operand of a product.
 
     `type` is the C type of its elements, and `value` their scalar code over the loops of the
-    product; None for a result. `pointer` and
-    `strides` (in elements, 0 for other loops) are set if elements are `pointer[offset]`. `unit` is
-    the preferred innermost loop. `border` are the bounds outside of which elements are 0. `joined`
-    are pairs of loops that can be collapsed into the inner one. `memory` are the pointers that
-    elements are read from, or None if unknown.
+    product, None for a result. `pointer` and `strides` (in elements, 0 for other loops) are set if
+    elements are `pointer[offset]`. `unit` is the preferred innermost loop. `border` are the bounds outside of which elements are 0.
+    `joined` are pairs of loops that can be collapsed into the inner one. `memory` are the pointers
+    that elements are read from, or None if unknown.
     """
 
     type: str
@@ -88,11 +87,6 @@ class View:
             len(loops) <= 1 and all(steps[loop.name] == 1 for loop in loops)
             for loops, steps in runs
         )
-
-    @property
-    def loops(self) -> list[str]:
-        """Return the names of all loops."""
-        return [*self.batch, *(loop.name for loop in (*self.lines, *self.summed))]
 
 
 def view(

@@ -111,7 +111,7 @@ class PackingTree:
 
     def left(self) -> Tree:
         """Return the tree that packs rows, or columns like rows: ``self.step`` apart."""
-        packing, line = self.packing, variable("line")
+        packing = self.packing
         lines, deep = self.lines(constant(START), constant(COUNT)), self.deep()
         place = lines.place * self.step + deep.place
         if packing.view is not None:
@@ -127,9 +127,7 @@ class PackingTree:
             return self.tree((*nested(loops, put, Role.SIMD), *across))
         if packing.runs_along_summed:
             return self.tree(self.run(lines, deep, True, constant(COUNT), TO))
-        put = self.keep(TO, line * self.step + deep.place, {**self.line(START), **deep.at})
-        loops = (("line", constant(COUNT)), *deep.around, deep.inner)
-        return self.tree(nested(loops, put, Role.SIMD))
+        return self.tree(self.each_line(TO, constant(START), constant(COUNT), self.step))
 
     def panels(self) -> Tree:
         """Return the tree that packs columns into panels, padded with zeros."""
@@ -170,9 +168,7 @@ class PackingTree:
             body = self.run(lines, deep, True, some, STAGED)
         else:
             apart = STEP
-            at = {**self.line(begin), **deep.at}
-            put = self.keep(STAGED, variable("line") * STEP + deep.place, at)
-            body = nested((("line", some), *deep.around, deep.inner), put, Role.SIMD)
+            body = self.each_line(STAGED, begin, some, STEP)
         loops = (("term", constant(self.terms)), ("row", some))
         across = self.moved(loops, own + variable("term") * width + variable("row"),
                             variable("row") * apart + variable("term"))  # fmt: skip
@@ -189,13 +185,13 @@ class PackingTree:
         range = constant(self.first), constant(self.terms)
         return runs_of(self.packing.own_summed, *range, ("deep_run", "deep_at"))
 
-    def line(self, start: AffineIndex | Size) -> Mapping[str, AffineIndex]:
-        """Return the indices of the loops over lines at number ``line`` from ``start`` on."""
-        loops = self.packing.own_lines
-        if not loops:
-            return {}
-        found = unravel(variable("line") + start, [loop.extent for loop in loops])
-        return {loop.name: index for loop, index in zip(loops, found, strict=True)}
+    def each_line(self, number: int, start: AffineIndex, count: AffineIndex, step: Size) -> Body:
+        """Return loops that compute ``count`` lines from ``start`` on, ``step`` apart."""
+        loops, deep, line = self.packing.own_lines, self.deep(), variable("line")
+        found = unravel(start + line, [loop.extent for loop in loops]) if loops else []
+        at = {loop.name: index for loop, index in zip(loops, found, strict=True)}
+        put = self.keep(number, line * step + deep.place, {**at, **deep.at})
+        return nested((("line", count), *deep.around, deep.inner), put, Role.SIMD)
 
     def element(self, at: Mapping[str, AffineIndex]) -> Scalar:
         """Return the element at indices of the product's loops, 0 where there are none."""
@@ -272,10 +268,10 @@ class PackingTree:
         buffers = [PrivateBuffer(dtype, COUNT * STEP, Space.SCRATCH) for _ in (TO, STAGED)]
         width = VectorWidth(of.vector * dtype.itemsize, dtype.itemsize, compiled=True)
         tree = Tree(body, self.operands, tuple(buffers), self.code, vectors=width)
-        for loop in loops_of(body):
-            if loop.role is Role.SIMD:
-                try:
-                    tree = unswitch(tree, loop.variable)
-                except IllegalScheduleError:
-                    continue
+        names = [loop.variable for loop in loops_of(body) if loop.role is Role.SIMD]
+        while names:
+            try:
+                tree = unswitch(tree, names[0])
+            except IllegalScheduleError:
+                names.pop(0)
         return tree

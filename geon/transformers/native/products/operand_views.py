@@ -33,9 +33,9 @@ class Operand:
 
     `type` is the C type of its elements, and `value` their scalar code over the loops of the
     product, None for a result. `pointer` and `strides` (in elements, 0 for other loops) are set if
-    elements are `pointer[offset]`. `unit` is the preferred innermost loop. `border` are the bounds outside of which elements are 0.
-    `joined` are pairs of loops that can be collapsed into the inner one. `memory` are the pointers
-    that elements are read from, or None if unknown.
+    elements are `pointer[offset]`. `unit` is the preferred innermost loop. `border` are the bounds
+    outside of which elements are 0. `joined` are pairs of loops that can be collapsed into the
+    inner one. `memory` are the pointers that elements are read from, or None if unknown.
     """
 
     type: str

@@ -33,7 +33,7 @@ ORDER = {
         printing.scalars printing.elementary printing.nests printing.trees
         loading cache binding . labelled reports numpy
         native.names native.toolchain native.library native.machine native.runtime native.vectors
-        native.products native.trees native.emit native.standalone native.reports
+        native.trees native.products native.emit native.standalone native.reports
         native
         pycuda.launches pycuda.kernels pycuda.products pycuda.emit pycuda.runtime pycuda.reports
         pycuda

@@ -7,10 +7,11 @@ A move chooses loops, buffers and values of which the transformation may be true
 from geon.op_graph.axes.affine import variable
 from geon.op_graph.axes.index_map import InRange
 from geon.op_graph.values.dtypes import FLOAT32, FLOAT64
-from geon.transformers.kernels.ir.loop_variables import variables_of
+from geon.transformers.kernels.ir.loop_variables import variables, variables_of
 from geon.transformers.kernels.ir.nest import Store
-from geon.transformers.kernels.ir.scalar_code import Apply, Load
+from geon.transformers.kernels.ir.scalar_code import Apply, Load, Select
 from geon.transformers.kernels.ir.scalar_code import walk as walk_scalars
+from geon.transformers.loops import guarded_loops as g
 from geon.transformers.loops import partial_states as p
 from geon.transformers.loops import transformations as t
 from geon.transformers.loops.access import private
@@ -170,6 +171,29 @@ def specialise(tree, random):
     return t.specialise(tree, (InRange(constant(size), 0, int(random.integers(1, 20))),))
 
 
+def is_guarded(loop):
+    """Whether there are selections in a loop."""
+    return any(isinstance(node, Select) for node in nodes_in(loop))
+
+
+def unswitch(tree, random):
+    """A loop in which a guard does not change."""
+
+    def is_decided(loop):
+        inside = {each.variable for each in loops_of((loop,))}
+        found = [node.guards for node in nodes_in(loop) if isinstance(node, Select)]
+        return any(not any(variables(x.index) & inside for x in guards) for guards in found)
+
+    return g.unswitch(tree, a_loop(tree, random, is_decided).variable)
+
+
+def clip(tree, random):
+    """One or two loops around a statement."""
+    inner = a_loop(tree, random, lambda loop: not loops_of(loop.body) and is_guarded(loop)).variable
+    around = [x.variable for x in find(tree, inner)[1]]
+    return g.clip(tree, [*around[len(around) - int(random.integers(2)) :], inner])
+
+
 def expand(tree, random):
     loop = a_loop(tree, random, lambda loop: private(tree, loop.variable))
     own = private(tree, loop.variable)
@@ -259,6 +283,8 @@ MOVES = {
     "jam": lambda tree, random: t.jam(tree, nested(tree, random)[0], factor(random)),
     "partition": partition,
     "specialise": specialise,
+    "unswitch": unswitch,
+    "clip": clip,
     "expand": expand,
     "rfactor": rfactor,
     "rfactor alone": lambda tree, random: p.rfactor(tree, folding(tree, random).variable),

@@ -113,7 +113,7 @@ def positions(p):
 
 def joins(p):
     x = p.leaf()
-    return [geon.pad(x, {"M": (2, 1), "C": (3, 0)}) * 2]
+    return [geon.pad(x, {"M": (2, 1), "C": (3, 0)}) * 2, geon.pad(x, {"M": (1, 2)}) - 1]
 
 
 def filled(p):

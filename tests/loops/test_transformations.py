@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from geon.testing.cases import for_each
-from geon.transformers.loops import partial_states, transformations
+from geon.transformers.loops import guarded_loops, partial_states, transformations
 from geon.transformers.loops.from_nest import from_nest
 from geon.transformers.loops.rules import streaming_copies
 from geon.transformers.loops.rules.cpu import schedule
@@ -66,4 +66,5 @@ def test_each_transformation_of_the_documentation_has_moves():
     table = re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE)
     documented = {name for row in table for name in re.findall(r"`(\w+)`", row)}
     assert documented == {name.partition(" ")[0] for name in MOVES}
-    assert documented <= {*vars(transformations), *vars(partial_states), *vars(streaming_copies)}
+    modules = (transformations, partial_states, guarded_loops, streaming_copies)
+    assert documented <= {name for module in modules for name in vars(module)}

@@ -10,18 +10,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from geon.op_graph.axes.affine import Size
+import geon
+from geon.op_graph.axes.affine import AffineIndex, Size
 from geon.op_graph.axes.lengths import Length
+from geon.op_graph.rows.elementwise import multiply, subtract
+from geon.op_graph.values.dtypes import DType, named_dtype
 from geon.transformers.kernels.ir.nest import Loop
+from geon.transformers.kernels.ir.scalar_code import Load, Scalar, ScalarBuilder
 from geon.transformers.kernels.products.contraction import merge_loops
+from geon.transformers.native.emit.unit_texts import FLOOR_DIV
 from geon.transformers.native.names.c_texts import FOLDER, c_text
-from geon.transformers.native.names.dialect import PRELUDE
-from geon.transformers.native.products.operand_plan import no_element, sides
+from geon.transformers.native.names.dialect import NATIVE, PRELUDE
+from geon.transformers.native.names.naming import KernelNames
+from geon.transformers.native.products.operand_plan import sides
 from geon.transformers.native.products.product_text import (
     MatrixProduct,
     Operand,
@@ -33,7 +39,7 @@ from geon.transformers.native.products.product_text import (
 )
 from geon.transformers.native.sizes import products as product_sizes
 from geon.transformers.native.sizes.products import ProductScratch
-from geon.transformers.printing.nests.contractions import PrintedElement
+from geon.transformers.printing.nests.parameters import Parameters
 from geon.transformers.printing.scalars.c_types import c_length
 from geon.transformers.sizes import product_cut
 from geon.transformers.sizes.product_blocks import (
@@ -119,6 +125,19 @@ def offset(texts: Mapping[str, str], strides: Mapping[str, Size], names: str) ->
     return " + ".join(f"({texts[n]}) * ({text(strides[n])})" for n in names) or "0"
 
 
+class Names(Parameters):
+    """The names of two operands, and of open lengths."""
+
+    dialect = NATIVE
+    plain = False
+
+    def __init__(self, dtype: DType, open: bool, lengths: int) -> None:
+        operands = [geon.placeholder([], dtype) for _ in range(2)]
+        super().__init__(lambda op: ("operand", op), operands, ())
+        self.lengths = {f"n{k}": f"n{k}" for k in range(lengths)} if open else {}
+        assert [self.operand(number) for number in range(2)] == ["x0", "x1"]
+
+
 @dataclass(frozen=True)
 class Case:
     """One product by letters: `spec` as einsum has it, `memory` the nesting of each array."""
@@ -159,16 +178,18 @@ class Case:
         extents, source = self.extents(), self.from_type or self.type
         strides = [row_major(order, extents) for order in self.orders]
 
-        def operand(number: int, letters: str) -> Operand:
-            def element(at: Mapping[str, str], inner: str | None) -> PrintedElement:
-                value = f"x{number}[{offset(at, strides[number], letters)}]"
-                if not self.computed[number]:
-                    return PrintedElement([], [], value)
-                return PrintedElement([], [f"const {source} t0 = {value} * 2;"], "t0 - 1")
+        dtype = named_dtype(f"float{32 if source == 'float' else 64}")
+        names, code = Names(dtype, self.open, len(extents)), ScalarBuilder()
 
+        def operand(number: int, letters: str) -> Operand:
+            steps = strides[number]
+            value: Scalar = code(Load, number, AffineIndex(steps.items()), dtype)
+            if self.computed[number]:
+                value = code.apply(multiply, value, code.number(2, dtype))
+                value = code.apply(subtract, value, code.number(1, dtype))
             plain = f"(x{number} + 0)" if not self.computed[number] else None
             unit = self.unit[number] if self.unit else (self.orders[number] or " ")[-1]
-            return Operand(source, element, plain, strides[number], unit)
+            return Operand(source, value, plain, steps, unit)
 
         def store(at: Mapping[str, str], value: str) -> list[str]:
             place = offset(at, strides[2], result)
@@ -179,7 +200,7 @@ class Case:
             return tuple(Loop(letter, (letter,), extents[letter]) for letter in letters)
 
         unit = self.unit[2] if self.unit else (self.orders[2] or " ")[-1]
-        stored = Operand(self.type, no_element, "y0", strides[2], unit)
+        stored = Operand(self.type, None, "y0", strides[2], unit)
         parameters = {f"x{i}": f"const {source} *restrict x{i}" for i in range(2)}
         parameters |= {f"y{i}": f"{self.type} *restrict y{i}" for i in range(2)}
         parameters["scratch"] = "char *scratch"
@@ -200,6 +221,7 @@ class Case:
             text,
             stored if self.plain else None,
             scratch=True,
+            names=cast(KernelNames, names),
         )
 
     def scratch(self) -> ProductScratch:
@@ -245,7 +267,7 @@ def module_units(products: Sequence[MatrixProduct], vector_bytes: int, more: str
         runs += f"{head};\n{head} {{ {p.name}({', '.join(['threads', *p.parameters])}); }}\n"
     needed = dict.fromkeys(shapes)
     headers = "".join(map(product_header, needed))
-    own = PRELUDE + c_text("module.h") + headers + body + runs + POOL + more
+    own = PRELUDE + FLOOR_DIV + c_text("module.h") + headers + body + runs + POOL + more
     return [own, *(unit for of in needed for unit in product_units(of))]
 
 
@@ -446,6 +468,17 @@ def grouped() -> list[Case]:
                 open=open,
                 computed=(True, True),
             ),
+            *(
+                Case(
+                    "bpmjk,bjkqn->bpmqn",
+                    lengths,
+                    ("kpbmj", "nbkjq", "qbmpn"),
+                    open=open,
+                    computed=way,
+                )
+                for lengths in ({**small, "k": 0}, {**small, "j": 0}, {**small, "p": 0})
+                for way in ((False, False), (True, True))
+            ),  # fmt: skip
             Case(
                 "pmjk,jkqn->pmqn",
                 sizes(p=3, m=30, j=3, k=150, q=2, n=45),
@@ -760,10 +793,8 @@ def test_every_c_file_is_package_data() -> None:
 
 
 def test_a_name_of_the_products_own_is_refused() -> None:
-    product = MatrixProduct(
-        **{**vars(cases()[4].product("p")), "parameters": {"panels": "float *panels"}}
-    )
-    with pytest.raises(ValueError, match="panels"):
+    product = MatrixProduct(**{**vars(cases()[4].product("p")), "parameters": {"b1": "float *b1"}})
+    with pytest.raises(ValueError, match="b1"):
         product_text(product, shape("float", 64))
 
 

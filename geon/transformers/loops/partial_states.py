@@ -28,6 +28,7 @@ from .access import (
     own_part,
     private,
     ranges,
+    used_buffers,
     uses,
 )
 from .substitution import DeferredSubstitution, Substitution, reindexed
@@ -275,6 +276,8 @@ def promoted(tree: Tree, name: str, numbers: Sequence[int]) -> Tree:
     """
     loop, above = find(tree, name)
     require_serial_around((*above, loop))
+    shared = used_buffers(tuple(tasks_in(loop.body))) & {*numbers}
+    require(not shared, f"tasks in {name} share buffers {sorted(shared)}")
     inside = {each.variable for each in loops_of(loop.body)}
     offsets: dict[int, AffineIndex] = {}
     for number in numbers:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
+from ...op_graph.axes.index_map import InRange
 from ...op_graph.axes.lengths import exact_quotient
 from ..kernels.analysis.index_boxes import Facts
 from ..kernels.analysis.integer_ranges import index_bounds
@@ -14,22 +15,51 @@ from .access import accesses, most
 from .substitution import Substitution
 from .tree import Body, Choose, LoopNode, Statement, Tree, divided, find, replace, replaced
 
+Guards = tuple[InRange, ...]
 
-class _Simplification(Substitution):
+
+class Assumption(Substitution):
+    """Takes the sides of selections and clamped indices whose guards are known to hold or fail."""
+
+    def __init__(self, tree: Tree, known: Mapping[Guards, bool]) -> None:
+        super().__init__(tree.code, {})
+        self.truths = known
+
+    def atom(self, atom: Any) -> AffineIndex:
+        """Return an atom as an index; a clamped one is 0 where its guards fail."""
+        if not isinstance(atom, Clamped):
+            return super().atom(atom)
+        index, guards = self.index(atom.of), self.open_guards(atom.guards)
+        if guards is None:
+            return AffineIndex()
+        return variable(Clamped(index, guards)) if guards else index
+
+    def node(self, node: Any) -> Any:
+        """Return a node whose children are replaced; a decided choice is one of its sides."""
+        if not isinstance(node, Select):
+            return super().node(node)
+        guards = self.open_guards(node.guards)
+        value, other = self.known[id(node.value)], self.known[id(node.other)]
+        if guards is None:
+            return other
+        return self.code(Select, guards, value, other) if guards else value
+
+    def open_guards(self, guards: Guards) -> Guards | None:
+        """Return the guards that are not known to hold, or None if one is known to fail."""
+        holds = self.truths.get(guards)
+        return self.guards(guards) if holds is None else () if holds else None
+
+
+class _Simplification(Assumption):
     """Decides guards, quotients and remainders for loops of known ``extents``."""
 
     def __init__(self, tree: Tree, extents: Mapping[str, Size]) -> None:
-        super().__init__(tree.code, {})
+        super().__init__(tree, {})
         self.extents: dict[Hashable, Size] = {name: extents[name] for name in extents}
         self.facts = Facts()
 
     def atom(self, atom: Any) -> AffineIndex:
         """Return a quotient, remainder or clamped index, simplified."""
-        if isinstance(atom, Clamped):
-            index, guards = self.index(atom.of), self.open_guards(self.guards(atom.guards))
-            if guards is None:
-                return AffineIndex()
-            return variable(Clamped(index, guards)) if guards else index
         if not isinstance(atom, (Quotient, Remainder)):
             return super().atom(atom)
         of = self.index(atom.of)
@@ -37,20 +67,10 @@ class _Simplification(Substitution):
             return of if isinstance(atom, Remainder) else AffineIndex()
         return divided(of, atom.by)[isinstance(atom, Remainder)]
 
-    def node(self, node: Any) -> Any:
-        """Return a node whose children are simplified; a decided choice is one of its sides."""
-        if not isinstance(node, Select):
-            return super().node(node)
-        guards = self.open_guards(self.guards(node.guards))
-        value, other = self.known[id(node.value)], self.known[id(node.other)]
-        if guards is None:
-            return other
-        return self.code(Select, guards, value, other) if guards else value
-
-    def open_guards(self, guards: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def open_guards(self, guards: Guards) -> Guards | None:
         """Return the guards that are not known to hold, or None if one is known to fail."""
         found = []
-        for guard in guards:
+        for guard in self.guards(guards):
             holds = self.facts.decide(guard, self.extents)
             if holds is False:
                 return None

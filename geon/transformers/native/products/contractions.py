@@ -19,7 +19,7 @@ from ..names.naming import NAME, KernelNames, NativeFunction
 from ..vectors.lanes import Vectors
 from ..vectors.vector_scalar_code import VectorScalars
 from ..vectors.vectorisable import are_stored
-from .operand_plan import describe_operand, no_element
+from .operand_plan import describe_operand
 from .product_ir import StoreText
 from .product_text import (
     MatrixProduct,
@@ -101,6 +101,7 @@ class _ProductPrinter(ContractionPrinter):
             scratch is not None,
             stores_joined=self.stores_joined(),
             vector_store=self.vector_store,
+            names=names,
             stored=self.memory_of([x.value for x in made.stores], [x.operand for x in made.stores]),
         )
 
@@ -142,28 +143,25 @@ class _ProductPrinter(ContractionPrinter):
 
     def operand(self, value: Scalar) -> Operand:
         """Return a product operand: a strided load, or a computed element."""
-        element = self.element(value)
-        element({}, None)
-        found, made = (
-            padded_access(value, self.loops),
-            describe_operand(value, self.loops, self.type),
-        )
+        self.scalars.value(self.block({}), value)  # adds all parameters that packing needs
+        found = padded_access(value, self.loops)
+        made = describe_operand(value, self.loops, self.type)
         made = replace(made, memory=self.memory_of([value]))
         if found is None:
-            return replace(made, element=element)
+            return made
         pointer = self.names.operand(found.operand)
         if made.border is None:
             pointer = f"({pointer} + {self.names.length(found.start)})"
-            return replace(made, element=element, pointer=pointer)
+            return replace(made, pointer=pointer)
         for guard in found.guards:
             for size in (guard.index.constant, guard.low, guard.high):
                 self.names.length(size)
         border = replace(made.border, start=self.names.length(found.start))
-        return replace(made, element=element, pointer=pointer, border=border)
+        return replace(made, pointer=pointer, border=border)
 
     def memory(self, found: StridedAccess, unit: str | None) -> Operand:
         """Return the memory of the result as an operand."""
         pointer = self.names.operand(found.operand)
         if found.start != 0:
             pointer = f"({pointer} + {self.names.length(found.start)})"
-        return Operand(self.type, no_element, pointer, found.strides, unit)
+        return Operand(self.type, None, pointer, found.strides, unit)

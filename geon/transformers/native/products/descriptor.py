@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ....op_graph.axes.lengths import least_unless_zero
 from ...kernels.ir.nest import Loop
+from ...printing.trees.buffer_names import buffer_name
 from ...sizes.product_blocks import (
     MAX_WINDOW_RUNS,
     PACKING_CYCLES_PER_ELEMENT,
@@ -19,7 +20,9 @@ from .im2col_text import BandText, PlacesText, array
 from .implicit_im2col import are_known, find_band, has_long_runs, overlap, vector_elements
 from .multi_index import Walker, indent, size
 from .operand_views import Operand, View, view
-from .packing import PackingWriter
+from .packing import Packing
+from .packing_text import packing_text
+from .packing_trees import PARAMETERS, STAGED, TO, PackingTree
 from .product_ir import MatrixProduct
 
 
@@ -33,10 +36,10 @@ class ProductText:
         self.product, self.of = product, of
         self.functions: list[str] = []
         self.loops = False
-        self.walker = walker = Walker(product.length)
+        self.walker = Walker(product.length)
         batch, summed = product.batch, product.summed
-        self.left = PackingWriter(product.left, of, batch, product.rows, summed, walker)
-        self.right = PackingWriter(product.right, of, batch, product.columns, summed, walker)
+        self.left = Packing(product.left, of, batch, product.rows, summed)
+        self.right = Packing(product.right, of, batch, product.columns, summed)
         self.result = self.plain_result()
 
     def plain_result(self) -> View | None:
@@ -288,20 +291,22 @@ class ProductText:
 
         ``to`` is "left" for rows, "panels" for columns, or "lines" for columns packed like rows.
         """
-        packing, type = (self.left if to == "left" else self.right), self.of.type
-        rows = to != "panels"
-        start, count = ("row_start", "height") if rows else ("column_start", "width")
-        step = "left_step" if rows else "depth_block"
+        packing, names = (self.left if to == "left" else self.right), self.product.names
+        assert names is not None, "the names of the kernel are unknown"
+        builder = PackingTree(packing, names.operands)
+        tree = builder.panels() if to == "panels" else builder.left()
         self.loops |= packing.view is None
+        start, count, depth_start, depth_run, step = PARAMETERS.values()
+        pointer, integer = f"{self.of.type} *restrict ", "int64_t "
         return self.function(
             to,
             {
-                **dict.fromkeys((start, count, "depth_start", "depth_run"), "int64_t "),
-                "left" if rows else "panels": f"{type} *restrict ",
-                step: "int64_t ",
-                "staged": f"{type} *restrict ",
+                **dict.fromkeys((start, count, depth_start, depth_run), integer),
+                buffer_name(TO): pointer,
+                step: integer,
+                buffer_name(STAGED): pointer,
             },
-            packing.left() if rows else packing.right(),
+            packing_text(tree, names, self.product.batch, self.of.type, self.of.tag),
             packing.operand.memory,
         )
 
@@ -362,8 +367,7 @@ class ProductText:
 
 
 _OWN = frozenset(
-    """threads batch row_start height column_start width depth_start depth_run left left_step panels
-    depth_block staged first_column some panel out sums_step line row value here deep e d l r c
-    line_low line_high deep_low deep_high base below above least most single run_start
+    """threads batch row_start height column_start width start count depth_start depth_run step b0
+    b1 out sums_step line row value here e turns
     """.split()
 )

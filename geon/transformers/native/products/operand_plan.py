@@ -9,14 +9,12 @@ from ...kernels.analysis.index_uses import Uses, collapsible_pairs
 from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Scalar
 from ...kernels.products.contraction import Contraction, padded_access, result_access, unit_of
-from ...printing.nests.contractions import PrintedElement
 from ...printing.scalars.c_expressions import C_TYPES
 from ...sizes.product_blocks import MAX_BAND_ROWS, Shape, all_shapes
 from ..sizes.products import Sides
 from .descriptor import ProductText
 from .implicit_im2col import vector_elements
-from .operand_views import Operand
-from .padded_packing import Border
+from .operand_views import Border, Operand
 from .product_ir import MatrixProduct
 from .product_text import orient_product
 
@@ -62,7 +60,7 @@ def contraction_sides(work: Contraction) -> tuple[Sides, ...]:
     found = result_access(work)
     result = None
     if found is not None:
-        result = Operand(type, no_element, "y", found.strides, work.unit)
+        result = Operand(type, None, "y", found.strides, work.unit)
     return sides(
         MatrixProduct(
             "product", type, work.batch, work.rows, work.columns, work.summed, left, right,
@@ -78,11 +76,6 @@ def describe_operand(value: Scalar, loops: Iterable[Loop], type: str) -> Operand
     if found is None:
         uses = Uses()
         uses.add(value)
-        return Operand(type, no_element, None, {}, unit, joined=collapsible_pairs(uses, loops))
+        return Operand(type, value, None, {}, unit, joined=collapsible_pairs(uses, loops))
     border = Border("0", found.guards) if found.guards else None
-    return Operand(type, no_element, "x", found.strides, unit, border)
-
-
-def no_element(texts: object, inner: str | None) -> PrintedElement:
-    """Return empty statements, for an operand that is in memory."""
-    return PrintedElement([], [], "")
+    return Operand(type, value, "x", found.strides, unit, border)

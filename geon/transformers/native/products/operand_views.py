@@ -6,26 +6,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ....op_graph.axes.affine import Size
+from ....op_graph.axes.index_map import InRange
 from ...kernels.ir.nest import Loop
+from ...kernels.ir.scalar_code import Scalar
 from ...kernels.products.contraction import merge_loops
-from ...printing.nests.contractions import Element
-from .padded_packing import Border
+
+
+@dataclass(frozen=True)
+class Border:
+    """The region where an operand is not padding: all ``guards`` hold. ``start`` is the offset of
+    index 0.
+    """
+
+    start: str
+    guards: tuple[InRange, ...]
+
+    @property
+    def loops(self) -> frozenset[str]:
+        """Return the names of the loops in guards."""
+        return frozenset(str(name) for guard in self.guards for name in guard.index.terms)
 
 
 @dataclass(frozen=True)
 class Operand:
     """One operand of a product.
 
-    `type` is the C type of its elements. `element` returns C statements and an expression for an
-    element, given the C texts of loop indices and the innermost loop if there is one. `pointer` and
-    `strides` (in elements, 0 for other loops) are set if elements are `pointer[offset]`. `unit` is
-    the preferred innermost loop. `border` are the bounds outside of which elements are 0. `joined`
-    are pairs of loops that can be collapsed into the inner one. `memory` are the pointers that
-    elements are read from, or None if unknown.
+    `type` is the C type of its elements, and `value` their scalar code over the loops of the
+    product, None for a result. `pointer` and `strides` (in elements, 0 for other loops) are set if
+    elements are `pointer[offset]`. `unit` is the preferred innermost loop. `border` are the bounds
+    outside of which elements are 0. `joined` are pairs of loops that can be collapsed into the
+    inner one. `memory` are the pointers that elements are read from, or None if unknown.
     """
 
     type: str
-    element: Element
+    value: Scalar | None
     pointer: str | None
     strides: Mapping[str, Size]
     unit: str | None
@@ -73,11 +87,6 @@ class View:
             len(loops) <= 1 and all(steps[loop.name] == 1 for loop in loops)
             for loops, steps in runs
         )
-
-    @property
-    def loops(self) -> list[str]:
-        """Return the names of all loops."""
-        return [*self.batch, *(loop.name for loop in (*self.lines, *self.summed))]
 
 
 def view(

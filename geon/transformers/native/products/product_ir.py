@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ....op_graph.axes.affine import Size
 from ...kernels.ir.nest import Loop
+from ..names.naming import KernelNames
 from ..vectors.lanes import Vectors
 from .operand_views import Operand
 
@@ -44,7 +45,8 @@ class MatrixProduct:
     columns of the larger product of which this is a block; sums have the same order of additions as
     there. `stores_joined` are pairs of loops that all stores allow to be collapsed into the inner
     one. `vector_store` returns the statements that store a vector of elements along a loop, or
-    None. `stored` are the pointers that stores use, or None if unknown.
+    None. `stored` are the pointers that stores use, or None if unknown. `names` are those of the
+    kernel, which packing functions need.
     """
 
     name: str
@@ -66,3 +68,4 @@ class MatrixProduct:
     stores_joined: frozenset[tuple[str, str]] = frozenset()
     vector_store: Callable[[Mapping[str, str], Loop, int], StoreText | None] = no_vectors
     stored: frozenset[str] | None = None
+    names: KernelNames | None = None

@@ -64,6 +64,7 @@ class Parameters:
         self.quotients: NamedQuotients | None = (
             None  # those of the current function, if it has them
         )
+        self.own: Mapping[str, str] = {}  # names of lengths that only the current function has
         results = tuple(results)
         self.written = {place_of(op) for op in results}
         for op in results:
@@ -92,12 +93,13 @@ class Parameters:
 
     def length(self, length: Size) -> str:
         """Return a length as C over the kernel's parameters."""
-        for name in sorted(names_of(length)):
+        for name in sorted(names_of(length) - self.own.keys()):
             self.lengths.setdefault(name, f"n{len(self.lengths)}")
         if divides(length):
             self.calls(["geon_floor_div"])
-        quotients = {} if self.quotients is None else self.quotients.named(length, self.lengths)
-        return c_length(length, {**self.lengths, **quotients})
+        lengths = {**self.lengths, **self.own}
+        quotients = {} if self.quotients is None else self.quotients.named(length, lengths)
+        return c_length(length, {**lengths, **quotients})
 
     def calls(self, helpers: Iterable[str]) -> None:
         """Record that the kernel calls these helper functions."""

@@ -11,7 +11,6 @@ from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.integer_ranges import is_narrow
 from ...kernels.analysis.load_guards import limits
 from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths
-from ...kernels.ir.loop_variables import variables, variables_in
 from ...kernels.ir.scalar_code import (
     NODES,
     Apply,
@@ -32,7 +31,7 @@ from ...kernels.ir.scalar_code import (
 from ..scalars import c_expressions
 from ..scalars.c_expressions import OUT_OF_LINE
 from ..scalars.dialect import Dialect
-from .statement_blocks import StatementBlock, known_truth
+from .statement_blocks import StatementBlock
 
 
 class MemoryNames(Protocol):
@@ -52,17 +51,11 @@ class MemoryNames(Protocol):
         """Record that the kernel calls these helper functions."""
 
 
-def changes(guards: tuple[InRange, ...], loop: str) -> bool:
-    """Return True if guards may vary with a loop."""
-    return any(loop in variables(guard.index) for guard in guards)
-
-
 class ScalarPrinter:
     """Prints the scalar code of one kernel.
 
     ``running``: names of the current state of a scan, by part. ``contracted``: the text of a
     contraction's sum. ``spelled``: texts of loop variables where they are not their names.
-    ``assumed``: guards that are assumed to hold or to fail; selects by them are resolved.
     """
 
     def __init__(self, names: MemoryNames, depths: Depths) -> None:
@@ -70,7 +63,6 @@ class ScalarPrinter:
         self.running: dict[tuple[int, bool], str] = {}
         self.contracted = ""
         self.spelled: Mapping[str, str] = {}
-        self.assumed: Mapping[tuple[InRange, ...], bool] = {}
         self.count = 0
         self.out_of_line: frozenset[str] = frozenset()  # helpers that are not inlined
 
@@ -134,16 +126,11 @@ class ScalarPrinter:
     def atom(self, block: StatementBlock, atom: Hashable) -> str:
         """Return the text of an atom of an index."""
         if isinstance(atom, NODES):
-            fixed = block.inner not in variables_in(atom) and not self.assumed
-            if block.around is not None and fixed:
-                block = block.around
             return self.value(block, atom)
         found = block.find(atom)
         if found is not None:
             return found
         block = block.at(self.depths.atom(atom))
-        if isinstance(atom, Clamped) and atom.guards in self.assumed:
-            return f"({self.index(block, atom.of)})" if self.assumed[atom.guards] else "0"
         if isinstance(atom, Clamped):
             flag = self.flag(block, atom.guards)
             return self.let(block, atom, "int64_t", f"{flag} ? {self.index(block, atom.of)} : 0")
@@ -168,18 +155,17 @@ class ScalarPrinter:
             return found
         depth = max(self.depths.index(guard.index) for guard in guards)
         place = block.at(depth)
-        if place is block and block.around is not None:
-            place = block if changes(guards, block.inner) else block.around
         conditions = " && ".join([text for guard in guards for text in self.guard(place, guard)])
         if self.is_innermost(place) or not self.names.dialect.masks:
             return self.let(place, guards, "_Bool", conditions)
         name = place.names[guards] = self.fresh()
-        place.lines.append(known_truth(name, conditions))
+        # gcc 12 turns a bool in a loop into a branch, which prevents vectors, but not a mask.
+        place.lines.append(f"const int32_t {name} = -({conditions});")
         return name
 
     def is_innermost(self, block: StatementBlock) -> bool:
         """Return True if a block runs for each element of a pass."""
-        return block.depth == ELEMENT_DEPTH and not block.is_around
+        return block.depth == ELEMENT_DEPTH
 
     def guard(self, block: StatementBlock, guard: InRange) -> list[str]:
         """Return the conditions of a guard."""
@@ -207,20 +193,12 @@ class ScalarPrinter:
             else:
                 return self.text(block, value)
 
-    def taken(self, value: Scalar) -> Scalar:
-        """Return the alternative of a select whose guards are assumed; other values unchanged."""
-        while isinstance(value, Select) and value.guards in self.assumed:
-            value = value.value if self.assumed[value.guards] else value.other
-        return value
-
     def named(self, block: StatementBlock, value: Scalar) -> bool:
         """Return True if a value has a name, or needs none."""
-        value = self.taken(value)
         return isinstance(value, DIRECT) or block.find(value) is not None
 
     def unnamed(self, block: StatementBlock, value: Scalar) -> Scalar | None:
         """Return the first operand of a value that must be named before it, or None."""
-        value = self.taken(value)
         wide = self.rounded(block, value)
         found = list(children_of(value)) if wide is None else [wide]
         while isinstance(value, Select) and isinstance(value.other, Select):
@@ -231,7 +209,6 @@ class ScalarPrinter:
 
     def text(self, block: StatementBlock, value: Scalar) -> str:
         """Return the name or literal of a value whose operands are named."""
-        value = self.taken(value)
         found = block.find(value)  # for example a row's value that a tile repeats
         if found is not None:
             return found

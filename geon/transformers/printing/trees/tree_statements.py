@@ -156,10 +156,13 @@ class TreeStatements:
 
     def choose(self, choose: Choose, block: StatementBlock) -> None:
         """Emit a choice between statements."""
-        conditions = [text for guard in choose.guards for text in self.scalars.guard(block, guard)]
-        lines = []
-        sides = [(f"if ({' && '.join(conditions)}) {{", choose.then)]
-        sides += [("} else {", choose.otherwise)] if choose.otherwise else []
+        guards = [text for guard in choose.guards for text in self.scalars.guard(block, guard)]
+        lines, holds = [], " && ".join(guards)
+        sides = [(f"if ({holds}) {{", choose.then), ("} else {", choose.otherwise)]
+        if not choose.then:
+            sides = [(f"if (!({holds})) {{", choose.otherwise)]
+        elif not choose.otherwise:
+            sides.pop()
         for head, body in sides:
             inner = StatementBlock(block)
             inner.depth = block.depth  # values of the loop around belong to this block

@@ -268,13 +268,13 @@ class TileLoad:
     def filled(self, head: str, deep: str, end: str) -> Lines:
         """Return the call, beginning with ``head``, of a helper that evaluates each element."""
         near, far, bounds = self.bounds(deep, end)
-        made = self.printer.element(self.value)({}, None)
-        lines, text = made.lines, made.value
+        block = self.printer.block({})
+        text = self.printer.scalars.value(block, self.value)
         inner = [
             *[f"const int64_t {name} = {text};" for name, text in self.batch.items()],
             *places(self.side, self.index, self.names.length),
             *places(self.work.summed, "deep", self.names.length),
-            *lines,
+            *block.lines,
             f"return {text};",
         ]
         return [

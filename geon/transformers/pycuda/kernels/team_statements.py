@@ -90,7 +90,7 @@ class TeamStatements(ThreadStatements):
             buffer = name == "buffer"
             if buffer and self.tree.buffers[number].space is Space.REGISTER:
                 continue
-            place = each.memory if buffer else self.place_of(self.tree.operands[number])
+            place = each.memory if buffer else self.place_of(self.names.operands[number])
             (read if each.way == READ else written).add(place)
         meets = written & (self.read | self.written) or read & self.written
         if meets:

@@ -59,8 +59,7 @@ class TeamStatements(ThreadStatements):
 
     def __init__(self, tree: Tree, names: CudaKernelNames, team: Team) -> None:
         super().__init__(tree, names, TeamBuffers(tree, team))
-        # Kernels whose operands share memory in the same way have one tree.
-        self.team, self.place_of = team, lambda number: names.place_of(names.operands[number])
+        self.team, self.place_of, self.operands = team, names.place_of, names.operands
         self.ranks = {loop.variable for loop in loops_of(tree.body) if loop.role is Role.THREAD}
         self.scalars.spelled = dict(rank_texts(tree.body))
         self.scalars.ranks = self.ranks
@@ -91,7 +90,7 @@ class TeamStatements(ThreadStatements):
             buffer = name == "buffer"
             if buffer and self.tree.buffers[number].space is Space.REGISTER:
                 continue
-            place = each.memory if buffer else self.place_of(number)
+            place = each.memory if buffer else self.place_of(self.operands[number])
             (read if each.way == READ else written).add(place)
         meets = written & (self.read | self.written) or read & self.written
         if meets:

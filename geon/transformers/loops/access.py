@@ -127,7 +127,7 @@ def _of_values(each: Write | Fold, memories: Collection[Memory] | None) -> Itera
         if memories is None or memory in memories
     ]
     if memories is None:
-        object.__setattr__(each, "accessed", found)
+        each.accessed = found
     return found
 
 
@@ -138,7 +138,7 @@ def _given_values(each: Write | Fold) -> Sequence[Access]:
         found = list(_reads(each))
         for store in each.stores if isinstance(each, Write) else ():
             found.append(Access(memory_of(store), store.offset, WRITE))
-        object.__setattr__(each, "accessed", found)
+        each.accessed = found
     return found
 
 
@@ -166,7 +166,7 @@ def used(each: Statement) -> MemoryUses:
         else:
             found = _uses_in(each)
         if isinstance(each, (LoopNode, Write, Fold)):
-            object.__setattr__(each, "used", found)
+            each.used = found
     return found
 
 

@@ -11,7 +11,7 @@ from ..kernels.analysis.integer_ranges import index_bounds
 from ..kernels.ir.scalar_code import Clamped, Select
 from .access import most
 from .substitution import Substitution
-from .tree import Body, Choose, LoopNode, Statement, Tree, divided, replace
+from .tree import Body, Choose, LoopNode, Statement, Tree, divided, replace, with_body
 
 
 class _Simplification(Substitution):
@@ -79,7 +79,7 @@ def simplified(tree: Tree) -> Tree:
                 inner = extents if size is None else {**extents, each.variable: size}
                 inside = () if size == 0 else body(each.body, inner)
                 if inside:
-                    found.append(replace(each, body=inside))
+                    found.append(with_body(each, inside))
             elif isinstance(each, Choose):
                 sides = body(each.then, extents), body(each.otherwise, extents)
                 found.append(Choose(each.guards, *sides))

@@ -275,12 +275,12 @@ class DeferredSubstitution(Substitution):
         else:
             made = super().statement(each)
             if isinstance(made, LoopNode) and not self.buffers:
-                object.__setattr__(made, "used", uses)  # these do not depend on variables
+                made.used = uses  # these do not depend on variables
             return made
         source, first = each.deferred or (each, None)
         made = deferring(type(each), source, self if first is None else self.after(first), given)
         if not self.buffers:
-            object.__setattr__(made, "used", uses)
+            made.used = uses
         return made
 
 

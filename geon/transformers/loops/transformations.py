@@ -52,6 +52,7 @@ from .tree import (
     replaced,
     require,
     walk,
+    with_body,
 )
 
 
@@ -97,7 +98,7 @@ def split(
             guards: tuple[InRange, ...] = (InRange(outer * by + variable(inner), 0, size),)
             if len(body) == 1 and isinstance(body[0], Choose) and not body[0].otherwise:
                 guards, body = (*guards, *body[0].guards), body[0].then
-            block = replace(block, body=(Choose(guards, body, ()),))
+            block = with_body(block, (Choose(guards, body, ()),))
     require(blocks != AffineIndex(), f"{name} has fewer than {by} iterations")
     main = replace(loop, extent=blocks, body=(block,))
     if short or guarded or left == AffineIndex():
@@ -264,7 +265,7 @@ def reorder(tree: Tree, outer: str, inner: str) -> Tree:
     require_serial(loop, nested)
     require(loop.body == (nested,), f"{inner} is not all that is in {outer}")
     require(not changes_with(nested.extent, {outer}), f"the length of {inner} changes with {outer}")
-    swapped = replace(nested, body=(replace(loop, body=nested.body),))
+    swapped = with_body(nested, (with_body(loop, nested.body),))
     made = replaced(tree, outer, lambda _: (swapped,))
     try:
         require_independent(tree, outer, folds=True)
@@ -297,7 +298,7 @@ def expand(
     buffers = enlarged(tree, loop, numbers, space)
     layouts = layouts_at(tree, loop, numbers, name, adjacent)
     body = DeferredSubstitution(tree.code, {}, layouts=layouts).body(loop.body)
-    return replace(replaced(tree, name, lambda loop: (replace(loop, body=body),)), buffers=buffers)
+    return replace(replaced(tree, name, lambda loop: (with_body(loop, body),)), buffers=buffers)
 
 
 def enlarged(
@@ -379,7 +380,7 @@ def fission(tree: Tree, name: str, inner: str, *, adjacent: bool = False) -> tup
     at = [isinstance(each, LoopNode) and each.variable == inner for each in loop.body].index(True)
     change = DeferredSubstitution(tree.code, {name: variable(own)})
     before = replace(loop, variable=own, body=change.body((loop.body[at],)))
-    rest = replace(loop, body=(*loop.body[:at], *loop.body[at + 1 :]))
+    rest = with_body(loop, (*loop.body[:at], *loop.body[at + 1 :]))
     return replaced(tree, name, lambda _: (before, rest)), own
 
 
@@ -445,7 +446,7 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
         for group in groups(body, takes, deep=False):
             first = group[0]
             if isinstance(first, LoopNode) and takes(first):
-                found.append(replace(first, body=sunk(first.body)))
+                found.append(with_body(first, sunk(first.body)))
             else:
                 found.append(around(group))
         return tuple(found)

@@ -34,6 +34,7 @@ from ..tree import (
     require,
     values_of,
     walk,
+    with_body,
 )
 from ..vector_loops import in_vectors
 from ..work import MIN_WORK, work
@@ -304,7 +305,7 @@ def streamed(tree: Tree, operands: frozenset[int], vectors: VectorWidth) -> Tree
             replace(each, streamed=frozenset(found)) if isinstance(each, Write) else each
             for each in loop.body
         ]
-        return (replace(loop, body=tuple(body)),)
+        return (with_body(loop, tuple(body)),)
 
     for loop in loops_of(tree.body):
         above = find(tree, loop.variable)[1]

@@ -38,6 +38,7 @@ from ..tree import (
     replace,
     replaced,
     require,
+    with_body,
 )
 from ..work import MIN_WORK, work
 
@@ -163,7 +164,7 @@ def copied(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
         replace(each, stores=tuple(map(put, each.stores))) if isinstance(each, Write) else each
         for each in loop.body
     ]
-    found, taken = [replace(loop, body=tuple(body))], [name]
+    found, taken = [with_body(loop, tuple(body))], [name]
     for store in chosen:
         taken.append(fresh(tree, name, taken))
         copy = Substitution(tree.code, {name: variable(taken[-1])})

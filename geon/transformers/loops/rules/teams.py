@@ -39,6 +39,7 @@ from ..tree import (
     replaced,
     values_of,
     walk,
+    with_body,
 )
 from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned, is_whole
 from .reductions import is_float
@@ -256,7 +257,7 @@ def loaded_once(tree: Tree, before: str, uses: Sequence[tuple[str, Load]]) -> Tr
     for user, again in uses:
         kept = tree.code(Kept, number, variable(user), load.dtype)
         change = ValueReplacement(tree, {id(again): kept})
-        tree = replaced(tree, user, lambda x: (replace(x, body=change.body(x.body)),))  # noqa: B023
+        tree = replaced(tree, user, lambda x: (with_body(x, change.body(x.body)),))  # noqa: B023
     return tree
 
 

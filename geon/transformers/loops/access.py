@@ -173,13 +173,31 @@ def used(each: Statement) -> MemoryUses:
 def _uses_in(each: Statement) -> MemoryUses:
     """Return how a statement without others in it uses memory."""
     found: dict[Memory, MemoryUse] = {}
-    for memory, _, way, _ in _of_statement(each):
+    for memory, way in _ways(each):
         old = found.get(memory)
         if old is None:
             found[memory] = ONLY[way]
         elif way not in old.ways:
             found[memory] = MemoryUse(old.first, old.ways | ONLY[way].ways)
     return found
+
+
+def _ways(each: Statement) -> Iterator[tuple[Memory, str]]:
+    """Yield what a statement accesses and how, without the places, which it may not know yet."""
+    if isinstance(each, (Write, Fold)) and each.deferred is not None and each.accessed is None:
+        source, change = each.deferred
+        for access in _given_values(source):
+            yield change.memory(access.memory), access.way
+        for number in each.into if isinstance(each, Fold) else ():
+            yield ("buffer", number), FOLD
+        return
+    for access in _of_statement(each):
+        yield access.memory, access.way
+
+
+def stores_results(loop: LoopNode) -> bool:
+    """Return True if a loop stores results of the kernel."""
+    return any(kind == "operand" and WRITE in use.ways for (kind, _), use in used(loop).items())
 
 
 def memory_of(store: Store | Keep) -> Memory:

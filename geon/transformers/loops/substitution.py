@@ -183,7 +183,7 @@ class Substitution:
             name = next(iter(self.env[name].terms))
         elif extent is loop.extent and all(map(is_, body, loop.body)):
             return loop
-        return replace(loop, variable=name, extent=extent, body=body)
+        return LoopNode(name, extent, body, loop.role, loop.kind, loop.reason, loop.ends)
 
     def store(self, store: Store | Keep) -> Store | Keep:
         """Return a store with variables and buffers replaced."""
@@ -274,14 +274,17 @@ class DeferredSubstitution(Substitution):
             given["into"] = self.numbers(each.into)
         else:
             made = super().statement(each)
-            if isinstance(made, LoopNode) and not self.buffers:
-                made.used = uses  # these do not depend on variables
+            if isinstance(made, LoopNode):
+                made.used = self.moved(uses)
             return made
         source, first = each.deferred or (each, None)
         made = deferring(type(each), source, self if first is None else self.after(first), given)
-        if not self.buffers:
-            made.used = uses
+        made.used = self.moved(uses)
         return made
+
+    def moved(self, uses: MemoryUses) -> MemoryUses:
+        """Return how statements use memory with buffers replaced; variables do not matter."""
+        return {self.memory(each): use for each, use in uses.items()} if self.buffers else uses
 
 
 class _Composition(DeferredSubstitution):

@@ -51,6 +51,7 @@ from .tree import (
     replace,
     replaced,
     require,
+    unused,
     walk,
     with_body,
 )
@@ -188,11 +189,11 @@ def copied(
 
     Its loops have fresh variables, and the buffers ``own`` are copied.
     """
-    env, used = dict(env), list(taken)
+    env, used = dict(env), {loop.variable for loop in loops_of(tree.body)}.union(taken)
     for loop in loops_of(body):
-        name = fresh(tree, loop.variable, used)
+        name = unused(loop.variable, used)
         env[loop.variable] = variable(name)
-        used.append(name)
+        used.add(name)
     numbers = {number: len(tree.buffers) + k for k, number in enumerate(own)}
     more = [tree.buffers[number] for number in own]
     tree = replace(tree, buffers=(*tree.buffers, *more))

@@ -10,7 +10,7 @@ dataclasses make six times as slow. Other fields cache what functions return.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import is_
@@ -388,7 +388,11 @@ def values_of(statement: Statement) -> tuple[Scalar, ...]:
 
 def fresh(tree: Tree, stem: str, taken: Sequence[str] = ()) -> str:
     """Return a variable that no loop of the tree has; ``taken`` are others that are in use."""
-    used = {loop.variable for loop in loops_of(tree.body)} | set(taken)
+    return unused(stem, {loop.variable for loop in loops_of(tree.body)}.union(taken))
+
+
+def unused(stem: str, used: Set[str]) -> str:
+    """Return a variable like another one that is not in use."""
     stem = stem.rstrip("0123456789").rstrip("_")
     return next(name for k in range(len(used) + 1) if (name := f"{stem}_{k}") not in used)
 

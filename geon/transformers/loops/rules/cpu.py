@@ -15,7 +15,7 @@ from ...kernels.ir.scalar_code import Load, Scalar
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...sizes.blocks import MIN_BLOCKS
 from .. import transformations as shape
-from ..access import is_straight
+from ..access import is_straight, stores_results
 from ..from_nest import from_nest
 from ..tree import (
     Body,
@@ -211,13 +211,8 @@ def bodies(body: Body) -> Iterator[Body]:
 def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Divide the rows among tasks, and also the elements of a few long rows."""
     loop, _ = find(tree, name)
-    results = any(
-        isinstance(store, Store)
-        for each, _ in walk(loop.body)
-        for store in (each.stores if isinstance(each, Write) else ())
-    )
     rest = loop.kind is Kind.REST
-    few = is_straight(loop.body) and (rest or not results)
+    few = is_straight(loop.body) and (rest or not stores_results(loop))
     few = few or (rest and all(getattr(each, "role", None) is Role.SIMD for each in loop.body))
     block = loop.kind is Kind.BLOCK  # the only one of its loop
     if loop.role is not Role.SERIAL or few or block or shape.tasks_in(loop.body):

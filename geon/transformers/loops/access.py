@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ...op_graph.axes.lengths import Length, exact_quotient, is_never_negative, least_unless_zero
@@ -48,16 +49,17 @@ from .tree import (
 READ, WRITE, FOLD = "reads", "writes", "folds"
 
 
-class Access(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Access:
     """An access to the element at ``offset`` of ``memory``; ``way`` is READ, WRITE or FOLD.
 
     ``count`` elements follow each other from there.
     """
 
-    memory: Memory
-    offset: AffineIndex
-    way: str
-    count: int = 1  # type: ignore[assignment]
+    memory: Final[Memory]
+    offset: Final[AffineIndex]
+    way: Final[str]
+    count: Final[int] = 1
 
 
 class MemoryUse(NamedTuple):

@@ -313,8 +313,8 @@ def loops_in(loop: LoopNode) -> tuple[LoopNode, ...]:
 
 def find(tree: Tree, name: str) -> tuple[LoopNode, tuple[LoopNode, ...]]:
     """Return the loop over a variable and the loops around it."""
-    loop, *around = path_to(tree, name)
-    return loop, tuple([each for each in reversed(around) if isinstance(each, LoopNode)])
+    path = path_to(tree, name)
+    return path[0], tuple([each for each in path[:0:-1] if isinstance(each, LoopNode)])
 
 
 def path_to(tree: Tree, name: str) -> list[Any]:
@@ -322,7 +322,8 @@ def path_to(tree: Tree, name: str) -> list[Any]:
     found = tree.paths.get(name)
     if found is None:
         found = tree.paths[name] = _path(tree.body, name)
-    require(bool(found), f"the tree has no loop over {name}")
+    if not found:
+        raise IllegalScheduleError(f"the tree has no loop over {name}")
     return found
 
 
@@ -371,7 +372,8 @@ def replaced(
         else:
             new = (replace(each, then=inside(each.then), otherwise=inside(each.otherwise)),)
         old = each
-    return replace(tree, body=inside(tree.body), buffers=(*tree.buffers, *buffers))
+    buffers = (*tree.buffers, *buffers) if buffers else tree.buffers
+    return Tree(inside(tree.body), tree.operands, buffers, tree.code, tree.refusals, tree.vectors)
 
 
 def values_of(statement: Statement) -> tuple[Scalar, ...]:

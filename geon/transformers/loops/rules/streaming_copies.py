@@ -82,8 +82,8 @@ def in_any_blocks(tree: Tree, loop: LoopNode) -> bool:
 
 def is_small(loop: LoopNode, tree: Tree) -> bool:
     """Return True if an outermost loop beside others is known to be too little work for tasks."""
-    total = work((loop,))
-    return len(tree.body) > 1 and isinstance(total, int) and total < MIN_WORK
+    total = work((loop,)) if len(tree.body) > 1 else MIN_WORK
+    return isinstance(total, int) and total < MIN_WORK
 
 
 def is_long(loop: LoopNode) -> bool:

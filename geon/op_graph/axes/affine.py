@@ -59,7 +59,7 @@ class AffineIndex:
             return AffineIndex(self.terms.items(), self.constant + other)
         terms = dict(self.terms)
         for atom, step in other.terms.items():
-            terms[atom] = terms.get(atom, 0) + step
+            terms[atom] = terms[atom] + step if atom in terms else step
         return _merge_quotients(terms, self.constant + other.constant)
 
     def __sub__(self, other: AffineIndex | Size) -> AffineIndex:
@@ -127,10 +127,13 @@ def weighted_sum(parts: Iterable[tuple[AffineIndex, Size]], constant: Size = 0) 
     """Return ``constant`` plus the sum of indices, each times a length."""
     terms: dict[Hashable, Size] = {}
     for index, factor in parts:
-        constant = constant + index.constant * factor
+        single = type(factor) is int and factor == 1
+        if type(index.constant) is not int or index.constant != 0:
+            constant = constant + (index.constant if single else index.constant * factor)
         divides = False
         for atom, step in index.terms.items():
-            terms[atom] = terms.get(atom, 0) + step * factor
+            more = step if single else step * factor
+            terms[atom] = terms[atom] + more if atom in terms else more
             divides |= not isinstance(atom, str)
         if divides:
             merged = _merge_quotients(terms, constant)

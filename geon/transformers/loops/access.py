@@ -49,7 +49,7 @@ from .tree import (
 READ, WRITE, FOLD = "reads", "writes", "folds"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True)
 class Access:
     """An access to the element at ``offset`` of ``memory``; ``way`` is READ, WRITE or FOLD.
 
@@ -148,14 +148,18 @@ def uses(body: Body) -> MemoryUses:
     """Return how statements use memory, by memory."""
     if len(body) == 1:
         return used(body[0])
+    return joined([pair for each in body for pair in used(each).items()])
+
+
+def joined(pairs: Iterable[tuple[Memory, MemoryUse]]) -> MemoryUses:
+    """Return how memory is used, by memory, given uses of it one after another."""
     found: dict[Memory, MemoryUse] = {}
-    for each in body:
-        for memory, use in used(each).items():
-            old = found.get(memory)
-            if old is None:
-                found[memory] = use
-            elif not use.ways <= old.ways:
-                found[memory] = MemoryUse(old.first, old.ways | use.ways)
+    for memory, use in pairs:
+        old = found.get(memory)
+        if old is None:
+            found[memory] = use
+        elif not use.ways <= old.ways:
+            found[memory] = MemoryUse(old.first, old.ways | use.ways)
     return found
 
 
@@ -166,35 +170,23 @@ def used(each: Statement) -> MemoryUses:
         if isinstance(each, (LoopNode, Choose)):
             found = uses(body_of(each))
         else:
-            found = _uses_in(each)
+            found = joined(_uses_in(each))
         if isinstance(each, (LoopNode, Write, Fold)):
             each.used = found
     return found
 
 
-def _uses_in(each: Statement) -> MemoryUses:
-    """Return how a statement without others in it uses memory."""
-    found: dict[Memory, MemoryUse] = {}
-    for memory, way in _ways(each):
-        old = found.get(memory)
-        if old is None:
-            found[memory] = ONLY[way]
-        elif way not in old.ways:
-            found[memory] = MemoryUse(old.first, old.ways | ONLY[way].ways)
-    return found
-
-
-def _ways(each: Statement) -> Iterator[tuple[Memory, str]]:
-    """Yield what a statement accesses and how, without the places, which it may not know yet."""
+def _uses_in(each: Statement) -> Iterator[tuple[Memory, MemoryUse]]:
+    """Yield how a statement without others in it uses memory: offsets are not computed for it."""
     if isinstance(each, (Write, Fold)) and each.deferred is not None and each.accessed is None:
         source, change = each.deferred
         for access in _given_values(source):
-            yield change.memory(access.memory), access.way
+            yield change.memory(access.memory), ONLY[access.way]
         for number in each.into if isinstance(each, Fold) else ():
-            yield ("buffer", number), FOLD
+            yield ("buffer", number), ONLY[FOLD]
         return
     for access in _of_statement(each):
-        yield access.memory, access.way
+        yield access.memory, ONLY[access.way]
 
 
 def stores_results(loop: LoopNode) -> bool:
@@ -402,12 +394,11 @@ def require_independent(
             writes = {each.offset for each in here if each.way == WRITE}
             changes = all(changes_with(offset, {name}) for offset in writes)
             require(changes, f"iterations of {name} store the same elements of {what}")
-            inner_loops: dict[Hashable, LoopNode]
-            inner_loops = {each.variable: each for each in loops_in(loop)}
+            inner_loops = loops_in(loop)
             reads = {footprint(x.offset, inner_loops) for x in here if x.way == READ}
             stores = {footprint(offset, inner_loops) for offset in writes} if reads else set()
             if not with_rests(reads) <= stores | with_rests(stores):
-                inner = inner or ranges([loop, *loops_in(loop)])
+                inner = inner or ranges([loop, *loops_in(loop).values()])
                 own_elements = are_apart(here, name, inner)
                 require(own_elements, f"iterations of {name} read what others store in {what}")
             continue
@@ -416,7 +407,7 @@ def require_independent(
             apart = not need or are_apart(here, name, inner)
             require(apart, f"{what} takes its elements in order")
             continue
-        inner = inner or ranges([loop, *loops_in(loop)])
+        inner = inner or ranges([loop, *loops_in(loop).values()])
         require(are_apart(here, name, inner), f"iterations of {name} share {what}")
 
 
@@ -435,7 +426,7 @@ def shared_buffers(tree: Tree, name: str) -> list[int]:
     """Return the private buffers of a loop of which iterations access the same elements."""
     loop, _ = find(tree, name)
     own = {("buffer", number) for number in private(tree, name)}
-    found, inner = accesses(loop.body, own), ranges([loop, *loops_in(loop)])
+    found, inner = accesses(loop.body, own), ranges([loop, *loops_in(loop).values()])
     return [
         number
         for kind, number in sorted(own)
@@ -443,14 +434,14 @@ def shared_buffers(tree: Tree, name: str) -> list[int]:
     ]
 
 
-def footprint(offset: AffineIndex, loops: Mapping[Hashable, LoopNode]) -> Footprint:
+def footprint(offset: AffineIndex, loops: Mapping[str, LoopNode]) -> Footprint:
     """Return a key of the elements at an offset in one iteration of the loop around ``loops``.
 
     Equal keys are of equal elements, whatever loops are called, and whether they are in blocks.
     """
     terms: Counter[Term] = Counter()
     for atom, step in offset.terms.items():
-        loop = loops.get(atom)
+        loop = loops.get(atom) if isinstance(atom, str) else None
         length = atom if loop is None else loop.extent if loop.size is None else loop.size
         if length != 1:
             terms[length, step] += 1

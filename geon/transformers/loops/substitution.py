@@ -22,7 +22,7 @@ from ..kernels.ir.scalar_code import (
     Wrapped,
 )
 from ..kernels.ir.scalar_code import walk as walk_scalars
-from .access import READ, Access, MemoryUses, used
+from .access import READ, Access, MemoryUses, joined, used
 from .tree import (
     Body,
     CachePrefetch,
@@ -288,7 +288,9 @@ class DeferredSubstitution(Substitution):
 
     def moved(self, uses: MemoryUses) -> MemoryUses:
         """Return how statements use memory with buffers replaced; variables do not matter."""
-        return {self.memory(each): use for each, use in uses.items()} if self.buffers else uses
+        if not self.buffers:
+            return uses
+        return joined([(self.memory(each), use) for each, use in uses.items()])
 
 
 class _Composition(DeferredSubstitution):

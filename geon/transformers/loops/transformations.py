@@ -24,6 +24,7 @@ from .access import (
     private,
     require_independent,
     shared_buffers,
+    used,
     used_buffers,
 )
 from .simplify import simplified
@@ -47,6 +48,7 @@ from .tree import (
     fresh,
     least,
     loops_in,
+    loops_named,
     loops_of,
     replace,
     replaced,
@@ -54,6 +56,7 @@ from .tree import (
     unused,
     walk,
     with_body,
+    with_form,
 )
 
 
@@ -102,6 +105,7 @@ def split(
             block = with_body(block, (Choose(guards, body, ()),))
     require(blocks != AffineIndex(), f"{name} has fewer than {by} iterations")
     main = replace(loop, extent=blocks, body=(block,))
+    main.used = used(loop)
     if short or guarded or left == AffineIndex():
         return Split(replaced(tree, name, lambda _: (main,)), inner, None)
     rest = fresh(tree, name, [inner])
@@ -189,7 +193,7 @@ def copied(
 
     Its loops have fresh variables, and the buffers ``own`` are copied.
     """
-    env, used = dict(env), {loop.variable for loop in loops_of(tree.body)}.union(taken)
+    env, used = dict(env), loops_named(tree.body).keys() | taken
     for loop in loops_of(body):
         name = unused(loop.variable, used)
         env[loop.variable] = variable(name)
@@ -236,12 +240,12 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
         for each in shared:
             buffers[each] = replace(buffers[each], space=Space.SCRATCH)
         tree = replace(tree, buffers=tuple(buffers))
-    return replaced(tree, name, lambda loop: (replace(loop, role=role, reason=reason),))
+    return replaced(tree, name, lambda loop: (with_form(loop, role, loop.kind, reason),))
 
 
 def set_kind(tree: Tree, name: str, kind: Kind) -> Tree:
     """Set the kind of a loop."""
-    return replaced(tree, name, lambda loop: (replace(loop, kind=kind),))
+    return replaced(tree, name, lambda loop: (with_form(loop, loop.role, kind, loop.reason),))
 
 
 def collapse(tree: Tree, outer: str, inner: str) -> Tree:
@@ -256,6 +260,7 @@ def collapse(tree: Tree, outer: str, inner: str) -> Tree:
     index, rest = divided(variable(outer), count)
     body = DeferredSubstitution(tree.code, {outer: index, inner: rest}).body(nested.body)
     joined = replace(loop, extent=constant(loop.size * count), body=body)
+    joined.used = used(loop)
     return replaced(tree, outer, lambda _: (joined,))
 
 
@@ -267,6 +272,7 @@ def reorder(tree: Tree, outer: str, inner: str) -> Tree:
     require(loop.body == (nested,), f"{inner} is not all that is in {outer}")
     require(not changes_with(nested.extent, {outer}), f"the length of {inner} changes with {outer}")
     swapped = with_body(nested, (with_body(loop, nested.body),))
+    swapped.used = used(loop)
     made = replaced(tree, outer, lambda _: (swapped,))
     try:
         require_independent(tree, outer, folds=True)
@@ -417,7 +423,7 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     def takes(each: LoopNode) -> bool:
         return each.kind not in within if into is None else each.variable in into
 
-    inner = [each for each in loops_in(loop) if takes(each)]
+    inner = [each for each in loops_in(loop).values() if takes(each)]
     require_serial(loop, *inner, *tasks_in(loop.body))
     require(
         not any(changes_with(each.extent, {name}) for each in inner),

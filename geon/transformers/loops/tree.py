@@ -293,21 +293,26 @@ def walk(
 
 def loops_of(body: Body) -> list[LoopNode]:
     """Return all loops, outer ones first."""
-    found: list[LoopNode] = []
+    return list(loops_named(body).values())
+
+
+def loops_named(body: Body) -> dict[str, LoopNode]:
+    """Return all loops by their variables, outer ones first."""
+    found: dict[str, LoopNode] = {}
     for each in body:
         if isinstance(each, LoopNode):
-            found += (each, *loops_in(each))
+            found[each.variable] = each
+            found.update(loops_in(each))
         elif isinstance(each, Choose):
-            found += loops_of(body_of(each))
+            found.update(loops_named(body_of(each)))
     return found
 
 
-def loops_in(loop: LoopNode) -> tuple[LoopNode, ...]:
-    """Return the loops inside of a loop, outer ones first."""
-    found: tuple[LoopNode, ...] | None = loop.inner
+def loops_in(loop: LoopNode) -> dict[str, LoopNode]:
+    """Return the loops inside of a loop by their variables, outer ones first."""
+    found: dict[str, LoopNode] | None = loop.inner
     if found is None:
-        found = tuple(loops_of(loop.body))
-        loop.inner = found
+        found = loop.inner = loops_named(loop.body)
     return found
 
 
@@ -333,12 +338,11 @@ def _path(body: Body, name: str) -> list[Any]:
         if isinstance(each, LoopNode):
             if each.variable == name:
                 return [each]
-            inner = each.body
+            found = _path(each.body, name) if name in loops_in(each) else []
         elif isinstance(each, Choose):
-            inner = body_of(each)
+            found = _path(body_of(each), name)
         else:
             continue
-        found = _path(inner, name)
         if found:
             found.append(each)
             return found
@@ -357,8 +361,10 @@ def replaced(
 ) -> Tree:
     """Return the tree with the loop over a variable replaced, and with further ``buffers``."""
 
-    loop, *around = path_to(tree, name)
-    old, new = loop, change(loop)
+    old, *around = path_to(tree, name)
+    new = change(old)
+    (one, *others), known = new or (None,), old.used  # loops around use memory as this one does
+    same = isinstance(one, LoopNode) and not others and one.used is known and known is not None
 
     def inside(body: Body) -> Body:
         if old not in body:
@@ -368,7 +374,9 @@ def replaced(
 
     for each in around:
         if isinstance(each, LoopNode):
-            new = (with_body(each, inside(each.body)),)
+            made = with_body(each, inside(each.body))
+            made.used = each.used if same else None
+            new = (made,)
         else:
             new = (replace(each, then=inside(each.then), otherwise=inside(each.otherwise)),)
         old = each
@@ -390,7 +398,7 @@ def values_of(statement: Statement) -> tuple[Scalar, ...]:
 
 def fresh(tree: Tree, stem: str, taken: Sequence[str] = ()) -> str:
     """Return a variable that no loop of the tree has; ``taken`` are others that are in use."""
-    return unused(stem, {loop.variable for loop in loops_of(tree.body)}.union(taken))
+    return unused(stem, loops_named(tree.body).keys() | taken)
 
 
 def unused(stem: str, used: Set[str]) -> str:
@@ -413,8 +421,13 @@ def replace(node: Node, **fields: Any) -> Node:
         source, substitution = node.deferred
         return deferring(kind, source, substitution, given)
     made: Node = kind(*[fields[x] if x in fields else getattr(node, x) for x in names])
-    if isinstance(node, LoopNode) and isinstance(made, LoopNode) and "body" not in fields:
-        made.inner, made.used = node.inner, node.used
+    return made
+
+
+def with_form(loop: LoopNode, role: Role, kind: Kind, reason: str) -> LoopNode:
+    """Return a loop of another role, kind and reason."""
+    made = LoopNode(loop.variable, loop.extent, loop.body, role, kind, reason, loop.ends)
+    made.inner, made.used = loop.inner, loop.used
     return made
 
 

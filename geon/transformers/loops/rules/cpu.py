@@ -15,7 +15,7 @@ from ...kernels.ir.scalar_code import Load, Scalar
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...sizes.blocks import MIN_BLOCKS
 from .. import transformations as shape
-from ..access import is_straight, stores_results
+from ..access import FOLD, is_straight, stores_results, used
 from ..from_nest import from_nest
 from ..tree import (
     Body,
@@ -122,7 +122,7 @@ def around_innermost(tree: Tree) -> Iterator[str]:
     """Yield the loops around loops over vectors that only store."""
     for loop in loops_of(tree.body):
         inner = [each for each in loop.body if isinstance(each, LoopNode)]
-        folds = any(isinstance(each, Fold) for each, _ in walk(loop.body))
+        folds = any(FOLD in use.ways for use in used(loop).values())
         if not folds and any(
             isinstance(x, LoopNode) and x.role is Role.VECTOR for y in inner for x in y.body
         ):

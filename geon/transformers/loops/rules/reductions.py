@@ -14,7 +14,7 @@ from ...kernels.ir.scalar_code import Apply, Kept, Load, Scalar, children_of
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from .. import transformations as shape
-from ..access import READ, buffer_uses, is_straight, most, stores_results
+from ..access import FOLD, READ, buffer_uses, is_straight, most, stores_results, used
 from ..partial_states import (
     block_level,
     block_of,
@@ -264,7 +264,8 @@ def long_reductions(tree: Tree) -> Iterator[str]:
             few = isinstance(each.size, int) and each.size <= MAX_SPLIT_ROWS
             few = few and not any(map(stores_results, inner))
             for loop in [each, *(inner if few else [])]:
-                if any(shares_state(loop, x) for x, _ in walk(loop.body)):
+                folds = any(FOLD in use.ways for use in used(loop).values())
+                if folds and any(shares_state(loop, x) for x, _ in walk(loop.body)):
                     yield loop.variable
 
 

@@ -165,8 +165,9 @@ def loop_before(tree: Tree, name: str) -> str:
 def fed(tree: Tree, states: Set[int]) -> set[int]:
     """Return states, those that they are merged into, and those in which they wait for that."""
     found: set[int] = set()
-    merges = [x for x, _ in walk(tree.body) if isinstance(x, Fold) and x.merges]
-    writes = [x for x, _ in walk(tree.body) if isinstance(x, Write)]
+    every = [each for each, _ in walk(tree.body)]
+    merges = [each for each in every if isinstance(each, Fold) and each.merges]
+    writes = [each for each in every if isinstance(each, Write)]
     moves = [pair for x in merges for pair in zip(x.into, x.elements, strict=True)]
     merged = {x.number for _, x in moves if isinstance(x, Kept)}
     puts = [x for each in writes for x in each.stores if isinstance(x, Keep)]
@@ -257,13 +258,13 @@ def loaded_once(tree: Tree, before: str, held: Sequence[Sequence[tuple[str, Load
     for number, uses in enumerate(held, len(tree.buffers)):
         name, load = uses[0]
         loop, at = find(tree, name)[0], fresh(tree, name, [each.variable for each in own])
-        value = Substitution(tree.code, {name: variable(at)}).value(load)
-        own.append(LoopNode(at, loop.extent, (Write((Keep(number, variable(at), value),)),)))
+        first = Substitution(tree.code, {name: variable(at)}).value(load)
+        own.append(LoopNode(at, loop.extent, (Write((Keep(number, variable(at), first),)),)))
         assert isinstance(loop.size, int)
         buffers.append(PrivateBuffer(load.dtype, loop.size, Space.STACK))
         for user, again in uses:
-            new = tree.code(Kept, number, variable(user), load.dtype)
-            kept.setdefault(user, {})[id(again)] = new
+            value = tree.code(Kept, number, variable(user), load.dtype)
+            kept.setdefault(user, {})[id(again)] = value
     for user, new in kept.items():
         body = ValueReplacement(tree, new).body(find(tree, user)[0].body)
         tree = replaced(tree, user, lambda loop: (with_body(loop, body),))  # noqa: B023

@@ -56,7 +56,7 @@ class AffineIndex:
 
     def __add__(self, other: AffineIndex | Size) -> AffineIndex:
         if not isinstance(other, AffineIndex):
-            return AffineIndex(self.terms.items(), self.constant + other)
+            return _of_terms(self.terms, self.constant + other)
         terms = dict(self.terms)
         for atom, step in other.terms.items():
             terms[atom] = terms[atom] + step if atom in terms else step
@@ -70,13 +70,19 @@ class AffineIndex:
             return AffineIndex()
         if factor == 1:
             return self
-        return AffineIndex(
-            [(atom, step * factor) for atom, step in self.terms.items()], self.constant * factor
-        )
+        terms = {atom: step * factor for atom, step in self.terms.items()}
+        return _of_terms(terms, self.constant * factor)
 
     def step(self, atom: Hashable) -> Size:
         """Return the coefficient of ``atom``; 0 if it does not occur."""
         return self.terms.get(atom, 0)
+
+
+def _of_terms(terms: dict[Hashable, Size], constant: Size) -> AffineIndex:
+    """Return an index of terms of which none is 0; indices may share them."""
+    made = object.__new__(AffineIndex)
+    made.terms, made.constant, made._hash = terms, constant, None
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,8 @@ def split(
     require_serial(loop)
     require(by != 0, f"{name} has blocks without an iteration")
     inner, outer = fresh(tree, name), variable(name)
-    body = DeferredSubstitution(tree.code, {name: outer * by + variable(inner)}).body(loop.body)
+    place = AffineIndex([(name, by), (inner, 1)])
+    body = DeferredSubstitution(tree.code, {name: place}).body(loop.body)
     block = LoopNode(inner, constant(by), body, kind=kind)
     blocks, left = blocks_of(loop.extent, by)
     if (short or guarded) and left != AffineIndex():
@@ -99,7 +100,7 @@ def split(
             size = loop.size
             require(size is not None, f"the length of {name} changes with other loops")
             assert size is not None
-            guards: tuple[InRange, ...] = (InRange(outer * by + variable(inner), 0, size),)
+            guards: tuple[InRange, ...] = (InRange(place, 0, size),)
             if len(body) == 1 and isinstance(body[0], Choose) and not body[0].otherwise:
                 guards, body = (*guards, *body[0].guards), body[0].then
             block = with_body(block, (Choose(guards, body, ()),))
@@ -439,10 +440,12 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     shared = [each for each in shared_buffers(tree, name) if uses[each] > 1] if own else []
     buffers = enlarged(tree, loop, shared, Space.STACK) if shared else tree.buffers
     names: list[str] = []
+    taken = set(loops_named(tree.body))
 
     def around(body: Body) -> LoopNode:
-        at = fresh(tree, name, names) if names else name
+        at = unused(name, taken) if names else name
         names.append(at)
+        taken.add(at)
         env = {} if at == name else {name: variable(at)}
         layouts = layouts_at(tree, loop, shared, at) if shared else None
         body = DeferredSubstitution(tree.code, env, layouts=layouts).body(body)

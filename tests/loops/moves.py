@@ -153,7 +153,8 @@ def set_role(tree, random, roles=ROLES):
 
 def sink_into(tree, random):
     name, _ = nested(tree, random)
-    return t.sink(tree, name, [one(t.loops_in(find(tree, name)[0]), random).variable])[0]
+    inner = one(loops_of(find(tree, name)[0].body), random)
+    return t.sink(tree, name, [inner.variable])[0]
 
 
 def unrolled(tree, random):

@@ -6,8 +6,10 @@ import numpy as np
 
 from geon.op_graph.axes.lengths import evaluate
 from geon.transformers.kernels.ir.nest import Nest
+from geon.transformers.loops.access import ONLY, accesses, joined, used
 from geon.transformers.loops.from_nest import from_nest
 from geon.transformers.loops.show import show
+from geon.transformers.loops.tree import LoopNode, loops_in, loops_of, walk
 from tests.kernels import running
 
 from .interpreter import run_trees
@@ -33,7 +35,18 @@ def compare(nest, memory, lengths, random, moves, done, make=from_nest):
         steps.append(name)
         if random.integers(4) == 0:
             show(tree)  # reads values, which later moves then find computed
+        check_facts(tree)
     agree(nest, tree, memory, lengths, random, steps)
+
+
+def check_facts(tree):
+    """What loops know of themselves, some of it since before they were transformed, is so."""
+    for loop in loops_of(tree.body):
+        ways = [(each.memory, ONLY[each.way]) for each in accesses(loop.body)]
+        assert [*used(loop).items()] == [*joined(ways).items()], show(tree)
+        inside = [each for each, _ in walk(loop.body) if isinstance(each, LoopNode)]
+        assert [*loops_in(loop).values()] == inside
+        assert [*loops_in(loop)] == [each.variable for each in inside]
 
 
 def agree(nest, tree, memory, lengths, random, steps=()):

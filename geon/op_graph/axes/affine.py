@@ -56,10 +56,10 @@ class AffineIndex:
 
     def __add__(self, other: AffineIndex | Size) -> AffineIndex:
         if not isinstance(other, AffineIndex):
-            return AffineIndex(self.terms.items(), self.constant + other)
+            return _of_terms(self.terms, self.constant + other)
         terms = dict(self.terms)
         for atom, step in other.terms.items():
-            terms[atom] = terms.get(atom, 0) + step
+            terms[atom] = terms[atom] + step if atom in terms else step
         return _merge_quotients(terms, self.constant + other.constant)
 
     def __sub__(self, other: AffineIndex | Size) -> AffineIndex:
@@ -70,13 +70,19 @@ class AffineIndex:
             return AffineIndex()
         if factor == 1:
             return self
-        return AffineIndex(
-            [(atom, step * factor) for atom, step in self.terms.items()], self.constant * factor
-        )
+        terms = {atom: step * factor for atom, step in self.terms.items()}
+        return _of_terms(terms, self.constant * factor)
 
     def step(self, atom: Hashable) -> Size:
         """Return the coefficient of ``atom``; 0 if it does not occur."""
         return self.terms.get(atom, 0)
+
+
+def _of_terms(terms: dict[Hashable, Size], constant: Size) -> AffineIndex:
+    """Return an index of terms of which none is 0; indices may share them."""
+    made = object.__new__(AffineIndex)
+    made.terms, made.constant, made._hash = terms, constant, None
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +133,13 @@ def weighted_sum(parts: Iterable[tuple[AffineIndex, Size]], constant: Size = 0) 
     """Return ``constant`` plus the sum of indices, each times a length."""
     terms: dict[Hashable, Size] = {}
     for index, factor in parts:
-        constant = constant + index.constant * factor
+        single = type(factor) is int and factor == 1
+        if type(index.constant) is not int or index.constant != 0:
+            constant = constant + (index.constant if single else index.constant * factor)
         divides = False
         for atom, step in index.terms.items():
-            terms[atom] = terms.get(atom, 0) + step * factor
+            more = step if single else step * factor
+            terms[atom] = terms[atom] + more if atom in terms else more
             divides |= not isinstance(atom, str)
         if divides:
             merged = _merge_quotients(terms, constant)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ...op_graph.axes.lengths import Length, exact_quotient, is_never_negative, least_unless_zero
@@ -48,16 +49,17 @@ from .tree import (
 READ, WRITE, FOLD = "reads", "writes", "folds"
 
 
-class Access(NamedTuple):
+@dataclass(slots=True)
+class Access:
     """An access to the element at ``offset`` of ``memory``; ``way`` is READ, WRITE or FOLD.
 
     ``count`` elements follow each other from there.
     """
 
-    memory: Memory
-    offset: AffineIndex
-    way: str
-    count: int = 1  # type: ignore[assignment]
+    memory: Final[Memory]
+    offset: Final[AffineIndex]
+    way: Final[str]
+    count: Final[int] = 1
 
 
 class MemoryUse(NamedTuple):
@@ -127,7 +129,7 @@ def _of_values(each: Write | Fold, memories: Collection[Memory] | None) -> Itera
         if memories is None or memory in memories
     ]
     if memories is None:
-        object.__setattr__(each, "accessed", found)
+        each.accessed = found
     return found
 
 
@@ -138,7 +140,7 @@ def _given_values(each: Write | Fold) -> Sequence[Access]:
         found = list(_reads(each))
         for store in each.stores if isinstance(each, Write) else ():
             found.append(Access(memory_of(store), store.offset, WRITE))
-        object.__setattr__(each, "accessed", found)
+        each.accessed = found
     return found
 
 
@@ -146,14 +148,18 @@ def uses(body: Body) -> MemoryUses:
     """Return how statements use memory, by memory."""
     if len(body) == 1:
         return used(body[0])
+    return joined([pair for each in body for pair in used(each).items()])
+
+
+def joined(pairs: Iterable[tuple[Memory, MemoryUse]]) -> MemoryUses:
+    """Return how memory is used, by memory, given uses of it one after another."""
     found: dict[Memory, MemoryUse] = {}
-    for each in body:
-        for memory, use in used(each).items():
-            old = found.get(memory)
-            if old is None:
-                found[memory] = use
-            elif not use.ways <= old.ways:
-                found[memory] = MemoryUse(old.first, old.ways | use.ways)
+    for memory, use in pairs:
+        old = found.get(memory)
+        if old is None:
+            found[memory] = use
+        elif not use.ways <= old.ways:
+            found[memory] = MemoryUse(old.first, old.ways | use.ways)
     return found
 
 
@@ -164,22 +170,28 @@ def used(each: Statement) -> MemoryUses:
         if isinstance(each, (LoopNode, Choose)):
             found = uses(body_of(each))
         else:
-            found = _uses_in(each)
+            found = joined(_uses_in(each))
         if isinstance(each, (LoopNode, Write, Fold)):
-            object.__setattr__(each, "used", found)
+            each.used = found
     return found
 
 
-def _uses_in(each: Statement) -> MemoryUses:
-    """Return how a statement without others in it uses memory."""
-    found: dict[Memory, MemoryUse] = {}
-    for memory, _, way, _ in _of_statement(each):
-        old = found.get(memory)
-        if old is None:
-            found[memory] = ONLY[way]
-        elif way not in old.ways:
-            found[memory] = MemoryUse(old.first, old.ways | ONLY[way].ways)
-    return found
+def _uses_in(each: Statement) -> Iterator[tuple[Memory, MemoryUse]]:
+    """Yield how a statement without others in it uses memory: offsets are not computed for it."""
+    if isinstance(each, (Write, Fold)) and each.deferred is not None and each.accessed is None:
+        source, change = each.deferred
+        for access in _given_values(source):
+            yield change.memory(access.memory), ONLY[access.way]
+        for number in each.into if isinstance(each, Fold) else ():
+            yield ("buffer", number), ONLY[FOLD]
+        return
+    for access in _of_statement(each):
+        yield access.memory, ONLY[access.way]
+
+
+def stores_results(loop: LoopNode) -> bool:
+    """Return True if a loop stores results of the kernel."""
+    return any(kind == "operand" and WRITE in use.ways for (kind, _), use in used(loop).items())
 
 
 def memory_of(store: Store | Keep) -> Memory:
@@ -382,12 +394,11 @@ def require_independent(
             writes = {each.offset for each in here if each.way == WRITE}
             changes = all(changes_with(offset, {name}) for offset in writes)
             require(changes, f"iterations of {name} store the same elements of {what}")
-            inner_loops: dict[Hashable, LoopNode]
-            inner_loops = {each.variable: each for each in loops_in(loop)}
+            inner_loops = loops_in(loop)
             reads = {footprint(x.offset, inner_loops) for x in here if x.way == READ}
             stores = {footprint(offset, inner_loops) for offset in writes} if reads else set()
             if not with_rests(reads) <= stores | with_rests(stores):
-                inner = inner or ranges([loop, *loops_in(loop)])
+                inner = inner or ranges([loop, *loops_in(loop).values()])
                 own_elements = are_apart(here, name, inner)
                 require(own_elements, f"iterations of {name} read what others store in {what}")
             continue
@@ -396,7 +407,7 @@ def require_independent(
             apart = not need or are_apart(here, name, inner)
             require(apart, f"{what} takes its elements in order")
             continue
-        inner = inner or ranges([loop, *loops_in(loop)])
+        inner = inner or ranges([loop, *loops_in(loop).values()])
         require(are_apart(here, name, inner), f"iterations of {name} share {what}")
 
 
@@ -415,7 +426,7 @@ def shared_buffers(tree: Tree, name: str) -> list[int]:
     """Return the private buffers of a loop of which iterations access the same elements."""
     loop, _ = find(tree, name)
     own = {("buffer", number) for number in private(tree, name)}
-    found, inner = accesses(loop.body, own), ranges([loop, *loops_in(loop)])
+    found, inner = accesses(loop.body, own), ranges([loop, *loops_in(loop).values()])
     return [
         number
         for kind, number in sorted(own)
@@ -423,14 +434,14 @@ def shared_buffers(tree: Tree, name: str) -> list[int]:
     ]
 
 
-def footprint(offset: AffineIndex, loops: Mapping[Hashable, LoopNode]) -> Footprint:
+def footprint(offset: AffineIndex, loops: Mapping[str, LoopNode]) -> Footprint:
     """Return a key of the elements at an offset in one iteration of the loop around ``loops``.
 
     Equal keys are of equal elements, whatever loops are called, and whether they are in blocks.
     """
     terms: Counter[Term] = Counter()
     for atom, step in offset.terms.items():
-        loop = loops.get(atom)
+        loop = loops.get(atom) if isinstance(atom, str) else None
         length = atom if loop is None else loop.extent if loop.size is None else loop.size
         if length != 1:
             terms[length, step] += 1

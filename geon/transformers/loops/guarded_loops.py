@@ -41,7 +41,7 @@ def unswitch(tree: Tree, name: str) -> Tree:
     exclude fail.
     """
     loop, _ = find(tree, name)
-    inside = {name, *[each.variable for each in loops_in(loop)]}
+    inside = {name, *loops_in(loop)}
     values = [value for each, _ in walk(loop.body) for value in values_of(each)]
     selects = [node for node in walk_scalars(*values) if isinstance(node, Select)]
     found = [

@@ -57,6 +57,7 @@ from .tree import (
     require,
     values_of,
     walk,
+    with_body,
 )
 
 # Reducers of truths that are the numbers 0 and 1: one instruction for numbers of all widths.
@@ -145,9 +146,7 @@ def rfactor(
             found.append(new.get(id(each), each))
         return tuple(found)
 
-    made = replaced(
-        tree, around, lambda loop: (*first, replace(loop, body=swapped(loop.body)), *end)
-    )
+    made = replaced(tree, around, lambda loop: (*first, with_body(loop, swapped(loop.body)), *end))
     return replace(made, buffers=tuple(buffers))
 
 
@@ -299,7 +298,7 @@ def promoted(tree: Tree, name: str, numbers: Sequence[int]) -> Tree:
     ]
     puts = [Keep(n, offsets[n], state) for n, state in zip(numbers, states, strict=True)]
     end = Write(tuple(puts))
-    return replaced(wider, name, lambda loop: (replace(loop, body=(*body, end)),))
+    return replaced(wider, name, lambda loop: (with_body(loop, (*body, end)),))
 
 
 def hoist(tree: Tree, name: str, values: Sequence[Scalar]) -> Tree:
@@ -315,7 +314,7 @@ def hoist(tree: Tree, name: str, values: Sequence[Scalar]) -> Tree:
     kept = {id(x.value): tree.code(Kept, x.number, x.offset, x.value.dtype) for x in puts}
     buffers = [PrivateBuffer(each.dtype, 1) for each in values]
     begin, body = Write(tuple(puts)), ValueReplacement(tree, kept).body(loop.body)
-    return replaced(tree, name, lambda loop: (begin, replace(loop, body=body)), buffers)
+    return replaced(tree, name, lambda loop: (begin, with_body(loop, body)), buffers)
 
 
 def require_unconditional(loop: LoopNode) -> None:
@@ -380,8 +379,8 @@ def hold(tree: Tree, value: Scalar, first: str, later: str) -> Tree:
     put = Write((Keep(number, variable(first), value),))
     change = ValueReplacement(tree, {id(again): kept})
     buffer = PrivateBuffer(value.dtype, size, Space.STACK)
-    tree = replaced(tree, first, lambda loop: (replace(loop, body=(put, *loop.body)),), [buffer])
-    return replaced(tree, later, lambda loop: (replace(loop, body=change.body(loop.body)),))
+    tree = replaced(tree, first, lambda loop: (with_body(loop, (put, *loop.body)),), [buffer])
+    return replaced(tree, later, lambda loop: (with_body(loop, change.body(loop.body)),))
 
 
 def stage(tree: Tree, at: str, load: Load, over: Sequence[str], padding: int = 0) -> Tree:
@@ -422,7 +421,7 @@ def stage(tree: Tree, at: str, load: Load, over: Sequence[str], padding: int = 0
     change = ValueReplacement(tree, {id(load): read})
     buffer = PrivateBuffer(source.dtype, size, Space.STACK)
     return replaced(
-        tree, at, lambda loop: (replace(loop, body=(*body, *change.body(loop.body))),), [buffer]
+        tree, at, lambda loop: (with_body(loop, (*body, *change.body(loop.body))),), [buffer]
     )
 
 
@@ -451,7 +450,7 @@ def fuse(tree: Tree, first: str, second: str) -> Tree:
     require(adjacent, f"{second} does not follow {first}")
     require(one.extent == two.extent, f"{first} and {second} have other lengths")
     behind = DeferredSubstitution(tree.code, {second: variable(first)}).body(two.body)
-    joined = replace(one, body=(*one.body, *behind))
+    joined = with_body(one, (*one.body, *behind))
     inner = ranges([joined, *loops_of(joined.body)])
     own = {("buffer", number) for name in (first, second) for number in private(tree, name)}
     changing = (written(one.body) | written(behind)) - own

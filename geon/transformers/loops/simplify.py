@@ -13,7 +13,18 @@ from ..kernels.analysis.integer_ranges import index_bounds
 from ..kernels.ir.scalar_code import Clamped, Select
 from .access import accesses, most
 from .substitution import Substitution
-from .tree import Body, Choose, LoopNode, Statement, Tree, divided, find, replace, replaced
+from .tree import (
+    Body,
+    Choose,
+    LoopNode,
+    Statement,
+    Tree,
+    divided,
+    find,
+    replace,
+    replaced,
+    with_body,
+)
 
 Guards = tuple[InRange, ...]
 
@@ -135,7 +146,7 @@ def simplified(tree: Tree) -> Tree:
                 inner = extents if size is None else {**extents, each.variable: size}
                 inside = () if size == 0 else body(each.body, inner)
                 if inside:
-                    found.append(replace(each, body=inside))
+                    found.append(with_body(each, inside))
             elif isinstance(each, Choose):
                 sides = body(each.then, extents), body(each.otherwise, extents)
                 found.append(Choose(each.guards, *sides))

@@ -22,7 +22,7 @@ from ..kernels.ir.scalar_code import (
     Wrapped,
 )
 from ..kernels.ir.scalar_code import walk as walk_scalars
-from .access import READ, Access, MemoryUses, used
+from .access import READ, Access, MemoryUses, joined, used
 from .tree import (
     Body,
     CachePrefetch,
@@ -66,6 +66,7 @@ class Substitution:
         self.buffers, self.layouts = buffers or {}, layouts or {}
         self.known: dict[int, Any] = {}
         self.roots: list[Any] = []  # what was replaced, so that ids are those of live objects
+        self.indices: dict[int, tuple[AffineIndex, AffineIndex]] = {}  # by id, old and new
 
     def image(self, name: str) -> AffineIndex:
         """Return the index that replaces a variable."""
@@ -77,11 +78,19 @@ class Substitution:
 
     def index(self, index: AffineIndex) -> AffineIndex:
         """Return an index with variables replaced."""
+        found = self.indices.get(id(index))
+        if found is None:
+            found = self.indices[id(index)] = index, self.replaced_index(index)
+        return found[1]
+
+    def replaced_index(self, index: AffineIndex) -> AffineIndex:
+        """Return what ``index`` returns: itself where nothing in it is replaced."""
         env = self.env
         for atom in index.terms:
             if atom in env or not isinstance(atom, str):
                 parts = [(self.atom(atom), step) for atom, step in index.terms.items()]
-                return weighted_sum(parts, index.constant)
+                made = weighted_sum(parts, index.constant)
+                return index if made == index else made
         return index
 
     def offset(self, number: int, offset: AffineIndex) -> AffineIndex:
@@ -183,15 +192,18 @@ class Substitution:
             name = next(iter(self.env[name].terms))
         elif extent is loop.extent and all(map(is_, body, loop.body)):
             return loop
-        return replace(loop, variable=name, extent=extent, body=body)
+        return LoopNode(name, extent, body, *loop.form)
 
     def store(self, store: Store | Keep) -> Store | Keep:
         """Return a store with variables and buffers replaced."""
         value = self.value(store.value)
         if isinstance(store, Store):
-            return changed(store, offset=self.index(store.offset), value=value)
+            offset = self.index(store.offset)
+            same = offset is store.offset and value is store.value
+            return store if same else Store(store.operand, offset, value, store.dtype)
         number, offset = self.number(store.number), self.offset(store.number, store.offset)
-        return changed(store, number=number, offset=offset, value=value)
+        same = number == store.number and offset is store.offset and value is store.value
+        return store if same else Keep(number, offset, value)
 
     def replaced(self, part: Any) -> Any:
         """Return a value or a store, or a tuple of them, with variables and buffers replaced."""
@@ -221,16 +233,8 @@ class DeferredSubstitution(Substitution):
         layouts: Mapping[int, BufferLayout] | None = None,
     ) -> None:
         super().__init__(code, env, buffers, layouts)
-        self.indices: dict[int, tuple[AffineIndex, AffineIndex]] = {}  # by id, old and new
         # By the id of a substitution before this one: that one, and both as one.
         self.behind: dict[int, tuple[DeferredSubstitution, DeferredSubstitution]] = {}
-
-    def index(self, index: AffineIndex) -> AffineIndex:
-        """Return an index with variables replaced."""
-        found = self.indices.get(id(index))
-        if found is None:
-            found = self.indices[id(index)] = index, super().index(index)
-        return found[1]
 
     def after(self, first: DeferredSubstitution) -> DeferredSubstitution:
         """Return the substitution that does ``first`` and then this one."""
@@ -274,14 +278,19 @@ class DeferredSubstitution(Substitution):
             given["into"] = self.numbers(each.into)
         else:
             made = super().statement(each)
-            if isinstance(made, LoopNode) and not self.buffers:
-                object.__setattr__(made, "used", uses)  # these do not depend on variables
+            if isinstance(made, LoopNode):
+                made.used = self.moved(uses)
             return made
         source, first = each.deferred or (each, None)
         made = deferring(type(each), source, self if first is None else self.after(first), given)
-        if not self.buffers:
-            object.__setattr__(made, "used", uses)
+        made.used = self.moved(uses)
         return made
+
+    def moved(self, uses: MemoryUses) -> MemoryUses:
+        """Return how statements use memory with buffers replaced; variables do not matter."""
+        if not self.buffers:
+            return uses
+        return joined([(self.memory(each), use) for each, use in uses.items()])
 
 
 class _Composition(DeferredSubstitution):
@@ -310,16 +319,11 @@ class _Composition(DeferredSubstitution):
         """Return the number of a private buffer after replacement."""
         return self.second.number(self.first.number(number)) if self.moving else number
 
-    def index(self, index: AffineIndex) -> AffineIndex:
-        """Return an index with variables replaced."""
-        found = self.indices.get(id(index))
-        if found is None:
-            parts = [(self.atom(atom), step) for atom, step in index.terms.items()]
-            made = weighted_sum(parts, index.constant) if parts else index
-            if made == index:
-                made = index  # so that nodes which do not change stay the nodes that they are
-            found = self.indices[id(index)] = index, made
-        return found[1]
+    def replaced_index(self, index: AffineIndex) -> AffineIndex:
+        """Return what ``index`` returns: itself where nothing in it is replaced."""
+        parts = [(self.atom(atom), step) for atom, step in index.terms.items()]
+        made = weighted_sum(parts, index.constant) if parts else index
+        return index if made == index else made
 
     def offset(self, number: int, offset: AffineIndex) -> AffineIndex:
         """Return an offset into a buffer of a former number, with variables replaced."""

@@ -24,6 +24,7 @@ from .access import (
     private,
     require_independent,
     shared_buffers,
+    used,
     used_buffers,
 )
 from .simplify import simplified
@@ -47,11 +48,15 @@ from .tree import (
     fresh,
     least,
     loops_in,
+    loops_named,
     loops_of,
     replace,
     replaced,
     require,
+    unused,
     walk,
+    with_body,
+    with_form,
 )
 
 
@@ -81,7 +86,8 @@ def split(
     require_serial(loop)
     require(by != 0, f"{name} has blocks without an iteration")
     inner, outer = fresh(tree, name), variable(name)
-    body = DeferredSubstitution(tree.code, {name: outer * by + variable(inner)}).body(loop.body)
+    place = AffineIndex([(name, by), (inner, 1)])
+    body = DeferredSubstitution(tree.code, {name: place}).body(loop.body)
     block = LoopNode(inner, constant(by), body, kind=kind)
     blocks, left = blocks_of(loop.extent, by)
     if (short or guarded) and left != AffineIndex():
@@ -94,12 +100,13 @@ def split(
             size = loop.size
             require(size is not None, f"the length of {name} changes with other loops")
             assert size is not None
-            guards: tuple[InRange, ...] = (InRange(outer * by + variable(inner), 0, size),)
+            guards: tuple[InRange, ...] = (InRange(place, 0, size),)
             if len(body) == 1 and isinstance(body[0], Choose) and not body[0].otherwise:
                 guards, body = (*guards, *body[0].guards), body[0].then
-            block = replace(block, body=(Choose(guards, body, ()),))
+            block = with_body(block, (Choose(guards, body, ()),))
     require(blocks != AffineIndex(), f"{name} has fewer than {by} iterations")
     main = replace(loop, extent=blocks, body=(block,))
+    main.used = used(loop)
     if short or guarded or left == AffineIndex():
         return Split(replaced(tree, name, lambda _: (main,)), inner, None)
     rest = fresh(tree, name, [inner])
@@ -187,11 +194,11 @@ def copied(
 
     Its loops have fresh variables, and the buffers ``own`` are copied.
     """
-    env, used = dict(env), list(taken)
+    env, used = dict(env), loops_named(tree.body).keys() | taken
     for loop in loops_of(body):
-        name = fresh(tree, loop.variable, used)
+        name = unused(loop.variable, used)
         env[loop.variable] = variable(name)
-        used.append(name)
+        used.add(name)
     numbers = {number: len(tree.buffers) + k for k, number in enumerate(own)}
     more = [tree.buffers[number] for number in own]
     tree = replace(tree, buffers=(*tree.buffers, *more))
@@ -234,12 +241,12 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
         for each in shared:
             buffers[each] = replace(buffers[each], space=Space.SCRATCH)
         tree = replace(tree, buffers=tuple(buffers))
-    return replaced(tree, name, lambda loop: (replace(loop, role=role, reason=reason),))
+    return replaced(tree, name, lambda loop: (with_form(loop, role, loop.kind, reason),))
 
 
 def set_kind(tree: Tree, name: str, kind: Kind) -> Tree:
     """Set the kind of a loop."""
-    return replaced(tree, name, lambda loop: (replace(loop, kind=kind),))
+    return replaced(tree, name, lambda loop: (with_form(loop, loop.role, kind, loop.reason),))
 
 
 def collapse(tree: Tree, outer: str, inner: str) -> Tree:
@@ -254,6 +261,7 @@ def collapse(tree: Tree, outer: str, inner: str) -> Tree:
     index, rest = divided(variable(outer), count)
     body = DeferredSubstitution(tree.code, {outer: index, inner: rest}).body(nested.body)
     joined = replace(loop, extent=constant(loop.size * count), body=body)
+    joined.used = used(loop)
     return replaced(tree, outer, lambda _: (joined,))
 
 
@@ -264,7 +272,8 @@ def reorder(tree: Tree, outer: str, inner: str) -> Tree:
     require_serial(loop, nested)
     require(loop.body == (nested,), f"{inner} is not all that is in {outer}")
     require(not changes_with(nested.extent, {outer}), f"the length of {inner} changes with {outer}")
-    swapped = replace(nested, body=(replace(loop, body=nested.body),))
+    swapped = with_body(nested, (with_body(loop, nested.body),))
+    swapped.used = used(loop)
     made = replaced(tree, outer, lambda _: (swapped,))
     try:
         require_independent(tree, outer, folds=True)
@@ -297,7 +306,7 @@ def expand(
     buffers = enlarged(tree, loop, numbers, space)
     layouts = layouts_at(tree, loop, numbers, name, adjacent)
     body = DeferredSubstitution(tree.code, {}, layouts=layouts).body(loop.body)
-    return replace(replaced(tree, name, lambda loop: (replace(loop, body=body),)), buffers=buffers)
+    return replace(replaced(tree, name, lambda loop: (with_body(loop, body),)), buffers=buffers)
 
 
 def enlarged(
@@ -379,7 +388,7 @@ def fission(tree: Tree, name: str, inner: str, *, adjacent: bool = False) -> tup
     at = [isinstance(each, LoopNode) and each.variable == inner for each in loop.body].index(True)
     change = DeferredSubstitution(tree.code, {name: variable(own)})
     before = replace(loop, variable=own, body=change.body((loop.body[at],)))
-    rest = replace(loop, body=(*loop.body[:at], *loop.body[at + 1 :]))
+    rest = with_body(loop, (*loop.body[:at], *loop.body[at + 1 :]))
     return replaced(tree, name, lambda _: (before, rest)), own
 
 
@@ -415,7 +424,7 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     def takes(each: LoopNode) -> bool:
         return each.kind not in within if into is None else each.variable in into
 
-    inner = [each for each in loops_in(loop) if takes(each)]
+    inner = [each for each in loops_in(loop).values() if takes(each)]
     require_serial(loop, *inner, *tasks_in(loop.body))
     require(
         not any(changes_with(each.extent, {name}) for each in inner),
@@ -431,10 +440,12 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     shared = [each for each in shared_buffers(tree, name) if uses[each] > 1] if own else []
     buffers = enlarged(tree, loop, shared, Space.STACK) if shared else tree.buffers
     names: list[str] = []
+    taken = set(loops_named(tree.body))
 
     def around(body: Body) -> LoopNode:
-        at = fresh(tree, name, names) if names else name
+        at = unused(name, taken) if names else name
         names.append(at)
+        taken.add(at)
         env = {} if at == name else {name: variable(at)}
         layouts = layouts_at(tree, loop, shared, at) if shared else None
         body = DeferredSubstitution(tree.code, env, layouts=layouts).body(body)
@@ -445,7 +456,7 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
         for group in groups(body, takes, deep=False):
             first = group[0]
             if isinstance(first, LoopNode) and takes(first):
-                found.append(replace(first, body=sunk(first.body)))
+                found.append(with_body(first, sunk(first.body)))
             else:
                 found.append(around(group))
         return tuple(found)

@@ -1,17 +1,20 @@
-"""Loop trees: the loops, statements and buffers of a kernel as frozen data.
+"""Loop trees: the loops, statements and buffers of a kernel as immutable data.
 
 Every loop counts from 0 in steps of one. Where a loop begins and how far its iterations are apart
 is part of the indices inside of it. Memory is that of the kernel's operands, which ``Load`` and
 ``Store`` access, and private buffers, which ``Kept`` and ``Keep`` access.
+
+Fields are ``Final``: a type checker refuses to assign them, not each construction, which frozen
+dataclasses make six times as slow. Other fields cache what functions return.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import is_
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from ...op_graph.axes.affine import (
     AffineIndex,
@@ -104,7 +107,7 @@ class PrivateBuffer:
     of_rows: bool = False
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class LoopNode:
     """A loop over ``variable`` from 0 up to ``extent``, with the ``reason`` of its form.
 
@@ -113,14 +116,14 @@ class LoopNode:
     its loads, and gathers. ``inner`` and ``used`` cache what ``loops_in`` and ``used`` return.
     """
 
-    variable: str
-    extent: AffineIndex
-    body: tuple[Statement, ...]
-    role: Role = Role.SERIAL
-    kind: Kind = Kind.MAIN
-    reason: str = ""
-    ends: bool = False
-    hides_strides: bool = False
+    variable: Final[str]
+    extent: Final[AffineIndex]
+    body: Final[tuple[Statement, ...]]
+    role: Final[Role] = Role.SERIAL
+    kind: Final[Kind] = Kind.MAIN
+    reason: Final[str] = ""
+    ends: Final[bool] = False
+    hides_strides: Final[bool] = False
     inner: Any = field(init=False, default=None)
     used: Any = field(init=False, default=None)
 
@@ -128,6 +131,11 @@ class LoopNode:
     def size(self) -> Size | None:
         """Return the number of iterations if it depends on no other loop, else None."""
         return None if self.extent.terms else self.extent.constant
+
+    @property
+    def form(self) -> tuple[Role, Kind, str, bool, bool]:
+        """Return the fields that say how the loop runs, in the order of the constructor."""
+        return self.role, self.kind, self.reason, self.ends, self.hides_strides
 
 
 class Deferring:
@@ -146,11 +154,11 @@ class Deferring:
             raise AttributeError(f"{type(self).__name__} has no attribute {name}")
         source, substitution = self.deferred
         value = substitution.replaced(getattr(source, name))
-        object.__setattr__(self, name, value)
+        setattr(self, name, value)
         return value
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Write(Deferring):
     """Stores to operands and buffers; all values are computed before the first store.
 
@@ -158,14 +166,14 @@ class Write(Deferring):
     """
 
     LATE: ClassVar[tuple[str, ...]] = ("stores",)
-    stores: tuple[Store | Keep, ...]
-    streamed: frozenset[int] = frozenset()
+    stores: Final[tuple[Store | Keep, ...]]
+    streamed: Final[frozenset[int]] = frozenset()
     deferred: Any = field(init=False, default=None)
     accessed: Any = field(init=False, default=None)
     used: Any = field(init=False, default=None)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Fold(Deferring):
     """Add an element to a reducer's state, which is at ``offset`` of the buffers ``into``.
 
@@ -174,33 +182,33 @@ class Fold(Deferring):
     """
 
     LATE: ClassVar[tuple[str, ...]] = ("elements", "position")
-    reducer: Reducer
-    into: tuple[int, ...]
-    offset: AffineIndex
-    elements: tuple[Scalar, ...]
-    position: Scalar | None = None
-    merges: bool = False
+    reducer: Final[Reducer]
+    into: Final[tuple[int, ...]]
+    offset: Final[AffineIndex]
+    elements: Final[tuple[Scalar, ...]]
+    position: Final[Scalar | None] = None
+    merges: Final[bool] = False
     deferred: Any = field(init=False, default=None)
     accessed: Any = field(init=False, default=None)
     used: Any = field(init=False, default=None)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Combine:
     """Combine ``count`` adjacent states, from ``start`` of the buffers ``of`` on, by halves.
 
     The result is combined with the state at ``offset`` of the buffers ``into``.
     """
 
-    reducer: Reducer
-    into: tuple[int, ...]
-    offset: AffineIndex
-    of: tuple[int, ...]
-    start: AffineIndex
-    count: int
+    reducer: Final[Reducer]
+    into: Final[tuple[int, ...]]
+    offset: Final[AffineIndex]
+    of: Final[tuple[int, ...]]
+    start: Final[AffineIndex]
+    count: Final[int]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class CachePrefetch:
     """Prefetch the cache line at ``offset`` of an operand; ``stores`` if it will be written.
 
@@ -208,33 +216,33 @@ class CachePrefetch:
     far as ``MAX_PREFETCHED_LINES`` reach.
     """
 
-    operand: int
-    offset: AffineIndex
-    stores: bool = False
-    room: Size = 0
-    nbytes: Size = 0
+    operand: Final[int]
+    offset: Final[AffineIndex]
+    stores: Final[bool] = False
+    room: Final[Size] = 0
+    nbytes: Final[Size] = 0
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Draw:
     """Set the first ``count`` elements of buffer ``into`` to random bits of adjacent positions.
 
     ``bits`` are the first of them. Those at positions before ``end`` may be drawn too.
     """
 
-    into: int
-    bits: RandomBits
-    count: AffineIndex
-    end: AffineIndex
+    into: Final[int]
+    bits: Final[RandomBits]
+    count: Final[AffineIndex]
+    end: Final[AffineIndex]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Choose:
     """Run ``then`` if all ``guards`` hold, else ``otherwise``."""
 
-    guards: tuple[InRange, ...]
-    then: tuple[Statement, ...]
-    otherwise: tuple[Statement, ...]
+    guards: Final[tuple[InRange, ...]]
+    then: Final[tuple[Statement, ...]]
+    otherwise: Final[tuple[Statement, ...]]
 
 
 Statement = LoopNode | Write | Fold | Combine | CachePrefetch | Draw | Choose
@@ -243,7 +251,7 @@ Memory = tuple[str, int]  # "operand" or "buffer", and its number
 Offset = tuple[str, int, AffineIndex]  # "operand" or "buffer", its number, an index into it
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Tree:
     """The statements of a kernel.
 
@@ -252,12 +260,12 @@ class Tree:
     that it was scheduled for. ``paths`` caches what ``path_to`` returns.
     """
 
-    body: Body
-    operands: tuple[Op, ...]
-    buffers: tuple[PrivateBuffer, ...]
-    code: ScalarBuilder
-    refusals: tuple[str, ...] = ()
-    vectors: VectorWidth | None = None
+    body: Final[Body]
+    operands: Final[tuple[Op, ...]]
+    buffers: Final[tuple[PrivateBuffer, ...]]
+    code: Final[ScalarBuilder]
+    refusals: Final[tuple[str, ...]] = ()
+    vectors: Final[VectorWidth | None] = None
     paths: dict[str, list[Any]] = field(init=False, default_factory=dict)
 
 
@@ -300,28 +308,33 @@ def vector_stores(tree: Tree, operand: int) -> Iterator[tuple[Store, LoopNode]]:
 
 def loops_of(body: Body) -> list[LoopNode]:
     """Return all loops, outer ones first."""
-    found: list[LoopNode] = []
+    return list(loops_named(body).values())
+
+
+def loops_named(body: Body) -> dict[str, LoopNode]:
+    """Return all loops by their variables, outer ones first."""
+    found: dict[str, LoopNode] = {}
     for each in body:
         if isinstance(each, LoopNode):
-            found += (each, *loops_in(each))
+            found[each.variable] = each
+            found.update(loops_in(each))
         elif isinstance(each, Choose):
-            found += loops_of(body_of(each))
+            found.update(loops_named(body_of(each)))
     return found
 
 
-def loops_in(loop: LoopNode) -> tuple[LoopNode, ...]:
-    """Return the loops inside of a loop, outer ones first."""
-    found: tuple[LoopNode, ...] | None = loop.inner
+def loops_in(loop: LoopNode) -> dict[str, LoopNode]:
+    """Return the loops inside of a loop by their variables, outer ones first."""
+    found: dict[str, LoopNode] | None = loop.inner
     if found is None:
-        found = tuple(loops_of(loop.body))
-        object.__setattr__(loop, "inner", found)
+        found = loop.inner = loops_named(loop.body)
     return found
 
 
 def find(tree: Tree, name: str) -> tuple[LoopNode, tuple[LoopNode, ...]]:
     """Return the loop over a variable and the loops around it."""
-    loop, *around = path_to(tree, name)
-    return loop, tuple([each for each in reversed(around) if isinstance(each, LoopNode)])
+    path = path_to(tree, name)
+    return path[0], tuple([each for each in path[:0:-1] if isinstance(each, LoopNode)])
 
 
 def path_to(tree: Tree, name: str) -> list[Any]:
@@ -329,7 +342,8 @@ def path_to(tree: Tree, name: str) -> list[Any]:
     found = tree.paths.get(name)
     if found is None:
         found = tree.paths[name] = _path(tree.body, name)
-    require(bool(found), f"the tree has no loop over {name}")
+    if not found:
+        raise IllegalScheduleError(f"the tree has no loop over {name}")
     return found
 
 
@@ -339,12 +353,11 @@ def _path(body: Body, name: str) -> list[Any]:
         if isinstance(each, LoopNode):
             if each.variable == name:
                 return [each]
-            inner = each.body
+            found = _path(each.body, name) if name in loops_in(each) else []
         elif isinstance(each, Choose):
-            inner = body_of(each)
+            found = _path(body_of(each), name)
         else:
             continue
-        found = _path(inner, name)
         if found:
             found.append(each)
             return found
@@ -363,8 +376,10 @@ def replaced(
 ) -> Tree:
     """Return the tree with the loop over a variable replaced, and with further ``buffers``."""
 
-    loop, *around = path_to(tree, name)
-    old, new = loop, change(loop)
+    old, *around = path_to(tree, name)
+    new = change(old)
+    (one, *others), known = new or (None,), old.used  # loops around use memory as this one does
+    same = isinstance(one, LoopNode) and not others and one.used is known and known is not None
 
     def inside(body: Body) -> Body:
         if old not in body:
@@ -374,11 +389,14 @@ def replaced(
 
     for each in around:
         if isinstance(each, LoopNode):
-            new = (replace(each, body=inside(each.body)),)
+            made = with_body(each, inside(each.body))
+            made.used = each.used if same else None
+            new = (made,)
         else:
             new = (replace(each, then=inside(each.then), otherwise=inside(each.otherwise)),)
         old = each
-    return replace(tree, body=inside(tree.body), buffers=(*tree.buffers, *buffers))
+    buffers = (*tree.buffers, *buffers) if buffers else tree.buffers
+    return Tree(inside(tree.body), tree.operands, buffers, tree.code, tree.refusals, tree.vectors)
 
 
 def values_of(statement: Statement) -> tuple[Scalar, ...]:
@@ -395,7 +413,11 @@ def values_of(statement: Statement) -> tuple[Scalar, ...]:
 
 def fresh(tree: Tree, stem: str, taken: Sequence[str] = ()) -> str:
     """Return a variable that no loop of the tree has; ``taken`` are others that are in use."""
-    used = {loop.variable for loop in loops_of(tree.body)} | set(taken)
+    return unused(stem, loops_named(tree.body).keys() | taken)
+
+
+def unused(stem: str, used: Set[str]) -> str:
+    """Return a variable like another one that is not in use."""
     stem = stem.rstrip("0123456789").rstrip("_")
     return next(name for k in range(len(used) + 1) if (name := f"{stem}_{k}") not in used)
 
@@ -414,21 +436,30 @@ def replace(node: Node, **fields: Any) -> Node:
         source, substitution = node.deferred
         return deferring(kind, source, substitution, given)
     made: Node = kind(*[fields[x] if x in fields else getattr(node, x) for x in names])
-    if isinstance(node, LoopNode) and "body" not in fields:
-        object.__setattr__(made, "inner", node.inner)
-        object.__setattr__(made, "used", node.used)
     return made
+
+
+def with_form(loop: LoopNode, role: Role, kind: Kind, reason: str) -> LoopNode:
+    """Return a loop of another role, kind and reason."""
+    made = LoopNode(loop.variable, loop.extent, loop.body, role, kind, reason, *loop.form[3:])
+    made.inner, made.used = loop.inner, loop.used
+    return made
+
+
+def with_body(loop: LoopNode, body: Body) -> LoopNode:
+    """Return a loop with another body."""
+    return LoopNode(loop.variable, loop.extent, body, *loop.form)
 
 
 def deferring(kind: type[Node], source: Any, substitution: Any, given: Mapping[str, Any]) -> Node:
     """Return a statement with ``given`` fields whose late ones are substituted when first read."""
-    made = object.__new__(kind)
+    made: Any = object.__new__(kind)
     for name, value in given.items():
-        object.__setattr__(made, name, value)
-    object.__setattr__(made, "deferred", (source, substitution))
-    object.__setattr__(made, "accessed", None)
-    object.__setattr__(made, "used", None)
-    return made
+        setattr(made, name, value)
+    made.deferred = source, substitution
+    made.accessed = made.used = None
+    found: Node = made
+    return found
 
 
 def changed(node: Node, **fields: Any) -> Node:

@@ -6,7 +6,7 @@ The nodes are data: no text, and independent of the target.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.axes import Axis
@@ -110,14 +110,14 @@ class Reduction:
         return folded_row(self.reducer)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Store:
     """Store ``value`` at ``offset`` of operand number ``operand``."""
 
-    operand: int
-    offset: AffineIndex
-    value: Scalar
-    dtype: DType
+    operand: Final[int]
+    offset: Final[AffineIndex]
+    value: Final[Scalar]
+    dtype: Final[DType]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -129,13 +129,13 @@ class RowArray:
     dtype: DType
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Keep:
     """Store ``value`` at ``offset`` of row array ``number``, for later passes."""
 
-    number: int
-    offset: AffineIndex
-    value: Scalar
+    number: Final[int]
+    offset: Final[AffineIndex]
+    value: Final[Scalar]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.axes.index_map import InRange
@@ -26,56 +26,56 @@ class ScalarNode:
     under: tuple[Scalar, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Load(ScalarNode):
     """The element at ``offset`` of the kernel's operand number ``operand``."""
 
-    operand: int
-    offset: AffineIndex
-    dtype: DType
+    operand: Final[int]
+    offset: Final[AffineIndex]
+    dtype: Final[DType]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Number(ScalarNode):
     """A constant."""
 
-    value: Any
-    dtype: DType
+    value: Final[Any]
+    dtype: Final[DType]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class LengthNumber(ScalarNode):
     """An open length as a value."""
 
-    length: Size
-    dtype: DType
+    length: Final[Size]
+    dtype: Final[DType]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class IndexNumber(ScalarNode):
     """An index as a value."""
 
-    index: AffineIndex
-    dtype: DType
+    index: Final[AffineIndex]
+    dtype: Final[DType]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Apply(ScalarNode):
     """An elementwise primitive applied to scalars; the target of a cast is ``dtype``."""
 
-    row: Primitive
-    args: tuple[Scalar, ...]
-    attrs: tuple[Any, ...]
-    dtype: DType
+    row: Final[Primitive]
+    args: Final[tuple[Scalar, ...]]
+    attrs: Final[tuple[Any, ...]]
+    dtype: Final[DType]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Select(ScalarNode):
     """``value`` where all ``guards`` hold, else ``other``; both are safe to evaluate everywhere."""
 
-    guards: tuple[InRange, ...]
-    value: Scalar
-    other: Scalar
+    guards: Final[tuple[InRange, ...]]
+    value: Final[Scalar]
+    other: Final[Scalar]
 
     @property
     def dtype(self) -> DType:
@@ -83,12 +83,12 @@ class Select(ScalarNode):
         return self.value.dtype
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Wrapped(ScalarNode):
     """A position along ``length`` elements; negative positions count from the end."""
 
-    position: Scalar
-    length: Size
+    position: Final[Scalar]
+    length: Final[Size]
 
     @property
     def dtype(self) -> DType:
@@ -96,7 +96,7 @@ class Wrapped(ScalarNode):
         return INT64
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class RandomBits(ScalarNode):
     """Random bits of element number ``position`` of draw ``draw`` of a stream.
 
@@ -104,46 +104,46 @@ class RandomBits(ScalarNode):
     the call, are uint64 scalars. The draw has ``size`` elements.
     """
 
-    seed: Scalar
-    draw: Scalar
-    call: Scalar
-    position: AffineIndex
-    size: Size
-    dtype: DType
+    seed: Final[Scalar]
+    draw: Final[Scalar]
+    call: Final[Scalar]
+    position: Final[AffineIndex]
+    size: Final[Size]
+    dtype: Final[DType]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Reduced(ScalarNode):
     """Scalar ``part`` of the final state of reduction ``number`` of the kernel."""
 
-    number: int
-    part: int
-    dtype: DType
+    number: Final[int]
+    part: Final[int]
+    dtype: Final[DType]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Running(ScalarNode):
     """Scalar ``part`` of a running reduction state; with ``other``, of the second of two states."""
 
-    part: int
-    other: bool
-    dtype: DType
+    part: Final[int]
+    other: Final[bool]
+    dtype: Final[DType]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Kept(ScalarNode):
     """The element at ``offset`` of row array ``number``, which an earlier pass has stored."""
 
-    number: int
-    offset: AffineIndex
-    dtype: DType
+    number: Final[int]
+    offset: Final[AffineIndex]
+    dtype: Final[DType]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Contracted(ScalarNode):
     """The finished sum of the kernel's contraction."""
 
-    dtype: DType
+    dtype: Final[DType]
 
 
 Scalar = (
@@ -256,7 +256,7 @@ def children_of(value: Scalar) -> tuple[Scalar, ...]:
             *operands_of(value),
             *[node for index in indices(value) for node in positions(index)],
         )
-        object.__setattr__(value, "under", found)
+        value.under = found
     return found
 
 

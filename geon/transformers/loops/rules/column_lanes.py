@@ -39,6 +39,7 @@ from ..tree import (
     require,
     values_of,
     walk,
+    with_body,
 )
 from .columns import (
     MAX_PART_STATES,
@@ -261,7 +262,7 @@ def stored_later(tree: Tree, name: str) -> tuple[Tree, str]:
         kept = tree.code(Kept, number, variable(later), store.value.dtype)
         stores.append(replace(store, offset=change.index(store.offset), value=kept))
     buffers = [PrivateBuffer(each.value.dtype, bound, Space.STACK) for each in write.stores]
-    first = replace(loop, body=(Write(tuple(keeps)),))
+    first = with_body(loop, (Write(tuple(keeps)),))
     extent = change.index(loop.extent)
     behind = replace(loop, variable=later, extent=extent, body=(Write(tuple(stores)),))
     return replaced(tree, name, lambda _: (first, behind), buffers), later
@@ -372,5 +373,5 @@ def hoisted_values(tree: Tree, name: str, terms: str) -> Tree:
             fixed.append(term)
     if sums:
         body = ValueReplacement(tree, sums).body(loop.body)
-        tree = replaced(tree, name, lambda loop: (replace(loop, body=body),))
+        tree = replaced(tree, name, lambda loop: (with_body(loop, body),))
     return hoist(tree, name, fixed) if fixed else tree

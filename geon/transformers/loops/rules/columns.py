@@ -29,7 +29,6 @@ from ..tree import (
     find,
     loops_of,
     require,
-    values_of,
     walk,
 )
 from ..work import MIN_WORK, work
@@ -254,8 +253,7 @@ def is_apart(loop: LoopNode, term: str, rows: list[str]) -> bool:
     Each of these terms, or blocks of them, is then read for all rows before the next one.
     """
     folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
-    nodes = walk_scalars(*[value for each in folds for value in values_of(each)])
-    for load in [node for node in nodes if isinstance(node, Load)]:
+    for load in [x for x in accesses(tuple(folds)) if x.memory[0] == "operand"]:
         far, *near = (load.offset.step(each) for each in (term, *rows))
         known = [abs(step) for step in near if isinstance(step, int)]
         if far != 0 and isinstance(far, int) and abs(far) <= max(known, default=0):

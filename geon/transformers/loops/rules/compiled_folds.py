@@ -42,6 +42,7 @@ from ..tree import (
     replace,
     replaced,
     require,
+    with_body,
 )
 
 # Truths between two tests whether they are decided.
@@ -131,7 +132,7 @@ def unwidened(tree: Tree, name: str) -> Tree:
             else each
             for each in loop.body
         ]
-        return (replace(loop, body=tuple(body)),)
+        return (with_body(loop, tuple(body)),)
 
     return replaced(tree, name, change)
 

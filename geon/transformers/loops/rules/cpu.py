@@ -15,7 +15,7 @@ from ...kernels.ir.scalar_code import Load, Scalar
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...sizes.blocks import MIN_BLOCKS
 from .. import transformations as shape
-from ..access import is_straight
+from ..access import FOLD, is_straight, stores_results, used
 from ..from_nest import from_nest
 from ..tree import (
     Body,
@@ -35,6 +35,7 @@ from ..tree import (
     values_of,
     vector_stores,
     walk,
+    with_body,
 )
 from ..vector_loops import in_vectors
 from ..work import MIN_WORK, work
@@ -123,7 +124,7 @@ def around_innermost(tree: Tree) -> Iterator[str]:
     """Yield the loops around loops over vectors that only store."""
     for loop in loops_of(tree.body):
         inner = [each for each in loop.body if isinstance(each, LoopNode)]
-        folds = any(isinstance(each, Fold) for each, _ in walk(loop.body))
+        folds = any(FOLD in use.ways for use in used(loop).values())
         if not folds and any(
             isinstance(x, LoopNode) and x.role is Role.VECTOR for y in inner for x in y.body
         ):
@@ -212,13 +213,8 @@ def bodies(body: Body) -> Iterator[Body]:
 def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Divide the rows among tasks, and also the elements of a few long rows."""
     loop, _ = find(tree, name)
-    results = any(
-        isinstance(store, Store)
-        for each, _ in walk(loop.body)
-        for store in (each.stores if isinstance(each, Write) else ())
-    )
     rest = loop.kind is Kind.REST
-    few = is_straight(loop.body) and (rest or not results)
+    few = is_straight(loop.body) and (rest or not stores_results(loop))
     few = few or (rest and all(getattr(each, "role", None) is Role.SIMD for each in loop.body))
     block = loop.kind is Kind.BLOCK  # the only one of its loop
     if loop.role is not Role.SERIAL or few or block or shape.tasks_in(loop.body):
@@ -308,7 +304,7 @@ def streamed(tree: Tree, operands: frozenset[int], vectors: VectorWidth) -> Tree
             replace(each, streamed=frozenset(found)) if isinstance(each, Write) else each
             for each in loop.body
         ]
-        return (replace(loop, body=tuple(body)),)
+        return (with_body(loop, tuple(body)),)
 
     for loop in loops_of(tree.body):
         above = find(tree, loop.variable)[1]

@@ -17,9 +17,9 @@ from ..tree import (
     Write,
     find,
     loops_of,
-    replace,
     replaced,
     require,
+    with_body,
 )
 
 
@@ -49,7 +49,7 @@ def forwarded(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     store = Store(put.operand, change.index(put.offset), keep.value, put.dtype)
 
     def direct(loop: LoopNode) -> tuple[Statement, ...]:
-        return (replace(loop, body=(Write((store,)),)),)
+        return (with_body(loop, (Write((store,)),)),)
 
     tree = replaced(replaced(tree, name, lambda _: ()), inner.variable, direct)
     return tree if inner is filling else shape.set_kind(tree, filling.variable, Kind.BLOCK)

@@ -9,12 +9,12 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.rows.elementwise import add
 from ....op_graph.values.dtypes import FLOAT64, kind
 from ...kernels.ir.loop_variables import variables, variables_of
-from ...kernels.ir.nest import Store, folded_row
+from ...kernels.ir.nest import folded_row
 from ...kernels.ir.scalar_code import Apply, Kept, Load, Scalar, children_of
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from .. import transformations as shape
-from ..access import is_straight, most, only_folds
+from ..access import FOLD, READ, buffer_uses, is_straight, most, only_folds, stores_results, used
 from ..partial_states import (
     block_level,
     block_of,
@@ -31,7 +31,6 @@ from ..tree import (
     Role,
     Tree,
     VectorWidth,
-    Write,
     find,
     loops_of,
     require,
@@ -63,6 +62,8 @@ def behind_reductions(tree: Tree) -> Iterator[str]:
 def hoisted(tree: Tree, name: str, target: object) -> Tree:
     """Compute values of a row that a pass uses before the pass."""
     loop, _ = find(tree, name)
+    if not any(READ in use.ways for _, use in buffer_uses(loop)):
+        return tree
     inside = {each.variable for each in loops_of((loop,))}
     roots = [value for each, _ in walk(loop.body) for value in values_of(each)]
     of_rows: set[int] = set()  # ids of nodes that are computed from results of reductions
@@ -262,14 +263,9 @@ def long_reductions(tree: Tree) -> Iterator[str]:
             few = isinstance(each.size, int) and each.size <= MAX_SPLIT_ROWS
             few = few and not any(map(stores_results, inner))
             for loop in [each, *(inner if few else [])]:
-                if any(shares_state(loop, x) for x, _ in walk(loop.body)):
+                folds = any(FOLD in use.ways for use in used(loop).values())
+                if folds and any(shares_state(loop, x) for x, _ in walk(loop.body)):
                     yield loop.variable
-
-
-def stores_results(loop: LoopNode) -> bool:
-    """Return True if a loop stores results of the kernel."""
-    writes = [each for each, _ in walk(loop.body) if isinstance(each, Write)]
-    return any(isinstance(store, Store) for each in writes for store in each.stores)
 
 
 def shares_state(loop: LoopNode, statement: object) -> bool:

@@ -17,7 +17,7 @@ from ....op_graph.values.dtypes import kind
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept
 from .. import transformations as shape
-from ..access import most
+from ..access import most, stores_results, used
 from ..substitution import Substitution
 from ..tree import (
     Choose,
@@ -38,6 +38,7 @@ from ..tree import (
     replace,
     replaced,
     require,
+    with_body,
 )
 from ..work import MIN_WORK, work
 
@@ -57,7 +58,7 @@ MAX_STREAMED_STORES = 8  # maximum buffered stores of a loop: 256 bytes of each 
 def writing(tree: Tree) -> Iterator[str]:
     """Yield the innermost loops that store, and may also fold elements."""
     for loop in loops_of(tree.body):
-        if loop.kind is not Kind.DIGIT and stores_of(loop) and is_writing(loop):
+        if loop.kind is not Kind.DIGIT and is_writing(loop) and stores_results(loop):
             yield loop.variable
 
 
@@ -81,8 +82,8 @@ def in_any_blocks(tree: Tree, loop: LoopNode) -> bool:
 
 def is_small(loop: LoopNode, tree: Tree) -> bool:
     """Return True if an outermost loop beside others is known to be too little work for tasks."""
-    total = work((loop,))
-    return len(tree.body) > 1 and isinstance(total, int) and total < MIN_WORK
+    total = work((loop,)) if len(tree.body) > 1 else MIN_WORK
+    return isinstance(total, int) and total < MIN_WORK
 
 
 def is_long(loop: LoopNode) -> bool:
@@ -134,24 +135,29 @@ def apart_from_short(tree: Tree, loop: LoopNode, above: Sequence[LoopNode]) -> T
 
 def copied(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Compute in buffers what a loop stores past the caches, and copy that block by block."""
-    operands = vectors.past
     loop, above = find(tree, name)
-    if not any(store.operand in operands for store in stores_of(loop)):
+    if used(loop).keys().isdisjoint([("operand", number) for number in vectors.past]):
+        return tree
+    if not any(store.operand in vectors.past for store in stores_of(loop)):
         return tree
     require(bool(above) or is_long(loop), f"{name} is no work for tasks")
     require(not is_small((*above, loop)[0], tree), f"{name} is little work")
-    require(bool(streamed_stores(loop, operands)), f"{name} is short, or computes much")
+    streamed = streamed_stores(loop, vectors.past)
+    require(bool(streamed), f"{name} is short, or computes much")
     fits = not is_long(loop) or in_any_blocks(tree, loop)
     require(fits, f"blocks of {name} would add or multiply floats in another order")
+    turns = STREAMED_BLOCK_BYTES // sum(store.dtype.itemsize for store in streamed)
+    enough = not is_long(loop) or turns >= MIN_STREAMED_TURNS
+    require(enough, f"blocks of {name} have fewer than {MIN_STREAMED_TURNS} iterations")
     tree = apart_from_short(tree, loop, above)
+    places = [stores_of(loop).index(store) for store in streamed]
     if is_long(loop):
-        each = sum(store.dtype.itemsize for store in streamed_stores(loop, operands))
-        made = shape.split(tree, name, STREAMED_BLOCK_BYTES // each, short=True)
+        made = shape.split(tree, name, turns, short=True)
         tree, name = made.tree, made.inner
         loop, _ = find(tree, name)
     size = most(loop.extent)
     assert isinstance(size, int)
-    chosen = streamed_stores(loop, operands)
+    chosen = [stores_of(loop)[place] for place in places]
     first, at = len(tree.buffers), variable(name)
     numbers = {id(store): first + k for k, store in enumerate(chosen)}
 
@@ -163,7 +169,7 @@ def copied(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
         replace(each, stores=tuple(map(put, each.stores))) if isinstance(each, Write) else each
         for each in loop.body
     ]
-    found, taken = [replace(loop, body=tuple(body))], [name]
+    found, taken = [with_body(loop, tuple(body))], [name]
     for store in chosen:
         taken.append(fresh(tree, name, taken))
         copy = Substitution(tree.code, {name: variable(taken[-1])})

@@ -16,7 +16,7 @@ from ....op_graph.axes.affine import AffineIndex, variable
 from ....op_graph.rows.elementwise import add
 from ....op_graph.values.dtypes import FLOAT64
 from ...kernels.ir.nest import Keep
-from ...kernels.ir.scalar_code import Kept, Load
+from ...kernels.ir.scalar_code import Kept, Load, Scalar
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from .. import transformations as shape
@@ -40,6 +40,7 @@ from ..tree import (
     replaced,
     values_of,
     walk,
+    with_body,
 )
 from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned, is_whole
 from .reductions import is_float
@@ -165,8 +166,9 @@ def loop_before(tree: Tree, name: str) -> str:
 def fed(tree: Tree, states: Set[int]) -> set[int]:
     """Return states, those that they are merged into, and those in which they wait for that."""
     found: set[int] = set()
-    merges = [x for x, _ in walk(tree.body) if isinstance(x, Fold) and x.merges]
-    writes = [x for x, _ in walk(tree.body) if isinstance(x, Write)]
+    every = [each for each, _ in walk(tree.body)]
+    merges = [each for each in every if isinstance(each, Fold) and each.merges]
+    writes = [each for each in every if isinstance(each, Write)]
     moves = [pair for x in merges for pair in zip(x.into, x.elements, strict=True)]
     merged = {x.number for _, x in moves if isinstance(x, Kept)}
     puts = [x for each in writes for x in each.stores if isinstance(x, Keep)]
@@ -228,6 +230,7 @@ def with_held_loads(
             if load.operand not in threads.unaligned | written:
                 at = Substitution(tree.code, {name: AffineIndex()}).index(load.offset)
                 uses.setdefault((load.operand, at, loop.size), []).append((name, load))
+    held: list[list[tuple[str, Load]]] = []
     for same in uses.values():
         (name, load), *others = same
         size = find(tree, name)[0].size
@@ -235,8 +238,8 @@ def with_held_loads(
         small = load.dtype.itemsize <= MAX_REGISTER_BYTES and count <= MAX_REGISTER_ELEMENTS
         if others and small and count <= room:
             room -= count
-            tree = loaded_once(tree, fitting[0], same)
-    return tree
+            held.append(same)
+    return loaded_once(tree, fitting[0], held) if held else tree
 
 
 def share(size: object, team: int) -> int:
@@ -245,20 +248,28 @@ def share(size: object, team: int) -> int:
     return -(-size // (ELEMENTS_PER_VECTOR * team)) * ELEMENTS_PER_VECTOR
 
 
-def loaded_once(tree: Tree, before: str, uses: Sequence[tuple[str, Load]]) -> Tree:
-    """Load the elements of a row before loop ``before`` for all ``uses``, each in a loop."""
-    (name, load), number = uses[0], len(tree.buffers)
-    loop, at = find(tree, name)[0], fresh(tree, name)
-    value = Substitution(tree.code, {name: variable(at)}).value(load)
-    own = LoopNode(at, loop.extent, (Write((Keep(number, variable(at), value),)),))
-    assert isinstance(loop.size, int)
-    tree = replaced(tree, before, lambda each: (own, each),
-                    [PrivateBuffer(load.dtype, loop.size, Space.STACK)])  # fmt: skip
-    for user, again in uses:
-        kept = tree.code(Kept, number, variable(user), load.dtype)
-        change = ValueReplacement(tree, {id(again): kept})
-        tree = replaced(tree, user, lambda x: (replace(x, body=change.body(x.body)),))  # noqa: B023
-    return tree
+def loaded_once(tree: Tree, before: str, held: Sequence[Sequence[tuple[str, Load]]]) -> Tree:
+    """Load elements of a row before loop ``before``, those of each of ``held`` in a loop.
+
+    Each of ``held`` are loads of the same elements, with the loops that they are in.
+    """
+    own: list[LoopNode] = []
+    buffers: list[PrivateBuffer] = []
+    kept: dict[str, dict[int, Scalar]] = {}  # what replaces loads, by their loops and ids
+    for number, uses in enumerate(held, len(tree.buffers)):
+        name, load = uses[0]
+        loop, at = find(tree, name)[0], fresh(tree, name, [each.variable for each in own])
+        first = Substitution(tree.code, {name: variable(at)}).value(load)
+        own.append(LoopNode(at, loop.extent, (Write((Keep(number, variable(at), first),)),)))
+        assert isinstance(loop.size, int)
+        buffers.append(PrivateBuffer(load.dtype, loop.size, Space.STACK))
+        for user, again in uses:
+            value = tree.code(Kept, number, variable(user), load.dtype)
+            kept.setdefault(user, {})[id(again)] = value
+    for user, new in kept.items():
+        body = ValueReplacement(tree, new).body(find(tree, user)[0].body)
+        tree = replaced(tree, user, lambda loop: (with_body(loop, body),))  # noqa: B023
+    return replaced(tree, before, lambda loop: (*own, loop), buffers)
 
 
 def placed(tree: Tree, arrays: Sequence[int], team: int) -> Tree:

@@ -35,6 +35,7 @@ from ..tree import (
     replaced,
     values_of,
     walk,
+    with_body,
 )
 from .streaming_copies import MIN_STREAMED_TURNS, PASSES, past_caches
 from .tiles import crossing
@@ -159,7 +160,7 @@ def chosen(tree: Tree, name: str, otherwise: Body) -> Tree:
 
     def choose(loop: LoopNode) -> tuple[LoopNode]:
         body = Choose((InRange(variable(PASSES), 1, 2),), loop.body, copy)
-        return (replace(loop, body=(body,)),)
+        return (with_body(loop, (body,)),)
 
     return replaced(tree, name, choose)
 

@@ -6,6 +6,7 @@ from ...op_graph.axes.lengths import is_below, product
 from ...op_graph.core.primitive import PRIMITIVES
 from ...op_graph.op_graph import Op
 from ..kernels.scans.scalarised_scans import TurnBounds
+from ..loops.rules.transposed_tiles import MAX_ADJACENT_ELEMENTS
 from ..lowering.facts.target import Arrangement, Layout, Target
 from ..lowering.fusion import fusion_groups
 from ..lowering.fusion.op_facts import is_product, shows
@@ -55,7 +56,8 @@ def weight_order(op: Op, windows: Op, weights: Op, layout: Layout) -> tuple[str,
 # than these its iterations are mostly as fast, since it has vectorised elementary functions along
 # small axes.
 MAX_TURN_STATEMENTS = TurnBounds(single=1750, lanes=900)
-MAX_COLLAPSED_ROW_ELEMENTS = 32  # elements of a row that is transposed in blocks of whole rows
+# Elements of a row that is transposed in blocks of whole rows.
+MAX_COLLAPSED_ROW_ELEMENTS = MAX_ADJACENT_ELEMENTS
 TARGET = Target(
     name="native",
     rules=RULES,

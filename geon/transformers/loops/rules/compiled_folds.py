@@ -19,6 +19,7 @@ from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import folded_row
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...sizes.limits import PAGE_BYTES
 from .. import transformations as shape
 from ..access import is_straight
 from ..partial_states import (
@@ -45,7 +46,7 @@ from ..tree import (
 )
 
 # Truths between two tests whether they are decided.
-TRUTHS_PER_CHECK = 4096
+TRUTHS_PER_CHECK = PAGE_BYTES
 # Maximum 16-bit terms whose sum fits into 32 bits, and the fewest for which blocks pay off.
 MAX_NARROW_BLOCK_TERMS = 1 << 15
 MIN_NARROW_BLOCK_TERMS = 16

@@ -7,18 +7,17 @@ from ....op_graph.axes.lengths import product
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op
 from ...kernels.nests.nest_lowering import MAX_SHORT_ROW_ELEMENTS
+from ...sizes.blocks import L2_BYTES
+from ...sizes.limits import LONG_LOOP_TURNS
 from .layout import LaidOut
 
 ELEMENTARY_STATEMENTS = 100  # statements of an elementary function: five of them fill a loop
-MIN_STREAMED_ROW_ELEMENTS = (
-    64  # minimum elements of a row for a matrix-vector product that streams several rows
-)
-MIN_STREAMED_MATRIX_ELEMENTS = (
-    1 << 20
-)  # minimum elements of each matrix of a batch for a product that streams it
-MAX_SOFTMAX_DEPTH_OPS = (
-    5  # ops from a softmax's values back to its sum, with a cast, a broadcast and a mask
-)
+# Minimum elements of a row for a matrix-vector product that streams several rows.
+MIN_STREAMED_ROW_ELEMENTS = LONG_LOOP_TURNS
+# Minimum elements of each matrix of a batch for a product that streams it: it leaves the cache.
+MIN_STREAMED_MATRIX_ELEMENTS = L2_BYTES
+# Ops from a softmax's values back to its sum, with a cast, a broadcast and a mask.
+MAX_SOFTMAX_DEPTH_OPS = 5
 
 
 def is_view(laid_out: LaidOut, op: Op) -> bool:

@@ -29,7 +29,7 @@ from ....op_graph.values.dtypes import DType
 
 MAX_MATRIX_LENGTH = 64
 """Longest transform that is one product; its matrix has as many bytes as a tile of products."""
-MAX_PRIME_LENGTH = 256
+MAX_PRIME_LENGTH = 4 * MAX_MATRIX_LENGTH
 """Longest transform of a prime length that is one product: Bluestein's takes three of twice it."""
 
 

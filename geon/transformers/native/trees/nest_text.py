@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from ...kernels.ir.nest import Nest
 from ...loops.tree import Tree
-from ...loops.work import MAX_TASK_WORK, MIN_TASK_WORK, MIN_WORK
 from ...printing.nests.loop_lines import indent
 from ...sizes.blocks import MIN_BLOCKS
+from ...sizes.limits import MAX_TASK_WORK, MIN_TASK_WORK, MIN_WORK
 from ..library.library_kernels import fill_function
 from ..names.naming import NAME, KernelNames, NativeFunction
 from ..vectors.nontemporal_stores import Passing

@@ -13,13 +13,12 @@ from ...loops.rules.streaming_copies import MAX_STREAMED_STORES
 from ...loops.tree import Fold, Kind, LoopNode, Role, Tree, VectorWidth, loops_of
 from ...loops.vector_loops import lanes_of
 from ...printing.scalars.c_expressions import is_serial
+from ...sizes.limits import MIN_SIZE_RATIO
 from ..vectors.nontemporal_stores import Passing, may_pass, stored_bytes
 from ..vectors.vector_functions import function_itemsize
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors
 
-# A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
-MIN_BORDER_RATIO = 8
 MIN_ITEMSIZE = 4  # bytes of the narrowest elements that have vector types
 
 
@@ -103,7 +102,7 @@ def piece_options(work: Nest, piece: Nest, passing: Passing | None) -> tuple[Pas
     The unsplit nest serves short lengths only, so it needs no non-temporal stores.
     """
     largest = max(nominal_length(stored_bytes(each)) for each in work.pieces)
-    border = nominal_length(stored_bytes(piece)) * MIN_BORDER_RATIO < largest
+    border = nominal_length(stored_bytes(piece)) * MIN_SIZE_RATIO < largest
     much = piece is not work and passing is not None and may_pass(piece, passing.stored)
     return passing if much else None, not border
 

@@ -214,7 +214,7 @@ CONSTANTS = (
     ),
     # Fusion: how many ops, and how long rows.
     _shared("sizes/limits", "MAX_FUNCTION_NODES", "chain", "stored", many=2),
-    _shared("lowering/fusion/op_facts", "ELEMENTARY_STATEMENTS", "heavy", each=(20,), many=4),
+    _shared("sizes/limits", "MAX_FUNCTION_NODES", "heavy", each=(24,), many=4),
     _shared("lowering/fusion/duplication", "MAX_CHEAP_CHAIN_OPS", "cheap"),
     _shared("lowering/fusion/duplication", "MIN_STORED_REPEATS", "divided_turns"),
     _shared("lowering/fusion/duplication", "MIN_STORED_DIVISIONS", "divided"),

@@ -81,7 +81,6 @@ FILES = {
     "transformers/loops/rules/gpu.py": THREADS,
     "transformers/loops/rules/gpu_threads.py": THREADS,
     "transformers/loops/rules/teams.py": "rows in registers: tests/cuda/test_lengths.py",
-    "transformers/loops/rules/reductions.py": SUMS,
     "transformers/loops/formulas.py": TEXT,
     "transformers/lowering/planning/derivable_values.py": CHOOSES,
     "op_graph/special/gamma_formulas.py": FORMULA,
@@ -168,7 +167,6 @@ FILES = {
     "transformers/kernels/costs/roofline.py": PREDICTS,
     "transformers/kernels/scans/slp_cost.py": CHOOSES,
     "transformers/kernels/analysis/footprint.py": PREDICTS,
-    "transformers/kernels/nests/short_row_variants.py": "tests/native/test_flat_rows.py",
     "transformers/kernels/costs/machine.py": PREDICTS,
     "transformers/sizes/ceilings.py": PREDICTS,
     "transformers/lowering/planning/cost_report.py": PREDICTS,
@@ -202,7 +200,6 @@ FILES = {
     "transformers/pycuda/products/cusolver.py": ON_DEVICES,
     "transformers/pycuda/runtime/host_library.py": "constants and arguments of cuSOLVER",
     "transformers/pycuda/runtime/host.py": "flags, an alignment, and the length of a message",
-    "transformers/kernels/products/residue_classes.py": "tests/kernels/test_straight.py goes above",
     "transformers/kernels/nests/unrolled_reductions.py": (
         "tests/kernels/test_straight.py goes below, at and above them"
     ),
@@ -249,15 +246,7 @@ FILES = {
 
 PLACES = {
     ("transformers/native/emit/one_file.py", "MAX_CACHED_MACROS"): CACHE,
-    (
-        "transformers/native/library/scattering.py",
-        "MAX_RANGE_TASKS",
-    ): "how many threads share one scatter",
     ("transformers/lowering/fusion/fusion_groups.py", "Apart.__str__"): TEXT,
-    (
-        "transformers/loops/prefetch.py",
-        "MAX_PREFETCHED_ARRAYS",
-    ): CHOOSES,
     ("transformers/lowering/rules/gather_products.py", "MAX_EXTRA_TABLE_BYTES"): CHOOSES,
     ("transformers/lowering/planning/memory_budget.py", "SEGMENT_LEVELS_AND_SHARES"): CHOOSES,
     ("transformers/lowering/planning/memory_budget.py", "BYTES_PER_STEP"): CHOOSES,
@@ -273,16 +262,10 @@ PLACES = {
     ("transformers/loops/values_ahead.py", "Ahead.block", 4): BITS,
     ("transformers/loops/rules/transposed_tiles.py", "straight_guards"): "more than any length",
     ("transformers/kernels/analysis/integer_ranges.py", "is_narrow"): BITS,
-    (
-        "transformers/loops/rules/transposed_tiles.py",
-        "MIN_TRANSPOSED_ITEM_BYTES",
-    ): "bytes of an element",
     ("transformers/native/c/move/transpose_streaming.h", "LINE"): "bytes of a line of cache",
     ("transformers/loops/rules/compiled_folds.py", "partial_dtype"): "bytes of dtypes",
     ("transformers/loops/tree.py", "VectorWidth.block_terms"): "bytes of a float32",
-    ("transformers/native/trees/tree_choice.py", "MIN_ITEMSIZE"): "bytes of a dtype",
     ("transformers/native/trees/lane_scalars.py", "MIN_HIDDEN_STRIDE"): COLUMNS,
-    ("transformers/native/trees/vector_statements.py", "MIN_GATHERED_BYTES"): COLUMNS,
     (
         "transformers/native/trees/vector_statements.py",
         "VectorStatements.draw",
@@ -295,25 +278,9 @@ PLACES = {
     ): "how a compiler writes a loop of known length",
     ("transformers/native/emit/unit_texts.py", "transposes", 32): BITS,
     (
-        "transformers/kernels/nests/index_set_splitting.py",
-        "MAX_NODE_GROWTH",
-    ): "how much text a kernel may be",
-    (
         "transformers/kernels/nests/reduction_splitting.py",
         "MAX_NODE_GROWTH",
     ): "how much text a kernel may be",
-    (
-        "transformers/kernels/nests/reduction_splitting.py",
-        "MAX_PIECES",
-    ): "how much text a kernel may be",
-    (
-        "transformers/kernels/nests/reduction_splitting.py",
-        "MAX_PIECES_PER_PASS",
-    ): "how much text a kernel may be",
-    (
-        "transformers/kernels/nests/index_set_splitting.py",
-        "MIN_WINDOW_INTERVAL_ELEMENTS",
-    ): "tests/kernels/test_straight.py goes below, at and above it",
     ("transformers/lowering/facts/value_sizes.py", "_bytes"): CACHE,
     ("transformers/numpy/arrays.py", "length_text"): CACHE,
     ("transformers/numpy/arrays.py", "_spread"): ADDRESS,
@@ -412,7 +379,6 @@ PLACES = {
         "transformers/native/sizes/kernel_scratch.py",
         "MIN_PARTS",
     ): "pieces: PIECE and LEAST_ROWS have them",
-    ("transformers/native/sizes/kernel_scratch.py", "TOTAL_BYTES"): BITS,
     ("transformers/native/library/sorting.py", "row_down"): BITS,
     ("transformers/native/sizes/kernel_scratch.py", "SortScratch.bytes"): BITS,
     ("transformers/native/sizes/kernel_scratch.py", "SortScratch.most"): ALIGNED,
@@ -558,7 +524,7 @@ PLACES = {
     **dict.fromkeys(
         [
             ("transformers/kernels/scans/scalarised_scans.py", name)
-            for name in ("MAX_SCALARISED_LENGTH", "MAX_CARRIED_ELEMENTS", "ELEMENTARY_STATEMENTS")
+            for name in ("MAX_SCALARISED_LENGTH", "MAX_CARRIED_ELEMENTS")
         ],
         "tests/transformers/test_unrolled_loop.py is at and above it",
     ),
@@ -571,10 +537,6 @@ PLACES = {
         ],
         "tests/native/test_scan_copies.py goes around them",
     ),
-    (
-        "transformers/lowering/fusion/chain_fusion.py",
-        "MAX_CHAIN_KERNELS",
-    ): "kernels, not lengths: how many become one",
     (
         "transformers/sizes/product_blocks.py",
         "TRANSPOSE_TILE_SIDE",

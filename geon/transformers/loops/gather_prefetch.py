@@ -15,12 +15,12 @@ from ..kernels.ir.nest import Loop, Nest, Pass
 from ..kernels.ir.scalar_code import NODES, Load, ScalarBuilder, walk
 from ..sizes.blocks import L1_BYTES
 from ..sizes.limits import MISSES_PER_PAGE, PREFETCH_DISTANCE
+from .prefetch import MAX_PREFETCHED_ARRAYS
 from .substitution import Substitution
 from .tree import CachePrefetch, Choose
 
 MAX_PREFETCHED_LINES = MISSES_PER_PAGE + 1  # of a row; then the hardware prefetcher takes over
 MAX_CACHED_TABLE_BYTES = L1_BYTES  # bytes of a table that is not prefetched
-MAX_PREFETCHED_TABLES = 2  # maximum tables per pass, as their positions are computed twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def lookups(nest: Nest, step: Pass) -> list[Lookup]:
             table = nest.operands[load.operand].axes.size * load.dtype.itemsize
             if not (isinstance(table, int) and table <= MAX_CACHED_TABLE_BYTES):
                 found.append(Lookup(load, around[-1], inner.extent * load.dtype.itemsize))
-    return found if len(found) <= MAX_PREFETCHED_TABLES else []
+    return found if len(found) <= MAX_PREFETCHED_ARRAYS else []
 
 
 def asked_ahead(lookup: Lookup, row: Loop, inner: Loop, code: ScalarBuilder) -> Choose:

@@ -13,13 +13,14 @@ from ..lowering.fusion.op_facts import is_product, shows
 from ..lowering.fusion.thin_products import SHORT_SUMS
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.split_reductions import SPLIT_FOLDS
+from ..sizes.limits import MIN_SIZE_RATIO
 from .emit.scratch import scratch_of
 from .library.library_kernels import lacks
 from .machine.measured_machine import MODEL, machine
 from .products.packed_weight_cache import packed_copies
 
 # Minimum known elements of a result for each of the weights that are copied to be read in vectors.
-MIN_WEIGHT_USES = 16
+MIN_WEIGHT_USES = 2 * MIN_SIZE_RATIO
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:

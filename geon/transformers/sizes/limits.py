@@ -13,6 +13,7 @@ MISSES_PER_PAGE = 3  # cache lines of a page that are read before the prefetcher
 MIN_RUN_BYTES = 8 * CACHE_LINE_BYTES  # bytes of a run of memory, most of which is prefetched
 L1_BLOCK_BYTES = L1_BYTES // 16  # bytes of a block in a buffer, beside what else a loop touches
 MIN_LAST_CACHE_BYTES = 4 * L2_BYTES  # bytes that fit into the last cache of every machine
+L1_WAYS = 8  # arrays that a loop can walk without evicting lines of each other from a cache set
 PREFETCH_DISTANCE = 16  # iterations from a prefetch to the use of what it reads
 OP_LATENCY_CYCLES = 4  # latency of an addition or product: so many independent vectors hide it
 

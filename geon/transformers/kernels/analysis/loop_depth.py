@@ -24,7 +24,7 @@ from ..ir.scalar_code import (
     walk,
 )
 
-ROW_DEPTH, ELEMENT_DEPTH = 1, 2
+ONCE, ROW_DEPTH, ELEMENT_DEPTH = range(3)
 HERE = sys.maxsize  # depth of values of a tree that are computed where they are used
 LANE_VARIABLES = ("first_lane", "lane")  # loop variables of rows that are processed in vector lanes
 MAX_PERIOD_TURNS = 2 * LONG_LOOP_TURNS  # maximum product of the lengths of a loop's inner digits
@@ -55,7 +55,7 @@ class Depths:
         inner = [loop.name for each in nest.passes for loop in each.loops]
         loops += [(name, ELEMENT_DEPTH) for name in inner]
         loops += [(digit(name, k), ELEMENT_DEPTH) for name in inner for k in range(MAX_LOOP_DIGITS)]
-        return cls(dict(loops), ROW_DEPTH if nest.rows or nest.across is not None else 0)
+        return cls(dict(loops), ROW_DEPTH if nest.rows or nest.across is not None else ONCE)
 
     @classmethod
     def of_tree(cls) -> Depths:

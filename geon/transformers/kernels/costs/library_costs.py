@@ -17,10 +17,9 @@ from ..nests.inlining import inspected_values
 # Those of a scatter are per position, those of an update per replaced element.
 STEPS = {
     "cumsum": 3, "cumprod": 4, "cummax": 3, "cummin": 3, "argmax": 4, "argmin": 4,
-    "scatter": 2, "update": 2,
+    "scatter": 2, "update": 2, "counting sort": 10,
 }  # fmt: skip
 SORTS = frozenset({"sort", "argsort", "top_k"})
-COUNTING_SORT_STEPS = 10  # scalar steps per element of a counting sort of bytes
 COUNTED = frozenset({*RUNNING, "argmax", "argmin"})  # one operation per element
 
 
@@ -84,7 +83,7 @@ def sorted_steps(op: Op, lengths: Mapping[str, int]) -> float:
         wide = 6 if finds and itemsize == 8 else max(itemsize * (1 + finds), 4) / 4
         return (2 + bits / 2) * wide
     if itemsize == 1:
-        return COUNTING_SORT_STEPS
+        return STEPS["counting sort"]
     word = 8 if finds else itemsize
     share = 1.0
     if op.primitive.name == "top_k":

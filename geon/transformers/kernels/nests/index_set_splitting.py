@@ -23,21 +23,25 @@ from ..ir.scalar_code import Apply, Load, Scalar, atoms, walk
 from .inlining import OperandInliner
 from .mixed_radix import divisions
 from .nest_lowering import NestMaker, nest_over
-from .reduction_splitting import MAX_PIECES_NODES, MIN_ROW_ELEMENTS, with_row_pieces
+from .reduction_splitting import (
+    MAX_NODE_GROWTH,
+    MAX_PIECES_NODES,
+    MIN_ROW_ELEMENTS,
+    with_row_pieces,
+)
 from .short_row_variants import with_flat_rows, with_short_rows, with_turned_loops
 from .unrolled_reductions import is_straight
 
 MAX_UNROLLED_ELEMENTS = SHORT_LOOP_TURNS  # of an innermost axis that is stored without a loop
 # Minimum elements inside of an axis for iterations that cover several indices.
-MIN_STRIDED_ELEMENTS = 32
+MIN_STRIDED_ELEMENTS = LONG_LOOP_TURNS
 MAX_THIN_BORDER_ELEMENTS = SHORT_LOOP_TURNS  # maximum elements of a border, in which guards stay
 MIN_INTERVAL_ELEMENTS = LONG_LOOP_TURNS  # of an interval whose thin neighbours are borders
 MAX_PIECES = MAX_SEARCHED  # maximum loops that a nest is split into
-MAX_NODE_GROWTH = 4  # maximum nodes of all pieces as a multiple of those of the unsplit nest
 # The same as ``MAX_PIECES_NODES`` where elements have unrolled windows.
 MAX_WINDOW_PIECES_NODES = 2 * MAX_PIECES_NODES
 # The same as ``MIN_INTERVAL_ELEMENTS`` for windows that reach beyond their operand.
-MIN_WINDOW_INTERVAL_ELEMENTS = 10
+MIN_WINDOW_INTERVAL_ELEMENTS = SHORT_LOOP_TURNS
 
 
 def make_nest(fused: Fused, operands: OperandInliner, alone: bool = True) -> Nest:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.affine import AffineIndex, Remainder, Size, variable
 from ....op_graph.axes.index_map import InRange
-from ...sizes.limits import MAX_SEARCHED
+from ...sizes.limits import MAX_CANDIDATES, MAX_SEARCHED
 from ..analysis.index_boxes import guards_of
 from ..ir.nest import Loop
 from ..ir.scalar_code import Apply, Number, Scalar, Select, walk
 
-MAX_RESULT_CLASSES = 16  # maximum classes of results, each a contraction of its own
+MAX_RESULT_CLASSES = 2 * MAX_CANDIDATES  # maximum classes of results, each a contraction of its own
 KEEP_ZERO = frozenset(("cast", "negative", "add", "subtract", "multiply"))  # f(0, ...) == 0
 # Maximum classes of summed indices that are tested per class of results.
 MAX_SUMMED_CLASSES = MAX_SEARCHED

@@ -16,7 +16,13 @@ from ...kernels.ir.scalar_code import Apply, Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...sizes.blocks import L2_BYTES, MIN_BLOCKS
-from ...sizes.limits import L1_BLOCK_BYTES, MIN_RUN_BYTES, MIN_WORK, OP_LATENCY_CYCLES
+from ...sizes.limits import (
+    L1_BLOCK_BYTES,
+    MIN_RUN_BYTES,
+    MIN_SIZE_RATIO,
+    MIN_WORK,
+    OP_LATENCY_CYCLES,
+)
 from .. import transformations as shape
 from ..access import accesses
 from ..partial_states import block_level, block_of, fuse, rfactor, total_states, widened
@@ -50,7 +56,9 @@ LINEAR = (add, subtract, multiply)  # primitives of terms that compilers load si
 MAX_COLUMN_PARTS = MIN_BLOCKS  # tasks among which the terms of columns are divided,
 MIN_COLUMN_PARTS = MIN_BLOCKS // 4  # unless their states leave room for few
 MAX_PART_STATES = L2_BYTES // 32  # maximum states of all parts: a quarter of a cache in float64
-MIN_STATE_WORK = 256  # minimum operations of a part per state, much more than combining it costs
+# Minimum operations of a part per state: combining those of all parts, of two operations each, is
+# little beside it.
+MIN_STATE_WORK = MIN_SIZE_RATIO * 2 * MAX_COLUMN_PARTS
 MIN_BLOCK_BYTES = MIN_RUN_BYTES  # bytes of columns in a task: fewer would be short reads
 MAX_BLOCK_BYTES = L1_BLOCK_BYTES  # more would leave the first cache with their states
 

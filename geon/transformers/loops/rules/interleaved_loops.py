@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ....op_graph.values.dtypes import FLOAT64
 from ...kernels.ir.scalar_code import Apply, Load, Scalar, Select
-from ...sizes.limits import AVX2_BYTES, OP_LATENCY_CYCLES
+from ...sizes.limits import AVX2_BYTES, MAX_FUNCTION_NODES, OP_LATENCY_CYCLES
 from .. import transformations as shape
 from ..access import most
 from ..partial_states import rfactor
@@ -20,8 +21,9 @@ from ..work import varying
 INTERLEAVED_VECTORS = OP_LATENCY_CYCLES  # independent vectors, which hide the latency of each step
 # Minimum bytes of the widest value of a loop that folds, whose states are loaded and stored in each
 # block: sums of tanh take 1.06 of the time in float32 and 0.92 in float64.
-MIN_FOLDED_BYTES = 8
-MAX_INTERLEAVED_NODES = 96  # maximum nodes of an element; above, one vector has enough parallelism
+MIN_FOLDED_BYTES = FLOAT64.itemsize
+# Maximum nodes of an element; above, one vector has enough parallelism.
+MAX_INTERLEAVED_NODES = MAX_FUNCTION_NODES // INTERLEAVED_VECTORS
 MIN_LOOP_BLOCKS = 2  # minimum blocks of vectors of a loop for which a second loop pays off
 
 

@@ -49,7 +49,8 @@ from .compiled_folds import with_partial_states
 LANE_VECTORS = OP_LATENCY_CYCLES
 MAX_OPEN_PARTS = MIN_BLOCKS  # tasks of a reduction of open length, each with a partial state
 MAX_SPLIT_ROWS = SHORT_LOOP_TURNS  # maximum rows that are each divided among tasks
-MIN_REORDERED_TERMS = 16  # minimum iterations of both loops: outer ones are divided among tasks
+# Minimum iterations of both loops: outer ones are divided among tasks.
+MIN_REORDERED_TERMS = MIN_BLOCKS
 
 
 # Values of rows -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ....op_graph.rows.elementwise import maximum, minimum
 from ....op_graph.values.dtypes import kind
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept
-from ...sizes.limits import L1_BLOCK_BYTES, LONG_LOOP_TURNS, MIN_WORK
+from ...sizes.limits import L1_BLOCK_BYTES, L1_WAYS, LONG_LOOP_TURNS, MIN_WORK
 from .. import transformations as shape
 from ..access import most
 from ..substitution import Substitution
@@ -53,7 +53,7 @@ MIN_STREAMED_TURNS = LONG_LOOP_TURNS
 # the traffic that they save (x + y 0.66 of the time, tanh 0.88, 15 products and an exp 1.15).
 MAX_STREAMED_WORK = 4
 PASSES = "passes"  # variable of a task: 1 in calls whose marked stores pass by the caches, else 0
-MAX_STREAMED_STORES = 8  # maximum buffered stores of a loop: 256 bytes of each in a block
+MAX_STREAMED_STORES = L1_WAYS  # maximum buffered stores of a loop: 256 bytes of each in a block
 
 
 def writing(tree: Tree) -> Iterator[str]:

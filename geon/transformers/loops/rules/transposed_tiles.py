@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ....op_graph.axes.affine import Remainder, variable
 from ....op_graph.axes.index_map import InRange
+from ....op_graph.values.dtypes import FLOAT32
 from ...kernels.analysis.index_boxes import Facts
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load
@@ -43,12 +44,15 @@ from .tiles import crossing
 TILE_COLUMNS = LONG_LOOP_TURNS  # columns of a tile
 # Bytes of a line of a tile, so that most cache lines are stored as a whole.
 TILE_ROW_BYTES = MIN_RUN_BYTES
-TILE_PADDING_ELEMENTS = 8  # of a line: lines of equal parts of memory map to one cache set
+# Of a line: lines of equal parts of memory map to one cache set.
+TILE_PADDING_ELEMENTS = CACHE_LINE_BYTES // 8
 # Bytes of a row from which on it is stored without a tile.
 MIN_TRANSPOSED_LINE_BYTES = TILE_ROW_BYTES // 2
-MAX_ADJACENT_ELEMENTS = 32  # of adjacent rows, which are stored without a tile as well
+# Of adjacent rows, which are stored without a tile as well.
+MAX_ADJACENT_ELEMENTS = 2 * AVX512_BYTES // 4
 STRAIGHT_ELEMENTS = MIN_TASK_WORK // 8  # of a row in a task of 64 columns that needs no tiles
-MIN_TRANSPOSED_ITEM_BYTES = 4  # bytes of its elements: rows of smaller blocks fill no cache line
+# Bytes of its elements: rows of smaller blocks fill no cache line.
+MIN_TRANSPOSED_ITEM_BYTES = FLOAT32.itemsize
 # Bytes after which lines of memory meet in one set of a cache, by those of a register; a tile then
 # holds them. In registers of 64 bytes, blocks are as long as lines.
 CACHE_SET_BYTES = {AVX512_BYTES: PAGE_BYTES}

@@ -15,7 +15,7 @@ from ....op_graph.op_graph import Op, among
 from ...kernels.costs.machine import Machine
 from ...kernels.costs.roofline import predict
 from ...kernels.nests.inlining import OperandInliner
-from ...sizes.limits import MAX_FUNCTION_NODES
+from ...sizes.limits import MAX_FUNCTION_NODES, MAX_SEARCHED
 from .fusion_groups import Apart, is_region_result
 from .fusion_state import FusionGroup, FusionState
 from .kernel_reads import KernelReads
@@ -74,7 +74,8 @@ def common_rows(
     return "elements need a sum of all of them" if summed and any(orders) else rows
 
 
-MAX_SEARCHED_KERNELS = 200  # maximum kernels visited by a search for a path between two
+# Maximum kernels visited by a search for a path between two.
+MAX_SEARCHED_KERNELS = 4 * MAX_SEARCHED
 
 
 @dataclass(eq=False, slots=True)

@@ -17,12 +17,13 @@ from ....op_graph.rewriting.driver import Rules
 from ....op_graph.rows.elementwise import add, multiply
 from ....op_graph.rows.movement import broadcast
 from ....op_graph.rows.slicing import take
-from ...sizes.limits import LONG_LOOP_TURNS, MIN_TASK_WORK, SHORT_LOOP_TURNS
+from ...sizes.limits import AVX512_BYTES, LONG_LOOP_TURNS, MIN_TASK_WORK, SHORT_LOOP_TURNS
 from .op_facts import is_product
 
 MAX_PRODUCT_TERMS = 4  # maximum terms of a sum
 MIN_PRODUCT_ELEMENTS = MIN_TASK_WORK // 2  # minimum elements of the result, of two operations each
-MIN_VECTOR_RUN_ELEMENTS = 32  # minimum contiguous elements of the result for vector lanes
+# Minimum contiguous elements of the result for vector lanes.
+MIN_VECTOR_RUN_ELEMENTS = 2 * AVX512_BYTES // 4
 MAX_GATHER_REPEATS = SHORT_LOOP_TURNS  # maximum times that strided elements are gathered
 # Maximum terms of all elements of a run shorter than ``MIN_VECTOR_RUN_ELEMENTS``.
 MAX_SHORT_RUN_TERMS = 10

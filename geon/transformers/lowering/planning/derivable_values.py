@@ -28,7 +28,8 @@ from .schedule import least_peak
 MIN_DERIVED_BYTES = 2 * L1_BYTES  # bytes of a value that is computed again
 # Multiply-adds of the later product per element that is computed again.
 MIN_MULADDS_PER_ELEMENT = MIN_SIZE_RATIO * ELEMENTARY_COST_OPS
-MAX_DERIVING_OPS = 16  # ops computed again for one value, and ops searched for later readers
+# Ops computed again for one value, and ops searched for later readers.
+MAX_DERIVING_OPS = MIN_MULADDS_PER_ELEMENT // 4
 MAX_PEAK_SHARE = 0.95  # peak bytes with recomputation, relative to those without
 
 

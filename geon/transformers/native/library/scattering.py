@@ -29,7 +29,8 @@ ELEMENTS_PER_SUM_TASK = 2 * MIN_TASK_WORK // MAX_COPIES
 MIN_UNCACHED_BYTES = 2 * MIN_LAST_CACHE_BYTES
 PREFETCH_DISTANCE_POSITIONS = 2 * PREFETCH_DISTANCE  # an index has less work than a row
 POSITIONS_PER_BATCH = L1_BLOCK_BYTES // 2  # indices that are filtered for one range at a time
-MAX_RANGE_TASKS = 8  # maximum tasks that scan all indices, each for its own range of the result
+# Maximum tasks that scan all indices, each for its own range of the result.
+MAX_RANGE_TASKS = MAX_COPIES // 2
 
 
 def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:

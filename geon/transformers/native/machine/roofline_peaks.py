@@ -27,7 +27,7 @@ WORKING_SET_BYTES = tuple(
     (32 << 10) << 2 * k for k in range(8)
 )  # 32 KiB to 512 MiB, all arrays together
 # Repetitions of all measurements; the best counts, as a disturbance hits only some.
-MEASUREMENT_ROUNDS = 3
+MEASUREMENT_ROUNDS = 4
 MIN_MEASUREMENT_SECONDS = 0.0025  # minimum duration of one measurement
 SLACK_BYTES = 2 * PAGE_BYTES  # bytes behind the largest array that the C may access
 

@@ -72,7 +72,7 @@ class SortScratch:
         return lines(2 * n * word_bytes(self.row, self.dtype))
 
 
-TOTAL_BYTES = 8  # bytes of a total
+TOTAL_BYTES = named_dtype("float64").itemsize  # bytes of a total
 BLOCK_COLUMNS = PAGE_BYTES // TOTAL_BYTES  # columns of a block, whose totals fit the L1 cache
 PART_ELEMENTS = MIN_TASK_WORK // 4  # elements of a part of a long line: about 4 microseconds
 MIN_PART_ROWS = LONG_LOOP_TURNS  # minimum length of a part along the axis, for wide blocks

@@ -5,6 +5,7 @@ The values of its state are a C initialiser, or the bytes of a file.
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ from .identifiers import Identifiers
 # C types in the header, which knows no types of its own: a half is its bits.
 HEADER_TYPES = {**C_TYPES, "bool": "bool", "float16": "uint16_t", "bfloat16": "uint16_t"}
 STATE_ALIGNMENT = CACHE_LINE_BYTES  # bytes
-MAX_TOTAL = 1 << 62  # bytes of all arrays, and iterations of a kernel: their sums fit into int64
+# Bytes of all arrays, and iterations of a kernel: their sums fit into int64.
+MAX_TOTAL = sys.maxsize // 2
 PARAMETERS = ("state", "arena")  # names that parameters have in every function
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ....op_graph.axes.affine import AffineIndex, variable
 from ....op_graph.rows.logic import logical_and
-from ....op_graph.values.dtypes import HALVES, DType, kind, name_of
+from ....op_graph.values.dtypes import FLOAT64, HALVES, DType, kind, name_of
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import Keep, Store
@@ -68,7 +68,8 @@ REDUCTIONS = {
     "bitwise_or": "|",
     "bitwise_and": "&",
 }
-MIN_GATHERED_BYTES = 8  # of elements that are gathered: gcc permutes few of them in a register
+# Of elements that are gathered: gcc permutes few of them in a register.
+MIN_GATHERED_BYTES = FLOAT64.itemsize
 EXTREMES = {"maximum": ">", "minimum": "<"}
 
 

@@ -18,7 +18,7 @@ from .nest_lowering import MAX_SHORT_ROW_ELEMENTS, MIN_ADJACENT_ROWS, NestMaker
 
 # Of a row: one that fills a few vectors is as fast by itself.
 MAX_COLLAPSED_ROW_BYTES = AVX512_BYTES
-MIN_COLLAPSED_ROWS = LONG_LOOP_TURNS  # minimum number of rows that are collapsed
+MIN_COLLAPSED_ROWS = LONG_LOOP_TURNS // 2  # of rows that are collapsed, of two elements or more
 # The same as ``MAX_SHORT_ROW_ELEMENTS`` for interchanged loops with expensive functions.
 MAX_COSTLY_ROW_ELEMENTS = LONG_LOOP_TURNS
 

@@ -60,9 +60,8 @@ MAX_OPEN_BLOCK_BYTES = MAX_BLOCK_BYTES // 2  # bytes of columns in a task, of an
 # Columns from which a loop over them is long enough: fewer have runs of terms.
 MIN_LONG_COLUMNS = LONG_LOOP_TURNS
 MAX_PASS_COLUMNS = MAX_PART_STATES // MIN_COLUMN_PARTS  # columns whose passes have parts
-MAX_CROSSED_COLUMNS = MAX_CROSSED_TERMS = (
-    LONG_LOOP_TURNS  # sides of a tile, which stays in the first cache
-)
+# Sides of a tile, which stays in the first cache.
+MAX_CROSSED_COLUMNS = MAX_CROSSED_TERMS = LONG_LOOP_TURNS
 MIN_RUNS = COPIES  # minimum runs of a pass for which states for several terms pay
 
 

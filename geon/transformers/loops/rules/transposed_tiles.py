@@ -17,7 +17,13 @@ from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...sizes.blocks import CACHE_LINE_BYTES
-from ...sizes.limits import AVX512_BYTES, LONG_LOOP_TURNS, MIN_RUN_BYTES, MIN_TASK_WORK, PAGE_BYTES
+from ...sizes.limits import (
+    AVX512_BYTES,
+    LONG_LOOP_TURNS,
+    MAX_TASK_WORK,
+    MIN_RUN_BYTES,
+    PAGE_BYTES,
+)
 from .. import transformations as shape
 from ..access import is_straight
 from ..partial_states import stage
@@ -50,7 +56,8 @@ TILE_PADDING_ELEMENTS = CACHE_LINE_BYTES // 8
 MIN_TRANSPOSED_LINE_BYTES = TILE_ROW_BYTES // 2
 # Of adjacent rows, which are stored without a tile as well.
 MAX_ADJACENT_ELEMENTS = 2 * AVX512_BYTES // 4
-STRAIGHT_ELEMENTS = MIN_TASK_WORK // 8  # of a row in a task of 64 columns that needs no tiles
+# Of a row in a task that needs no tiles: each is loaded and stored, in as many columns as in tiles.
+STRAIGHT_ELEMENTS = MAX_TASK_WORK // (2 * TILE_COLUMNS)
 # Bytes of its elements: rows of smaller blocks fill no cache line.
 MIN_TRANSPOSED_ITEM_BYTES = FLOAT32.itemsize
 # Bytes after which lines of memory meet in one set of a cache, by those of a register; a tile then

@@ -6,8 +6,8 @@ import pytest
 import geon
 from geon.transformers.loops.gather_prefetch import (
     MAX_CACHED_TABLE_BYTES,
-    MAX_PREFETCHED_ARRAYS,
     MAX_PREFETCHED_LINES,
+    MAX_PREFETCHED_TABLES,
 )
 from geon.transformers.sizes.blocks import CACHE_LINE_BYTES
 from geon.transformers.sizes.limits import PREFETCH_DISTANCE
@@ -67,7 +67,7 @@ def test_each_row_of_a_batch_has_positions_of_its_own(batch):
     assert asks(source)
 
 
-@pytest.mark.parametrize("count", [MAX_PREFETCHED_ARRAYS, MAX_PREFETCHED_ARRAYS + 1])
+@pytest.mark.parametrize("count", [MAX_PREFETCHED_TABLES, MAX_PREFETCHED_TABLES + 1])
 def test_so_many_tables_are_asked_for(count):
     n, k, p = geon.Axis("N", 4000), geon.Axis("K", 40), geon.Axis("P", 37)
     total, feeds = None, []
@@ -76,7 +76,7 @@ def test_so_many_tables_are_asked_for(count):
         found = geon.gather(table, at, n)
         total = found if total is None else total * found
         feeds += [table, values("float32", 4000, 40), at, positions(37 + number, 4000)[:37]]
-    assert asks(compare([total], *feeds)) == (count <= MAX_PREFETCHED_ARRAYS)
+    assert asks(compare([total], *feeds)) == (count <= MAX_PREFETCHED_TABLES)
 
 
 @pytest.mark.parametrize(

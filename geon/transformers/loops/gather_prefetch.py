@@ -20,6 +20,8 @@ from .substitution import Substitution
 from .tree import CachePrefetch, Choose
 
 MAX_PREFETCHED_LINES = MISSES_PER_PAGE + 1  # of a row; then the hardware prefetcher takes over
+# Maximum tables per pass, as their positions are computed twice.
+MAX_PREFETCHED_TABLES = MAX_PREFETCHED_ARRAYS // 2
 MAX_CACHED_TABLE_BYTES = L1_BYTES  # bytes of a table that is not prefetched
 
 
@@ -46,7 +48,7 @@ def lookups(nest: Nest, step: Pass) -> list[Lookup]:
             table = nest.operands[load.operand].axes.size * load.dtype.itemsize
             if not (isinstance(table, int) and table <= MAX_CACHED_TABLE_BYTES):
                 found.append(Lookup(load, around[-1], inner.extent * load.dtype.itemsize))
-    return found if len(found) <= MAX_PREFETCHED_ARRAYS else []
+    return found if len(found) <= MAX_PREFETCHED_TABLES else []
 
 
 def asked_ahead(lookup: Lookup, row: Loop, inner: Loop, code: ScalarBuilder) -> Choose:

@@ -22,7 +22,7 @@ from ..ir.nest import Fused, Nest
 from ..ir.scalar_code import Apply, Load, Scalar, atoms, walk
 from .inlining import OperandInliner
 from .mixed_radix import divisions
-from .nest_lowering import NestMaker, nest_over
+from .nest_lowering import MIN_VECTOR_LOOP_BYTES, NestMaker, nest_over
 from .reduction_splitting import (
     MAX_NODE_GROWTH,
     MAX_PIECES_NODES,
@@ -33,8 +33,9 @@ from .short_row_variants import with_flat_rows, with_short_rows, with_turned_loo
 from .unrolled_reductions import is_straight
 
 MAX_UNROLLED_ELEMENTS = SHORT_LOOP_TURNS  # of an innermost axis that is stored without a loop
-# Minimum elements inside of an axis for iterations that cover several indices.
-MIN_STRIDED_ELEMENTS = LONG_LOOP_TURNS
+# Minimum elements inside of an axis for iterations that cover several indices: loops over fewer of
+# float32 are lengthened.
+MIN_STRIDED_ELEMENTS = MIN_VECTOR_LOOP_BYTES // 4
 MAX_THIN_BORDER_ELEMENTS = SHORT_LOOP_TURNS  # maximum elements of a border, in which guards stay
 MIN_INTERVAL_ELEMENTS = LONG_LOOP_TURNS  # of an interval whose thin neighbours are borders
 MAX_PIECES = MAX_SEARCHED  # maximum loops that a nest is split into

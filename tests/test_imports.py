@@ -67,8 +67,8 @@ OF_A_CALL = {
     "transformers.native.toolchain": "compilers flags prebuilt shared_objects translation_units",
     "transformers.runtime": "arena arguments calls complex_arrays dims feeding loop_steps memory"
     " out_arrays rwlock state value_errors variable_slot",
-    "transformers.sizes": "blocks budget buffers ceilings product_blocks product_cut product_plan"
-    " scratch spaces",
+    "transformers.sizes": "blocks budget buffers ceilings limits product_blocks product_cut"
+    " product_plan scratch spaces",
 }
 # Modules of the graph: nearly all are rows, which `import geon` loads.
 MOST_OF_THE_GRAPH = 120

@@ -1,10 +1,12 @@
 """Every constant at which work is done in another way, and the lengths that each gives the fuzz.
 
 A constant is named by its file, the place in it and, where that has several numbers, the number;
-its value is the one the scan of the source finds there, so that an entry whose number is gone
-fails, and so does a number that has no entry: it gets lengths below, or a reason in ``unlisted``.
+its value is the one the scan of the source finds there, or that of an expression of others. So an
+entry whose number is gone fails, and so does a number that has no entry: it gets lengths below, or
+a reason in ``unlisted``.
 """
 
+import importlib
 from dataclasses import dataclass
 from functools import cache
 
@@ -41,7 +43,9 @@ class Constant:
     def values(self):
         """The numbers that the source has at this place."""
         here = [n.value for n in found() if (n.file, n.where) == (self.file, self.where)]
-        return [v for v in here if self.value is None or v == self.value]
+        if self.value is not None:
+            return [v for v in here if v == self.value]
+        return derived(self.file, self.where) or here
 
     def lengths(self):
         """Pairs of where a length lies, and the length, for each value."""
@@ -59,6 +63,15 @@ class Constant:
             for role in self.roles
             for near, length in self.lengths()
         ]
+
+
+def derived(file, name):
+    """The value of a name of a module, which may be an expression of others; [] if it has none."""
+    if not (file.endswith(".py") and name.isupper()):
+        return []
+    module = importlib.import_module("geon." + file.removesuffix(".py").replace("/", "."))
+    value = getattr(module, name, None)
+    return [value] if isinstance(value, int | float) else []
 
 
 def around(value, many=3):
@@ -81,9 +94,9 @@ def _shared(file, where, *roles, **options):
 
 CONSTANTS = (
     # Loop nests: work is divided by statements, of which each element takes two to eight or so.
-    _shared("loops/work", "MIN_WORK", "size", "lane", "flat", each=(2, 3, 5)),
-    _shared("loops/work", "MIN_TASK_WORK", "size", "row", each=(1, 2, 4)),
-    _shared("loops/work", "MAX_TASK_WORK", "size", each=(1, 2, 4), many=2),
+    _shared("sizes/limits", "MIN_WORK", "size", "lane", "flat", each=(2, 3, 5)),
+    _shared("sizes/limits", "MIN_TASK_WORK", "size", "row", each=(1, 2, 4)),
+    _shared("sizes/limits", "MAX_TASK_WORK", "size", each=(1, 2, 4), many=2),
     _shared("sizes/blocks", "MIN_BLOCKS", "lane", "row", many=4),
     _shared("loops/work", "MAX_PARTS", "size", "lane", "row", each=(2,), many=2000),
     _shared("sizes/blocks", "MIN_BLOCKS", "few_rows", "running_lines", many=2),
@@ -91,7 +104,7 @@ CONSTANTS = (
     _shared("loops/values_ahead", "MAX_BUFFERED_TURNS", "backwards", "size", many=10),
     _shared("loops/rules/streaming_copies", "MAX_BLOCK_TURNS", "size", "row", many=10),
     _shared("loops/work", "MAX_PARTS", "one_run", "wide_turns", each=(1, 1 / 64, 1 / 1024)),
-    _native("machine/caches", "MIN_CACHE_BYTES", "size", "row", each=(4, 8), many=0),
+    _shared("sizes/limits", "MIN_LAST_CACHE_BYTES", "size", "row", each=(4, 8), many=0),
     _shared(
         "loops/rules/streaming_copies",
         "STREAMED_BLOCK_BYTES",
@@ -171,7 +184,7 @@ CONSTANTS = (
         "strided",
         many=2,
     ),
-    _shared("loops/gather_prefetch", "PREFETCH_DISTANCE_ROWS", "looked_up"),
+    _shared("sizes/limits", "PREFETCH_DISTANCE", "looked_up"),
     _shared(
         "sizes/blocks",
         "L1_BYTES",
@@ -200,8 +213,8 @@ CONSTANTS = (
         "kernels/nests/reduction_splitting", "MAX_PIECES_NODES", "parts_joined", each=(4, 8), many=0
     ),
     # Fusion: how many ops, and how long rows.
-    _shared("lowering/fusion/legality", "MAX_NEST_STATEMENTS", "chain", "stored", many=2),
-    _shared("lowering/fusion/op_facts", "ELEMENTARY_STATEMENTS", "heavy", each=(20,), many=4),
+    _shared("sizes/limits", "MAX_FUNCTION_NODES", "chain", "stored", many=2),
+    _shared("sizes/limits", "MAX_FUNCTION_NODES", "heavy", each=(24,), many=4),
     _shared("lowering/fusion/duplication", "MAX_CHEAP_CHAIN_OPS", "cheap"),
     _shared("lowering/fusion/duplication", "MIN_STORED_REPEATS", "divided_turns"),
     _shared("lowering/fusion/duplication", "MIN_STORED_DIVISIONS", "divided"),
@@ -209,7 +222,7 @@ CONSTANTS = (
     _shared("lowering/fusion/op_facts", "MIN_STREAMED_ROW_ELEMENTS", "matrix_vector", many=70),
     _shared("lowering/fusion/op_facts", "MIN_STREAMED_MATRIX_ELEMENTS", "matrices", many=2),
     _shared("sizes/blocks", "L2_BYTES", "bent", each=(4,), many=2),
-    _shared("kernels/nests/nest_outputs", "MAX_SEARCHED_VALUES", "cheap", many=0),
+    _shared("sizes/limits", "MAX_SEARCHED", "cheap", many=0),
     _shared("lowering/fusion/legality", "small_rows", "row", value=1024),
     # Chains: what is worth one, and how rows are cut into blocks.
     _shared("sizes/blocks", "L2_BYTES", "reduced_product", each=(4 * 600, 8 * 600), many=2),
@@ -419,9 +432,11 @@ def aims():
 
 def unlisted():
     """Numbers of the source that no entry has, and that no reason excuses."""
+    named = {(c.file, c.where) for c in CONSTANTS if c.value is None}
     listed = {(c.file, c.where, v) for c in CONSTANTS for v in c.values()}
     return [f"{n} (line {line})" for n, line in found().items()
-            if tuple(n) not in listed and reason_of(n) is None]  # fmt: skip
+            if tuple(n) not in listed and (n.file, n.where) not in named
+            and reason_of(n) is None]  # fmt: skip
 
 
 def stale():

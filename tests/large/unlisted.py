@@ -66,7 +66,6 @@ FILES = {
     "transformers/native/c/linalg/qr.c": LAPACK,
     "transformers/native/c/linalg/svd.c": LAPACK,
     "transformers/native/library/matrices.py": LAPACK,
-    "transformers/lowering/rules/small_matrices.py": MATRICES,
     "transformers/pycuda/steady.c": "driver's codes, and times; tests/cuda goes around LONG",
     "transformers/native/c/sort/few.h": "elements of a line: FEWEST_TURNED has as many",
     "transformers/native/c/sort/compare_exchanges.h": "rows that registers hold",
@@ -74,18 +73,14 @@ FILES = {
     "transformers/native/c/sort/compress.h": "lanes of a vector: LONGEST_BLOCK has how many",
     "transformers/native/c/vectors.h": BITS,
     "transformers/native/c/standalone/show.h": "how printed numbers are written",
-    "transformers/native/standalone/header.py": TEXT,
     "transformers/native/standalone/interface.py": ADDRESS,
     "transformers/native/standalone/source.py": ALIGNED,
     "transformers/native/standalone/written_program.py": "rights of a file",
-    "transformers/native/standalone/arena_layout.py": CHOOSES,
     "transformers/loops/rules/columns.py": COLUMNS,
-    "transformers/loops/rules/column_lanes.py": COLUMNS,
     "transformers/loops/rules/cpu.py": RULES,
     "transformers/loops/rules/gpu.py": THREADS,
     "transformers/loops/rules/gpu_threads.py": THREADS,
     "transformers/loops/rules/teams.py": "rows in registers: tests/cuda/test_lengths.py",
-    "transformers/loops/rules/reductions.py": SUMS,
     "transformers/loops/formulas.py": TEXT,
     "transformers/lowering/planning/derivable_values.py": CHOOSES,
     "op_graph/special/gamma_formulas.py": FORMULA,
@@ -172,12 +167,12 @@ FILES = {
     "transformers/kernels/costs/roofline.py": PREDICTS,
     "transformers/kernels/scans/slp_cost.py": CHOOSES,
     "transformers/kernels/analysis/footprint.py": PREDICTS,
-    "transformers/kernels/nests/short_row_variants.py": "tests/native/test_flat_rows.py",
     "transformers/kernels/costs/machine.py": PREDICTS,
     "transformers/sizes/ceilings.py": PREDICTS,
     "transformers/lowering/planning/cost_report.py": PREDICTS,
     "transformers/printing/scalars/op_costs.py": PREDICTS,
     "transformers/cache/disk.py": "files, not computations",
+    "transformers/sizes/limits.py": "rules that are bounded by it are listed by their own names",
     "transformers/sizes/spaces.py": ADDRESS,
     "transformers/pycuda/kernels/split_reductions.py": ON_DEVICES,
     "transformers/pycuda/products/attention.py": ON_DEVICES,
@@ -199,13 +194,11 @@ FILES = {
     "transformers/pycuda/launches/launch_ir.py": ON_DEVICES,
     "transformers/pycuda/runtime/bound_launches.py": ON_DEVICES,
     "transformers/pycuda/kernels/horizontal_fusion.py": ON_DEVICES,
-    "transformers/lowering/planning/concurrent_waves.py": ON_DEVICES,
     "transformers/pycuda/kernels/factorisations.py": MATRICES,
     "transformers/pycuda/products/nvmath_bindings.py": CACHE,
     "transformers/pycuda/products/cusolver.py": ON_DEVICES,
     "transformers/pycuda/runtime/host_library.py": "constants and arguments of cuSOLVER",
     "transformers/pycuda/runtime/host.py": "flags, an alignment, and the length of a message",
-    "transformers/kernels/products/residue_classes.py": "tests/kernels/test_straight.py goes above",
     "transformers/kernels/nests/unrolled_reductions.py": (
         "tests/kernels/test_straight.py goes below, at and above them"
     ),
@@ -251,58 +244,26 @@ FILES = {
 
 PLACES = {
     ("transformers/native/emit/one_file.py", "MAX_CACHED_MACROS"): CACHE,
-    (
-        "transformers/native/library/scattering.py",
-        "MAX_RANGE_TASKS",
-    ): "how many threads share one scatter",
     ("transformers/lowering/fusion/fusion_groups.py", "Apart.__str__"): TEXT,
-    (
-        "transformers/loops/prefetch.py",
-        "MAX_PREFETCHED_ARRAYS",
-    ): CHOOSES,
-    ("transformers/loops/prefetch.py", "MAX_PREFETCHED_BYTES"): CHOOSES,
-    ("transformers/lowering/planning/memory_budget.py", "KERNELS_BEFORE_PEAK"): CHOOSES,
     ("transformers/lowering/rules/gather_products.py", "MAX_EXTRA_TABLE_BYTES"): CHOOSES,
     ("transformers/lowering/planning/memory_budget.py", "SEGMENT_LEVELS_AND_SHARES"): CHOOSES,
     ("transformers/lowering/planning/memory_budget.py", "BYTES_PER_STEP"): CHOOSES,
-    ("transformers/lowering/fusion/legality.py", "NOMINAL_LENGTH"): PREDICTS,
     (
         "transformers/lowering/fusion/merging.py",
         "MAX_SEARCHED_KERNELS",
     ): "how far a search goes for a kernel between two",
-    (
-        "transformers/lowering/fusion/horizontal_fusion.py",
-        "MAX_RECENT_READERS",
-    ): "how far a search goes for what two kernels share",
     ("transformers/loops/rules/transposed_tiles.py", "TILE_PADDING_ELEMENTS"): ALIGNED,
-    ("transformers/kernels/analysis/loop_depth.py", "HERE"): "a depth below all loops",
-    (
-        "transformers/loops/rules/transposed_tiles.py",
-        "CACHE_SET_BYTES",
-    ): "bytes that meet in a set of a cache",
     (
         "transformers/loops/rules/transposed_tiles.py",
         "MIN_CACHE_SET_BYTES",
     ): "bytes that meet in a set of a cache",
     ("transformers/loops/values_ahead.py", "Ahead.block", 4): BITS,
     ("transformers/loops/rules/transposed_tiles.py", "straight_guards"): "more than any length",
-    ("transformers/kernels/nests/nest_lowering.py", "VECTOR_BYTES"): BITS,
-    (
-        "transformers/loops/values_ahead.py",
-        "SPREAD_BYTES",
-    ): "bytes of a vector of move/repeat_each.h",
     ("transformers/kernels/analysis/integer_ranges.py", "is_narrow"): BITS,
-    (
-        "transformers/loops/rules/transposed_tiles.py",
-        "MIN_TRANSPOSED_ITEM_BYTES",
-    ): "bytes of an element",
     ("transformers/native/c/move/transpose_streaming.h", "LINE"): "bytes of a line of cache",
     ("transformers/loops/rules/compiled_folds.py", "partial_dtype"): "bytes of dtypes",
     ("transformers/loops/tree.py", "VectorWidth.block_terms"): "bytes of a float32",
-    ("transformers/native/trees/tree_choice.py", "MIN_ITEMSIZE"): "bytes of a dtype",
     ("transformers/native/trees/lane_scalars.py", "MIN_HIDDEN_STRIDE"): COLUMNS,
-    ("transformers/loops/rules/gathered_lanes.py", "MIN_GATHERED_BYTES"): COLUMNS,
-    ("transformers/native/trees/vector_statements.py", "TRANSPOSED_ITEMSIZES"): "bytes of dtypes",
     (
         "transformers/native/trees/vector_statements.py",
         "VectorStatements.draw",
@@ -315,46 +276,9 @@ PLACES = {
     ): "how a compiler writes a loop of known length",
     ("transformers/native/emit/unit_texts.py", "transposes", 32): BITS,
     (
-        "transformers/loops/gather_prefetch.py",
-        "MAX_PREFETCHED_LINES",
-    ): "what is asked for, which no result depends on",
-    (
-        "transformers/kernels/analysis/loop_depth.py",
-        "MAX_LOOP_DIGITS",
-    ): "what staged.PERIOD leaves room for",
-    (
-        "transformers/kernels/nests/index_set_splitting.py",
-        "MAX_NODE_GROWTH",
-    ): "how much text a kernel may be",
-    (
-        "transformers/kernels/nests/reduction_splitting.py",
-        "MAX_PIECES_NODES",
-    ): "how much text a kernel may be",
-    (
         "transformers/kernels/nests/reduction_splitting.py",
         "MAX_NODE_GROWTH",
     ): "how much text a kernel may be",
-    (
-        "transformers/kernels/nests/reduction_splitting.py",
-        "MAX_PIECES",
-    ): "how much text a kernel may be",
-    (
-        "transformers/kernels/nests/reduction_splitting.py",
-        "MAX_PIECES_PER_PASS",
-    ): "how much text a kernel may be",
-    (
-        "transformers/kernels/nests/reduction_splitting.py",
-        "MIN_AXIS_ELEMENTS",
-    ): "tests/kernels/test_row_pieces.py goes below, at and above it",
-    (
-        "transformers/kernels/nests/index_set_splitting.py",
-        "MIN_WINDOW_INTERVAL_ELEMENTS",
-    ): "tests/kernels/test_straight.py goes below, at and above it",
-    (
-        "transformers/kernels/analysis/index_boxes.py",
-        "NOMINAL_LENGTH",
-    ): "stands for an open length; whether what follows holds is looked at in each call",
-    ("transformers/lowering/facts/value_sizes.py", "NOMINAL_LENGTH"): ORDER,
     ("transformers/lowering/facts/value_sizes.py", "_bytes"): CACHE,
     ("transformers/numpy/arrays.py", "length_text"): CACHE,
     ("transformers/numpy/arrays.py", "_spread"): ADDRESS,
@@ -382,28 +306,16 @@ PLACES = {
     ("transformers/native/emit/module_text.py", "FAILURE_REPORT_WORDS"): "numbers of a report",
     ("transformers/native/entry.c", "Run"): "numbers of a report",
     ("transformers/native/entry.c", "KEPT"): CACHE,
-    (
-        "transformers/native/library/library_kernels.py",
-        "FOURIER_LINES_PER_TASK",
-    ): TRANSFORMS,
     ("transformers/native/library/library_kernels.py", "fourier_text"): TRANSFORMS,
-    ("transformers/native/library/library_kernels.py", "COPIED_BYTES_PER_TASK"): FILLS,
     ("transformers/native/entry.c", "read_number"): BITS,
     ("transformers/loading/extension.h", "read_value"): BITS,
-    ("transformers/native/trees/kernel_forms.py", "MIN_BORDER_RATIO"): ALIKE,
     (
         "transformers/kernels/analysis/op_counts.py",
         "ELEMENTARY_COST_OPS",
     ): "what a function counts: MIN_WORK is listed",
     ("transformers/native/names/dialect.py", "TYPES"): BITS,
-    ("transformers/native/vectors/vector_functions.py", "STRIP_BYTES"): BITS,
-    ("transformers/native/vectors/vector_functions.py", "HALF_STRIP_BYTES"): BITS,
     ("transformers/native/vectors/vector_functions.py", "function_itemsize"): BITS,
     ("transformers/native/transformer.py", "NativeTransformer"): ALIGNED,
-    (
-        "transformers/native/machine/caches.py",
-        "NEVER_STREAM_BYTES",
-    ): "stands for no number of bytes",
     (
         "transformers/native/machine/caches.py",
         "DEFAULT_CACHE_SIZES",
@@ -431,7 +343,6 @@ PLACES = {
     ("transformers/native/c/random_words.h", "geon_words_at", 63): ROUNDING,
     ("transformers/native/c/random_words.h", "geon_words_at", 64): "random_words.c has them",
     ("transformers/kernels/analysis/op_counts.py", "words_of_counter"): PREDICTS,
-    ("transformers/kernels/costs/kernel_costs.py", "NOMINAL_WHILE_TURNS"): PREDICTS,
     ("op_graph/regions/while_loop.py", "OPEN_LOOP_DRAW_STEPS"): "a number of a draw",
     ("op_graph/regions/while_loop.py", "while_loop"): TEXT,
     ("op_graph/regions/loop_deriv.py", "", 1994): "the year of a publication",
@@ -440,10 +351,6 @@ PLACES = {
     ("op_graph/regions/while_deriv.py", "MAX_RECORDED_STEPS"): STEPS,
     ("op_graph/regions/while_deriv.py", "MAX_SEGMENTS"): STEPS,
     ("op_graph/regions/while_deriv.py", "MAX_STACKED_STEPS"): STEPS,
-    (
-        "transformers/native/vectors/scan_text.py",
-        "ROWS_PER_BLOCK",
-    ): "tests/transformers/test_ordered_loop.py is near it",
     (
         "transformers/native/vectors/scan_text.py",
         "STATEMENTS_PER_STOP_CHECK",
@@ -470,7 +377,6 @@ PLACES = {
         "transformers/native/sizes/kernel_scratch.py",
         "MIN_PARTS",
     ): "pieces: PIECE and LEAST_ROWS have them",
-    ("transformers/native/sizes/kernel_scratch.py", "TOTAL_BYTES"): BITS,
     ("transformers/native/library/sorting.py", "row_down"): BITS,
     ("transformers/native/sizes/kernel_scratch.py", "SortScratch.bytes"): BITS,
     ("transformers/native/sizes/kernel_scratch.py", "SortScratch.most"): ALIGNED,
@@ -527,12 +433,7 @@ PLACES = {
     **dict.fromkeys(
         [
             ("transformers/lowering/planning/derivable_values.py", name)
-            for name in (
-                "MIN_DERIVED_BYTES",
-                "MIN_MULADDS_PER_ELEMENT",
-                "MAX_DERIVING_OPS",
-                "MIN_SIZE_RATIO",
-            )
+            for name in ("MAX_DERIVING_OPS",)
         ],
         "tests/transformers/test_order.py is above them; below them values are kept as they were",
     ),
@@ -605,7 +506,6 @@ PLACES = {
     ("transformers/native/c/sort/lines.h", "PART", 63): ROUNDING,
     ("transformers/native/c/sort/lines.h", "PART", 64): ALIGNED,
     ("transformers/native/sizes/kernel_scratch.py", "word_bytes"): BITS,
-    ("transformers/native/sizes/products.py", "OPEN_LENGTH"): "stands for an open length",
     (
         "transformers/sizes/product_blocks.py",
         "MAX_DURATION_NANOSECONDS",
@@ -622,20 +522,19 @@ PLACES = {
     **dict.fromkeys(
         [
             ("transformers/kernels/scans/scalarised_scans.py", name)
-            for name in ("MAX_SCALARISED_LENGTH", "MAX_CARRIED_ELEMENTS", "ELEMENTARY_STATEMENTS")
+            for name in ("MAX_SCALARISED_LENGTH", "MAX_CARRIED_ELEMENTS")
         ],
         "tests/transformers/test_unrolled_loop.py is at and above it",
     ),
     ("transformers/native/names/out_of_line.py", "MIN_SITES"): "calls in a text, not lengths",
     **dict.fromkeys(
-        [("transformers/native/vectors/scan_copies.py", n) for n in ("GAP", "INTERLEAVED", "SIZES")]
-        + [("transformers/native/vectors/scan_text.py", "BLOCK")],
+        [
+            ("transformers/native/vectors/scan_copies.py", "MAX_INTERLEAVED_ELEMENTS"),
+            ("transformers/native/vectors/scan_copies.py", "TRANSPOSED_ITEMSIZES"),
+            ("transformers/native/vectors/scan_text.py", "BLOCK"),
+        ],
         "tests/native/test_scan_copies.py goes around them",
     ),
-    (
-        "transformers/lowering/fusion/chain_fusion.py",
-        "MAX_CHAIN_KERNELS",
-    ): "kernels, not lengths: how many become one",
     (
         "transformers/sizes/product_blocks.py",
         "TRANSPOSE_TILE_SIDE",

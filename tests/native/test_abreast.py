@@ -6,15 +6,15 @@ import pytest
 import geon
 from geon.transformers.loops.rules.interleaved_loops import (
     INTERLEAVED_VECTORS,
-    MIN_INTERLEAVED_BYTES,
     MIN_LOOP_BLOCKS,
 )
 from geon.transformers.native.toolchain.compilers import find_toolchain
+from geon.transformers.sizes.limits import AVX2_BYTES
 
 toolchain = find_toolchain()
 width = 0 if toolchain is None else toolchain.vector_bytes
 pytestmark = [
-    pytest.mark.skipif(width < MIN_INTERLEAVED_BYTES, reason="vectors are too narrow"),
+    pytest.mark.skipif(width < AVX2_BYTES, reason="vectors are too narrow"),
     pytest.mark.optimized,  # bounds hold for the order of sums that optimised loops have
 ]
 BLOCK = INTERLEAVED_VECTORS * width // 4  # turns of float32 that are taken at once

@@ -8,19 +8,19 @@ from geon.transformers.loops.gather_prefetch import (
     MAX_CACHED_TABLE_BYTES,
     MAX_PREFETCHED_LINES,
     MAX_PREFETCHED_TABLES,
-    PREFETCH_DISTANCE_ROWS,
 )
 from geon.transformers.sizes.blocks import CACHE_LINE_BYTES
+from geon.transformers.sizes.limits import PREFETCH_DISTANCE
 
 from .test_short_rows import compare, values
 
 N, M, P = geon.Axis("N"), geon.Axis("M"), geon.Axis("P")
 ROWS = [
     1,
-    PREFETCH_DISTANCE_ROWS - 1,
-    PREFETCH_DISTANCE_ROWS,
-    PREFETCH_DISTANCE_ROWS + 1,
-    5 * PREFETCH_DISTANCE_ROWS + 3,
+    PREFETCH_DISTANCE - 1,
+    PREFETCH_DISTANCE,
+    PREFETCH_DISTANCE + 1,
+    5 * PREFETCH_DISTANCE + 3,
 ]
 LENGTHS = [
     1,
@@ -54,7 +54,7 @@ def test_rows_of_open_length_that_are_stored_summed_and_both(rows, length):
         assert asks(compare(results, *feeds))
 
 
-@pytest.mark.parametrize("batch", [1, 3, PREFETCH_DISTANCE_ROWS + 1])
+@pytest.mark.parametrize("batch", [1, 3, PREFETCH_DISTANCE + 1])
 def test_each_row_of_a_batch_has_positions_of_its_own(batch):
     b, k = geon.Axis("B", batch), geon.Axis("K", 40)
     n, p = geon.Axis("N", 4000), geon.Axis("P", 37)

@@ -286,8 +286,8 @@ def test_what_stores_past_the_caches():
     x = geon.placeholder([N])
     assert made_of(x + 1, [x])
     for length, far in [
-        (nontemporal_stores.MIN_CACHE_BYTES // 4 - 1, False),
-        (nontemporal_stores.MIN_CACHE_BYTES // 4, True),
+        (nontemporal_stores.MIN_LAST_CACHE_BYTES // 4 - 1, False),
+        (nontemporal_stores.MIN_LAST_CACHE_BYTES // 4, True),
     ]:
         y = geon.placeholder([N.with_length(length)])
         assert made_of(y + 1, [y]) == far
@@ -344,7 +344,7 @@ def test_borders_of_open_lengths_stay():
 def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
     monkeypatch.setattr(caches, "kept_ceilings", lambda threads: None)
     monkeypatch.setattr(caches, "processors", lambda: 4)
-    small = 4 * nontemporal_stores.MIN_CACHE_BYTES
+    small = 4 * nontemporal_stores.MIN_LAST_CACHE_BYTES
     for cache, least in [(40 << 20, 40 << 20), (1 << 20, small), (480 << 20, 64 << 20)]:
         monkeypatch.setattr(caches, "caches_of", lambda cache=cache: (1 << 15, 1 << 20, cache))
         assert caches.past_bytes() == least

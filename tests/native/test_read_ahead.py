@@ -11,11 +11,11 @@ from geon.transformers.kernels.nests.index_set_splitting import MIN_STRIDED_ELEM
 from geon.transformers.kernels.nests.nest_lowering import (
     MIN_COPIED_ROW_ELEMENTS,
     MIN_VECTOR_LOOP_BYTES,
-    VECTOR_BYTES,
 )
 from geon.transformers.loops.rules.cpu import MIN_PARALLEL_ROWS, MIN_SPLIT_VECTORS
 from geon.transformers.loops.rules.transposed_tiles import STRAIGHT_ELEMENTS
 from geon.transformers.loops.values_ahead import MAX_BUFFERED_TURNS
+from geon.transformers.sizes.limits import AVX2_BYTES
 
 from .test_short_rows import compare, values
 
@@ -58,7 +58,7 @@ def test_short_axes_that_are_turned_and_repeated_give_what_numpy_gives(length, d
         row, values(dtype, 37, 41), column, np.arange(length, dtype="float64"),
     ]  # fmt: skip
     source = compare(results, *feeds)
-    whole = length * 4 % VECTOR_BYTES == 0  # a row of whole vectors is a loop of its own
+    whole = length * 4 % AVX2_BYTES == 0  # a row of whole vectors is a loop of its own
     assert is_read_ahead(source) == (1 < length < MIN_VECTOR_LOOP_BYTES // 4 and not whole)
 
 

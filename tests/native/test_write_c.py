@@ -15,9 +15,10 @@ import pytest
 import geon
 from geon.op_graph.axes.lengths import evaluate
 from geon.op_graph.values.dtypes import FLOAT8S, as_dtype
-from geon.transformers.native.standalone.arena_layout import SAMPLE_LENGTH, layout_statements
+from geon.transformers.native.standalone.arena_layout import layout_statements
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.runtime.arena import place
+from geon.transformers.sizes.limits import NOMINAL_LENGTH
 
 from .c_programs import WARNINGS, CProgram, same_bits
 from .test_one_file import programs
@@ -433,7 +434,7 @@ def test_layouts_for_all_lengths():
         sizes = [kinds[k] for k in random.integers(0, len(kinds), count)]
         lines, known = layout_statements(sizes, lives, list(names), 64, lambda s: str(s))
         assert (known is not None) == all(isinstance(size, int) for size in sizes)
-        for n, m in [(1, 1), (1000, 1), (3, 700), (SAMPLE_LENGTH, SAMPLE_LENGTH)]:
+        for n, m in [(1, 1), (1000, 1), (3, 700), (NOMINAL_LENGTH, NOMINAL_LENGTH)]:
             lengths = {"N": n, "M": m}
             given = [evaluate(size, lengths) for size in sizes]
             at, end = evaluated(lines, lengths)

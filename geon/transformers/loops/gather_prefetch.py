@@ -14,13 +14,15 @@ from ..kernels.ir.loop_variables import variables_in
 from ..kernels.ir.nest import Loop, Nest, Pass
 from ..kernels.ir.scalar_code import NODES, Load, ScalarBuilder, walk
 from ..sizes.blocks import L1_BYTES
+from ..sizes.limits import MISSES_PER_PAGE, PREFETCH_DISTANCE
+from .prefetch import MAX_PREFETCHED_ARRAYS
 from .substitution import Substitution
 from .tree import CachePrefetch, Choose
 
-PREFETCH_DISTANCE_ROWS = 16  # prefetch distance, in rows
-MAX_PREFETCHED_LINES = 4  # cache lines fetched per row; then the hardware prefetcher takes over
+MAX_PREFETCHED_LINES = MISSES_PER_PAGE + 1  # of a row; then the hardware prefetcher takes over
+# Maximum tables per pass, as their positions are computed twice.
+MAX_PREFETCHED_TABLES = MAX_PREFETCHED_ARRAYS // 2
 MAX_CACHED_TABLE_BYTES = L1_BYTES  # bytes of a table that is not prefetched
-MAX_PREFETCHED_TABLES = 2  # maximum tables per pass, as their positions are computed twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def lookups(nest: Nest, step: Pass) -> list[Lookup]:
 
 def asked_ahead(lookup: Lookup, row: Loop, inner: Loop, code: ScalarBuilder) -> Choose:
     """Return the prefetch of the row that a load along ``inner`` reads some iterations later."""
-    later = variable(row.name) + PREFETCH_DISTANCE_ROWS
+    later = variable(row.name) + PREFETCH_DISTANCE
     change = Substitution(code, {row.name: later, inner.name: AffineIndex()})
     start = change.index(lookup.load.offset)
     fetch = CachePrefetch(lookup.load.operand, start, nbytes=lookup.size)

@@ -13,12 +13,14 @@ from dataclasses import replace
 from ...op_graph.axes.affine import AffineIndex, variable
 from ..kernels.ir.nest import Nest, Pass
 from ..kernels.ir.scalar_code import Apply, Load, walk
+from ..sizes.blocks import L1_BYTES
+from ..sizes.limits import L1_WAYS
 from .tree import CachePrefetch
 
-MAX_PREFETCHED_ARRAYS = 4  # maximum arrays that a pass prefetches
-MAX_PREFETCHED_BYTES = (
-    1 << 16
-)  # maximum bytes of all prefetched rows: they fit into any second-level cache
+# Maximum arrays that a pass prefetches: half of a set is for what it reads.
+MAX_PREFETCHED_ARRAYS = L1_WAYS // 2
+# Maximum bytes of all prefetched rows: they fit into any second-level cache.
+MAX_PREFETCHED_BYTES = 2 * L1_BYTES
 
 
 def prefetches(nest: Nest, step: Pass) -> list[CachePrefetch]:

@@ -19,6 +19,7 @@ from ..kernels.ir.nest import Keep, Nest, Pass
 from ..kernels.ir.scalar_code import IndexNumber, Kept, Load, Scalar, ScalarBuilder, Select
 from ..kernels.nests.buffered_loads import Staged, choose_buffered
 from ..kernels.nests.random_runs import RandomRun, runs
+from ..sizes.limits import AVX2_BYTES, L1_BLOCK_BYTES
 from .substitution import Substitution
 from .tree import (
     BYTE,
@@ -35,10 +36,13 @@ from .tree import (
     least,
 )
 
-MAX_BUFFERED_TURNS = 512  # maximum iterations that are buffered: arrays stay in the L1 cache
-MAX_OPEN_BUFFERED_TURNS = 2048  # the same for groups of open length, most of which are shorter
-SPREAD_BYTES = 32  # bytes of a vector that repeats an element
-MAX_BUFFERED_WORDS = 1024  # maximum words of random bits of a buffer, for the same reason
+# Maximum iterations that are buffered: arrays stay in the L1 cache.
+MAX_BUFFERED_TURNS = L1_BLOCK_BYTES // 4
+# The same for groups of open length, most of which are shorter.
+MAX_OPEN_BUFFERED_TURNS = 4 * MAX_BUFFERED_TURNS
+SPREAD_BYTES = AVX2_BYTES  # bytes of a vector that repeats an element
+# Maximum words of random bits of a buffer, for the same reason.
+MAX_BUFFERED_WORDS = 2 * MAX_BUFFERED_TURNS
 
 
 class Block(NamedTuple):

@@ -12,13 +12,11 @@ from ..kernels.ir.scalar_code import (
 )
 from ..kernels.ir.scalar_code import walk as walk_scalars
 from ..sizes.blocks import MIN_BLOCKS
+from ..sizes.limits import MAX_TASK_WORK, MIN_TASK_WORK, MIN_WORK
 from .access import most
 from .tree import Body, Fold, Write, values_of, walk
 
-MIN_WORK = 1 << 17  # operations below which one task is faster than waking a thread
-MIN_TASK_WORK = 1 << 15  # minimum operations of a task, much more than its start costs
-MAX_TASK_WORK = 1 << 19  # maximum operations of a task, for load balance
-MAX_PARTS = 256  # maximum parts of a reduction, each with a partial state
+MAX_PARTS = MIN_BLOCKS**2  # maximum parts of a reduction, each with a partial state
 
 
 def work(body: Body, around: str = "") -> Size:

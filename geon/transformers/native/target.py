@@ -6,12 +6,14 @@ from ...op_graph.axes.lengths import is_below, product
 from ...op_graph.core.primitive import PRIMITIVES
 from ...op_graph.op_graph import Op
 from ..kernels.scans.scalarised_scans import TurnBounds
+from ..loops.rules.transposed_tiles import MAX_ADJACENT_ELEMENTS
 from ..lowering.facts.target import Arrangement, Layout, Target
 from ..lowering.fusion import fusion_groups
 from ..lowering.fusion.op_facts import is_product, shows
 from ..lowering.fusion.thin_products import SHORT_SUMS
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.split_reductions import SPLIT_FOLDS
+from ..sizes.limits import MIN_SIZE_RATIO
 from .emit.scratch import scratch_of
 from .library.library_kernels import lacks
 from .machine.measured_machine import MODEL, machine
@@ -19,7 +21,7 @@ from .products.packed_weight_cache import packed_copies
 from .trees.kernel_forms import form_table
 
 # Minimum known elements of a result for each of the weights that are copied to be read in vectors.
-MIN_WEIGHT_USES = 16
+MIN_WEIGHT_USES = 2 * MIN_SIZE_RATIO
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
@@ -56,7 +58,8 @@ def weight_order(op: Op, windows: Op, weights: Op, layout: Layout) -> tuple[str,
 # than these its iterations are mostly as fast, since it has vectorised elementary functions along
 # small axes.
 MAX_TURN_STATEMENTS = TurnBounds(single=1750, lanes=900)
-MAX_COLLAPSED_ROW_ELEMENTS = 32  # elements of a row that is transposed in blocks of whole rows
+# Elements of a row that is transposed in blocks of whole rows.
+MAX_COLLAPSED_ROW_ELEMENTS = MAX_ADJACENT_ELEMENTS
 TARGET = Target(
     name="native",
     rules=RULES,

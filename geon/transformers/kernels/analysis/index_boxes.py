@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from ....op_graph.axes.affine import Remainder, Size
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.axes.lengths import evaluate, is_never_negative, names_of
+from ...sizes.limits import NOMINAL_LENGTH
 from ..ir.scalar_code import Clamped, Scalar, Select, atoms, indices, walk
 
-NOMINAL_LENGTH = (
-    1 << 20
-)  # value of open lengths, in elements, when an order of bounds must be assumed
+# Elements of open axes when an order of bounds must be assumed: more than constants have.
+LONG_LENGTH = NOMINAL_LENGTH**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,8 @@ class Facts:
 
 
 def nominal_length(size: Size) -> int:
-    """Return ``size`` with every open length set to ``NOMINAL_LENGTH``."""
-    return int(evaluate(size, dict.fromkeys(names_of(size), NOMINAL_LENGTH)))
+    """Return ``size`` with every open length set to ``LONG_LENGTH``."""
+    return int(evaluate(size, dict.fromkeys(names_of(size), LONG_LENGTH)))
 
 
 # Guards -------------------------------------------------------------------------------------------

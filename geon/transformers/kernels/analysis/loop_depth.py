@@ -5,9 +5,11 @@ In a tree it is the number of printed loops around.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Mapping
 
 from ....op_graph.axes.affine import AffineIndex
+from ...sizes.limits import LONG_LOOP_TURNS
 from ..ir.nest import Nest
 from ..ir.scalar_code import (
     NODES,
@@ -22,11 +24,11 @@ from ..ir.scalar_code import (
     walk,
 )
 
-ROW_DEPTH, ELEMENT_DEPTH = 1, 2
-HERE = 1 << 30  # depth of values of a tree that are computed where they are used
+ONCE, ROW_DEPTH, ELEMENT_DEPTH = range(3)
+HERE = sys.maxsize  # depth of values of a tree that are computed where they are used
 LANE_VARIABLES = ("first_lane", "lane")  # loop variables of rows that are processed in vector lanes
-# Maximum digits of a loop: the inner ones have 2 or more values each, with at most 128 in a period.
-MAX_LOOP_DIGITS = 8
+MAX_PERIOD_TURNS = 2 * LONG_LOOP_TURNS  # maximum product of the lengths of a loop's inner digits
+MAX_LOOP_DIGITS = MAX_PERIOD_TURNS.bit_length()  # the inner ones have 2 or more values each
 
 
 def digit(name: str, k: int) -> str:
@@ -53,7 +55,7 @@ class Depths:
         inner = [loop.name for each in nest.passes for loop in each.loops]
         loops += [(name, ELEMENT_DEPTH) for name in inner]
         loops += [(digit(name, k), ELEMENT_DEPTH) for name in inner for k in range(MAX_LOOP_DIGITS)]
-        return cls(dict(loops), ROW_DEPTH if nest.rows or nest.across is not None else 0)
+        return cls(dict(loops), ROW_DEPTH if nest.rows or nest.across is not None else ONCE)
 
     @classmethod
     def of_tree(cls) -> Depths:

@@ -74,7 +74,8 @@ def reduced_values(reduction: Reduction) -> tuple[Scalar, ...]:
     return tuple(reduction.reducer.step(code, running, first, reduction.position))
 
 
-ELEMENTARY_COST_OPS = 8  # cost of an elementary function, in cheap operations
+ELEMENTARY_COST_OPS = 8  # time of an elementary function in vectors, in cheap operations
+ELEMENTARY_STATEMENTS = 3 * ELEMENTARY_COST_OPS  # statements of its text
 
 
 def operations(node: Scalar) -> int:

@@ -14,6 +14,7 @@ from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, Same
 from ....op_graph.values.dtypes import name_of
+from ...sizes.limits import LONG_LOOP_TURNS
 from ..analysis.footprint import Reach, Reaches
 from ..analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ..analysis.op_counts import DRAW, INDEX, MULTIPLY_ADD, Rows, count, note, reduced_values
@@ -34,7 +35,7 @@ class CountsRows(Protocol):
         """Return the cost of one element of a primitive."""
 
 
-NOMINAL_WHILE_TURNS = 64  # assumed iterations of a while loop, whose count is unknown
+NOMINAL_WHILE_TURNS = LONG_LOOP_TURNS  # assumed iterations of a while loop, whose count is unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,12 @@ from ..analysis.op_counts import Rows, note
 from ..nests.inlining import inspected_values
 
 # Scalar steps per element of the first operand; 1 if not listed. ``SORTS`` are computed instead.
-STEPS = {"cumsum": 3, "cumprod": 4, "cummax": 3, "cummin": 3, "argmax": 4, "argmin": 4}
-SCATTER_STEPS = 2  # scalar steps per position of a scatter
+# Those of a scatter are per position, those of an update per replaced element.
+STEPS = {
+    "cumsum": 3, "cumprod": 4, "cummax": 3, "cummin": 3, "argmax": 4, "argmin": 4,
+    "scatter": 2, "update": 2, "counting sort": 10,
+}  # fmt: skip
 SORTS = frozenset({"sort", "argsort", "top_k"})
-COUNTING_SORT_STEPS = 10  # scalar steps per element of a counting sort of bytes
 COUNTED = frozenset({*RUNNING, "argmax", "argmin"})  # one operation per element
 
 
@@ -81,7 +83,7 @@ def sorted_steps(op: Op, lengths: Mapping[str, int]) -> float:
         wide = 6 if finds and itemsize == 8 else max(itemsize * (1 + finds), 4) / 4
         return (2 + bits / 2) * wide
     if itemsize == 1:
-        return COUNTING_SORT_STEPS
+        return STEPS["counting sort"]
     word = 8 if finds else itemsize
     share = 1.0
     if op.primitive.name == "top_k":
@@ -108,11 +110,11 @@ def _replaced(
     if combines:
         note(rows, "add", name_of(op.dtype), sizes[at])
     others = [(size, 0) for size in bytes_of[1:]]
-    steps, picked = 2 * sizes[at], 0
+    steps, picked = STEPS["update"] * sizes[at], 0
     if scatters:
         lengths_after = op.axes.lengths[op.axes.names.index(op.attrs.axis) + 1 :]
         picked = sizes[at] // max(int(evaluate(product(lengths_after), lengths)), 1)
-        steps = SCATTER_STEPS * picked + sizes[at]
+        steps = STEPS["scatter"] * picked + sizes[at]
     if places is not None and places[-1] == places[0]:
         moves = ((part * combines, 0), *others, (0, part))
         all_bytes = (read + part * combines, part, read + part)

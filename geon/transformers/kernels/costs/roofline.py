@@ -13,23 +13,21 @@ from dataclasses import dataclass
 
 from ....op_graph.values.dtypes import named_dtype
 from ...sizes.blocks import CACHE_LINE_BYTES
+from ...sizes.limits import MIN_WORK, MISSES_PER_PAGE, PAGE_BYTES
 from ...sizes.product_blocks import Shape
 from ...sizes.product_cut import cut_product, size_problem
 from ...sizes.product_plan import STREAM, THIN, TILES, ProductPlan, plan_product
 from ..analysis.footprint import FAR, UNIT
 from ..analysis.op_counts import INDEX, Rows
 from ..ir.nest import Call, Nest, Region
+from ..nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ..products.contraction import Contraction
 from ..products.row_blocking import Blocked
 from ..scans.sequential_scan import OrderedLoop
 from .kernel_costs import AccessCost, Cost, ProductCost, Stage, StepCost, cost_of
 from .machine import Machine, RowCost
 
-MIN_PARALLEL_STATEMENTS = 1 << 17  # operations up to which one thread runs alone
-PAGE_BYTES = 4096  # bytes of a page, whose end the hardware prefetcher does not cross
-MISSES_PER_PAGE = 3  # cache lines of a page that are read before the prefetcher detects the stream
 DIVISION_LATENCY_ADDS = 4  # latency of a quotient or root, in dependent additions
-VECTORS_PER_FOLD = 32  # vectors of a sum that are added before they are widened
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class _Predictor:
         self, cost: Cost, machine: Machine, threads: int, behind: Sequence[float] | None
     ) -> None:
         self.cost, self.machine = cost, machine
-        small = sum(cost.rows.values()) + (cost.read + cost.written) // 4 < MIN_PARALLEL_STATEMENTS
+        small = sum(cost.rows.values()) + (cost.read + cost.written) // 4 < MIN_WORK
         self.threads = 1 if small else max(threads, 1)
         self.ceilings = machine.on(self.threads)
         self.alone = machine.on(1)
@@ -206,7 +204,7 @@ class _Predictor:
             near = (loads + stores) / self.alone.bandwidth(self.machine.caches[0], loads, stores)
         if stage.reductions and not stage.side_by_side:
             total = max(total, vectors * self.speeds.chain)
-            folds = max(stage.begins, vectors / VECTORS_PER_FOLD)
+            folds = max(stage.begins, vectors / MAX_SERIAL_TERMS)
             total += folds * stage.reductions * 2 * math.log2(2 * lanes) * self.speeds.chain
         return (max(total, near + far) + self.between(stage, lanes)) / self.threads
 

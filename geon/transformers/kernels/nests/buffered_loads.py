@@ -16,7 +16,8 @@ from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, rav
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.axes.lengths import product
 from ....op_graph.values.dtypes import BOOL, DType, kind
-from ..analysis.loop_depth import digit
+from ...sizes.limits import L1_WAYS
+from ..analysis.loop_depth import MAX_PERIOD_TURNS, digit
 from ..ir.loop_variables import variables_in
 from ..ir.nest import Loop, Pass
 from ..ir.scalar_code import (
@@ -32,10 +33,7 @@ from ..ir.scalar_code import (
 )
 from .mixed_radix import digits_of, divisions
 
-MAX_PERIOD_TURNS = (
-    128  # maximum product of the lengths of the inner digits of a loop, in iterations
-)
-MAX_BUFFERED_VALUES = 6  # maximum number of buffers of a pass
+MAX_BUFFERED_VALUES = L1_WAYS  # maximum number of buffers of a pass
 
 Guards = tuple[InRange, ...]
 Ahead = Load | IndexNumber | Guards

@@ -15,31 +15,34 @@ from functools import cached_property
 from ....op_graph.axes.affine import Quotient, Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
+from ...sizes.limits import LONG_LOOP_TURNS, MAX_SEARCHED, SHORT_LOOP_TURNS
 from ..analysis.index_boxes import Facts, IndexBox, Interval, guards_of, phases_of, points_of
 from ..analysis.index_uses import Uses
 from ..ir.nest import Fused, Nest
 from ..ir.scalar_code import Apply, Load, Scalar, atoms, walk
 from .inlining import OperandInliner
 from .mixed_radix import divisions
-from .nest_lowering import NestMaker, nest_over
-from .reduction_splitting import MAX_PIECES_NODES, MIN_ROW_ELEMENTS, with_row_pieces
+from .nest_lowering import MIN_VECTOR_LOOP_BYTES, NestMaker, nest_over
+from .reduction_splitting import (
+    MAX_NODE_GROWTH,
+    MAX_PIECES_NODES,
+    MIN_ROW_ELEMENTS,
+    with_row_pieces,
+)
 from .short_row_variants import with_flat_rows, with_short_rows, with_turned_loops
 from .unrolled_reductions import is_straight
 
-MAX_UNROLLED_ELEMENTS = 8  # maximum elements of an innermost axis that are stored without a loop
-MIN_STRIDED_ELEMENTS = (
-    32  # minimum elements inside of an axis for iterations that cover several indices
-)
-MAX_THIN_BORDER_ELEMENTS = 8  # maximum elements of a border, in which guards stay
-MIN_INTERVAL_ELEMENTS = 64  # minimum elements of an interval whose thin neighbours are borders
-MAX_PIECES = 64  # maximum loops that a nest is split into
-MAX_NODE_GROWTH = 4  # maximum nodes of all pieces as a multiple of those of the unsplit nest
-MAX_WINDOW_PIECES_NODES = (
-    2 * MAX_PIECES_NODES  # the same as ``MAX_PIECES_NODES`` where elements have unrolled windows
-)
-MIN_WINDOW_INTERVAL_ELEMENTS = (
-    10  # the same as ``MIN_INTERVAL_ELEMENTS`` for windows that reach beyond their operand
-)
+MAX_UNROLLED_ELEMENTS = SHORT_LOOP_TURNS  # of an innermost axis that is stored without a loop
+# Minimum elements inside of an axis for iterations that cover several indices: loops over fewer of
+# float32 are lengthened.
+MIN_STRIDED_ELEMENTS = MIN_VECTOR_LOOP_BYTES // 4
+MAX_THIN_BORDER_ELEMENTS = SHORT_LOOP_TURNS  # maximum elements of a border, in which guards stay
+MIN_INTERVAL_ELEMENTS = LONG_LOOP_TURNS  # of an interval whose thin neighbours are borders
+MAX_PIECES = MAX_SEARCHED  # maximum loops that a nest is split into
+# The same as ``MAX_PIECES_NODES`` where elements have unrolled windows.
+MAX_WINDOW_PIECES_NODES = 2 * MAX_PIECES_NODES
+# The same as ``MIN_INTERVAL_ELEMENTS`` for windows that reach beyond their operand.
+MIN_WINDOW_INTERVAL_ELEMENTS = SHORT_LOOP_TURNS
 
 
 def make_nest(fused: Fused, operands: OperandInliner, alone: bool = True) -> Nest:

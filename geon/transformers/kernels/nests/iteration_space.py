@@ -6,16 +6,18 @@ from collections.abc import Container, Iterable, Sequence
 
 from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.lengths import product
+from ...sizes.blocks import CACHE_LINE_BYTES
+from ...sizes.limits import AVX2_BYTES
 from ..analysis.index_boxes import Interval
 from ..analysis.index_uses import Uses
+from ..analysis.loop_depth import MAX_PERIOD_TURNS
 from ..ir.nest import Loop
 from ..ir.scalar_code import NODES
-from .buffered_loads import MAX_PERIOD_TURNS
 from .mixed_radix import digits_of
 
 Groups = list[tuple[str, ...]]  # the axes of each loop
-MAX_NEAR_STRIDE_ELEMENTS = 16  # maximum stride, in elements, at which neighbours share a cache line
-MIN_LANES = 8  # minimum extent of an axis for vector lanes
+MAX_NEAR_STRIDE_ELEMENTS = CACHE_LINE_BYTES // 4  # maximum stride of neighbours in one cache line
+MIN_LANES = AVX2_BYTES // 4  # minimum extent of an axis for vector lanes
 
 
 def has_computed_position(uses: Uses) -> bool:

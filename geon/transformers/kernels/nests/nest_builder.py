@@ -24,6 +24,7 @@ from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op, among
 from ....op_graph.rows.reducers import State, in_order
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT64, name_of
+from ...sizes.blocks import L2_BYTES
 from ..analysis.index_boxes import Facts, IndexBox, Interval
 from ..ir.loop_variables import variables_of
 from ..ir.nest import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
@@ -35,8 +36,8 @@ from .nest_outputs import Item, Levels, reducer_of, states_of
 from .unrolled_reductions import unroll_reduction
 
 # Maximum elements of a row that passes share, or of a row array that keeps an expensive value
-# between passes: they stay in a core's cache.
-MAX_BUFFERED_ROW_ELEMENTS = 1 << 16
+# between passes: four rows of float32 stay in a core's cache.
+MAX_BUFFERED_ROW_ELEMENTS = L2_BYTES // 16
 
 
 class NestBuilder:

@@ -13,6 +13,7 @@ from ....op_graph.axes.affine import Size, variable
 from ....op_graph.axes.lengths import exact_quotient, product
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.slicing import part_index
+from ...sizes.limits import AVX2_BYTES, AVX512_BYTES, LONG_LOOP_TURNS
 from ..analysis.index_boxes import Facts, IndexBox
 from ..analysis.index_uses import Uses, computes, divides_rows
 from ..ir.nest import Fill, Fused, Loop, Nest, Pass, Store
@@ -41,10 +42,11 @@ def make_update(op: Op, operands: OperandInliner) -> Nest:
     return Nest(loops[:-1], None, (step,), (), (), tuple(operands.numbers), fill)
 
 
-VECTOR_BYTES = 32  # bytes of a row that fills a vector by itself
-MAX_SHORT_ROW_ELEMENTS = 15  # maximum elements of a row for rows in vector lanes
-MIN_ADJACENT_ROWS = 64  # minimum extent of the axis in vector lanes
-MIN_VECTOR_LOOP_BYTES = 128  # bytes that a loop must store, lest its scalar remainder dominates
+# Of a row for rows in vector lanes: it fills no vector.
+MAX_SHORT_ROW_ELEMENTS = AVX512_BYTES // 4 - 1
+MIN_ADJACENT_ROWS = LONG_LOOP_TURNS  # minimum extent of the axis in vector lanes
+# Bytes that a loop must store, lest its scalar remainder dominates.
+MIN_VECTOR_LOOP_BYTES = 2 * AVX512_BYTES
 MIN_COPIED_ROW_ELEMENTS = 5  # elements up to which copying a row is slower than buffering it
 
 
@@ -243,7 +245,7 @@ class NestMaker(NestBuilder):
         """
         length = product(self.space.extents[n] for n in inner)
         size = min(op.dtype.itemsize for op in self.results)
-        if not isinstance(length, int) or length * size % VECTOR_BYTES or not computes(nest):
+        if not isinstance(length, int) or length * size % AVX2_BYTES or not computes(nest):
             return False
         stores = [store.value for step in nest.passes for store in step.stores]
         return not any(

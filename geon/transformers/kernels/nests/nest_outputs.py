@@ -14,10 +14,9 @@ from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Op, among
 from ....op_graph.rows.reducers import SUM, Reducer
 from ....op_graph.values.dtypes import FLOAT32, HALVES, INT32, DType, name_of
+from ...sizes.limits import MAX_SEARCHED
 from ..ir.nest import Fused, folded_row
 from .inlining import OperandInliner
-
-MAX_SEARCHED_VALUES = 64  # maximum values below an op that a search visits
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -126,7 +125,7 @@ def memory_order(op: Op, operands: OperandInliner) -> tuple[str, ...]:
     """
     names = set(op.axes.names)
     waiting, seen = deque([op]), 0
-    while waiting and seen < MAX_SEARCHED_VALUES:
+    while waiting and seen < MAX_SEARCHED:
         each, seen = waiting.popleft(), seen + 1
         if operands.stored(each) or among(each, operands.results):
             return operands.order(each)
@@ -138,7 +137,7 @@ def memory_order(op: Op, operands: OperandInliner) -> tuple[str, ...]:
 def shown_order(op: Op, operands: OperandInliner) -> tuple[str, ...]:
     """Return the memory order of ``op``; for a padded window, the order of the padded operand."""
     chain: list[Op] = []
-    while is_bordered(op) and not operands.stored(op) and len(chain) < MAX_SEARCHED_VALUES:
+    while is_bordered(op) and not operands.stored(op) and len(chain) < MAX_SEARCHED:
         chain.append(op)
         op = op.args[0]
     order = operands.order(op)

@@ -9,12 +9,14 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from ....op_graph.axes.affine import AffineIndex, Size
+from ...sizes.limits import LONG_LOOP_TURNS
 from ..analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
 from ..ir.loop_variables import variables_in
 from ..ir.nest import Nest, Pass
 from ..ir.scalar_code import RandomBits, Scalar, walk
 
-MAX_SIDE_BY_SIDE_ROWS = 64  # maximum rows that one core always computes together in vector lanes
+# Maximum rows that one core always computes together in vector lanes.
+MAX_SIDE_BY_SIDE_ROWS = LONG_LOOP_TURNS
 
 
 @dataclass(frozen=True, eq=False, slots=True)

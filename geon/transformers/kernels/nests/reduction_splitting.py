@@ -11,6 +11,13 @@ from dataclasses import replace
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
+from ...sizes.limits import (
+    LONG_LOOP_TURNS,
+    MAX_CANDIDATES,
+    MAX_FUNCTION_NODES,
+    MAX_SEARCHED,
+    SHORT_LOOP_TURNS,
+)
 from ..analysis.index_boxes import Facts, IndexBox, Interval, guards_of, points_of
 from ..ir.nest import Fused, Nest, Pass
 from ..ir.scalar_code import RandomBits, Scalar, walk
@@ -18,14 +25,14 @@ from .inlining import OperandInliner
 from .nest_lowering import MIN_ADJACENT_ROWS, NestMaker, nest_over
 from .short_row_variants import with_short_rows
 
-MIN_ROW_ELEMENTS = (
-    256  # minimum elements of a row, or a result, for which guards cost more than loops
-)
-MIN_AXIS_ELEMENTS = 8  # minimum extent of a split axis of a row, so that borders are not most of it
-MAX_PIECES = 12  # maximum nests that a nest is split into
-MAX_PIECES_PER_PASS = 6  # maximum passes that a pass is split into
-MAX_PIECES_NODES = 512  # maximum scalar nodes of all pieces together,
-MAX_NODE_GROWTH = 6  # or the maximum as a multiple of the nodes of the unsplit nest
+# Minimum elements of a row, or a result, for which guards cost more than the loops of four pieces.
+MIN_ROW_ELEMENTS = 4 * LONG_LOOP_TURNS
+# Minimum extent of a split axis of a row, so that borders are not most of it.
+MIN_AXIS_ELEMENTS = SHORT_LOOP_TURNS
+MAX_PIECES = MAX_SEARCHED  # maximum nests that a nest is split into
+MAX_PIECES_PER_PASS = MAX_CANDIDATES  # maximum passes that a pass is split into
+MAX_PIECES_NODES = MAX_FUNCTION_NODES  # maximum scalar nodes of all pieces together,
+MAX_NODE_GROWTH = 4  # or the maximum as a multiple of the nodes of the unsplit nest
 
 
 def with_row_pieces(nest: Nest, fused: Fused, operands: OperandInliner) -> Nest:

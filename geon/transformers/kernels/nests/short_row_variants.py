@@ -8,6 +8,7 @@ from itertools import combinations
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
+from ...sizes.limits import AVX512_BYTES, LONG_LOOP_TURNS
 from ..analysis.index_boxes import Facts, IndexBox
 from ..analysis.index_uses import divides_rows
 from ..ir.nest import Fused, Loop, Nest, Pass
@@ -15,11 +16,11 @@ from ..ir.scalar_code import Apply, RandomBits, indices, walk
 from .inlining import OperandInliner
 from .nest_lowering import MAX_SHORT_ROW_ELEMENTS, MIN_ADJACENT_ROWS, NestMaker
 
-MAX_COLLAPSED_ROW_BYTES = 64  # of a row: one that fills a few vectors is as fast by itself
-MIN_COLLAPSED_ROWS = 32  # minimum number of rows that are collapsed
-MAX_COSTLY_ROW_ELEMENTS = (
-    64  # the same as ``MAX_SHORT_ROW_ELEMENTS`` for interchanged loops with expensive functions
-)
+# Of a row: one that fills a few vectors is as fast by itself.
+MAX_COLLAPSED_ROW_BYTES = AVX512_BYTES
+MIN_COLLAPSED_ROWS = LONG_LOOP_TURNS // 2  # of rows that are collapsed, of two elements or more
+# The same as ``MAX_SHORT_ROW_ELEMENTS`` for interchanged loops with expensive functions.
+MAX_COSTLY_ROW_ELEMENTS = LONG_LOOP_TURNS
 
 
 def with_short_rows(

@@ -20,12 +20,13 @@ from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.elementwise import multiply
 from ....op_graph.values.dtypes import FLOAT32, HALVES, name_of
+from ...sizes.limits import LONG_LOOP_TURNS
 from ..ir.nest import Fused
 from ..ir.scalar_code import Number, Scalar
 from .inlining import Elements, OperandInliner
 from .nest_outputs import reducer_of, states_of
 
-MAX_UNROLLED_ELEMENTS = 64  # maximum elements of an unrolled reduction
+MAX_UNROLLED_ELEMENTS = LONG_LOOP_TURNS  # maximum elements of an unrolled reduction
 # Maximum terms that are added one after another in the sum's own dtype, on every target. The error
 # of 32 equal float32 terms is at most 5e-7; blocks of so many cost nothing from memory.
 MAX_SERIAL_TERMS = 32

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 
 from ....op_graph.axes.affine import AffineIndex, Remainder, Size, variable
 from ....op_graph.axes.index_map import InRange
+from ...sizes.limits import MAX_CANDIDATES, MAX_SEARCHED
 from ..analysis.index_boxes import guards_of
 from ..ir.nest import Loop
 from ..ir.scalar_code import Apply, Number, Scalar, Select, walk
 
-MAX_RESULT_CLASSES = 16  # maximum classes of results, each a contraction of its own
+MAX_RESULT_CLASSES = 2 * MAX_CANDIDATES  # maximum classes of results, each a contraction of its own
 KEEP_ZERO = frozenset(("cast", "negative", "add", "subtract", "multiply"))  # f(0, ...) == 0
-MAX_SUMMED_CLASSES = 64  # maximum classes of summed indices that are tested per class of results
+# Maximum classes of summed indices that are tested per class of results.
+MAX_SUMMED_CLASSES = MAX_SEARCHED
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,18 @@ from ....op_graph.core.region_body import Body
 from ....op_graph.op_graph import NO_AXES, Op, post_order
 from ....op_graph.regions.scan_op import ScanAttributes
 from ....op_graph.rows.elementwise import add, multiply
+from ...sizes.blocks import L1_BYTES
+from ...sizes.limits import AVX512_BYTES, LONG_LOOP_TURNS
+from ..analysis.op_counts import ELEMENTARY_STATEMENTS
 from ..ir.nest import Store
 from ..ir.scalar_code import Running, Scalar
 from ..nests.inlining import Elements, OperandInliner
 from .sequential_scan import ROW, TURN, OrderedLoop, OtherPlaces, ScanCarry, is_element
 
-MAX_SCALARISED_LENGTH = 16  # maximum length of a scalarised axis
-MAX_CARRIED_ELEMENTS = 128  # maximum elements per row that are carried or stored in an iteration
-ELEMENTARY_STATEMENTS = 24  # statements of an inlined elementary function
+MAX_SCALARISED_LENGTH = AVX512_BYTES // 4  # maximum length of a scalarised axis
+# Maximum elements per row that are carried or stored in an iteration: as float32 they stay in the
+# first cache for all rows in lanes.
+MAX_CARRIED_ELEMENTS = L1_BYTES // (4 * LONG_LOOP_TURNS)
 
 
 @dataclass(frozen=True, slots=True)

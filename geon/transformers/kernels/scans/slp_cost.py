@@ -7,19 +7,17 @@ waits for. Small systems are latency-bound, and lane moves lengthen the chain.
 from __future__ import annotations
 
 from ....op_graph.values.dtypes import name_of
+from ...sizes.limits import MIN_SIZE_RATIO, OP_LATENCY_CYCLES, SSE_BYTES
 from ..analysis.op_counts import operations
 from ..ir.scalar_code import Apply, Load, Scalar, children_of, walk
 from .sequential_scan import OrderedLoop
 from .slp import DTYPES, Nodes, Operand, Packed, SlpPacker, Vector, packed_nodes
 
 INSTRUCTIONS_PER_CYCLE = 2.5  # instructions per cycle
-OP_LATENCY_CYCLES = 4  # latency of a primitive, in cycles
-# Latency in cycles of a lane move and of a scalar insert: in vectors of up to
-# ``MAX_NARROW_VECTOR_BYTES`` bytes, and
-# in wider ones, where it crosses halves.
+# Latency in cycles of a lane move and of a scalar insert: in vectors of up to 16 bytes, and in
+# wider ones, where it crosses halves.
 MOVE_LANE_COSTS, INSERT_LANE_COSTS = (1, 5), (2, 4)
-MAX_NARROW_VECTOR_BYTES = 16
-MAX_PACKED_TIME_SHARE = 0.85  # maximum time of a packed loop, relative to scalars
+MAX_PACKED_TIME_SHARE = 1 - 1 / MIN_SIZE_RATIO  # maximum time of a packed loop over scalars
 
 
 def choose_packing(work: OrderedLoop, vector_bytes: int) -> Packed | None:
@@ -78,7 +76,7 @@ class _Waits:
 
     def __init__(self, made: Packed) -> None:
         self.made = made
-        wide = made.width * made.dtype.itemsize > MAX_NARROW_VECTOR_BYTES
+        wide = made.width * made.dtype.itemsize > SSE_BYTES
         self.moving, self.putting = MOVE_LANE_COSTS[wide], INSERT_LANE_COSTS[wide]
         self.scalars: dict[int, int] = {}
         self.vectors: dict[Vector, int] = {}

@@ -14,6 +14,7 @@ from ....op_graph.rows.elementwise import add
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import IndexNumber, Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...sizes.limits import LONG_LOOP_TURNS
 from .. import transformations as shape
 from ..access import accesses, is_straight, most
 from ..partial_states import ValueReplacement, hoist, rfactor
@@ -42,6 +43,8 @@ from ..tree import (
     with_body,
 )
 from .columns import (
+    COPIES,
+    MAX_BLOCK_BYTES,
     MAX_PART_STATES,
     MIN_COLUMN_PARTS,
     adjoin,
@@ -54,13 +57,13 @@ from .columns import (
 from .contiguous_rows import in_one_run, is_contiguous, is_costly
 from .streaming_copies import past_caches
 
-MAX_OPEN_BLOCK_BYTES = 1024  # bytes of columns in a task, of an open number of them
-MIN_LONG_COLUMNS = (
-    64  # columns from which a loop over them is long enough: fewer have runs of terms
-)
+MAX_OPEN_BLOCK_BYTES = MAX_BLOCK_BYTES // 2  # bytes of columns in a task, of an open number of them
+# Columns from which a loop over them is long enough: fewer have runs of terms.
+MIN_LONG_COLUMNS = LONG_LOOP_TURNS
 MAX_PASS_COLUMNS = MAX_PART_STATES // MIN_COLUMN_PARTS  # columns whose passes have parts
-MAX_CROSSED_COLUMNS = MAX_CROSSED_TERMS = 64  # sides of a tile, which stays in the first cache
-MIN_RUNS = 4  # minimum runs of a pass for which states for several terms pay
+# Sides of a tile, which stays in the first cache.
+MAX_CROSSED_COLUMNS = MAX_CROSSED_TERMS = LONG_LOOP_TURNS
+MIN_RUNS = COPIES  # minimum runs of a pass for which states for several terms pay
 
 
 def columns_in_lanes(tree: Tree, name: str, vectors: VectorWidth) -> Tree:

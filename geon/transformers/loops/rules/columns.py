@@ -15,7 +15,14 @@ from ....op_graph.values.dtypes import FLOAT64, HALVES, INT32, name_of
 from ...kernels.ir.scalar_code import Apply, Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
-from ...sizes.blocks import MIN_BLOCKS
+from ...sizes.blocks import L2_BYTES, MIN_BLOCKS
+from ...sizes.limits import (
+    L1_BLOCK_BYTES,
+    MIN_RUN_BYTES,
+    MIN_SIZE_RATIO,
+    MIN_WORK,
+    OP_LATENCY_CYCLES,
+)
 from .. import transformations as shape
 from ..access import accesses
 from ..partial_states import block_level, block_of, fuse, rfactor, total_states, widened
@@ -31,7 +38,7 @@ from ..tree import (
     require,
     walk,
 )
-from ..work import MIN_WORK, work
+from ..work import work
 from .compiled_folds import (
     MAX_NARROW_BLOCK_TERMS,
     MIN_NARROW_BLOCK_TERMS,
@@ -41,14 +48,18 @@ from .compiled_folds import (
     with_dtype,
 )
 
-COPIES = 4  # terms of a column that are folded together: its state is loaded and stored once
-MIN_COPIED_TERMS = 8  # minimum known terms of a column for which that pays
+# Terms of a column that are folded together: its state is loaded and stored once.
+COPIES = OP_LATENCY_CYCLES
+MIN_COPIED_TERMS = 2 * COPIES  # minimum known terms of a column for which that pays
 LINEAR = (add, subtract, multiply)  # primitives of terms that compilers load side by side
-MIN_COLUMN_PARTS, MAX_COLUMN_PARTS = 4, 16  # tasks among which the terms of columns are divided
-MAX_PART_STATES = 1 << 15  # maximum states of all parts: they fill 256 KB in float64
-MIN_STATE_WORK = 256  # minimum operations of a part per state, much more than combining it costs
-MIN_BLOCK_BYTES = 512  # bytes of columns in a task: fewer would be short reads
-MAX_BLOCK_BYTES = 2048  # more would leave the first cache with their states
+MAX_COLUMN_PARTS = MIN_BLOCKS  # tasks among which the terms of columns are divided,
+MIN_COLUMN_PARTS = MIN_BLOCKS // 4  # unless their states leave room for few
+MAX_PART_STATES = L2_BYTES // 32  # maximum states of all parts: a quarter of a cache in float64
+# Minimum operations of a part per state: combining those of all parts, of two operations each, is
+# little beside it.
+MIN_STATE_WORK = MIN_SIZE_RATIO * 2 * MAX_COLUMN_PARTS
+MIN_BLOCK_BYTES = MIN_RUN_BYTES  # bytes of columns in a task: fewer would be short reads
+MAX_BLOCK_BYTES = L1_BLOCK_BYTES  # more would leave the first cache with their states
 
 
 def adjacent(tree: Tree) -> Iterator[str]:

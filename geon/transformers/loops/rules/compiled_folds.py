@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from ....op_graph.rows.elementwise import add
 from ....op_graph.rows.logic import logical_and, logical_or
 from ....op_graph.values.dtypes import (
@@ -19,6 +21,7 @@ from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import folded_row
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...sizes.limits import AVX512_BYTES, PAGE_BYTES
 from .. import transformations as shape
 from ..access import is_straight
 from ..partial_states import (
@@ -46,10 +49,10 @@ from ..tree import (
 )
 
 # Truths between two tests whether they are decided.
-TRUTHS_PER_CHECK = 4096
+TRUTHS_PER_CHECK = PAGE_BYTES
 # Maximum 16-bit terms whose sum fits into 32 bits, and the fewest for which blocks pay off.
-MAX_NARROW_BLOCK_TERMS = 1 << 15
-MIN_NARROW_BLOCK_TERMS = 16
+MAX_NARROW_BLOCK_TERMS = np.iinfo(INT32).max // np.iinfo(np.uint16).max
+MIN_NARROW_BLOCK_TERMS = AVX512_BYTES // INT32.itemsize
 TRUTHS = (logical_or, logical_and)
 DECIDED = "it ends when all truths are decided"
 

@@ -14,6 +14,7 @@ from ...kernels.ir.loop_variables import variables_in
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Apply, Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
+from ...sizes.limits import LONG_LOOP_TURNS
 from ..access import most
 from ..partial_states import ValueReplacement
 from ..substitution import Substitution
@@ -37,7 +38,8 @@ from ..tree import (
 )
 
 PADDED = "values of rows; a row overwrites what is beyond the end of the one before"
-MAX_ROW_ELEMENTS = 64  # maximum elements of a row: buffers of a block stay in the first cache
+# Maximum elements of a row: buffers of a block stay in the first cache.
+MAX_ROW_ELEMENTS = LONG_LOOP_TURNS
 
 
 def row_bound(loop: LoopNode, vectors: VectorWidth) -> int:

@@ -14,6 +14,7 @@ from ...kernels.ir.nest import Nest, Store
 from ...kernels.ir.scalar_code import Load, Scalar
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...sizes.blocks import MIN_BLOCKS
+from ...sizes.limits import LONG_LOOP_TURNS, MAX_FUNCTION_NODES, MIN_TASK_WORK, MIN_WORK
 from .. import transformations as shape
 from ..access import FOLD, is_straight, stores_results, used
 from ..from_nest import from_nest
@@ -38,7 +39,7 @@ from ..tree import (
     with_body,
 )
 from ..vector_loops import in_vectors
-from ..work import MIN_WORK, work
+from ..work import work
 from .column_lanes import columns_in_lanes
 from .columns import adjacent, columns
 from .compiled_folds import compilable, in_any_order
@@ -66,13 +67,15 @@ from .transposed_tiles import crossed_columns, in_tiles
 JAM_FACTORS = (4, 5, 3, 2)  # unroll factors, the first that divides all; registers hold their sums
 MIN_LOADED_VECTORS = 6  # minimum vector loads per element: with fewer, memory is the bottleneck
 MAX_LOAD_SHARE = 0.75  # maximum ratio of loads after and before sharing
-MAX_JAM_NODES = 256  # maximum nodes per element: code size grows with nodes times unroll factor
-MIN_JAM_POSITIONS = 64  # minimum iterations of the two innermost row loops, for enough work
+# Maximum nodes per element: code size grows with nodes times unroll factor.
+MAX_JAM_NODES = MAX_FUNCTION_NODES // 2
+# Minimum iterations of the two innermost row loops, for enough work.
+MIN_JAM_POSITIONS = LONG_LOOP_TURNS
 MIN_PARALLEL_ROWS = MIN_BLOCKS  # rows that occupy all threads
 # Rows that are tasks enough: those inside of them, if open in number, would cost each a division.
-MIN_DIVIDED_ROWS = 1024
-MIN_SPLIT_VECTORS = 4096  # minimum vectors of a row for which it is divided among tasks
-STRETCH_VECTORS = 1024  # vectors of a part of a row: long enough for the hardware prefetcher
+MIN_DIVIDED_ROWS = LONG_LOOP_TURNS * MIN_BLOCKS
+# Vectors of a row that is divided among tasks, and of each part, at 32 operations a vector.
+MIN_SPLIT_VECTORS, STRETCH_VECTORS = MIN_WORK // 32, MIN_TASK_WORK // 32
 
 
 def schedule(nest: Nest, vectors: VectorWidth, *, jams: bool = True, fetches: bool = False) -> Tree:

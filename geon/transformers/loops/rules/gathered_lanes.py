@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....op_graph.values.dtypes import HALVES, name_of
+from ....op_graph.values.dtypes import FLOAT64, HALVES, name_of
 from ...kernels.ir.scalar_code import Apply, Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ..access import is_straight
@@ -20,7 +20,8 @@ from ..tree import (
     values_of,
 )
 
-MIN_GATHERED_BYTES = 8  # of elements that are gathered: gcc permutes few of them in a register
+# Of elements that are gathered: gcc permutes few of them in a register.
+MIN_GATHERED_BYTES = FLOAT64.itemsize
 
 
 def permuted_lanes(tree: Tree) -> Iterator[str]:

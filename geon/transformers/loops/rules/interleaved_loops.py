@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ....op_graph.values.dtypes import FLOAT64
 from ...kernels.ir.scalar_code import Apply, Load, Scalar, Select
+from ...sizes.limits import AVX2_BYTES, MAX_FUNCTION_NODES, OP_LATENCY_CYCLES
 from .. import transformations as shape
 from ..access import most
 from ..partial_states import rfactor
 from ..tree import Fold, Kind, Tree, VectorWidth, Write, find, loops_of, require
 from ..work import varying
 
-INTERLEAVED_VECTORS = 4  # independent vectors, which hide the latency of each step
-MIN_INTERLEAVED_BYTES = 32  # minimum bytes of vectors: AVX2 has those of all numbers
+INTERLEAVED_VECTORS = OP_LATENCY_CYCLES  # independent vectors, which hide the latency of each step
 # Minimum bytes of the widest value of a loop that folds, whose states are loaded and stored in each
 # block: sums of tanh take 1.06 of the time in float32 and 0.92 in float64.
-MIN_FOLDED_BYTES = 8
-MAX_INTERLEAVED_NODES = 96  # maximum nodes of an element; above, one vector has enough parallelism
+MIN_FOLDED_BYTES = FLOAT64.itemsize
+# Maximum nodes of an element; above, one vector has enough parallelism.
+MAX_INTERLEAVED_NODES = MAX_FUNCTION_NODES // INTERLEAVED_VECTORS
 MIN_LOOP_BLOCKS = 2  # minimum blocks of vectors of a loop for which a second loop pays off
 
 
@@ -58,8 +60,8 @@ def interleaved(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     if not any(isinstance(node, Apply) and node.row.cost == "expensive" for node in nodes):
         return tree
     require(not vectors.serial, "there are values that the compiler does not vectorise")
-    enough = vectors.vector_bytes >= MIN_INTERLEAVED_BYTES
-    require(enough, f"vectors have fewer than {MIN_INTERLEAVED_BYTES} bytes")
+    enough = vectors.vector_bytes >= AVX2_BYTES
+    require(enough, f"vectors have fewer than {AVX2_BYTES} bytes")
     width, size = item_bytes(nodes, name), most(loop.extent)
     require(width > 0, f"{name} has no chain of operations that is long and alone")
     folds = any(isinstance(each, Fold) for each in loop.body)

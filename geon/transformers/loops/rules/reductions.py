@@ -13,6 +13,8 @@ from ...kernels.ir.nest import folded_row
 from ...kernels.ir.scalar_code import Apply, Kept, Load, Scalar, children_of
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
+from ...sizes.blocks import MIN_BLOCKS
+from ...sizes.limits import MIN_WORK, OP_LATENCY_CYCLES, SHORT_LOOP_TURNS
 from .. import transformations as shape
 from ..access import FOLD, READ, buffer_uses, is_straight, most, only_folds, stores_results, used
 from ..partial_states import (
@@ -38,13 +40,15 @@ from ..tree import (
     walk,
 )
 from ..vector_loops import in_vectors, lanes_of
-from ..work import MIN_WORK, part_size, work
+from ..work import part_size, work
 from .compiled_folds import with_partial_states
 
-LANE_VECTORS = 4  # vectors of states of several values, which wait for each other's results
-MAX_OPEN_PARTS = 16  # tasks of a reduction of open length, each with a partial state
-MAX_SPLIT_ROWS = 8  # maximum rows that are each divided among tasks
-MIN_REORDERED_TERMS = 16  # minimum iterations of both loops: outer ones are divided among tasks
+# Vectors of states of several values, which wait for each other's results.
+LANE_VECTORS = OP_LATENCY_CYCLES
+MAX_OPEN_PARTS = MIN_BLOCKS  # tasks of a reduction of open length, each with a partial state
+MAX_SPLIT_ROWS = SHORT_LOOP_TURNS  # maximum rows that are each divided among tasks
+# Minimum iterations of both loops: outer ones are divided among tasks.
+MIN_REORDERED_TERMS = MIN_BLOCKS
 
 
 # Values of rows -----------------------------------------------------------------------------------

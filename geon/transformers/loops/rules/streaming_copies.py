@@ -16,6 +16,7 @@ from ....op_graph.rows.elementwise import maximum, minimum
 from ....op_graph.values.dtypes import kind
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept
+from ...sizes.limits import L1_BLOCK_BYTES, L1_WAYS, LONG_LOOP_TURNS, MIN_WORK
 from .. import transformations as shape
 from ..access import most, stores_results, used
 from ..substitution import Substitution
@@ -40,19 +41,20 @@ from ..tree import (
     require,
     with_body,
 )
-from ..work import MIN_WORK, work
+from ..work import work
 
 # Bytes of the buffers of all stores of a loop, unless it is blocked before. With 1 KiB, loops take
 # 1.3 of the time in calls that store through the caches, from the second one; with 4 KiB, where a
 # buffer and what it is copied to are in one part of the first cache, up to 2 in those past them.
-STREAMED_BLOCK_BYTES = 1 << 11
-MAX_BLOCK_TURNS = 1 << 10  # iterations of a loop up to which it is one block
-MIN_STREAMED_TURNS = 64  # minimum iterations of a loop for which non-temporal stores pay
+STREAMED_BLOCK_BYTES = L1_BLOCK_BYTES
+MAX_BLOCK_TURNS = STREAMED_BLOCK_BYTES // 2  # iterations of a loop up to which it is one block
+# Minimum iterations of a loop for which non-temporal stores pay.
+MIN_STREAMED_TURNS = LONG_LOOP_TURNS
 # Maximum operations for each stored byte: buffers cost a kernel that arithmetic bounds more than
 # the traffic that they save (x + y 0.66 of the time, tanh 0.88, 15 products and an exp 1.15).
 MAX_STREAMED_WORK = 4
 PASSES = "passes"  # variable of a task: 1 in calls whose marked stores pass by the caches, else 0
-MAX_STREAMED_STORES = 8  # maximum buffered stores of a loop: 256 bytes of each in a block
+MAX_STREAMED_STORES = L1_WAYS  # maximum buffered stores of a loop: 256 bytes of each in a block
 
 
 def writing(tree: Tree) -> Iterator[str]:

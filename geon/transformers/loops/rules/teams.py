@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ....op_graph.axes.affine import AffineIndex, variable
 from ....op_graph.rows.elementwise import add
-from ....op_graph.values.dtypes import FLOAT64
+from ....op_graph.values.dtypes import FLOAT32, FLOAT64
 from ...kernels.ir.nest import Keep
 from ...kernels.ir.scalar_code import Kept, Load, Scalar
 from ...kernels.ir.scalar_code import walk as walk_scalars
@@ -46,7 +46,7 @@ from .gpu_threads import ELEMENTS_PER_VECTOR, Threads, is_aligned, is_whole
 from .reductions import is_float
 
 MAX_REGISTER_ELEMENTS = MAX_SERIAL_TERMS  # elements of one row array that a thread keeps
-MAX_REGISTER_BYTES = 4  # bytes of an element that stays in a register: one register
+MAX_REGISTER_BYTES = FLOAT32.itemsize  # bytes of an element that stays in a register: one register
 MAX_SHARED_BYTES = 32 << 10  # bytes of row arrays in the memory that the threads of a team share
 
 

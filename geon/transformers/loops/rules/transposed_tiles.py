@@ -11,11 +11,19 @@ from dataclasses import replace
 
 from ....op_graph.axes.affine import Remainder, variable
 from ....op_graph.axes.index_map import InRange
+from ....op_graph.values.dtypes import FLOAT32
 from ...kernels.analysis.index_boxes import Facts
 from ...kernels.ir.nest import Store
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...sizes.blocks import CACHE_LINE_BYTES
+from ...sizes.limits import (
+    AVX512_BYTES,
+    LONG_LOOP_TURNS,
+    MAX_TASK_WORK,
+    MIN_RUN_BYTES,
+    PAGE_BYTES,
+)
 from .. import transformations as shape
 from ..access import is_straight
 from ..partial_states import stage
@@ -40,17 +48,23 @@ from ..tree import (
 from .streaming_copies import MIN_STREAMED_TURNS, PASSES, past_caches
 from .tiles import crossing
 
-TILE_COLUMNS = 64  # columns of a tile
-TILE_ROW_BYTES = 512  # bytes of a line of a tile, so that most cache lines are stored as a whole
-TILE_PADDING_ELEMENTS = 8  # of a line: lines of equal parts of memory map to one cache set
-MIN_TRANSPOSED_LINE_BYTES = 256  # bytes of a row from which on it is stored without a tile
-MAX_ADJACENT_ELEMENTS = 32  # of adjacent rows, which are stored without a tile as well
-STRAIGHT_ELEMENTS = 4096  # of a row in a task that needs no tiles
-MIN_TRANSPOSED_ITEM_BYTES = 4  # bytes of its elements: rows of smaller blocks fill no cache line
+TILE_COLUMNS = LONG_LOOP_TURNS  # columns of a tile
+# Bytes of a line of a tile, so that most cache lines are stored as a whole.
+TILE_ROW_BYTES = MIN_RUN_BYTES
+# Of a line: lines of equal parts of memory map to one cache set.
+TILE_PADDING_ELEMENTS = CACHE_LINE_BYTES // 8
+# Bytes of a row from which on it is stored without a tile.
+MIN_TRANSPOSED_LINE_BYTES = TILE_ROW_BYTES // 2
+# Of adjacent rows, which are stored without a tile as well.
+MAX_ADJACENT_ELEMENTS = 2 * AVX512_BYTES // 4
+# Of a row in a task that needs no tiles: each is loaded and stored, in as many columns as in tiles.
+STRAIGHT_ELEMENTS = MAX_TASK_WORK // (2 * TILE_COLUMNS)
+# Bytes of its elements: rows of smaller blocks fill no cache line.
+MIN_TRANSPOSED_ITEM_BYTES = FLOAT32.itemsize
 # Bytes after which lines of memory meet in one set of a cache, by those of a register; a tile then
 # holds them. In registers of 64 bytes, blocks are as long as lines.
-CACHE_SET_BYTES = {64: 4096}
-MIN_CACHE_SET_BYTES = 1024
+CACHE_SET_BYTES = {AVX512_BYTES: PAGE_BYTES}
+MIN_CACHE_SET_BYTES = PAGE_BYTES // 4
 
 
 def crossed_columns(tree: Tree) -> Iterator[str]:

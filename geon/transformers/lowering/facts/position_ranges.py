@@ -14,10 +14,9 @@ from ....op_graph.building.constants import constant_value
 from ....op_graph.op_graph import Op
 from ....op_graph.regions.loop import RegionLoop, loop_of
 from ....op_graph.values.dtypes import BOOL, INT64, kind
+from ...sizes.limits import MAX_CANDIDATES, MAX_SEARCHED
 
 Size = int | Length
-DEEPEST = 24  # ops from a position down to those that bound it
-MAX_GROWING_TURNS = 2  # in which bounds of a loop's carries may grow before they are given up
 LARGEST_CONSTANT = 1 << 24  # sums and products of a few such numbers and lengths stay in int64
 
 
@@ -65,7 +64,7 @@ class Ranges:
     def of(self, op: Op, depth: int = 0) -> Range:
         """Return the known bounds of the elements of an op; ``depth`` ops depend on it."""
         rule = RULES.get(op.primitive.name)
-        if depth > DEEPEST or kind(op.dtype) not in "iub":
+        if depth > MAX_SEARCHED or kind(op.dtype) not in "iub":
             return UNKNOWN
         if op not in self.found:
             if op.primitive.name == "parameter":
@@ -127,7 +126,7 @@ def _steps(loop: RegionLoop, given: Sequence[Range]) -> Ranges:
         if after == carries:
             return inner
         turns += 1
-        if turns > MAX_GROWING_TURNS:  # bounds that still move have no limit
+        if turns > MAX_CANDIDATES:  # bounds that still move have no limit
             pairs = zip(carries, after, strict=True)
             after = [
                 Range(*[x if x == y else None for x, y in zip(*p, strict=True)]) for p in pairs

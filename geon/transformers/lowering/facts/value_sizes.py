@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from ....op_graph.axes.lengths import Length, evaluate, names_of
 from ....op_graph.op_graph import Op
-
-NOMINAL_LENGTH = 64  # value of open lengths where only the order of kernels depends on it
+from ...sizes.limits import NOMINAL_LENGTH
 
 
 def bytes_of(op: Op) -> int | Length:

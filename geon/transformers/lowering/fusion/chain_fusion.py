@@ -17,17 +17,17 @@ from ...kernels.ir.nest import Chain, Fused
 from ...kernels.nests.inlining import OperandInliner
 from ...kernels.products.row_blocking import Blocked, finds_extremes, make_blocked
 from ...sizes.blocks import L2_BYTES
+from ...sizes.limits import LONG_LOOP_TURNS, MAX_SEARCHED
 from ..facts.value_sizes import bytes_of
 from .fusion_groups import Group
 from .layout import LaidOut
 from .legality import Nominal
 
 MIN_BLOCKED_BYTES = L2_BYTES  # minimum bytes of an intermediate value
-MIN_INPUT_BYTES_RATIO = (
-    2  # minimum bytes of intermediates, relative to inputs, which each block may read again
-)
-MIN_BLOCKED_ROWS = 64  # minimum rows
-MAX_CHAIN_KERNELS = 16  # maximum kernels of a chain
+# Minimum bytes of intermediates, relative to inputs, which each block may read again.
+MIN_INPUT_BYTES_RATIO = 2
+MIN_BLOCKED_ROWS = LONG_LOOP_TURNS  # minimum rows
+MAX_CHAIN_KERNELS = MAX_SEARCHED  # maximum kernels of a chain
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,19 @@ from collections import Counter
 
 from ....op_graph.axes.lengths import is_below, product
 from ....op_graph.op_graph import Op
+from ...kernels.analysis.op_counts import ELEMENTARY_COST_OPS
+from ...sizes.limits import MIN_SIZE_RATIO, MIN_TASK_WORK
 from .fusion_state import FusionGroup, FusionState, Use
 from .legality import may_compute, small_rows
 from .op_facts import innermost, is_view, loop_axes, reductions_below, repeats, shows
 
-MAX_CHEAP_CHAIN_OPS = 8
+MAX_CHEAP_CHAIN_OPS = ELEMENTARY_COST_OPS  # with more, it costs more than a function that is stored
 # A slow op gets a kernel of its own if a nest would compute it at least ``MIN_STORED_DIVISIONS``
-# times, and
-# each element at least ``MIN_STORED_REPEATS`` times.
-MIN_STORED_DIVISIONS = 1 << 12
-MIN_STORED_REPEATS = 16
-MAX_DUPLICATING_KERNELS = (
-    2  # maximum kernels that recompute an expensive op, such as forward and backward
-)
+# times, which is work for a task, and each element at least ``MIN_STORED_REPEATS`` times.
+MIN_STORED_DIVISIONS = MIN_TASK_WORK // ELEMENTARY_COST_OPS
+MIN_STORED_REPEATS = MIN_SIZE_RATIO
+# Maximum kernels that recompute an expensive op, such as forward and backward.
+MAX_DUPLICATING_KERNELS = 2
 
 
 class Repeats:

@@ -7,17 +7,13 @@ from collections import deque
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op
 from ....op_graph.rewriting.matching import is_of
-from ...kernels.nests.nest_outputs import MAX_SEARCHED_VALUES
+from ...sizes.limits import MAX_CANDIDATES, MAX_SEARCHED
 from .fusion_state import FusionGroup, FusionState
 from .legality import full, same_lengths
 
-MAX_RECENT_READERS = (
-    8  # maximum kernels per value, the last ones that read it, that another reader may join
-)
-
 
 class Siblings:
-    """The last groups that read each value."""
+    """The last groups that read each value, at most ``MAX_CANDIDATES``, which another may join."""
 
     def __init__(self, state: FusionState) -> None:
         self.state = state
@@ -25,7 +21,7 @@ class Siblings:
 
     def note(self, value: Op, group: FusionGroup) -> None:
         """Record that a group reads a value."""
-        readers = self.readers.setdefault(value, deque(maxlen=MAX_RECENT_READERS))
+        readers = self.readers.setdefault(value, deque(maxlen=MAX_CANDIDATES))
         if len(value.axes) and group not in readers:
             readers.append(group)
 
@@ -45,7 +41,7 @@ class Siblings:
         axes = {name for arg in op.args for name in self.spanned(arg)}
         found: dict[Op, None] = {}
         queue = deque(op.args)
-        while queue and len(found) < MAX_SEARCHED_VALUES:
+        while queue and len(found) < MAX_SEARCHED:
             arg = self.state.below_views(queue.popleft())
             if len(arg.axes) < len(axes) or arg in found:
                 continue

@@ -10,20 +10,17 @@ from ....op_graph.op_graph import Op
 from ....op_graph.rows.slicing import is_updated_part
 from ...kernels.nests.nest_builder import MAX_BUFFERED_ROW_ELEMENTS
 from ...kernels.nests.random_runs import MAX_SIDE_BY_SIDE_ROWS
+from ...sizes.limits import MAX_FUNCTION_NODES, NOMINAL_LENGTH, SHORT_LOOP_TURNS
 from .fusion_state import FusionGroup, FusionState, Use
 from .layout import LaidOut
 from .op_facts import loop_axes, statements
 
-MAX_NEST_STATEMENTS = (
-    512  # maximum statements of a nest or an epilogue: more are no faster and compile longer
-)
-MIN_PARALLEL_ROWS = 8  # minimum rows of more than 1024 elements
-NOMINAL_LENGTH = 1024  # value of open lengths where only the choice of kernels depends on it
+MIN_PARALLEL_ROWS = SHORT_LOOP_TURNS  # minimum rows of more than 1024 elements
 
 
 def full(op: Op, group: FusionGroup) -> bool:
     """Return True if with ``op`` a group would have more statements than compilers handle well."""
-    return group.statements + statements(op) > MAX_NEST_STATEMENTS
+    return group.statements + statements(op) > MAX_FUNCTION_NODES
 
 
 def may_compute(state: FusionState, op: Op, uses: list[Use], group: FusionGroup) -> bool:
@@ -186,7 +183,7 @@ class Fits:
         """Return True if all values that the group computes can be the epilogue of the product."""
         if group.kind != "nest" or group.reductions or group.rows is not None:
             return False
-        if group.statements > MAX_NEST_STATEMENTS or {use.renamed for use in uses} != {
+        if group.statements > MAX_FUNCTION_NODES or {use.renamed for use in uses} != {
             uses[0].renamed
         }:
             return False

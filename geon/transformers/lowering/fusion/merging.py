@@ -15,18 +15,19 @@ from ....op_graph.op_graph import Op, among
 from ...kernels.costs.machine import Machine
 from ...kernels.costs.roofline import predict
 from ...kernels.nests.inlining import OperandInliner
+from ...sizes.limits import MAX_FUNCTION_NODES, MAX_SEARCHED
 from .fusion_groups import Apart, is_region_result
 from .fusion_state import FusionGroup, FusionState
 from .kernel_reads import KernelReads
 from .layout import LaidOut
-from .legality import MAX_NEST_STATEMENTS, Nominal, small_rows
+from .legality import Nominal, small_rows
 
 
 def merge_nests(state: FusionState, first: FusionGroup, then: FusionGroup) -> FusionGroup | str:
     """Return a nest that computes what two nests do, or the reason why that is impossible."""
     if first.kind != "nest" or then.kind != "nest":
         return f"one is a {then.kind if first.kind == 'nest' else first.kind}"
-    if first.statements + then.statements > MAX_NEST_STATEMENTS:
+    if first.statements + then.statements > MAX_FUNCTION_NODES:
         return "the body would be too long"
     if any(then.extents.get(n, size) != size for n, size in first.extents.items()):
         return "their loops are of other lengths"
@@ -73,7 +74,8 @@ def common_rows(
     return "elements need a sum of all of them" if summed and any(orders) else rows
 
 
-MAX_SEARCHED_KERNELS = 200  # maximum kernels visited by a search for a path between two
+# Maximum kernels visited by a search for a path between two.
+MAX_SEARCHED_KERNELS = 4 * MAX_SEARCHED
 
 
 @dataclass(eq=False, slots=True)

@@ -14,8 +14,9 @@ from ....op_graph.axes.lengths import evaluate
 from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Op, among
 from ...sizes.blocks import L2_BYTES
+from ...sizes.limits import MAX_FUNCTION_NODES
 from .fusion_state import FusionGroup
-from .legality import MAX_NEST_STATEMENTS, Nominal
+from .legality import Nominal
 from .merging import Merging
 from .op_facts import statements
 
@@ -61,7 +62,7 @@ class _Recomputing:
         readers = [g for g in state.users(state.uses[op]) if g is not maker]
         below = self.computed(maker, [op])
         taken = [self.with_more(reader, op, below) for reader in readers]
-        if any(reader.statements > MAX_NEST_STATEMENTS for reader in taken):
+        if any(reader.statements > MAX_FUNCTION_NODES for reader in taken):
             return []
         kept = [result for result in maker.results if result is not op]
         left = [self.of_results(maker, kept)] if kept else []

@@ -17,17 +17,18 @@ from ....op_graph.rewriting.driver import Rules
 from ....op_graph.rows.elementwise import add, multiply
 from ....op_graph.rows.movement import broadcast
 from ....op_graph.rows.slicing import take
+from ...sizes.limits import AVX512_BYTES, LONG_LOOP_TURNS, MIN_TASK_WORK, SHORT_LOOP_TURNS
 from .op_facts import is_product
 
 MAX_PRODUCT_TERMS = 4  # maximum terms of a sum
-MIN_PRODUCT_ELEMENTS = 1 << 14  # minimum elements of the result
-MIN_VECTOR_RUN_ELEMENTS = 32  # minimum contiguous elements of the result for vector lanes
-MAX_GATHER_REPEATS = 8  # maximum times that strided elements are gathered
-MAX_SHORT_RUN_TERMS = (
-    10  # maximum terms of all elements of a run shorter than ``MIN_VECTOR_RUN_ELEMENTS``
-)
+MIN_PRODUCT_ELEMENTS = MIN_TASK_WORK // 2  # minimum elements of the result, of two operations each
+# Minimum contiguous elements of the result for vector lanes.
+MIN_VECTOR_RUN_ELEMENTS = 2 * AVX512_BYTES // 4
+MAX_GATHER_REPEATS = SHORT_LOOP_TURNS  # maximum times that strided elements are gathered
+# Maximum terms of all elements of a run shorter than ``MIN_VECTOR_RUN_ELEMENTS``.
+MAX_SHORT_RUN_TERMS = 10
 MAX_SMALL_PRODUCT_TERMS = 24  # the same for batches of small products,
-MAX_SMALL_PRODUCT_ELEMENTS = 64  # which have at most so many elements each
+MAX_SMALL_PRODUCT_ELEMENTS = LONG_LOOP_TURNS  # which have at most so many elements each
 
 short = Rules("short sums")
 

@@ -10,15 +10,17 @@ from collections.abc import Sequence
 
 from ....op_graph.op_graph import Leaf, Op
 from ...kernels.ir.nest import Nest, Pass
+from ...sizes.blocks import L2_BYTES
+from ...sizes.limits import MAX_CANDIDATES, MAX_SEARCHED
 from ..fusion.kernel import Kernel
 
-MAX_HELD_VALUE_BYTES = 1 << 20  # maximum bytes of a value that may stay alive longer than needed
-MAX_ARENA_KERNELS = 8  # maximum kernels of a wave with results or scratch memory in the arena
-MAX_WAVE_KERNELS = 64  # maximum kernels of a wave
-MAX_WAVES_BACK = 8  # maximum waves by which a kernel moves earlier
-MAX_MOVED_BYTES = (
-    MAX_ARENA_KERNELS * MAX_HELD_VALUE_BYTES
-)  # maximum bytes of results that move earlier, over all kernels
+MAX_HELD_VALUE_BYTES = L2_BYTES  # maximum bytes of a value that may stay alive longer than needed
+# Maximum kernels of a wave with results or scratch memory in the arena.
+MAX_ARENA_KERNELS = MAX_CANDIDATES
+MAX_WAVE_KERNELS = MAX_SEARCHED  # maximum kernels of a wave
+MAX_WAVES_BACK = MAX_CANDIDATES  # maximum waves by which a kernel moves earlier
+# Maximum bytes of results that move earlier, over all kernels.
+MAX_MOVED_BYTES = MAX_ARENA_KERNELS * MAX_HELD_VALUE_BYTES
 
 
 def side_by_side(

@@ -16,19 +16,21 @@ from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.source_info import building
 from ....op_graph.core.traversal import is_bound, reachable
 from ....op_graph.op_graph import Leaf, Op, RegionOp, post_order
+from ...kernels.analysis.op_counts import ELEMENTARY_COST_OPS
+from ...sizes.blocks import L1_BYTES
+from ...sizes.limits import MIN_SIZE_RATIO
 from ..facts.target import Target
 from ..facts.value_sizes import bytes_of, nominal
 from ..rules.program import Program
 from ..rules.rematerialisation import Recomputation, Regions
 from .schedule import least_peak
 
-MIN_DERIVED_BYTES = 1 << 16  # bytes of a value that is computed again
-MIN_MULADDS_PER_ELEMENT = (
-    64  # multiply-adds of the later product per element that is computed again
-)
-MAX_DERIVING_OPS = 16  # ops computed again for one value, and ops searched for later readers
+MIN_DERIVED_BYTES = 2 * L1_BYTES  # bytes of a value that is computed again
+# Multiply-adds of the later product per element that is computed again.
+MIN_MULADDS_PER_ELEMENT = MIN_SIZE_RATIO * ELEMENTARY_COST_OPS
+# Ops computed again for one value, and ops searched for later readers.
+MAX_DERIVING_OPS = MIN_MULADDS_PER_ELEMENT // 4
 MAX_PEAK_SHARE = 0.95  # peak bytes with recomputation, relative to those without
-MIN_SIZE_RATIO = 8  # a value is small relative to one with so many times its bytes
 
 
 def kept_once(program: Program, target: Target, own: OwnTable) -> Program:

@@ -18,7 +18,7 @@ import numpy as np
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, among
-from ...kernels.ir.nest import Nest, Store
+from ...kernels.ir.nest import UNLIMITED_TURNS, Nest, Store
 from ...kernels.ir.scalar_code import (
     Apply,
     Clamped,
@@ -35,14 +35,13 @@ from ...kernels.products.row_blocking import Blocked, Extremes, Step
 from ...loops.from_nest import from_nest
 from ...loops.tree import Fold, LoopNode, Write, values_of
 from ...loops.tree import walk as walk_tree
+from ...sizes.limits import LONG_LOOP_TURNS
 
 MAX_SIMULATED_ELEMENTS = 1 << 16  # maximum elements of a pass that are all replayed
 SIMULATED_END_ELEMENTS = 4  # iterations replayed at either end of each loop of larger passes
-PASS_NUMBER_STRIDE = 1 << 32  # distance of element numbers between passes that run in any order
-LENGTH_INCREMENTS = (
-    0,
-    64,
-)  # increments of open lengths: some kernels have variants for short and long ones
+PASS_NUMBER_STRIDE = UNLIMITED_TURNS  # distance of element numbers between passes in any order
+# Increments of open lengths: some kernels have variants for short and long ones.
+LENGTH_INCREMENTS = (0, LONG_LOOP_TURNS)
 SHARED = (Number, LengthNumber, Apply, Wrapped)  # nodes that have one value without a loop's index
 Array = Any  # indices over rows and loops
 Loops = tuple[tuple[str, Size], ...]  # variables and extents, outermost loop first

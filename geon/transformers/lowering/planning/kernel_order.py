@@ -12,8 +12,11 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-MAX_READERS = 8  # remaining readers of a value that are run together
-MAX_LOOKAHEAD_KERNELS = 64  # look-ahead, in kernels, until less memory is in use than at the start
+from ...sizes.limits import MAX_CANDIDATES, MAX_SEARCHED
+
+MAX_READERS = MAX_CANDIDATES  # remaining readers of a value that are run together
+# Look-ahead, in kernels, until less memory is in use than at the start.
+MAX_LOOKAHEAD_KERNELS = MAX_SEARCHED
 
 
 @dataclass(frozen=True, eq=False, slots=True)

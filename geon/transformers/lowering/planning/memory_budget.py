@@ -20,6 +20,7 @@ from ....op_graph.regions.scan import ForBytes
 from ....op_graph.regions.segments import Division
 from ...kernels.costs.kernel_costs import cost_of
 from ...sizes.budget import Budget
+from ...sizes.limits import MAX_CANDIDATES
 from ..facts.target import Target
 from ..fusion.kernel import Kernel
 from ..fusion.layout import lay_out
@@ -33,7 +34,7 @@ from .schedule import Schedule, schedule
 
 # Segmentations tried: levels of nesting, and n for scans whose stacks exceed 1/n of the budget.
 SEGMENT_LEVELS_AND_SHARES = ((1, 4), (1, 1 << 62), (2, 1 << 62), (3, 1 << 62))
-KERNELS_BEFORE_PEAK = 8  # maximum kernels before the peak that are tried as a boundary
+KERNELS_BEFORE_PEAK = MAX_CANDIDATES  # maximum kernels before the peak that are tried as a boundary
 BYTES_PER_STEP = 16  # bytes moved in the time of one scalar step, for targets without a model
 
 

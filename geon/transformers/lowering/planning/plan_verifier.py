@@ -18,6 +18,7 @@ from ....op_graph.op_graph import Leaf, Op, among, deep_order
 from ...kernels.ir.nest import Call
 from ...kernels.nests.inlining import element_arguments, inspected_values
 from ...kernels.products.row_blocking import Blocked
+from ...sizes.limits import LONG_LOOP_TURNS, NOMINAL_LENGTH, SHORT_LOOP_TURNS
 from ..facts.target import Layout
 from ..facts.value_sizes import bytes_of
 from ..fusion.kernel import Kernel
@@ -27,13 +28,8 @@ from .plan import Home, Inside, Placement, Plan, place_plan
 
 # Sample lengths of open names: unequal, small, and one of them 1.
 SIMULATED_LENGTHS = (3, 5, 1, 7, 4)
-LENGTH_INCREMENTS = (
-    0,
-    8,
-    64,
-    1024,
-    1 << 16,
-)  # increments to try where an axis would have negative length
+# Increments to try where an axis would have negative length.
+LENGTH_INCREMENTS = (0, SHORT_LOOP_TURNS, LONG_LOOP_TURNS, NOMINAL_LENGTH, NOMINAL_LENGTH**2)
 SIMULATED_THREADS = 3  # threads of the simulated call
 
 
@@ -86,7 +82,7 @@ def played_lengths(ops: Iterable[Op]) -> dict[str, int]:
     names = sorted({name for size in sizes for name in names_of(size)})
     for first, longer in product(range(5), LENGTH_INCREMENTS):
         played = {
-            name: SIMULATED_LENGTHS[(k + first) % 5] + 64 * (k // 5) + longer
+            name: SIMULATED_LENGTHS[(k + first) % 5] + LONG_LOOP_TURNS * (k // 5) + longer
             for k, name in enumerate(names)
         }
         if all(evaluate(size, played) >= 0 for size in sizes):

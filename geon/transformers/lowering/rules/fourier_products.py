@@ -26,10 +26,11 @@ from ....op_graph.rows.fourier import FourierAttributes
 from ....op_graph.rows.movement import _flatten, _unflatten, flip, rename, reorder
 from ....op_graph.rows.slicing import take
 from ....op_graph.values.dtypes import DType
+from ...sizes.limits import LONG_LOOP_TURNS
 
-MAX_MATRIX_LENGTH = 64
+MAX_MATRIX_LENGTH = LONG_LOOP_TURNS
 """Longest transform that is one product; its matrix has as many bytes as a tile of products."""
-MAX_PRIME_LENGTH = 256
+MAX_PRIME_LENGTH = 4 * MAX_MATRIX_LENGTH
 """Longest transform of a prime length that is one product: Bluestein's takes three of twice it."""
 
 

@@ -30,8 +30,10 @@ from ....op_graph.rows.indexing import _gather, _scatter, gather_plan, gathered_
 from ....op_graph.rows.leaves import length_value
 from ....op_graph.rows.movement import broadcast
 from ....op_graph.values.dtypes import INT64
+from ...sizes.limits import MIN_LAST_CACHE_BYTES
 
-MAX_EXTRA_TABLE_BYTES = 1 << 24  # maximum bytes that a plan reserves for the alternative by word
+# Maximum bytes that a plan reserves for the alternative by word.
+MAX_EXTRA_TABLE_BYTES = 4 * MIN_LAST_CACHE_BYTES
 
 
 class Form(NamedTuple):

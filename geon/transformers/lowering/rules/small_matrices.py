@@ -26,8 +26,10 @@ from ....op_graph.rows.elementwise import (
 )
 from ....op_graph.rows.movement import _unflatten, broadcast, expand
 from ....op_graph.rows.slicing import _slice
+from ...sizes.limits import SHORT_LOOP_TURNS
 
-MAX_SMALL_ROWS = 8  # elements of a larger matrix take more statements than a call takes time
+# Elements of a larger matrix take more statements than a call takes time.
+MAX_SMALL_ROWS = SHORT_LOOP_TURNS
 Elements = dict[tuple[int, int], Tensor]
 
 

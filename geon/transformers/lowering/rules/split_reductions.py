@@ -13,10 +13,12 @@ from typing import Any
 from ....op_graph.axes.lengths import is_below, product
 from ....op_graph.op_graph import Op, make
 from ....op_graph.rewriting.driver import Rules
+from ...sizes.limits import LONG_LOOP_TURNS, MIN_TASK_WORK
 
-FAST_RUN_ELEMENTS = 128  # elements of a run above which one reduction reaches memory bandwidth
-MIN_SPLIT_RUNS = 64  # minimum runs of a row that justify a second kernel
-MIN_SPLIT_ELEMENTS = 1 << 14  # minimum elements that are reduced
+# Elements of a run above which one reduction reaches memory bandwidth.
+FAST_RUN_ELEMENTS = 2 * LONG_LOOP_TURNS
+MIN_SPLIT_RUNS = LONG_LOOP_TURNS  # minimum runs of a row that justify a second kernel
+MIN_SPLIT_ELEMENTS = MIN_TASK_WORK // 2  # minimum elements that are reduced
 
 split = Rules("folds in two")
 

@@ -30,6 +30,7 @@ from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Place
 from ...printing.scalars.c_expressions import C_TYPES, literal
 from ...printing.scalars.c_types import c_length, comment, divides
+from ...sizes.limits import MAX_FUNCTION_NODES
 from ..library.library_calls import finite_function, library_function
 from ..names.external_names import external_link
 from ..names.naming import (
@@ -104,10 +105,9 @@ static int64_t geon_now(void)
 }
 
 """
-MAX_RUN_LINES = 400  # statements of one function of a long ``geon_run``
-FAILURE_REPORT_WORDS = (
-    4  # int64 values in a report that describe a failure; a timed module's times follow
-)
+MAX_RUN_LINES = MAX_FUNCTION_NODES  # statements of one function of a long ``geon_run``
+# Int64 values in a report that describe a failure; a timed module's times follow.
+FAILURE_REPORT_WORDS = 4
 
 
 KEPT: Place = ("kept", None)  # the table of cached packed operands and the variables' version

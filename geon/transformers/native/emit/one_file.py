@@ -33,8 +33,8 @@ TAG = re.compile(r"^(?:struct|union|enum) (\w+) \{", re.M)
 CONDITION = re.compile(r"^# *(?:if|elif).*$", re.M)
 MACRO = re.compile(r"#define (\w+)(?:\(([\w, .]*)\))?\s+(\S[^\n]*)")
 PASTED = re.compile(r"\w+(?:\s*##\s*\w+)+")  # tokens that a macro makes one
-MAX_CACHED_MACROS = 4096  # cached patterns: units have some hundred macros
 MAX_CACHED_UNITS = 64  # cached parses of units: many modules share the units of C files
+MAX_CACHED_MACROS = 64 * MAX_CACHED_UNITS  # cached patterns of macros: units have dozens
 
 
 class UnitPiece(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from ...loops.rules.transposed_tiles import MIN_TRANSPOSED_ITEM_BYTES
+from ...loops.rules.transposed_tiles import MIN_TRANSPOSED_ITEM_BYTES, TILE_COLUMNS
 from ...printing.scalars.helpers import definitions
 from ..names.c_files import instance
 from ..names.c_texts import c_text
@@ -16,7 +16,7 @@ from ..toolchain.flags import OF_VECTORS
 from ..toolchain.translation_units import cost, divide_units, is_unit_ready
 from ..trees.nest_text import GRAIN
 
-TRANSPOSE_SQUARE_SIDE = 128  # rows and columns of a square of a plain transpose
+TRANSPOSE_SQUARE_SIDE = 2 * TILE_COLUMNS  # rows and columns of a square of a plain transpose
 FLOOR_DIV = """\
 GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 {

@@ -21,6 +21,8 @@ from ...printing.scalars import completeness
 from ...printing.scalars.c_expressions import cast, cast_calls
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
 from ...printing.scalars.nan_test import finite
+from ...sizes.blocks import L2_BYTES
+from ...sizes.limits import MIN_SIZE_RATIO
 from ..names.c_files import FileFunction, file_function, instance
 from ..names.external_names import external_name
 from .matrices import ROUTINES, matrix_text
@@ -28,7 +30,8 @@ from .prefixes import cumulative_text
 from .scattering import scatter_text
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
 
-FOURIER_LINES_PER_TASK = 8  # lines that a task transforms: one is about as long as starting a task
+# Lines that a task transforms: one is about as long as starting a task.
+FOURIER_LINES_PER_TASK = MIN_SIZE_RATIO
 
 
 class _FourierKind(NamedTuple):
@@ -139,7 +142,7 @@ LIBRARY: dict[str, Callable[..., FileFunction]] = {
 }
 
 
-COPIED_BYTES_PER_TASK = 1 << 20  # bytes that one task copies: about 30 microseconds
+COPIED_BYTES_PER_TASK = L2_BYTES  # bytes that one task copies: about 30 microseconds
 
 
 @cache

@@ -14,13 +14,14 @@ from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
+from ...sizes.limits import MIN_TASK_WORK
 from ...sizes.scratch import PerThread, lines
 from ..names.c_files import FileFunction, file_function
 from ..names.external_names import external_name
 from ..names.naming import KernelNames
 
 # Operations of a task: about 20 microseconds.
-MIN_TASK_OPERATIONS = 1 << 16
+MIN_TASK_OPERATIONS = 2 * MIN_TASK_WORK
 TRIANGLES = ("blas.trsm", "blas.trsv")
 # The routines that each kernel calls, without the letter of their dtype.
 ROUTINES = {

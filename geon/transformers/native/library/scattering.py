@@ -11,17 +11,26 @@ from ....op_graph.rows.reducers import highest, lowest
 from ....op_graph.values.dtypes import HALVES, as_dtype
 from ...printing.scalars.c_expressions import cast_calls, combine_expression, literal
 from ...printing.scalars.c_types import C_TYPES, SUFFIXES
+from ...sizes.limits import L1_BLOCK_BYTES, MIN_LAST_CACHE_BYTES, MIN_TASK_WORK, PREFETCH_DISTANCE
 from ..names.c_files import FileFunction, file_function
-from ..sizes.kernel_scratch import MAX_COPIES, MIN_PARALLEL_ELEMENTS, MIN_VALUES_PER_PLACE, Copies
-
-MIN_TASK_COLUMNS = (
-    512  # minimum columns of a task: long contiguous runs use memory bandwidth better
+from ..sizes.kernel_scratch import (
+    BLOCK_COLUMNS,
+    MAX_COPIES,
+    MIN_PARALLEL_ELEMENTS,
+    MIN_VALUES_PER_PLACE,
+    Copies,
 )
-ELEMENTS_PER_SUM_TASK = 4096  # elements of the private copies that one task adds up
-MIN_UNCACHED_BYTES = 1 << 23  # bytes of the result from which on the caches hold little of it
-PREFETCH_DISTANCE_POSITIONS = 32  # prefetch distance, in indices
-POSITIONS_PER_BATCH = 1024  # indices that are filtered for one range at a time
-MAX_RANGE_TASKS = 8  # maximum tasks that scan all indices, each for its own range of the result
+
+# Minimum columns of a task: long contiguous runs use memory bandwidth better.
+MIN_TASK_COLUMNS = BLOCK_COLUMNS
+# Elements that one task adds up, of all private copies.
+ELEMENTS_PER_SUM_TASK = 2 * MIN_TASK_WORK // MAX_COPIES
+# Bytes of the result from which on the caches hold little of it.
+MIN_UNCACHED_BYTES = 2 * MIN_LAST_CACHE_BYTES
+PREFETCH_DISTANCE_POSITIONS = 2 * PREFETCH_DISTANCE  # an index has less work than a row
+POSITIONS_PER_BATCH = L1_BLOCK_BYTES // 2  # indices that are filtered for one range at a time
+# Maximum tasks that scan all indices, each for its own range of the result.
+MAX_RANGE_TASKS = MAX_COPIES // 2
 
 
 def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:

@@ -24,16 +24,17 @@ from ...sizes.blocks import CACHE_LINE_BYTES, MAX_NARROW_SORT_LENGTH
 from ..names.c_files import FileFunction, file_function, instance
 from ..sizes.kernel_scratch import (
     MAX_TILE_BYTES,
+    MIN_PARALLEL_ELEMENTS,
     MIN_TASK_ELEMENTS,
     word_bytes,
 )
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
 HELPERS = ("KEY_OF", "BITS_OF", "OF_BITS")  # macros that are helper functions
-MAX_WIDE_SORT_LENGTH = (
-    1024  # maximum elements of a line that a sorting network sorts with wide vectors
-)
-MIN_SHARED_SORT_LENGTH = 1 << 16  # minimum elements of a line that all threads sort together
+# Maximum elements of a line that a sorting network sorts with wide vectors.
+MAX_WIDE_SORT_LENGTH = 4 * MAX_NARROW_SORT_LENGTH
+# Minimum elements of a line that all threads sort together.
+MIN_SHARED_SORT_LENGTH = MIN_PARALLEL_ELEMENTS
 
 
 def row_down(row: str, dtype: str) -> int:

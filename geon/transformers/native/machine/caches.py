@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from pathlib import Path
 
 from ...sizes.blocks import L1_BYTES, L2_BYTES
+from ...sizes.limits import MIN_LAST_CACHE_BYTES
 from .roofline_peaks import kept_ceilings
 from .threads import processors
 
-MIN_CACHE_BYTES = 1 << 22  # bytes that fit into the last cache of every machine
 # Maximum bytes of a shared last cache that count for one processor. A virtual machine reports the
 # cache of its whole host: 480 MiB for 2 cores, where non-temporal stores win from 32 MiB on.
-MAX_CACHE_BYTES_PER_CORE = 1 << 24
-NEVER_STREAM_BYTES = (1 << 63) - 1  # a threshold that no kernel reaches
+MAX_CACHE_BYTES_PER_CORE = 4 * MIN_LAST_CACHE_BYTES
+NEVER_STREAM_BYTES = sys.maxsize  # a threshold that no kernel reaches
 DEFAULT_CACHE_SIZES = (
     L1_BYTES,
     L2_BYTES,
@@ -44,8 +45,8 @@ def _past(share: int, rereads: bool) -> int:
     known = kept_ceilings(processors()) or kept_ceilings(1)
     if known is not None:
         measured = known.streams_from(rereads)
-        return NEVER_STREAM_BYTES if measured is None else max(measured, MIN_CACHE_BYTES)
-    return max(share, 4 * MIN_CACHE_BYTES)
+        return NEVER_STREAM_BYTES if measured is None else max(measured, MIN_LAST_CACHE_BYTES)
+    return max(share, 4 * MIN_LAST_CACHE_BYTES)
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...kernels.costs.machine import Machine, Speeds
+from ...loops.rules.columns import MAX_BLOCK_BYTES
 from ...printing.scalars.op_costs import ROW_COSTS
 from ...sizes.ceilings import READ_WRITE_MIXES, Ceilings
 from ...sizes.product_blocks import SIZES, Shape, shape
@@ -30,7 +31,8 @@ _SPEEDS = Speeds(
     stream={4: 50e9, 8: 25e9},
 )
 
-BLOCK_ROWS = 512  # maximum number of adjacent rows that a task computes beside each other
+# Maximum number of adjacent rows that a task computes beside each other.
+BLOCK_ROWS = MAX_BLOCK_BYTES // 4
 
 
 def machine(threads: int, toolchain: Toolchain | None = None, *, measure: bool = False) -> Machine:

@@ -12,17 +12,15 @@ import numpy as np
 
 from ...cache import disk
 from ...kernels.costs.machine import Speeds
+from ...sizes.limits import MIN_TASK_WORK
 from ..names.c_texts import c_text
 from ..toolchain.compilers import Toolchain
 from ..toolchain.shared_objects import shared_object
-from .roofline_peaks import SLACK_BYTES
+from .roofline_peaks import MEASUREMENT_ROUNDS, SLACK_BYTES
 from .threads import load_pool
 
 WORKING_SET_BYTES = tuple((16 << 10) << 2 * k for k in range(7))  # 16 KiB to 64 MiB
-MEASUREMENT_ROUNDS = (
-    5  # repetitions of all measurements; the best counts, as a disturbance hits only some
-)
-WAKE_TASK_ADDITIONS = 20_000  # additions of a task that wakes another thread: about 20 microseconds
+WAKE_TASK_ADDITIONS = MIN_TASK_WORK  # additions of a task that wakes another thread
 RATES = ("tile", "stream")  # fields in operations per second; all others are seconds
 TABLES = ("sizes", "far", "latency")
 

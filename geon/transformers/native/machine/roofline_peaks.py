@@ -17,6 +17,7 @@ import numpy as np
 from ....errors import UnavailableError
 from ...cache import disk
 from ...sizes.ceilings import READ_WRITE_MIXES, Ceilings
+from ...sizes.limits import MIN_LAST_CACHE_BYTES, PAGE_BYTES
 from ..names.c_texts import c_text
 from ..toolchain.compilers import Toolchain, find_toolchain, missing_compiler
 from ..toolchain.shared_objects import shared_object
@@ -25,12 +26,10 @@ from .threads import default_threads, load_pool
 WORKING_SET_BYTES = tuple(
     (32 << 10) << 2 * k for k in range(8)
 )  # 32 KiB to 512 MiB, all arrays together
-MIN_STREAMING_BYTES = 4 << 20  # minimum bytes for which non-temporal stores are measured
-MEASUREMENT_ROUNDS = (
-    3  # repetitions of all measurements; the best counts, as a disturbance hits only some
-)
+# Repetitions of all measurements; the best counts, as a disturbance hits only some.
+MEASUREMENT_ROUNDS = 4
 MIN_MEASUREMENT_SECONDS = 0.0025  # minimum duration of one measurement
-SLACK_BYTES = 1 << 13  # bytes behind the largest array that the C may access
+SLACK_BYTES = 2 * PAGE_BYTES  # bytes behind the largest array that the C may access
 
 _known: dict[str, Ceilings] = {}
 _lock = disk.fork_safe_lock()
@@ -110,7 +109,7 @@ def _measured(toolchain: Toolchain, text: str, threads: int) -> Ceilings:
         for way, rates in enumerate(ways):
             for mix, row in enumerate(rates):
                 for k, size in enumerate(sizes):
-                    if way == 0 or size >= MIN_STREAMING_BYTES:
+                    if way == 0 or size >= MIN_LAST_CACHE_BYTES:
                         row[k] = max(row[k], rate(size, mix, way))
             for element, best in arithmetic.items():
                 reached = flops(pool, count, ctypes.c_int32(element), limit)

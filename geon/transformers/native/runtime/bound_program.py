@@ -18,6 +18,7 @@ from ....errors import GeonError
 from ....op_graph.axes.lengths import evaluate
 from ...runtime.memory import CACHE_LINE_BYTES
 from ...runtime.rwlock import raises_at_once
+from ...sizes.limits import MIN_TASK_WORK
 from ...sizes.spaces import beyond_counting, walks
 from ..machine.caches import past_bytes, reread_bytes
 from ..machine.threads import load_pool
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 # Iterations of all kernels from which on a call releases the interpreter lock. They take about two
 # hundred times as long as releasing and acquiring the lock.
-MIN_GIL_RELEASE_ELEMENTS = 1 << 15
+MIN_GIL_RELEASE_ELEMENTS = MIN_TASK_WORK
 SHOW = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.memory import CACHE_LINE_BYTES
+from ...sizes.blocks import L2_BYTES
 
 RESERVATION_BYTES = (
     1 << 36,
@@ -60,7 +61,7 @@ def _start(array: np.ndarray[Any, Any]) -> int:
 
 Array = np.ndarray[Any, Any]
 
-MIN_POOLED_BYTES = 1 << 20  # minimum bytes of a result for which the pool pays off
+MIN_POOLED_BYTES = L2_BYTES  # minimum bytes of a result for which the pool pays off
 MAX_POOL_BYTES = 1 << 28  # maximum bytes of free memory in the pool
 ALIGNMENT_BYTES = CACHE_LINE_BYTES  # the widest vector has as many
 

@@ -12,11 +12,12 @@ import numpy as np
 
 from ....errors import UnavailableError
 from ...runtime.arena import place
-from ...runtime.memory import HOST, has_sanitizer
+from ...runtime.memory import CACHE_LINE_BYTES, HOST, has_sanitizer
 from ..toolchain.compilers import Toolchain, sanitizer_environment
 from .bound_program import BoundProgram, LinkedFunctions, NativeProgram
 
-RED_ZONE_BYTES = 64  # bytes between two buffers; the sanitizer marks memory in units of 8 bytes
+# Bytes between two buffers; the sanitizer marks memory in units of 8 bytes.
+RED_ZONE_BYTES = CACHE_LINE_BYTES
 
 
 def require_sanitizer(toolchain: Toolchain) -> None:

@@ -12,10 +12,18 @@ from dataclasses import dataclass
 from ....op_graph.axes.lengths import Length, evaluate
 from ....op_graph.values.dtypes import named_dtype
 from ...sizes.blocks import CACHE_LINE_BYTES, MAX_NARROW_SORT_LENGTH, MIN_BLOCKS, Cut
+from ...sizes.limits import (
+    LONG_LOOP_TURNS,
+    MIN_LAST_CACHE_BYTES,
+    MIN_SIZE_RATIO,
+    MIN_TASK_WORK,
+    MIN_WORK,
+    PAGE_BYTES,
+)
 from ...sizes.scratch import Size, lines
 
-MAX_TILE_BYTES = 1 << 22  # maximum bytes of a transposed tile of long lines
-MIN_TASK_ELEMENTS = 16384  # elements of a task: about 100 microseconds
+MAX_TILE_BYTES = MIN_LAST_CACHE_BYTES  # maximum bytes of a transposed tile of long lines
+MIN_TASK_ELEMENTS = MIN_TASK_WORK // 2  # elements of a task: about 100 microseconds
 
 
 def lines_of_task(length: int | Length) -> int | Length:
@@ -64,12 +72,12 @@ class SortScratch:
         return lines(2 * n * word_bytes(self.row, self.dtype))
 
 
-BLOCK_COLUMNS = 512  # columns of a block, whose totals fit the L1 cache
-PART_ELEMENTS = 8192  # elements of a part of a long line: about 4 microseconds
-MIN_PART_ROWS = 64  # minimum length of a part along the axis, for wide blocks
+TOTAL_BYTES = named_dtype("float64").itemsize  # bytes of a total
+BLOCK_COLUMNS = PAGE_BYTES // TOTAL_BYTES  # columns of a block, whose totals fit the L1 cache
+PART_ELEMENTS = MIN_TASK_WORK // 4  # elements of a part of a long line: about 4 microseconds
+MIN_PART_ROWS = LONG_LOOP_TURNS  # minimum length of a part along the axis, for wide blocks
 MIN_PARALLEL_BLOCKS = MIN_BLOCKS  # blocks of lines that suffice to divide the work without parts
-MIN_PARTS = 4  # minimum parts of a line for which computing totals first pays off
-TOTAL_BYTES = 8  # bytes of a total
+MIN_PARTS = MIN_BLOCKS // 4  # minimum parts of a line for which computing totals first pays off
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +110,11 @@ class PartTotals:
         return self.outer * ((self.n + length - 1) // length) * self.inner * TOTAL_BYTES
 
 
-MIN_PARALLEL_ELEMENTS = 65536  # minimum elements for more than one task: about 50 microseconds
-MIN_VALUES_PER_PLACE = 8  # minimum values per element of all copies, so that copies are smaller
-MAX_COPIES = 16  # maximum private copies, one for each task
+# Minimum elements for more than one task: about 50 microseconds.
+MIN_PARALLEL_ELEMENTS = MIN_WORK // 2
+# Minimum values per element of all copies, so that copies are smaller.
+MIN_VALUES_PER_PLACE = MIN_SIZE_RATIO
+MAX_COPIES = MIN_BLOCKS  # maximum private copies, one for each task
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from ....op_graph.axes.lengths import evaluate
+from ...sizes.limits import MAX_LENGTH
 from ...sizes.product_blocks import (
     DIRECT_COLUMN_BLOCKS,
     DIRECT_DEPTH_BLOCKS,
@@ -35,7 +36,7 @@ from ...sizes.product_cut import (
 from ...sizes.product_plan import DOTS, STREAM, THIN, TILES, ProductPlan
 from ...sizes.scratch import Size
 
-OPEN_LENGTH = 1 << 40  # stands for an open length in bounds of memory
+OPEN_LENGTH = MAX_LENGTH  # stands for an open length in bounds of memory
 
 
 @dataclass(frozen=True, slots=True)

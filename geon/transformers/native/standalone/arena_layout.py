@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import evaluate
 from ...runtime.arena import Lifetimes, place
-
-SAMPLE_LENGTH = 256  # length of each open axis for which the order of buffers is chosen
+from ...sizes.limits import NOMINAL_LENGTH
 
 
 def lower_neighbours(sizes: Sequence[int], lifetimes: Lifetimes, alignment: int) -> list[list[int]]:
@@ -60,7 +59,7 @@ def layout_statements(
     ``sizes`` are in bytes, over the open ``names``; ``length`` prints one. The bytes are None if
     they depend on a name.
     """
-    sample: Mapping[str, int] = dict.fromkeys(names, SAMPLE_LENGTH)
+    sample: Mapping[str, int] = dict.fromkeys(names, NOMINAL_LENGTH)
     sampled = [max(evaluate(size, sample), 0) for size in sizes]
     below = lower_neighbours(sampled, lifetimes, alignment)
     offsets, _ = place(sampled, lifetimes, alignment)

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 from ....version import __version__
 from ...printing.scalars.c_types import comment
-from .interface import STATE_ALIGNMENT, ArrayParameter, Interface, StateMember
+from .interface import MAX_LINE_CHARACTERS, STATE_ALIGNMENT, ArrayParameter, Interface, StateMember
 
-LINE = 100  # characters
 HEAD = """\
 /* {title}
  *
@@ -146,5 +145,7 @@ def declaration(interface: Interface, name: str) -> str:
     # A parameter is not broken: its spaces are put in again afterwards.
     text = ", ".join([each.replace(" ", "\0") for each in (*found, "void *arena")])
     indent = " " * len(head)
-    lines = textwrap.fill(f"{head}{text})", LINE, subsequent_indent=indent, break_long_words=False)
+    lines = textwrap.fill(
+        f"{head}{text})", MAX_LINE_CHARACTERS, subsequent_indent=indent, break_long_words=False
+    )
     return lines.replace("\0", " ")

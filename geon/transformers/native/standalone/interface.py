@@ -5,6 +5,7 @@ The values of its state are a C initialiser, or the bytes of a file.
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from ...printing.scalars.c_expressions import literal
 from ...printing.scalars.c_types import C_TYPES
 from ...runtime.complex_arrays import as_parts
 from ...sizes.blocks import CACHE_LINE_BYTES
+from ...sizes.limits import MAX_LENGTH
 from ...sizes.spaces import walks
 from ..emit.record import Record
 from .identifiers import Identifiers
@@ -32,8 +34,8 @@ from .identifiers import Identifiers
 # C types in the header, which knows no types of its own: a half is its bits.
 HEADER_TYPES = {**C_TYPES, "bool": "bool", "float16": "uint16_t", "bfloat16": "uint16_t"}
 STATE_ALIGNMENT = CACHE_LINE_BYTES  # bytes
-MAX_LENGTH = 1 << 40  # elements along an open axis of any program
-MAX_TOTAL = 1 << 62  # bytes of all arrays, and iterations of a kernel: their sums fit into int64
+# Bytes of all arrays, and iterations of a kernel: their sums fit into int64.
+MAX_TOTAL = sys.maxsize // 2
 PARAMETERS = ("state", "arena")  # names that parameters have in every function
 
 Array = np.ndarray[Any, Any]
@@ -228,8 +230,8 @@ def largest_length(
     return low
 
 
+MAX_LINE_CHARACTERS = 100  # of generated text
 MAX_ARRAY_BYTES = 1 << 16  # bytes of a state up to which it is an array of C by default
-LINE = 96  # characters
 
 
 def state_bytes(state: Sequence[StateMember]) -> int:
@@ -255,6 +257,6 @@ def initialiser(state: Sequence[StateMember], name: str) -> str:
     lines = [f"const struct {name}_state {name}_initial_state = {{\n"]
     for each in state:
         values = [literal(value, each.dtype) for value in each.value.reshape(-1)] or ["0"]
-        text = textwrap.fill(", ".join(values), LINE, break_long_words=False)
+        text = textwrap.fill(", ".join(values), MAX_LINE_CHARACTERS, break_long_words=False)
         lines.append(f"    .{each.name} = {{\n{textwrap.indent(text, ' ' * 8)}}},\n")
     return "".join([*lines, "};\n"])

@@ -13,9 +13,9 @@ KERNEL_COST_CHARACTERS = 2_000  # characters: fixed compile cost of a kernel
 VECTOR_TEXT_COST_RATIO = 0.4  # relative compile cost of text that is vectorised already
 CALL_COST_CHARACTERS = 80  # characters of one call in ``geon_run``
 # Minimum cost of a unit in characters: below it, headers and linking cost more than is saved.
-MIN_UNIT_CHARACTERS = 8_000
+MIN_UNIT_CHARACTERS = 4 * KERNEL_COST_CHARACTERS
 # Maximum cost of a unit in characters: with larger units a wrong estimate delays the end too much.
-MAX_UNIT_CHARACTERS = 96_000
+MAX_UNIT_CHARACTERS = 48 * KERNEL_COST_CHARACTERS
 
 
 def cost(text: str, of_vectors: bool = False) -> int:

@@ -14,14 +14,12 @@ from ...kernels.scans.sequential_scan import OrderedLoop
 from ...loops.tree import Tree
 from ...lowering.planning.kernel_forms import FormChoice, FormTable, Place
 from ...lowering.planning.plan import Plan, plan_memory
+from ...sizes.limits import MIN_SIZE_RATIO
 from ..machine.measured_machine import MODEL
 from ..toolchain.compilers import find_toolchain
 from ..vectors.nontemporal_stores import Passing, may_pass, passing, stored_bytes
 from ..vectors.scan_copies import ScanForm, scan_form
 from .tree_choice import tree_of
-
-# A piece that stores less than 1/8 of the largest one is not unrolled and jammed.
-MIN_BORDER_RATIO = 8
 
 
 class NestTree(NamedTuple):
@@ -98,7 +96,8 @@ def forms_of(work: Nest, vector_bytes: int, passing: Passing | None, *, jams: bo
         largest = max(nominal_length(stored_bytes(each)) for each in work.pieces)
 
         def jammed(piece: Nest) -> bool:
-            return nominal_length(stored_bytes(piece)) * MIN_BORDER_RATIO >= largest
+            # Pieces much smaller than the largest one are not unrolled and jammed.
+            return nominal_length(stored_bytes(piece)) * MIN_SIZE_RATIO >= largest
 
         pieces: list[Form] = []
         for piece in work.pieces:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...kernels.ir.nest import Fill, Nest
-from ...loops.work import MAX_TASK_WORK, MIN_TASK_WORK, MIN_WORK
 from ...lowering.planning.kernel_forms import FormChoice
 from ...printing.nests.loop_lines import indent
 from ...sizes.blocks import MIN_BLOCKS
+from ...sizes.limits import MAX_TASK_WORK, MIN_TASK_WORK, MIN_WORK
 from ..library.library_kernels import fill_function
 from ..names.naming import NAME, KernelNames, NativeFunction
 from .kernel_forms import Forms, NestTree

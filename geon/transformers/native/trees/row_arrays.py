@@ -10,12 +10,13 @@ from ...loops.access import accesses
 from ...loops.tree import Combine, PrivateBuffer, Role, Tree, loops_of, walk
 from ...printing.nests.parameters import Parameter
 from ...printing.trees.buffer_names import BufferNames, buffer_name
+from ...sizes.blocks import L1_BYTES
 from ...sizes.scratch import lines
 from ..names.naming import KernelNames
 from ..vectors.vector_ops import is_number
 
 LANE_FOLDS = ("add", "multiply", "maximum", "minimum")  # functions of c/vectors.h
-MAX_STACK_ELEMENTS = 4096  # maximum elements of a row array on the task's stack
+MAX_STACK_ELEMENTS = L1_BYTES // 8  # maximum elements of a row array on the task's stack
 
 
 def on_stack(array: PrivateBuffer) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....op_graph.values.dtypes import name_of
+from ....op_graph.values.dtypes import FLOAT32, name_of
 from ...kernels.ir.nest import Nest, Pass
 from ...kernels.ir.scalar_code import Apply
 from ...kernels.ir.scalar_code import walk as walk_scalars
@@ -17,7 +17,7 @@ from ..vectors.vector_functions import function_itemsize
 from ..vectors.vector_ops import is_number
 from ..vectors.vectorisable import adjoin, are_columns, are_rows, folded_itemsize, have_vectors
 
-MIN_ITEMSIZE = 4  # bytes of the narrowest elements that have vector types
+MIN_ITEMSIZE = FLOAT32.itemsize  # bytes of the narrowest elements that have vector types
 
 
 def tree_of(nest: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True) -> Tree:

@@ -49,6 +49,7 @@ from ..names.dialect import SIMD
 from ..names.naming import KernelNames
 from ..vectors.interleave import interleaved
 from ..vectors.lanes import Vectors
+from ..vectors.scan_copies import MAX_INTERLEAVED_ELEMENTS, TRANSPOSED_ITEMSIZES
 from ..vectors.vector_ops import vector_type
 from .lane_lines import LANE, lane_loops
 from .lane_scalars import HIDDEN, LaneScalars
@@ -66,8 +67,6 @@ REDUCTIONS = {
     "bitwise_or": "|",
     "bitwise_and": "&",
 }
-MAX_INTERLEAVED_ELEMENTS = 4  # of a row of known length: compilers interleave them in vectors
-TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # of elements that have a function for transpositions
 EXTREMES = {"maximum": ">", "minimum": "<"}
 
 

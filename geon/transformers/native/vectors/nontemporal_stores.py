@@ -16,13 +16,14 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Nest, Pass, Store
 from ...kernels.ir.scalar_code import Load, Scalar, walk
 from ...printing.nests.parameters import Place
-from ..machine.caches import MIN_CACHE_BYTES
+from ...sizes.blocks import L1_BYTES
+from ...sizes.limits import MIN_LAST_CACHE_BYTES
 from ..names.naming import KernelNames
 
-MIN_STREAMING_PIECE_BYTES = 1 << 16  # minimum bytes that a piece of a nest stores non-temporally
-TRANSPOSED_STORE_WEIGHT = (
-    2  # weight of bytes that are stored transposed, where lines are not prefetched
-)
+# Minimum bytes that a piece of a nest stores non-temporally.
+MIN_STREAMING_PIECE_BYTES = 2 * L1_BYTES
+# Weight of bytes that are stored transposed, where lines are not prefetched.
+TRANSPOSED_STORE_WEIGHT = 2
 RESULT_LIMIT, REREAD_LIMIT = "geon_past_bytes", "geon_reread_bytes"
 
 
@@ -58,7 +59,7 @@ def passing(work: Nest, places: Sequence[Place]) -> Passing | None:
     size: Size = 0
     for nest in nests:
         size = size + stored_bytes(nest)
-    if isinstance(size, int) and size < MIN_CACHE_BYTES:
+    if isinstance(size, int) and size < MIN_LAST_CACHE_BYTES:
         return None
     nodes = [node for nest in (work, *nests) for node in walk(*values(nest))]
     read = dict.fromkeys([x.operand for x in nodes if isinstance(x, Load)])

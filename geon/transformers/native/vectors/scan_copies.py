@@ -27,9 +27,9 @@ from ...printing.nests.statement_blocks import StatementBlock
 from ...printing.scalars.c_expressions import C_TYPES
 from ..names.naming import KernelNames
 
-GAP = 4  # the most steps between two elements that one run has
-INTERLEAVED = 4  # elements of a run up to which gcc interleaves vectors, as fast as a transposition
-SIZES = (1, 2, 4, 8)  # bytes of elements that are transposed
+MAX_INTERLEAVED_ELEMENTS = 4  # of a run that gcc interleaves in vectors, as fast as a transposition
+MAX_GAP_ELEMENTS = MAX_INTERLEAVED_ELEMENTS  # steps between two elements that one run has
+TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # bytes of elements that are transposed
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +103,21 @@ def copies(work: OrderedLoop) -> ScanCopies | None:
     elements: list[Load | Store] = [*loads, *work.stores]
     if any(isinstance(node, Select) for node in nodes):
         return None
-    if not all(is_direct(each.offset) and each.dtype.itemsize in SIZES for each in elements):
+    if not all(
+        is_direct(each.offset) and each.dtype.itemsize in TRANSPOSED_ITEMSIZES for each in elements
+    ):
         return None
     texts: dict[Load | Store, str] = {}
     before = [load for load in own if load.offset.step(TURN) == 0]
     turn = [load for load in own if load.offset.step(TURN) != 0]
     made = ScanCopies(
-        _runs("b", before, GAP, texts),
-        _runs("s", turn, GAP, texts),
+        _runs("b", before, MAX_GAP_ELEMENTS, texts),
+        _runs("s", turn, MAX_GAP_ELEMENTS, texts),
         _runs("o", work.stores, 1, texts),
         texts,
     )
     strided = [run for run in made.runs if run.offset.step(row) != 1]
-    return made if any(run.width > INTERLEAVED for run in strided) else None
+    return made if any(run.width > MAX_INTERLEAVED_ELEMENTS for run in strided) else None
 
 
 def _runs(

@@ -11,6 +11,7 @@ from ...kernels.scans.slp import Packed
 from ...printing.nests.loop_lines import for_loop, indent, stepped_loop
 from ...printing.nests.parameters import Parameter
 from ...printing.nests.scan_statements import PrintedOrdered, print_ordered
+from ...sizes.limits import AVX512_BYTES, LONG_LOOP_TURNS
 from ..names.dialect import SIMD
 from ..names.naming import NAME, KernelNames, NativeFunction, head
 from ..names.out_of_line import out_of_line
@@ -30,11 +31,11 @@ LONG = """#if defined(__GNUC__) && !defined(__clang__)
 #else
 #define GEON_LONG static __attribute__((noinline))
 #endif"""
-STATEMENTS_PER_STOP_CHECK = (
-    1 << 20
-)  # statements between two tests for an interrupt, some tenths of a millisecond
-BLOCK = 16  # rows per vector block, where what they read is copied
-ROWS_PER_BLOCK = 64  # rows in lanes at a time: their carries stay in the L1 cache or in registers
+# Statements between two tests for an interrupt, some tenths of a millisecond.
+STATEMENTS_PER_STOP_CHECK = 1 << 20
+BLOCK = AVX512_BYTES // 4  # rows per vector block, where what they read is copied
+# Rows in lanes at a time: their carries stay in the L1 cache or in registers.
+ROWS_PER_BLOCK = LONG_LOOP_TURNS
 
 
 def ordered_function(work: OrderedLoop, form: ScanForm, names: KernelNames) -> NativeFunction:

@@ -15,11 +15,20 @@ from ...kernels.ir.scalar_code import Apply, RandomBits, Scalar, walk
 from ...kernels.nests.buffered_loads import Staged, choose_buffered
 from ...loops.gather_prefetch import lookups
 from ...printing.scalars import c_expressions
+from ...sizes.limits import (
+    AVX2_BYTES,
+    AVX512_BYTES,
+    LONG_LOOP_TURNS,
+    MAX_FUNCTION_NODES,
+    OP_LATENCY_CYCLES,
+)
 
-MIN_STRIP_ROW_ELEMENTS = 64  # minimum elements of a row, lest the horizontal sums dominate
-MAX_STRIP_NODES = 128  # maximum nodes of a pass; above, the values of a strip spill from registers
-STRIP_BYTES = 64  # vector width for which all functions exist
-HALF_STRIP_BYTES = 32  # vector width for which those without scaling by powers of two exist
+# Minimum elements of a row, lest the horizontal sums dominate.
+MIN_STRIP_ROW_ELEMENTS = LONG_LOOP_TURNS
+# Maximum nodes of a pass; above, the values of a strip spill from registers.
+MAX_STRIP_NODES = MAX_FUNCTION_NODES // OP_LATENCY_CYCLES
+STRIP_BYTES = AVX512_BYTES  # vector width for which all functions exist
+HALF_STRIP_BYTES = AVX2_BYTES  # vector width for which those without scaling by powers of two exist
 SCALED = ("geon_exp_strip_f64", "geon_sigmoid_", "geon_softplus_")
 
 

@@ -9,10 +9,9 @@
 #if !HAS_PICK
 #undef BLOCK
 #elif defined(__AVX512F__)
-#define WIDE LINE
-#endif
-#undef HAS_PICK
-#ifdef WIDE
+#define LANES LINE
+#define SQUARE PART(square64)
+#include "move/shuffles.h"
 #include "move/transpose_square.h"
 #endif
 
@@ -23,7 +22,7 @@ static __attribute__((unused)) void PART(turned)(
     typedef TYPE element __attribute__((may_alias));
     const element *from = source;
     element *to = target;
-#ifdef WIDE
+#ifdef SQUARE
     const int64_t line = LINE, high = LINE;
 #elif defined(BLOCK)
     const int64_t line = LINE, high = BLOCK;
@@ -42,7 +41,7 @@ static __attribute__((unused)) void PART(turned)(
                     const int64_t column = c < columns - high ? c : columns - high;
                     const element *a = from + row * from_step + column;
                     element *b = to + column * to_step + row;
-#ifdef WIDE
+#ifdef SQUARE
                     PART(square64)(a, from_step, b, to_step);
 #elif defined(BLOCK)
                     PART(block)(a, from_step, b, to_step);
@@ -50,5 +49,3 @@ static __attribute__((unused)) void PART(turned)(
 #endif
                 }
 }
-#undef WIDE
-#undef LINE

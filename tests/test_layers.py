@@ -561,7 +561,8 @@ READERS_OF_HAND_WRITTEN_TEXT = {
     "printing/elementary/special_text.py": "marks in templates of C",
     "printing/elementary/polynomials.py": "polynomials in C, and the names of its functions",
     "printing/scalars/helpers.py": "which helpers the C of a helper calls",
-    "native/standalone/identifiers.py": "the names that users give",
+    "native/names/c_files.py": "macros that C files define",
+    "native/standalone/interface.py": "the names that users give",
 }
 # The names that emitted Python uses, where a long program is cut into functions.
 READER_OF_EMITTED_TEXT = {

@@ -1,28 +1,28 @@
 /* Vectors of so many numbers, which lie in memory from any element on. */
-#define GEON_VECTOR(type, name, bytes, bits, count)                      \
+#define GEON_VECTOR(type, bytes, name, ...)                              \
     typedef type name __attribute__((vector_size(bytes), unused));       \
     typedef type name##_at                                               \
         __attribute__((vector_size(bytes), aligned(sizeof(type)), may_alias, unused));
-/* M(element, name, bytes, type of masks, elements) of the vectors of at most 32 bytes, and of 64. */
+/* M(element, bytes, name, type of masks, elements) of the vectors of at most 32 bytes, and of 64. */
 #define GEON_NARROW_VECTORS(M)       \
-    M(float, f32x2, 8, i32x2, 2)     \
-    M(float, f32x4, 16, i32x4, 4)    \
-    M(float, f32x8, 32, i32x8, 8)    \
-    M(int32_t, i32x2, 8, i32x2, 2)   \
-    M(int32_t, i32x4, 16, i32x4, 4)  \
-    M(int32_t, i32x8, 32, i32x8, 8)  \
-    M(double, f64x2, 16, i64x2, 2)   \
-    M(double, f64x4, 32, i64x4, 4)   \
-    M(int64_t, i64x2, 16, i64x2, 2)  \
-    M(int64_t, i64x4, 32, i64x4, 4)
+    M(float, 8, f32x2, i32x2, 2)     \
+    M(float, 16, f32x4, i32x4, 4)    \
+    M(float, 32, f32x8, i32x8, 8)    \
+    M(int32_t, 8, i32x2, i32x2, 2)   \
+    M(int32_t, 16, i32x4, i32x4, 4)  \
+    M(int32_t, 32, i32x8, i32x8, 8)  \
+    M(double, 16, f64x2, i64x2, 2)   \
+    M(double, 32, f64x4, i64x4, 4)   \
+    M(int64_t, 16, i64x2, i64x2, 2)  \
+    M(int64_t, 32, i64x4, i64x4, 4)
 #define GEON_WIDE_VECTORS(M)           \
-    M(float, f32x16, 64, i32x16, 16)   \
-    M(int32_t, i32x16, 64, i32x16, 16) \
-    M(double, f64x8, 64, i64x8, 8)     \
-    M(int64_t, i64x8, 64, i64x8, 8)
+    M(float, 64, f32x16, i32x16, 16)   \
+    M(int32_t, 64, i32x16, i32x16, 16) \
+    M(double, 64, f64x8, i64x8, 8)     \
+    M(int64_t, 64, i64x8, i64x8, 8)
 GEON_NARROW_VECTORS(GEON_VECTOR)
 GEON_WIDE_VECTORS(GEON_VECTOR)
-GEON_VECTOR(double, f64x16, 128, , 16) /* of two registers */
+GEON_VECTOR(double, 128, f64x16) /* of two registers */
 /* The vector that begins at a place. */
 #define GEON_AT(name, place) (*(name##_at *)&(place))
 /* A vector put there, past the caches or not: then the place is one of a vector. */
@@ -42,7 +42,7 @@ GEON_VECTOR(double, f64x16, 128, , 16) /* of two registers */
 #define GEON_CHOSEN(name, bits, truth, a, b) \
     ((name)(((bits)(a) & (truth)) | ((bits)(b) & ~(truth))))
 /* The larger and the smaller elements; a if that is NaN, b if that is NaN or both are equal. */
-#define GEON_EXTREMES(type, name, bytes, bits, count)                                        \
+#define GEON_EXTREMES(type, bytes, name, bits, count)                                        \
     GEON_INLINE name name##_maximum(name a, name b)                                          \
     {                                                                                        \
         return GEON_CHOSEN(name, bits, (a > b) | (a != a), a, b);                            \
@@ -88,7 +88,7 @@ GEON_WIDE_VECTORS(GEON_EXTREMES)
 #define GEON_PRODUCT(a, b) ((a) * (b))
 #define GEON_FOLD(type, name, row, turned, count, ROW) \
     GEON_INLINE type name##_fold_##row(name x) { GEON_FOLD_##count(turned, ROW) return x[0]; }
-#define GEON_FOLDS(type, name, bytes, turned, count) \
+#define GEON_FOLDS(type, bytes, name, turned, count) \
     GEON_FOLD(type, name, add, turned, count, GEON_SUM) \
     GEON_FOLD(type, name, multiply, turned, count, GEON_PRODUCT) \
     GEON_FOLD(type, name, maximum, turned, count, name##_maximum) \

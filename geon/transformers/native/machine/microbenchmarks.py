@@ -19,9 +19,8 @@ from .roofline_peaks import SLACK_BYTES
 from .threads import load_pool
 
 WORKING_SET_BYTES = tuple((16 << 10) << 2 * k for k in range(7))  # 16 KiB to 64 MiB
-MEASUREMENT_ROUNDS = (
-    5  # repetitions of all measurements; the best counts, as a disturbance hits only some
-)
+# Repetitions of all measurements; the best counts, as a disturbance hits only some
+MEASUREMENT_ROUNDS = 5
 WAKE_TASK_ADDITIONS = 20_000  # additions of a task that wakes another thread: about 20 microseconds
 RATES = ("tile", "stream")  # fields in operations per second; all others are seconds
 TABLES = ("sizes", "far", "latency")

@@ -14,6 +14,7 @@ from .external_names import declarations
 
 DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 
+
 def defines(macros: Mapping[str, object]) -> str:
     """Return ``#define`` lines; the keys may have macro parameters."""
     return "".join(f"#define {name} {value}\n" for name, value in macros.items())

@@ -119,6 +119,7 @@ FILES = {
     "op_graph/op_graph.py": "the precedence of operators over NumPy's",
     "op_graph/building/elementwise_build.py": CACHE,
     "op_graph/rewriting/driver.py": "how often a rewrite may repeat before it is refused",
+    "transformers/printing/elementary/both_types.py": FORMULA,
     "transformers/printing/elementary/f32.py": FORMULA,
     "transformers/printing/elementary/f32_angles.py": FORMULA,
     "transformers/printing/elementary/f64.py": FORMULA,

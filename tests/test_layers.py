@@ -558,7 +558,7 @@ def top_level(tree):
 # What these read is written by hand: tables and definitions, before anything is made of them.
 READERS_OF_HAND_WRITTEN_TEXT = {
     "numpy/table.py": "the operands of a row's statements",
-    "printing/elementary/polynomials.py": "marks in templates of C, polynomials, names of functions",
+    "printing/elementary/polynomials.py": "marks in templates of C, and names of functions",
     "printing/scalars/helpers.py": "which helpers the C of a helper calls",
     "native/names/c_files.py": "macros that C files define",
     "native/standalone/interface.py": "the names that users give",

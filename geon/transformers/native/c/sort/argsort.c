@@ -15,6 +15,7 @@ GEON_INLINE KEY PART(key)(TYPE x)
 
 #define SIGNS 0
 #define POSITIONS 1
+#define SCANNED(k, n) (PARTIAL && (k) <= 64 && (k) < (n) / 4)
 #if PAIRED
 #define FOUND(word) ((int64_t)(word))
 #define ROW_NUMBER(value, i) PART(key)(value)
@@ -47,7 +48,6 @@ static WORD *PART(least)(const TYPE *x, int64_t n, int64_t inner, WORD *words, W
 #define KEY_AT(place) ((KEY)(sorted[place] >> DOWN))
 #define WORD_AT(key, i) ((WORD)(key) << DOWN | (WORD)(i))
 #endif
-#define SCANNED(k, n) ((k) <= 64 && (k) < (n) / 4)
 /* Few of many are held in order while the rest is compared with the last of them, 64 at a time. */
 static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words,
                        int64_t k)

@@ -11,7 +11,6 @@
 #define K_DECLARED
 #define K_GIVEN
 #define K_OF_ALL
-#define SCANNED(k, n) 0
 #if FLOATING /* NaN is the largest */
 #define IS_LATER(a, b) (!((a) <= (b)) & ((b) == (b)))
 #else

@@ -9,6 +9,7 @@ static const KEY PART(top) = (KEY)1 << (8 * KEY_BYTES - 1);
 #define ROW_NUMBER(value, i) KEY_OF(value)
 #define SIGNS FLOATING
 #define POSITIONS 0
+#define SCANNED(k, n) 0
 #if FLOATING /* one key stands for both zeros */
 #define ROW_FOUND(key) OF_BITS((KEY)((key) & PART(top) ? (key) ^ PART(top) : ~(key)))
 #else

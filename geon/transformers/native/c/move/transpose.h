@@ -55,8 +55,8 @@ GEON_INLINE void PART(block)(const TYPE *from, int64_t from_step, TYPE *to, int6
 #endif
 
 /* Vectors of 16 bytes, for smaller elements and for narrow sides. */
-#ifdef SIDE
 #define SQUARE PART(square)
+#ifdef SIDE
 #include "move/transpose_square.h"
 #endif
 

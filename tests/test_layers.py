@@ -558,10 +558,10 @@ def top_level(tree):
 # What these read is written by hand: tables and definitions, before anything is made of them.
 READERS_OF_HAND_WRITTEN_TEXT = {
     "numpy/table.py": "the operands of a row's statements",
-    "printing/elementary/special_text.py": "marks in templates of C",
-    "printing/elementary/polynomials.py": "polynomials in C, and the names of its functions",
+    "printing/elementary/polynomials.py": "marks in templates of C, and names of functions",
     "printing/scalars/helpers.py": "which helpers the C of a helper calls",
-    "native/standalone/identifiers.py": "the names that users give",
+    "native/names/c_files.py": "macros that C files define",
+    "native/standalone/interface.py": "the names that users give",
 }
 # The names that emitted Python uses, where a long program is cut into functions.
 READER_OF_EMITTED_TEXT = {

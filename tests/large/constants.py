@@ -356,9 +356,9 @@ CONSTANTS = (
     _c("scatter.c", "PART", "scattered", value=4),
     _c("scatter.c", "PART", "scattered", value=8),
     _c("check_finite.h", "NAME", "finite", many=9),
-    _c("sort/top_k.c", "SCANNED", "most", value=64),
-    _c("sort/top_k.c", "SCANNED", "line", value=4),
-    _c("sort/top_k.c", "PART", "line32", value=64),
+    _c("sort/argsort.c", "SCANNED", "most", value=64),
+    _c("sort/argsort.c", "SCANNED", "line", value=4),
+    _c("sort/argsort.c", "PART", "line32", value=64),
     _c("sort/rows.h", "MOST_KEPT", "most"),
     _c("sort/rows.h", "FEWEST_TURNED", "line", "lines"),
     _native(

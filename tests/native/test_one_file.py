@@ -8,6 +8,9 @@ import pytest
 
 import geon
 from geon.transformers.native.emit.one_file import one_file
+from geon.transformers.native.emit.unit_texts import transposes
+from geon.transformers.native.library.library_kernels import fill_function, library_text
+from geon.transformers.native.names.dialect import PRELUDE
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 missing = geon.NativeTransformer.unavailable()
@@ -83,6 +86,28 @@ def test_compilers_take_the_source_as_it_stands():
             if ran.returncode or wrong:
                 failures[name, command] = wrong
     assert not failures
+
+
+# Functions of C files, whose units have many macros and types of the same names.
+CALLED = [
+    *[("sort", "float32"), ("argsort", "float64"), ("top_k", "float32"), ("sort", "int8")],
+    *[("bottom_k", "float64"), ("argmax", "float32"), ("cumsum", "float32"), ("cummax", "int32")],
+    *[("eigh", "float32"), ("eigvalsh", "float64"), ("lu", "float32"), ("lu_solve", "float64")],
+    *[("scatter_add", "float32", "int64"), ("scatter_set", "float64", "int32")],
+]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
+def test_functions_of_c_files_in_one_file(order):
+    functions = [library_text(name, tuple(dtypes)) for name, *dtypes in CALLED]
+    units = [unit for each in (*functions, fill_function()) for unit in each.units]
+    text = one_file([*units, PRELUDE + "".join(transposes().values())][::order])
+    wrong = ("error:", "redefined", "implicit")
+    for command in dict.fromkeys(compilers()):
+        arguments = [*command, *FLAGS, "-fsyntax-only", "-x", "c", "-"]
+        ran = subprocess.run(arguments, input=text, capture_output=True, text=True)
+        found = [line for line in ran.stderr.splitlines() if any(word in line for word in wrong)]
+        assert ran.returncode == 0 and not found, found
 
 
 def test_names_of_several_meanings():

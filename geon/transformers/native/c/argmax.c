@@ -97,9 +97,6 @@ static int64_t PART(adjoining)(const TYPE *x, int64_t n)
     }
     return found;
 }
-#undef BEFORE
-#undef BLOCK
-#undef SHORT
 #else
 static int64_t PART(adjoining)(const TYPE *x, int64_t n)
 {
@@ -180,5 +177,3 @@ void NAME(int32_t threads, const TYPE *x, int64_t *out, int64_t outer, int64_t n
     }
     geon_pool_run(PART(task), &all, (all.lines + each - 1) / each, threads);
 }
-#undef MAX_PARTS
-#undef PART_GRAINS

@@ -1,22 +1,27 @@
 /* Vectors of so many numbers, which lie in memory from any element on. */
-#define GEON_VECTOR(type, bytes, name)                                   \
+#define GEON_VECTOR(type, bytes, name, ...)                              \
     typedef type name __attribute__((vector_size(bytes), unused));       \
     typedef type name##_at                                               \
         __attribute__((vector_size(bytes), aligned(sizeof(type)), may_alias, unused));
-GEON_VECTOR(float, 8, f32x2)
-GEON_VECTOR(float, 16, f32x4)
-GEON_VECTOR(float, 32, f32x8)
-GEON_VECTOR(float, 64, f32x16)
-GEON_VECTOR(int32_t, 8, i32x2)
-GEON_VECTOR(int32_t, 16, i32x4)
-GEON_VECTOR(int32_t, 32, i32x8)
-GEON_VECTOR(int32_t, 64, i32x16)
-GEON_VECTOR(double, 16, f64x2)
-GEON_VECTOR(double, 32, f64x4)
-GEON_VECTOR(double, 64, f64x8)
-GEON_VECTOR(int64_t, 16, i64x2)
-GEON_VECTOR(int64_t, 32, i64x4)
-GEON_VECTOR(int64_t, 64, i64x8)
+/* M(element, bytes, name, type of masks, elements) of the vectors of at most 32 bytes, and of 64. */
+#define GEON_NARROW_VECTORS(M)       \
+    M(float, 8, f32x2, i32x2, 2)     \
+    M(float, 16, f32x4, i32x4, 4)    \
+    M(float, 32, f32x8, i32x8, 8)    \
+    M(int32_t, 8, i32x2, i32x2, 2)   \
+    M(int32_t, 16, i32x4, i32x4, 4)  \
+    M(int32_t, 32, i32x8, i32x8, 8)  \
+    M(double, 16, f64x2, i64x2, 2)   \
+    M(double, 32, f64x4, i64x4, 4)   \
+    M(int64_t, 16, i64x2, i64x2, 2)  \
+    M(int64_t, 32, i64x4, i64x4, 4)
+#define GEON_WIDE_VECTORS(M)           \
+    M(float, 64, f32x16, i32x16, 16)   \
+    M(int32_t, 64, i32x16, i32x16, 16) \
+    M(double, 64, f64x8, i64x8, 8)     \
+    M(int64_t, 64, i64x8, i64x8, 8)
+GEON_NARROW_VECTORS(GEON_VECTOR)
+GEON_WIDE_VECTORS(GEON_VECTOR)
 GEON_VECTOR(double, 128, f64x16) /* of two registers */
 /* The vector that begins at a place. */
 #define GEON_AT(name, place) (*(name##_at *)&(place))
@@ -37,7 +42,7 @@ GEON_VECTOR(double, 128, f64x16) /* of two registers */
 #define GEON_CHOSEN(name, bits, truth, a, b) \
     ((name)(((bits)(a) & (truth)) | ((bits)(b) & ~(truth))))
 /* The larger and the smaller elements; a if that is NaN, b if that is NaN or both are equal. */
-#define GEON_EXTREMES(name, bits)                                                            \
+#define GEON_EXTREMES(type, bytes, name, bits, count)                                        \
     GEON_INLINE name name##_maximum(name a, name b)                                          \
     {                                                                                        \
         return GEON_CHOSEN(name, bits, (a > b) | (a != a), a, b);                            \
@@ -46,16 +51,7 @@ GEON_VECTOR(double, 128, f64x16) /* of two registers */
     {                                                                                        \
         return GEON_CHOSEN(name, bits, (a < b) | (a != a), a, b);                            \
     }
-GEON_EXTREMES(f32x2, i32x2)
-GEON_EXTREMES(f32x4, i32x4)
-GEON_EXTREMES(f32x8, i32x8)
-GEON_EXTREMES(f64x2, i64x2)
-GEON_EXTREMES(f64x4, i64x4)
-GEON_EXTREMES(i32x2, i32x2)
-GEON_EXTREMES(i32x4, i32x4)
-GEON_EXTREMES(i32x8, i32x8)
-GEON_EXTREMES(i64x2, i64x2)
-GEON_EXTREMES(i64x4, i64x4)
+GEON_NARROW_VECTORS(GEON_EXTREMES)
 #if defined(__AVX512F__) && !defined(__clang__)
 /* An instruction for extremes gives b beside a NaN, so it runs where a is none (comparison 7). */
 #define GEON_EXTREME_512(name, row, instruction, suffix, lanes)                              \
@@ -79,10 +75,7 @@ GEON_EXTREME_512_OF_INTEGERS(i32x16, minimum, pminsd, int, 0xffff)
 GEON_EXTREME_512_OF_INTEGERS(i64x8, maximum, pmaxsq, long long, 0xff)
 GEON_EXTREME_512_OF_INTEGERS(i64x8, minimum, pminsq, long long, 0xff)
 #else
-GEON_EXTREMES(i32x16, i32x16)
-GEON_EXTREMES(i64x8, i64x8)
-GEON_EXTREMES(f32x16, i32x16)
-GEON_EXTREMES(f64x8, i64x8)
+GEON_WIDE_VECTORS(GEON_EXTREMES)
 #endif
 /* Elements of a vector folded into one, its halves first: in one order on every machine that has
    vectors of this size. */
@@ -93,11 +86,13 @@ GEON_EXTREMES(f64x8, i64x8)
 #endif
 #define GEON_SUM(a, b) ((a) + (b))
 #define GEON_PRODUCT(a, b) ((a) * (b))
-#define GEON_FOLDS(type, name, turned, FOLD) \
-    GEON_INLINE type name##_fold_add(name x) { FOLD(turned, GEON_SUM) return x[0]; } \
-    GEON_INLINE type name##_fold_multiply(name x) { FOLD(turned, GEON_PRODUCT) return x[0]; } \
-    GEON_INLINE type name##_fold_maximum(name x) { FOLD(turned, name##_maximum) return x[0]; } \
-    GEON_INLINE type name##_fold_minimum(name x) { FOLD(turned, name##_minimum) return x[0]; }
+#define GEON_FOLD(type, name, row, turned, count, ROW) \
+    GEON_INLINE type name##_fold_##row(name x) { GEON_FOLD_##count(turned, ROW) return x[0]; }
+#define GEON_FOLDS(type, bytes, name, turned, count) \
+    GEON_FOLD(type, name, add, turned, count, GEON_SUM) \
+    GEON_FOLD(type, name, multiply, turned, count, GEON_PRODUCT) \
+    GEON_FOLD(type, name, maximum, turned, count, name##_maximum) \
+    GEON_FOLD(type, name, minimum, turned, count, name##_minimum)
 #define GEON_FOLD_2(turned, ROW) x = ROW(x, GEON_TURNED(x, turned, 1, 0));
 #define GEON_FOLD_4(turned, ROW) \
     x = ROW(x, GEON_TURNED(x, turned, 2, 3, 0, 1)); \
@@ -111,20 +106,8 @@ GEON_EXTREMES(f64x8, i64x8)
     x = ROW(x, GEON_TURNED(x, turned, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11)); \
     x = ROW(x, GEON_TURNED(x, turned, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)); \
     x = ROW(x, GEON_TURNED(x, turned, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
-GEON_FOLDS(float, f32x2, i32x2, GEON_FOLD_2)
-GEON_FOLDS(float, f32x4, i32x4, GEON_FOLD_4)
-GEON_FOLDS(float, f32x8, i32x8, GEON_FOLD_8)
-GEON_FOLDS(float, f32x16, i32x16, GEON_FOLD_16)
-GEON_FOLDS(double, f64x2, i64x2, GEON_FOLD_2)
-GEON_FOLDS(double, f64x4, i64x4, GEON_FOLD_4)
-GEON_FOLDS(double, f64x8, i64x8, GEON_FOLD_8)
-GEON_FOLDS(int32_t, i32x2, i32x2, GEON_FOLD_2)
-GEON_FOLDS(int32_t, i32x4, i32x4, GEON_FOLD_4)
-GEON_FOLDS(int32_t, i32x8, i32x8, GEON_FOLD_8)
-GEON_FOLDS(int32_t, i32x16, i32x16, GEON_FOLD_16)
-GEON_FOLDS(int64_t, i64x2, i64x2, GEON_FOLD_2)
-GEON_FOLDS(int64_t, i64x4, i64x4, GEON_FOLD_4)
-GEON_FOLDS(int64_t, i64x8, i64x8, GEON_FOLD_8)
+GEON_NARROW_VECTORS(GEON_FOLDS)
+GEON_WIDE_VECTORS(GEON_FOLDS)
 /* Square roots; compilers know the loop for one instruction where there is no name for that. */
 #if defined(__AVX512F__) && !defined(__clang__)
 #define GEON_ROOT_f32x16(a) __builtin_ia32_sqrtps512_mask(a, a, 0xffff, 4)

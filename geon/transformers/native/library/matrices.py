@@ -54,6 +54,7 @@ def matrix_text(name: str, dtype: str) -> FileFunction:
             "ABS": "__builtin_fabsf" if letter == "s" else "__builtin_fabs",
             **macros,
         },
+        "linalg/packed" if name in WORKSPACES else None,
         external=tuple(keys.values()),
     )
 

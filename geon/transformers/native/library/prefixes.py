@@ -22,9 +22,8 @@ from ..sizes.kernel_scratch import (
     PartTotals,
 )
 
-BLOCK_ROWS = (
-    16  # rows of a wide block that are processed together, while their pages are in the TLB
-)
+# Rows of a wide block that are processed together, while their pages are in the TLB
+BLOCK_ROWS = 16
 
 
 def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunction:

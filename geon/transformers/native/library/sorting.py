@@ -101,18 +101,18 @@ def _turn(name: str, size: int) -> str:
     return instance("move/transpose.h", name, macros)
 
 
-def _sorting(row: str, dtype: str, result: str, header: str) -> FileFunction:
+def _sorting(row: str, dtype: str, result: str) -> FileFunction:
     """Return the sorting function of ``row``, after its transposes of elements and results."""
     name, macros = f"geon_{row}_{SUFFIXES[dtype]}", _keys(dtype) | _words(row, dtype)
-    if header == "top_k":
-        macros["LARGEST"] = int(row == "top_k")
+    partial = row in ("top_k", "bottom_k")
+    macros |= {"PARTIAL": int(partial), "LARGEST": int(row == "top_k")}
     if row == "sort":
         macros["IS_SIGNED"] = int(dtype.startswith("int"))
     if row == "sort" and macros["FLOATING"]:
         suffix = SUFFIXES[dtype]
         macros |= {"BITS_OF": f"geon_bits_{suffix}", "OF_BITS": f"geon_of_bits_{suffix}"}
     types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[result]}
-    file = header if header == "top_k" else row
+    file, header = ("sort" if row == "sort" else "argsort"), ("top_k" if partial else "sort")
     made = file_function(f"sort/{file}", name, types, macros, f"sort/{header}", _called(macros))
     turns = _turn(f"{name}_turn", named_dtype(dtype).itemsize)
     turns += _turn(f"{name}_turn_back", named_dtype(result).itemsize)
@@ -124,7 +124,7 @@ def sort_text(dtype: str) -> FileFunction:
 
     The order is ascending and stable. ``out`` may be ``x``. A NaN may lose its payload.
     """
-    return _sorting("sort", dtype, dtype, "sort")
+    return _sorting("sort", dtype, dtype)
 
 
 def argsort_text(dtype: str) -> FileFunction:
@@ -133,7 +133,7 @@ def argsort_text(dtype: str) -> FileFunction:
 
     Lines have fewer than 2**32 elements unless x is 64 bits wide.
     """
-    return _sorting("argsort", dtype, "int64", "sort")
+    return _sorting("argsort", dtype, "int64")
 
 
 def top_k_text(dtype: str, largest: bool = True) -> FileFunction:
@@ -143,7 +143,7 @@ def top_k_text(dtype: str, largest: bool = True) -> FileFunction:
     ``out`` is (outer, k, inner), in descending order, NaN first, or in ascending order, NaN last;
     equal elements are in their order; k is at most n. Lines are bounded as in ``argsort_text``.
     """
-    return _sorting("top_k" if largest else "bottom_k", dtype, "int64", "top_k")
+    return _sorting("top_k" if largest else "bottom_k", dtype, "int64")
 
 
 def extreme_text(row: str, dtype: str) -> FileFunction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
@@ -10,6 +11,8 @@ from ...printing.scalars.helpers import definitions
 from .c_texts import c_text
 from .dialect import PRELUDE
 from .external_names import declarations
+
+DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 
 
 def defines(macros: Mapping[str, object]) -> str:
@@ -48,11 +51,10 @@ def _unit(definition: str, calls: tuple[str, ...], external: tuple[str, ...]) ->
 def instance(file: str, name: str, macros: Mapping[str, object]) -> str:
     """Return a C file's text with its function named ``name`` and other names made by PART(x).
 
-    All macros are undefined at the end.
+    All macros, those of the file too, are undefined at the end.
     """
-    given = {"NAME": name, "PART(part)": f"{name}_##part", **macros}
-    undefined = "".join(f"#undef {macro.partition('(')[0]}\n" for macro in given)
-    return defines(given) + c_text(file) + undefined
+    text = defines({"NAME": name, "PART(part)": f"{name}_##part", **macros}) + c_text(file)
+    return text + "".join(f"#undef {macro}\n" for macro in dict.fromkeys(DEFINED.findall(text)))
 
 
 def file_function(

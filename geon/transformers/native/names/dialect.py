@@ -98,15 +98,11 @@ typedef uint32_t GEON_STRIP_U32 __attribute__((vector_size(64)));
     __builtin_ia32_scalefps512_mask(a, k, (GEON_STRIP_F32){0}, GEON_FROM_F32(k, -150.0f), 4)
 #define GEON_SCALED_F64(a, k) \\
     __builtin_ia32_scalefpd512_mask(a, k, (GEON_STRIP_F64){0}, GEON_FROM_F64(k, -1075.0), 4)
-#ifdef __clang__ /* one instruction each; of two that have no order, the second */
-#define GEON_LARGER_F32(a, b) __builtin_ia32_maxps512(a, b, 4)
+#ifdef __clang__ /* one instruction; of two that have no order, the second */
 #define GEON_SMALLER_F32(a, b) __builtin_ia32_minps512(a, b, 4)
-#define GEON_LARGER_F64(a, b) __builtin_ia32_maxpd512(a, b, 4)
 #define GEON_SMALLER_F64(a, b) __builtin_ia32_minpd512(a, b, 4)
 #else
-#define GEON_LARGER_F32(a, b) __builtin_ia32_maxps512_mask(a, b, a, 0xffff, 4)
 #define GEON_SMALLER_F32(a, b) __builtin_ia32_minps512_mask(a, b, a, 0xffff, 4)
-#define GEON_LARGER_F64(a, b) __builtin_ia32_maxpd512_mask(a, b, a, 0xff, 4)
 #define GEON_SMALLER_F64(a, b) __builtin_ia32_minpd512_mask(a, b, a, 0xff, 4)
 #endif
 #else

@@ -5,6 +5,7 @@ The values of its state are a C initialiser, or the bytes of a file.
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import AxisError, SizeError
+from ....errors import ArgumentError, AxisError, SizeError
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.axes import Axes
 from ....op_graph.axes.length_defaults import default_lengths
@@ -29,7 +30,6 @@ from ...sizes.blocks import CACHE_LINE_BYTES
 from ...sizes.limits import MAX_LENGTH
 from ...sizes.spaces import walks
 from ..emit.record import Record
-from .identifiers import Identifiers
 
 # C types in the header, which knows no types of its own: a half is its bits.
 HEADER_TYPES = {**C_TYPES, "bool": "bool", "float16": "uint16_t", "bfloat16": "uint16_t"}
@@ -37,6 +37,21 @@ STATE_ALIGNMENT = CACHE_LINE_BYTES  # bytes
 # Bytes of all arrays, and iterations of a kernel: their sums fit into int64.
 MAX_TOTAL = sys.maxsize // 2
 PARAMETERS = ("state", "arena")  # names that parameters have in every function
+# Keywords of C and C++, and macros of their standard headers, that a header must not use as names.
+RESERVED_WORDS = frozenset(
+    """
+    I NULL EOF INFINITY NAN alignas alignof and and_eq asm auto bitand bitor bool break case catch
+    char class compl complex concept const constexpr continue decltype default delete do double else
+    enum errno explicit export extern false final float for friend fortran goto if imaginary import
+    inline int linux long module mutable namespace new noexcept noreturn not not_eq nullptr operator
+    or or_eq override private protected public register requires restrict return short signed sizeof
+    static static_assert stderr stdin stdout struct switch template this thread_local throw true try
+    typedef typeid typename typeof union unix unsigned using virtual void volatile wchar_t while xor
+    xor_eq int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t
+    """.split()
+)
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
 
 Array = np.ndarray[Any, Any]
 
@@ -260,3 +275,35 @@ def initialiser(state: Sequence[StateMember], name: str) -> str:
         text = textwrap.fill(", ".join(values), MAX_LINE_CHARACTERS, break_long_words=False)
         lines.append(f"    .{each.name} = {{\n{textwrap.indent(text, ' ' * 8)}}},\n")
     return "".join([*lines, "};\n"])
+
+
+def require_name(name: object) -> str:
+    """Return ``name`` if functions of C can begin with it; raise ``ArgumentError`` if not."""
+    if not isinstance(name, str) or not NAME.fullmatch(name) or name in RESERVED_WORDS:
+        raise ArgumentError(
+            f"name={name!r} cannot begin the names of C functions: write letters of ASCII, digits "
+            "and underscores, with a letter first, and no keyword of C or C++"
+        )
+    return name
+
+
+class Identifiers:
+    """Distinct C identifiers of one scope."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.taken = {*taken, *RESERVED_WORDS}
+
+    def new(self, wanted: str) -> str:
+        """Return ``wanted`` as an identifier that no other name of the scope has.
+
+        It does not end with an underscore, as local names of the written functions do.
+        """
+        base = re.sub(r"\W+", "_", wanted, flags=re.ASCII).strip("_") or "value"
+        if base[0].isdigit():
+            base = f"value_{base}"
+        name, number = base, 1
+        while name in self.taken:
+            number += 1
+            name = f"{base}_{number}"
+        self.taken.add(name)
+        return name

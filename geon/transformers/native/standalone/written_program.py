@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 import tempfile
@@ -20,15 +21,31 @@ from ..emit.module_text import make_module
 from ..machine.caches import past_bytes, reread_bytes
 from ..machine.threads import MAX_THREADS
 from ..names.c_texts import c_text
-from ..toolchain.compilers import Toolchain, find_toolchain, missing_compiler, run_compiler
-from ..toolchain.processors import OWN, for_processor
+from ..toolchain.compilers import (
+    Toolchain,
+    UnusableError,
+    find_toolchain,
+    instruction_macros,
+    missing_compiler,
+    run_compiler,
+)
+from ..toolchain.flags import INSTEAD, TUNED, WIDE
 from ..trees.kernel_forms import for_vectors
 from .failures import find_failures
 from .header import header_text
-from .identifiers import require_name
-from .interface import MAX_ARRAY_BYTES, binary, initialiser, make_interface, state_bytes
+from .interface import (
+    MAX_ARRAY_BYTES,
+    binary,
+    initialiser,
+    make_interface,
+    require_name,
+    state_bytes,
+)
 from .source import SourceFile, SourceText
 
+OWN = "native"  # name that compilers have for the processor of this machine
+# Flags that choose the processor, one of which each toolchain has.
+CHOICES = ("-march=native", INSTEAD["-march=native"])
 FORMS = (None, "array", "file")
 # Flags of geon's own runs of the compiler that a reader of the README does not need.
 INNER_FLAGS = ("-fPIC", "-pipe", "-Werror=implicit-function-declaration")
@@ -225,3 +242,27 @@ def _write_all(folder: Path, contents: dict[str, bytes]) -> None:
         raise CheckpointError(
             f"{str(folder)!r} cannot be written: {error.strerror}; give a folder that can"
         ) from error
+
+
+def for_processor(toolchain: Toolchain, march: str) -> Toolchain:
+    """Return the toolchain with flags for the processor that its compiler calls ``march``.
+
+    Raises ``ArgumentError`` with the compiler's message if it has no processor of that name.
+    """
+    if march == OWN:
+        return toolchain
+    chosen = [
+        flag.replace(OWN, str(march)) if flag in CHOICES else flag for flag in toolchain.flags
+    ]
+    tuned = (WIDE, TUNED, INSTEAD[TUNED])
+    flags = tuple(flag for flag in chosen if flag not in tuned)
+    try:
+        macros, _ = instruction_macros(toolchain.command, flags)
+    except UnusableError as error:
+        raise ArgumentError(
+            f"march={march!r} is no processor that {shlex.join(toolchain.command)} knows; give "
+            f'"{OWN}" for this machine, or a name such as "x86-64-v3"'
+        ) from error
+    if "__AVX512F__" in macros and WIDE in toolchain.flags:
+        flags = (*flags, WIDE)
+    return dataclasses.replace(toolchain, flags=flags, macros=macros, cpu=str(march), linker="")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....op_graph.special.erf_formulas import ERF_SMALL
 from .polynomials import definitions_of
 
 __all__ = ["EXPONENTIAL_F32"]
@@ -30,13 +29,6 @@ _LOG = (
 
 # (atanh(s) / s - 1) / s^2 in s^2, for 0 <= s <= 1/3; fit 4.6e-9.
 _ATANH = (0.333332062, 0.200108677, 0.139993325, 0.140131742)
-
-# The eighth root of 1 - erf(x) for 0.9 <= x <= 3.925, where erf rounds to 1; fit of erf 7.7e-9.
-# At 4 it is so small that 1 minus it rounds to 1, so clamped arguments give exactly 1.
-_ERF_LARGE = (
-    *(1.00022113, -0.142253891, -0.0668196306, -0.0057351063),
-    *(0.0094649829, -0.00122343027, -9.38106532e-05, 1.99415263e-05),
-)
 
 # x = k log(2) + r, k the nearest integer: adding 1.5 2^23 rounds to k, and the low bits of the sum
 # hold it. The first part of log(2) has 9 bits, so that its product with k is exact without a fused
@@ -108,19 +100,6 @@ GEON_INLINE float geon_tanh_f32(float x) {
     return copysignf(t / (2.0f + t), x);
 }
 
-GEON_INLINE float geon_erf_f32(float x) {
-    float a = fabsf(x);
-    float z = a * a;
-    float small = ERF_SMALL_F32<z>;
-    small = GEON_FMA_F32(a, small, a);
-    a = a > 4.0f ? 4.0f : a;
-    float root = ERF_LARGE_F32<a>;
-    root = root * root;
-    root = root * root;
-    float y = a < 0.9f ? small : 1.0f - root * root;
-    return copysignf(y, x);
-}
-
 GEON_INLINE float geon_sigmoid_f32(float x) {
     float z = geon_exp_inside_f32(geon_exp_clamp_f32(x, 0x42200000u));
     float y = z / (1.0f + z);
@@ -148,28 +127,6 @@ GEON_INLINE float geon_log_of_parts_f32(float k, float f) {
     return GEON_FMA_F32(k, 0.693359375f, y);
 }
 
-GEON_INLINE float geon_log_f32(float x) {
-    float normal = x < 0x1p-126f ? x * 0x1p23f : x;
-    uint32_t n = geon_bits_f32(normal) - 0x3f3504f3u;
-    float k = (float)((int32_t)n >> 23) - (x < 0x1p-126f ? 23.0f : 0.0f);
-    float f = geon_of_bits_f32((n & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
-    float y = geon_log_of_parts_f32(k, f);
-    float edge = x == 0.0f ? -INFINITY : NAN;
-    return x > 0.0f ? (x < INFINITY ? y : x) : edge;
-}
-
-GEON_INLINE float geon_log1p_f32(float x) {
-    float u = 1.0f + x;
-    uint32_t n = geon_bits_f32(u) - 0x3f3504f3u;
-    float k = (float)((int32_t)n >> 23);
-    float scale = geon_of_bits_f32(0x40800000u - (n & 0xff800000u));
-    float f = 0.25f * GEON_FMA_F32(x, scale, scale - 4.0f);
-    float y = geon_log_of_parts_f32(k, f);
-    float edge = x == -1.0f ? -INFINITY : NAN;
-    y = x < INFINITY && x != 0.0f ? y : x;
-    return x > -1.0f ? y : edge;
-}
-
 GEON_INLINE float geon_asinh_f32(float x) {
     float a = fabsf(x);
     float z = a * a;
@@ -194,6 +151,4 @@ GEON_INLINE float geon_atanh_f32(float x) {
     EXP_DOWN=_EXP_DOWN,
     LOG=_LOG,
     ATANH=_ATANH,
-    ERF_SMALL=ERF_SMALL["float32"],
-    ERF_LARGE=_ERF_LARGE,
 )

@@ -93,30 +93,6 @@ GEON_INLINE float geon_sin_of_quarter_f32(float r, uint32_t quarters, uint32_t s
     return geon_of_bits_f32(geon_bits_f32(y) ^ sign ^ ((quarters & 2u) << 30));
 }
 
-GEON_INLINE float geon_sin_f32(float x) {
-    uint32_t quarters;
-    float r = geon_quarter_f32(x, &quarters);
-    return geon_sin_of_quarter_f32(r, quarters, geon_bits_f32(x) & 0x80000000u);
-}
-
-GEON_INLINE float geon_cos_f32(float x) {
-    uint32_t quarters;
-    float r = geon_quarter_f32(x, &quarters);
-    return geon_sin_of_quarter_f32(r, quarters + 1u, 0u);
-}
-
-GEON_INLINE float geon_near_sin_f32(float x) {
-    uint32_t quarters;
-    float r = geon_near_quarter_f32(x, &quarters);
-    return geon_sin_of_quarter_f32(r, quarters, geon_bits_f32(x) & 0x80000000u);
-}
-
-GEON_INLINE float geon_near_cos_f32(float x) {
-    uint32_t quarters;
-    float r = geon_near_quarter_f32(x, &quarters);
-    return geon_sin_of_quarter_f32(r, quarters + 1u, 0u);
-}
-
 GEON_INLINE float geon_tan_f32(float x) {
     uint32_t quarters;
     float r = geon_quarter_f32(x, &quarters);

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 
-from ....op_graph.special.erf_formulas import ERF_SMALL
 from .polynomials import definitions_of
 
 __all__ = ["ELEMENTARY_F64", "POWERS_F64"]
@@ -37,16 +36,6 @@ _ATANH = (
     *(0.18183567913253867, 0.15313963738819855, 0.1479678154038841),
 )
 
-# The eighth root of 1 - erf(x) for 1.25 <= x <= 5.93, where erf rounds to 1; fit of erf 4.5e-18.
-_ERF_LARGE = (
-    *(0.999999698063793, -0.14104476276596015, -0.06964102011017112, -0.002062924665091167),
-    *(0.0065466824666805855, 0.00023469997302939468, -0.0005509731943729088),
-    *(0.00010865894652804212, -9.754413504136471e-06, -1.1063654287509852e-06),
-    *(1.46223781261951e-06, -5.921084727102623e-07, 1.3843016396447447e-07),
-    *(-2.1086306816022425e-08, 2.1793551089785123e-09, -1.5097265360361742e-10),
-    *(6.447826760371404e-12, -1.2997062170692934e-13),
-)
-
 # (sinh(x) / x - 1) / x^2 in x^2 for |x| <= 1; interpolated as for powers:
 # fit 9.2e-18.
 _SINH = (
@@ -58,9 +47,8 @@ _SINH = (
 # ``geon_corrected`` refines n / (d + rest) from q = n / d and ``inverse``, about 1 / d, by the
 # exact remainder. Without fused instructions the remainder is not exact, there is no correction,
 # and tanh and sigmoid have errors of up to 2.5 ulp. The first part of log(2) has 32 bits: its
-# product with an exponent is exact. Exponents become float64 through the bits of 2^52 + k, as few
-# machines convert vectors of 64-bit integers. For exp of -746 the second factor is 0, as in
-# float32; the polynomial compensates for the shifted exponents by a scale of 2^969.
+# product with an exponent is exact. For exp of -746 the second factor is 0, as in float32; the
+# polynomial compensates for the shifted exponents by a scale of 2^969.
 _EXPONENTIAL = definitions_of(
     """
 GEON_INLINE double geon_exp_below_710_f64(double x) {
@@ -163,57 +151,16 @@ GEON_INLINE double geon_log_of_parts_f64(double k, double f) {
     return GEON_FMA_F64(k, 0.6931471803691238, f - (half - y));
 }
 
-GEON_INLINE double geon_exponent_f64(uint64_t n) {
-    uint64_t biased = (n + 0x4000000000000000u) >> 52;
-    return geon_of_bits_f64(biased | 0x4330000000000000u) - 4503599627371520.0;
-}
-
-GEON_INLINE double geon_log_f64(double x) {
-    double normal = x < 0x1p-1022 ? x * 0x1p52 : x;
-    uint64_t n = geon_bits_f64(normal) - 0x3fe6a09e667f3bcdu;
-    double k = geon_exponent_f64(n) - (x < 0x1p-1022 ? 52.0 : 0.0);
-    double f = geon_of_bits_f64((n & 0xfffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
-    double y = geon_log_of_parts_f64(k, f);
-    double edge = x == 0.0 ? -INFINITY : NAN;
-    return x > 0.0 ? (x < INFINITY ? y : x) : edge;
-}
-
-GEON_INLINE double geon_log1p_f64(double x) {
-    double u = 1.0 + x;
-    uint64_t n = geon_bits_f64(u) - 0x3fe6a09e667f3bcdu;
-    double k = geon_exponent_f64(n);
-    double scale = geon_of_bits_f64(0x4010000000000000u - (n & 0xfff0000000000000u));
-    double f = 0.25 * GEON_FMA_F64(x, scale, scale - 4.0);
-    double y = geon_log_of_parts_f64(k, f);
-    double edge = x == -1.0 ? -INFINITY : NAN;
-    y = x < INFINITY && x != 0.0 ? y : x;
-    return x > -1.0 ? y : edge;
-}
-
 GEON_INLINE double geon_softplus_f64(double x) {
     double z = geon_exp_below_710_f64(-fabs(x));
     return (x > 0.0 ? x : 0.0) + geon_log1p_f64(z);
 }
 
-GEON_INLINE double geon_erf_f64(double x) {
-    double a = fabs(x);
-    double z = a * a;
-    double small = ERF_SMALL_F64<z>;
-    small = GEON_FMA_F64(a, small, a);
-    a = a > 5.93 ? 5.93 : a;
-    double root = ERF_LARGE_F64<a>;
-    root = root * root;
-    root = root * root;
-    double y = a < 1.25 ? small : 1.0 - root * root;
-    return copysign(y, x);
-}
 """,
     EXP=_EXP,
     EXP_UP=[c * 2.0**969 for c in _EXP],
     ATANH=_ATANH,
     SINH=_SINH,
-    ERF_SMALL=ERF_SMALL["float64"],
-    ERF_LARGE=_ERF_LARGE,
 )
 
 _LIBRARY = {

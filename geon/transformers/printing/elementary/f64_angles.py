@@ -88,18 +88,6 @@ GEON_INLINE double geon_sin_of_quarter_f64(double r, uint64_t quarters, uint64_t
     return geon_of_bits_f64(geon_bits_f64(y) ^ sign ^ ((quarters & 2u) << 62));
 }
 
-GEON_INLINE double geon_sin_bounded_f64(double x) {
-    uint64_t quarters;
-    double r = geon_quarter_f64(x, &quarters);
-    return geon_sin_of_quarter_f64(r, quarters, geon_bits_f64(x) & 0x8000000000000000u);
-}
-
-GEON_INLINE double geon_cos_bounded_f64(double x) {
-    uint64_t quarters;
-    double r = geon_quarter_f64(x, &quarters);
-    return geon_sin_of_quarter_f64(r, quarters + 1u, 0u);
-}
-
 GEON_OUTLINED double geon_quarter_of_huge_f64(
     double x, uint64_t *quarters) {
     static const uint64_t two_over_pi[] = {
@@ -139,18 +127,6 @@ GEON_INLINE double geon_quarter_of_any_f64(double x, uint64_t *quarters) {
     if (GEON_UNLIKELY(a > geon_angle_bound_f64() && a < INFINITY))
         return geon_quarter_of_huge_f64(x, quarters);
     return geon_quarter_f64(x, quarters);
-}
-
-GEON_INLINE double geon_sin_f64(double x) {
-    uint64_t quarters;
-    double r = geon_quarter_of_any_f64(x, &quarters);
-    return geon_sin_of_quarter_f64(r, quarters, geon_bits_f64(x) & 0x8000000000000000u);
-}
-
-GEON_INLINE double geon_cos_f64(double x) {
-    uint64_t quarters;
-    double r = geon_quarter_of_any_f64(x, &quarters);
-    return geon_sin_of_quarter_f64(r, quarters + 1u, 0u);
 }
 
 GEON_INLINE double geon_tan_f64(double x) {

@@ -1,4 +1,4 @@
-"""Assembly of the C text of elementary functions: polynomials and bit patterns.
+"""Assembly of the C text of elementary functions: polynomials, and templates over a type.
 
 The texts use names of the emitter's prelude: ``GEON_INLINE``, ``GEON_OUTLINED`` for rarely called
 functions, ``GEON_FMA_F32``, ``GEON_FMA_F64`` and, where a product must be exact, the compiler's own
@@ -9,12 +9,28 @@ definitions.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-__all__ = ["BITS", "definitions_of"]
+__all__ = ["WORDS", "definitions_of", "of_type"]
 
 _POLYNOMIAL = re.compile(r"(\w+)_(F32|F64)<(\w+)>")
 _NAME = re.compile(r"GEON_(?:INLINE|OUTLINED) \w+ (geon_\w+)\(")
+_WORD = re.compile(r"@(\w*)")
+
+# Words of templates for each float type: its C type, that of its bits, the number of fraction bits,
+# and the suffixes of names, of macros, and ("") of literals and functions of the C library.
+WORDS = {
+    "float32": {"real": "float", "s": "f32", "K": "F32", "uint": "uint32_t", "": "f",
+                "MANTISSA": "23"},
+    "float64": {"real": "double", "s": "f64", "K": "F64", "uint": "uint64_t", "": "",
+                "MANTISSA": "52"},
+}  # fmt: skip
+
+
+def of_type(text: str, dtype: str, words: Mapping[str, str]) -> str:
+    """Return a template's text for a float type, with a word of it in place of each ``@name``."""
+    own = {**WORDS[dtype], **words}
+    return _WORD.sub(lambda at: own[at[1]], text)
 
 
 def horner(kind: str, variable: str, coefficients: Sequence[float]) -> str:
@@ -40,32 +56,3 @@ def definitions_of(text: str, **tables: Sequence[float]) -> dict[str, str]:
         assert named is not None, function
         found[named[1]] = function + "\n"
     return found
-
-
-BITS = definitions_of(
-    """
-GEON_INLINE uint32_t geon_bits_f32(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-GEON_INLINE float geon_of_bits_f32(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-GEON_INLINE uint64_t geon_bits_f64(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-GEON_INLINE double geon_of_bits_f64(uint64_t bits) {
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-"""
-)

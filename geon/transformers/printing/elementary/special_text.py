@@ -9,7 +9,6 @@ power of two is applied later, and rounding errors where instructions cannot fus
 from __future__ import annotations
 
 import math
-import re
 from collections import ChainMap
 from collections.abc import Sequence
 from functools import cache
@@ -22,7 +21,7 @@ from ..scalars import c_expressions
 from ..scalars.c_types import C_TYPES, SUFFIXES
 from .f32 import _EXP as EXP_F32
 from .f64 import _EXP as EXP_F64
-from .polynomials import definitions_of, horner
+from .polynomials import definitions_of, horner, of_type
 
 __all__ = ["TAILS"]
 
@@ -109,12 +108,10 @@ GEON_INLINE double geon_product_error_f64(double x, double y, double product) {
 """
 
 _WORDS = {
-    "float32": {"real": "float", "s": "f32", "K": "F32", "uint": "uint32_t", "": "f",
-                "MANTISSA": "23", "EXPONENT": "92", "SHIFT": "12583074.0f",
-                "RAISED": "12582952.0f", "LOG2E": "1.44269502f",
-                "LN2_HIGH": "(-0.693359375f)", "LN2_LOW": "2.12194440e-4f"},
-    "float64": {"real": "double", "s": "f64", "K": "F64", "uint": "uint64_t", "": "",
-                "MANTISSA": "52", "EXPONENT": "958", "SHIFT": "6755399441056832.0",
+    "float32": {"EXPONENT": "92", "SHIFT": "12583074.0f", "RAISED": "12582952.0f",
+                "LOG2E": "1.44269502f", "LN2_HIGH": "(-0.693359375f)",
+                "LN2_LOW": "2.12194440e-4f"},
+    "float64": {"EXPONENT": "958", "SHIFT": "6755399441056832.0",
                 "RAISED": "6755399441055824.0", "LOG2E": "1.4426950408889634",
                 "LN2_HIGH": "(-0.6931471803691238)", "LN2_LOW": "(-1.9082149292705877e-10)"},
 }  # fmt: skip
@@ -243,8 +240,7 @@ def _by_hand(dtype: str, exponential: Sequence[float], more: str) -> dict[str, s
     text = more.strip() + "\n\n" + _TEXT.strip()
     # (2^r - 1) / r in r, from (e^r - 1 - r) / r^2
     exp2 = [math.log(2), *(c * math.log(2) ** (k + 2) for k, c in enumerate(exponential))]
-    text = re.sub(r"@(\w*)", lambda at: _WORDS[dtype][at[1]], text)
-    return definitions_of(text, EXP=exponential, EXP2=exp2)
+    return definitions_of(of_type(text, dtype, _WORDS[dtype]), EXP=exponential, EXP2=exp2)
 
 
 TAILS: ChainMap[str, str] = ChainMap(

@@ -226,7 +226,8 @@ def expression(
     if not accepts(name, dtype):
         raise UnavailableError(
             f"the C table has no row for {name!r} of {dtype}: add one to transformers/printing/"
-            "c_expressions.py, or a lowering to transformers/lowering/rules/lowering_rules.py"
+            "scalars/c_expressions.py, or a lowering to transformers/lowering/rules/"
+            "lowering_rules.py"
         )
     if name == "cast":
         return cast(dtype, result, operands[0])

@@ -9,23 +9,6 @@ from __future__ import annotations
 from .c_types import C_TYPES, INTEGERS, SIGNED, SUFFIXES, UNSIGNED
 from .floor_mod import REMAINDERS
 
-_BITS = """\
-GEON_INLINE {unsigned} geon_bits_{suffix}({type} x)
-{{
-    {unsigned} bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}}
-"""
-_OF_BITS = """\
-GEON_INLINE {type} geon_of_bits_{suffix}({unsigned} bits)
-{{
-    {type} x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}}
-"""
-
 # The half formats ---------------------------------------------------------------------------------
 
 # A half's exponent bias is 112 less than a float's: multiplying by 2**112 converts the exponent,
@@ -376,10 +359,8 @@ def _float_functions() -> dict[str, str]:
     made: dict[str, str] = {}
     for name, c, unsigned in (("float32", "f", "uint32_t"), ("float64", "", "uint64_t")):
         suffix = SUFFIXES[name]
-        words = {"type": C_TYPES[name], "suffix": suffix, "c": c, "unsigned": unsigned}
+        words = {"type": C_TYPES[name], "suffix": suffix, "unsigned": unsigned}
         words |= {"top": "31" if c else "63", "signed": unsigned[1:]}
-        made[f"geon_bits_{suffix}"] = _BITS.format(**words)
-        made[f"geon_of_bits_{suffix}"] = _OF_BITS.format(**words)
         made[f"geon_key_{suffix}"] = _KEY_FLOAT.format(**words)
         made |= {f"geon_{suffix}_to_{SUFFIXES[k]}": _to_integer(name, k, c) for k in INTEGERS}
     return made

@@ -1,4 +1,7 @@
-/* The matrices of a batch, one after another in each thread, with scratch memory of its own. */
+/* The function NAME, which computes the matrices of a batch one after another in each thread, with
+   scratch memory of its own: PART(matrix) computes one. */
+#include "linalg/packed.h"
+
 struct PART(batch) {
     const TYPE *x;
     TYPE *out;
@@ -18,4 +21,12 @@ static void PART(spoil)(TYPE *x, int64_t size)
 {
     for (int64_t i = 0; i < size; i++)
         x[i] = (TYPE)__builtin_nan("");
+}
+
+void NAME(int32_t threads, const TYPE *x, TYPE *out, char *scratch, int64_t batch, int64_t m,
+          int64_t n, int64_t bytes)
+{
+    struct PART(batch) all = {x, out, scratch, batch, m, n, bytes};
+    if (n > 0)
+        geon_pool_run(PART(task), &all, batch, threads);
 }

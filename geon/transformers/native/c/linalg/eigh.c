@@ -1,5 +1,4 @@
 /* Each column of the result has an eigenvector, and behind it its eigenvalue. */
-#include "linalg/eigh.h"
 #include "linalg/calls.h"
 
 typedef void (*PART(syevd))(const char *, const char *, const int *, TYPE *, const int *, TYPE *,
@@ -21,12 +20,4 @@ static void PART(matrix)(const struct PART(batch) *all, int64_t number, TYPE *sc
         out[j * column + n] = values[j];
     if (failed)
         PART(spoil)(out, n * column);
-}
-
-void NAME(int32_t threads, const TYPE *x, TYPE *out, char *scratch, int64_t batch, int64_t m,
-          int64_t n, int64_t bytes)
-{
-    struct PART(batch) all = {x, out, scratch, batch, m, n, bytes};
-    if (n > 0)
-        geon_pool_run(PART(task), &all, batch, threads);
 }

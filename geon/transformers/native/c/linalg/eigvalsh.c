@@ -1,5 +1,4 @@
 /* Without vectors LAPACK reduces a copy of the matrix, and needs a part of the work space. */
-#include "linalg/eigvalsh.h"
 #include "linalg/calls.h"
 
 typedef void (*PART(syevd))(const char *, const char *, const int *, TYPE *, const int *, TYPE *,
@@ -16,12 +15,4 @@ static void PART(matrix)(const struct PART(batch) *all, int64_t number, TYPE *sc
                          &failed);
     if (failed)
         PART(spoil)(out, n);
-}
-
-void NAME(int32_t threads, const TYPE *x, TYPE *out, char *scratch, int64_t batch, int64_t m,
-          int64_t n, int64_t bytes)
-{
-    struct PART(batch) all = {x, out, scratch, batch, m, n, bytes};
-    if (n > 0)
-        geon_pool_run(PART(task), &all, batch, threads);
 }

@@ -65,4 +65,3 @@ void NAME(int32_t threads, const TYPE *x, TYPE *out, int64_t batch, int64_t n)
     struct PART(batch) all = {x, NULL, out, batch, n, n, 0};
     PART(matrices)(&all, 2 * n * n * n / 3, threads);
 }
-#include "linalg/undefine.h"

@@ -86,4 +86,3 @@ void NAME(int32_t threads, const TYPE *f, const TYPE *b, TYPE *out, int64_t batc
     if (m > 0)
         PART(matrices)(&flags.all, 2 * n * n * m, threads);
 }
-#include "linalg/undefine.h"

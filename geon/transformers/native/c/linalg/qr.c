@@ -1,5 +1,4 @@
 /* Each column of the result has one of Q, and behind it the row of R. */
-#include "linalg/qr.h"
 #include "linalg/calls.h"
 
 typedef void (*PART(geqrf))(const int *, const int *, TYPE *, const int *, TYPE *, TYPE *,
@@ -21,12 +20,4 @@ static void PART(matrix)(const struct PART(batch) *all, int64_t number, TYPE *sc
         for (int64_t i = 0; i < n; i++)
             out[j * column + m + i] = i < j ? 0 : out[i * column + j];
     ((PART(orgqr))ORGQR)(&rows, &columns, &columns, out, &stride, factors, work, &length, &failed);
-}
-
-void NAME(int32_t threads, const TYPE *x, TYPE *out, char *scratch, int64_t batch, int64_t m,
-          int64_t n, int64_t bytes)
-{
-    struct PART(batch) all = {x, out, scratch, batch, m, n, bytes};
-    if (n > 0)
-        geon_pool_run(PART(task), &all, batch, threads);
 }

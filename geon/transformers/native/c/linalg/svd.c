@@ -1,6 +1,5 @@
 /* Each column of the result has a left singular vector, and behind it the singular value and the
    right singular vector. */
-#include "linalg/svd.h"
 #include "linalg/calls.h"
 
 typedef void (*PART(gesdd))(const char *, const int *, const int *, TYPE *, const int *, TYPE *,
@@ -26,12 +25,4 @@ static void PART(matrix)(const struct PART(batch) *all, int64_t number, TYPE *sc
     }
     if (failed)
         PART(spoil)(out, n * column);
-}
-
-void NAME(int32_t threads, const TYPE *x, TYPE *out, char *scratch, int64_t batch, int64_t m,
-          int64_t n, int64_t bytes)
-{
-    struct PART(batch) all = {x, out, scratch, batch, m, n, bytes};
-    if (n > 0)
-        geon_pool_run(PART(task), &all, batch, threads);
 }

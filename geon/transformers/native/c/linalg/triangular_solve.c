@@ -44,4 +44,3 @@ void NAME(int32_t threads, const TYPE *a, const TYPE *b, TYPE *out, int64_t batc
     if (m > 0)
         PART(matrices)(&flags.all, n * n * m, threads);
 }
-#include "linalg/undefine.h"

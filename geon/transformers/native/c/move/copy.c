@@ -41,7 +41,3 @@ void NAME(int32_t threads, void *out, const void *x, int64_t size)
     struct PART(work) all = {out, x, size, 2 * size > geon_past_bytes};
     geon_pool_run(PART(task), &all, (size + GRAIN - 1) / GRAIN, threads);
 }
-#undef LINE
-#undef PAST_WIDTH
-#undef PAST_STORE
-#undef PAST_DONE

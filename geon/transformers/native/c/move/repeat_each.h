@@ -20,4 +20,3 @@ static __attribute__((unused)) void PART(spread)(const void *source, void *targe
             *(PART(same) *)(own + k) = value;
     }
 }
-#undef HAS_PICK

@@ -31,15 +31,6 @@ GEON_INLINE void geon_past_done(_Bool past)
         PAST_DONE();
 }
 
-/* How many of the elements that are left are computed before they are written: `most`, or as many
-   as there are before a line begins, since what is computed then lies as lines do. */
-GEON_INLINE int64_t geon_past_turns(const void *place, int64_t size, int64_t left, int64_t most)
-{
-    const int64_t room = (int64_t)(-(uintptr_t)place & 63) / size;
-    const int64_t turns = room > 0 ? room : most;
-    return left < turns ? left : turns;
-}
-
 /* Lets what is held be in memory, and all that was written be seen by other threads. */
 static __attribute__((noinline, unused)) void geon_past_end(struct geon_past *past)
 {

@@ -5,11 +5,14 @@
 #if !HAS_PICK
 #undef BLOCK
 #undef SIDE
-#elif !defined(SQUARES)
+#else
+#define LANES (16 / BYTES)
+#include "move/shuffles.h"
+#ifndef SQUARES
 #define FEW_ROWS
 #include "move/transpose_few_rows.h"
 #endif
-#undef HAS_PICK
+#endif
 #ifdef BLOCK
 typedef TYPE PART(vector) __attribute__((vector_size(32), aligned(BYTES), may_alias));
 
@@ -31,7 +34,6 @@ GEON_INLINE void PART(block)(const TYPE *from, int64_t from_step, TYPE *to, int6
     PART(vector) four_##a##3 = PICK(pair_a##b##1, pair_c##d##1, 2, 3, 10, 11, 6, 7, 14, 15);
     PAIRS(0, 1, 2, 3)
     PAIRS(4, 5, 6, 7)
-#undef PAIRS
     STORED(0, PICK(four_00, four_40, 0, 1, 2, 3, 8, 9, 10, 11));
     STORED(1, PICK(four_01, four_41, 0, 1, 2, 3, 8, 9, 10, 11));
     STORED(2, PICK(four_02, four_42, 0, 1, 2, 3, 8, 9, 10, 11));
@@ -50,62 +52,12 @@ GEON_INLINE void PART(block)(const TYPE *from, int64_t from_step, TYPE *to, int6
     STORED(3, PICK(second, fourth, 2, 3, 6, 7));
 #endif
 }
-#undef LOADED
-#undef STORED
-#undef PICK
 #endif
 
-/* Vectors of 16 bytes, for smaller elements and for narrow sides: a square of SIDE rows is turned by
-   perfect shuffles, each of which lets rows i and i + SIDE / 2 take turns. */
+/* Vectors of 16 bytes, for smaller elements and for narrow sides. */
+#define SQUARE PART(square)
 #ifdef SIDE
-typedef TYPE PART(line) __attribute__((vector_size(16), aligned(BYTES), may_alias));
-#if SIDE == 16
-#define LOW_HALVES 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH_HALVES 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#define EVERY(M, x, y) M(0, x, y) M(1, x, y) M(2, x, y) M(3, x, y) M(4, x, y) M(5, x, y)           \
-    M(6, x, y) M(7, x, y)
-#elif SIDE == 8
-#define LOW_HALVES 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH_HALVES 4, 12, 5, 13, 6, 14, 7, 15
-#define EVERY(M, x, y) M(0, x, y) M(1, x, y) M(2, x, y) M(3, x, y)
-#else
-#define LOW_HALVES 0, 4, 1, 5
-#define HIGH_HALVES 2, 6, 3, 7
-#define EVERY(M, x, y) M(0, x, y) M(1, x, y)
-#endif
-#define LOADED(k, x, y)                                                                            \
-    x[k] = *(const PART(line) *)(from + (k) * from_step);                                          \
-    x[k + SIDE / 2] = *(const PART(line) *)(from + (k + SIDE / 2) * from_step);
-#define STORED(k, x, y)                                                                            \
-    *(PART(line) *)(to + (k) * to_step) = x[k];                                                    \
-    *(PART(line) *)(to + (k + SIDE / 2) * to_step) = x[k + SIDE / 2];
-#define SHUFFLED(k, x, y)                                                                          \
-    y[2 * k] = __builtin_shufflevector(x[k], x[k + SIDE / 2], LOW_HALVES);                         \
-    y[2 * k + 1] = __builtin_shufflevector(x[k], x[k + SIDE / 2], HIGH_HALVES);
-GEON_INLINE void PART(square)(const TYPE *from, int64_t from_step, TYPE *to, int64_t to_step)
-{
-    PART(line) x[SIDE], y[SIDE];
-    EVERY(LOADED, x, y)
-    EVERY(SHUFFLED, x, y)
-    EVERY(SHUFFLED, y, x)
-#if SIDE > 4
-    EVERY(SHUFFLED, x, y)
-#endif
-#if SIDE > 8
-    EVERY(SHUFFLED, y, x)
-#endif
-#if SIDE == 8
-    EVERY(STORED, y, x)
-#else
-    EVERY(STORED, x, y)
-#endif
-}
-#undef LOADED
-#undef STORED
-#undef SHUFFLED
-#undef EVERY
-#undef LOW_HALVES
-#undef HIGH_HALVES
+#include "move/transpose_square.h"
 #endif
 
 /* Two or three columns that adjoin: compilers part these in vectors where no loop counts them. */
@@ -173,8 +125,3 @@ __attribute__((unused)) static void NAME(
         for (int64_t c = 0; c < columns; c++)
             to[c * to_step + r] = from[r * from_step + c];
 }
-#undef FEW_ROWS
-#undef BLOCKS
-#undef PARTED
-#undef TO
-#undef LINES

@@ -5,14 +5,13 @@
    stay in the L1 and L2 caches. NAME transposes a matrix smaller than a block; BLOCK and
    PART(block) are those of NAME. */
 #define LINE (64 / BYTES)
+#define SQUARE PART(square64)
 #include "move/has_shuffle.h"
 #if !HAS_PICK
 #undef BLOCK
 #elif defined(__AVX512F__)
-#define WIDE LINE
-#endif
-#undef HAS_PICK
-#ifdef WIDE
+#define LANES LINE
+#include "move/shuffles.h"
 #include "move/transpose_square.h"
 #endif
 
@@ -23,7 +22,7 @@ static __attribute__((unused)) void PART(turned)(
     typedef TYPE element __attribute__((may_alias));
     const element *from = source;
     element *to = target;
-#ifdef WIDE
+#ifdef LANES
     const int64_t line = LINE, high = LINE;
 #elif defined(BLOCK)
     const int64_t line = LINE, high = BLOCK;
@@ -42,7 +41,7 @@ static __attribute__((unused)) void PART(turned)(
                     const int64_t column = c < columns - high ? c : columns - high;
                     const element *a = from + row * from_step + column;
                     element *b = to + column * to_step + row;
-#ifdef WIDE
+#ifdef LANES
                     PART(square64)(a, from_step, b, to_step);
 #elif defined(BLOCK)
                     PART(block)(a, from_step, b, to_step);
@@ -50,5 +49,3 @@ static __attribute__((unused)) void PART(turned)(
 #endif
                 }
 }
-#undef WIDE
-#undef LINE

@@ -104,5 +104,3 @@ GEON_INLINE TOTAL PART(total)(const TYPE *x, int64_t n)
         total = COMBINE(total, (TOTAL)(RESULT)x[i]);
     return total;
 }
-#undef UP
-#undef DOWN

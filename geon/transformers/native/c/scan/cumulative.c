@@ -14,14 +14,6 @@
 #include "scan/contiguous.h"
 #include "scan/strips.h"
 #include "scan/short_lines.h"
-#undef ONE
-#undef TWO
-#undef THREE
-#undef FOUR
-#undef FIVE
-#undef SIX
-#undef SEVEN
-#undef EIGHT
 
 struct PART(work) {
     const TYPE *x;
@@ -215,9 +207,3 @@ void NAME(int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t ou
         task = PART(wide_lines);
     geon_pool_run(task, &all, tasks, threads);
 }
-#undef LANES
-#undef EACH
-#undef SAME
-#undef ABOVE
-#undef BELOW
-#undef SPLAT

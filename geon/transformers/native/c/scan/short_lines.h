@@ -27,5 +27,3 @@ LINES(lines4, 4, FOUR)
 LINES(lines5, 5, FIVE)
 LINES(lines6, 6, SIX)
 LINES(lines7, 7, SEVEN)
-#undef TAKES
-#undef LINES

@@ -55,15 +55,3 @@ STRIP(elements4, FOUR)
 STRIP(elements5, FIVE)
 STRIP(elements6, SIX)
 STRIP(elements7, SEVEN)
-#undef AT
-#undef SOME
-#undef JOIN
-#undef READ
-#undef WRITE
-#undef HOLDS
-#undef READS
-#undef ADDS
-#undef SHOWS
-#undef MOVES
-#undef KEEPS
-#undef STRIP

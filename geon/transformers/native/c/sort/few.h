@@ -20,9 +20,8 @@
 #define TURNS_7(M) EVEN_6(M) ODD_7(M) EVEN_6(M) ODD_7(M) EVEN_6(M) ODD_7(M) EVEN_6(M)
 #define TURNS_8(M) EVEN_8(M) ODD_7(M) EVEN_8(M) ODD_7(M) EVEN_8(M) ODD_7(M) EVEN_8(M) ODD_7(M)
 
-#if POSITIONS
 #define FEW_LOADED(k) TYPE r##k = x[line * apart + (k) * step]; KEY at##k = k;
-#define FEW_STORED(k) out[line * apart + (k) * step] = (RESULT)at##k;
+#define FEW_STORED(k) out[line * apart + (k) * step] = POSITIONS ? (RESULT)at##k : (RESULT)r##k;
 #define FEW_EXCHANGED(i, j)                                                                       \
     {                                                                                             \
         TYPE a = r##i, b = r##j;                                                                  \
@@ -31,16 +30,6 @@
         r##i = is_later ? b : a, r##j = is_later ? a : b;                                         \
         at##i = is_later ? at##j : at, at##j = is_later ? at : at##j;                             \
     }
-#else
-#define FEW_LOADED(k) TYPE r##k = x[line * apart + (k) * step];
-#define FEW_STORED(k) out[line * apart + (k) * step] = r##k;
-#define FEW_EXCHANGED(i, j)                                                                       \
-    {                                                                                             \
-        TYPE a = r##i, b = r##j;                                                                  \
-        int is_later = IS_LATER(a, b);                                                            \
-        r##i = is_later ? b : a, r##j = is_later ? a : b;                                         \
-    }
-#endif
 /* The result may be in the place of what is sorted: a line is read before it is written. */
 #define FEW_LINES(n, EACH)                                                                        \
     GEON_INLINE void PART(few_##n)(const TYPE *x, RESULT *out, int64_t lines, int64_t apart,      \
@@ -74,25 +63,3 @@ static void PART(few)(const TYPE *x, RESULT *out, int64_t lines, int64_t n, int6
     else
         switch (n) { APART(2) APART(3) APART(4) APART(5) APART(6) APART(7) APART(8) }
 }
-#undef EACH_3
-#undef EACH_5
-#undef EACH_6
-#undef EACH_7
-#undef EVEN_4
-#undef EVEN_6
-#undef EVEN_8
-#undef ODD_5
-#undef ODD_7
-#undef TURNS_2
-#undef TURNS_3
-#undef TURNS_4
-#undef TURNS_5
-#undef TURNS_6
-#undef TURNS_7
-#undef TURNS_8
-#undef FEW_LOADED
-#undef FEW_STORED
-#undef FEW_EXCHANGED
-#undef FEW_LINES
-#undef ADJOINING
-#undef APART

@@ -1,18 +1,32 @@
 #include "sort/rows.h"
-/* Enough lines of n elements side by side: of long ones a network is worth more lanes than half. */
-#define ARE_MANY(some, n) ((n) <= NEAR_ROWS ? (some) >= FEWEST_LANES : 2 * (some) > TOGETHER)
-#define HAS_FEW (!PARTIAL)
-#if HAS_FEW
+/* K_DECLARED, K_GIVEN and K_OF_ALL are what PART(line) takes besides, or nothing. Lines of the result
+   have LENGTH elements. */
+#if PARTIAL
+#define LENGTH k
+#define K_DECLARED , int64_t k
+#define K_GIVEN , all->k
+#define K_OF_ALL , k
+#else
+#define LENGTH n
+#define K_DECLARED
+#define K_GIVEN
+#define K_OF_ALL
+#if FLOATING /* NaN is the largest */
+#define IS_LATER(a, b) (!((a) <= (b)) & ((b) == (b)))
+#else
+#define IS_LATER(a, b) ((b) < (a))
+#endif
 #include "sort/few.h"
 #endif
+/* Enough lines of n elements side by side: of long ones a network is worth more lanes than half. */
+#define ARE_MANY(some, n) ((n) <= NEAR_ROWS ? (some) >= FEWEST_LANES : 2 * (some) > TOGETHER)
 #define IS_SHARED (IS_QUICK && !PAIRED)
 #if IS_SHARED
 #include "sort/parallel.h"
 #endif
 
-/* The function NAME, which gives lines to tasks: PART(line) works on one. Lines of the result have
-   LENGTH elements; K_DECLARED and K_GIVEN are what PART(line) takes besides, or nothing. A thread's
-   scratch memory has two words for each element of a line, and then room for `turned` lines. */
+/* The function NAME, which gives lines to tasks: PART(line) works on one. A thread's scratch memory
+   has two words for each element of a line, and then room for `turned` lines. */
 struct PART(lines) {
     const TYPE *x;
     RESULT *out;
@@ -105,7 +119,7 @@ static void PART(between)(const struct PART(lines) *all, int64_t start, int64_t 
             __builtin_memset(held, 0, (size_t)(n * TOGETHER) * sizeof(TYPE));
         PART(turn)(all->x + block * n, n, held, TOGETHER, count, n);
         int64_t at = 0;
-#if HAS_FEW
+#if !PARTIAL
         if (all->n <= MOST_FEW) {
             PART(few)(held, found, inner, all->n, inner);
             at = inner;
@@ -126,10 +140,10 @@ static void PART(task)(void *argument, int64_t index)
     int64_t end = start + all->each < all->lines ? start + all->each : all->lines;
     if (n == 1) {
         for (int64_t line = start; line < end; line++)
-            all->out[line] = ONLY(all->x[line]);
+            all->out[line] = POSITIONS ? 0 : (RESULT)all->x[line];
         return;
     }
-#if HAS_FEW
+#if !PARTIAL
     if (n <= (width == 1 ? MOST_ADJOINING : width >= TOGETHER ? MOST_FEW : 0)) {
         for (int64_t line = start, count; line < end; line += count) {
             int64_t at = line / width * n * width + line % width, left = width - line % width;

@@ -16,10 +16,6 @@ IN_REGISTERS(sort_eight, 8, SORT_8)
 IN_REGISTERS(sort_sixteen, 16, SORT_16)
 IN_REGISTERS(clean_eight, 8, CLEAN_8)
 IN_REGISTERS(clean_sixteen, 16, CLEAN_16)
-#undef IN_REGISTERS
-#undef LOADED_ROW
-#undef STORED_ROW
-#undef EXCHANGED
 
 /* Two steps: the first two meet two others, then those of each pair each other. */
 GEON_INLINE void PART(two_steps)(PART(row) *first, PART(row) *second, PART(row) *of_first,

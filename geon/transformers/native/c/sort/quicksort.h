@@ -70,19 +70,3 @@ static void PART(quick)(WORD *to, WORD *other, int64_t n, int64_t k, int is_othe
     if (low > 0)
         PART(quick)(to, other + (n - low), low, k < low ? k : low, 0, turns - 1);
 }
-#undef LANES
-#undef SAMPLES
-#undef ABOVE
-#undef PRESSED
-#undef X86_NAME_OF
-#undef X86_ABOVE
-#undef LANE_OF_MASK
-#undef BITS_BELOW
-#undef LANE_IN
-#undef OF_FOUR
-#undef MASKS_4
-#undef MASKS_16
-#undef MASKS_64
-#undef MASKS
-#undef OF_MASK
-#undef LANE_BITS

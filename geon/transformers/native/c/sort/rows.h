@@ -53,9 +53,7 @@ static void PART(beside)(const RESULT *restrict held, int64_t n, RESULT *restric
 {
     MOVED(BESIDE)
 }
-#undef MOVED
 #undef APART
-#undef BESIDE
 
 /* Elements `start` up to `end` of each line. */
 static void PART(gather)(const struct PART(some) *all, int64_t start, int64_t end, TYPE *held)
@@ -265,5 +263,4 @@ static void PART(kept)(const struct PART(some) *all)
     if (!is_there)
         PART(spread)(all, out);
 }
-#undef KEEP
 #endif

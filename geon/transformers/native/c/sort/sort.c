@@ -8,6 +8,8 @@ static const KEY PART(top) = (KEY)1 << (8 * KEY_BYTES - 1);
 #define FOUND(word) ROW_FOUND(word)
 #define ROW_NUMBER(value, i) KEY_OF(value)
 #define SIGNS FLOATING
+#define POSITIONS 0
+#define SCANNED(k, n) 0
 #if FLOATING /* one key stands for both zeros */
 #define ROW_FOUND(key) OF_BITS((KEY)((key) & PART(top) ? (key) ^ PART(top) : ~(key)))
 #else
@@ -39,18 +41,4 @@ static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD 
 #endif
 }
 
-#define ONLY(value) value
-#define SCANNED(k, n) 0
-#define PARTIAL 0
-#define LENGTH n
-#define K_DECLARED
-#define K_GIVEN
-#define K_OF_ALL
-#define POSITIONS 0
-#if FLOATING /* NaN is the largest */
-#define IS_LATER(a, b) (!((a) <= (b)) & ((b) == (b)))
-#else
-#define IS_LATER(a, b) ((b) < (a))
-#endif
 #include "sort/lines.h"
-#include "sort/undefine.h"

@@ -1,11 +1,7 @@
 /* Sort the least k of n words, ascending; the result is in `words` or in the other buffer. A word
    has a KEY of KEY_BYTES from bit DOWN on. */
 #define FEW (24 + 8 * KEY_BYTES)
-#ifdef __has_builtin
-#define HAS_PICK __has_builtin(__builtin_shufflevector)
-#else
-#define HAS_PICK 0
-#endif
+#include "move/has_shuffle.h"
 #define IS_QUICK                                                                                  \
     (VECTOR_BYTES >= 32 && HAS_PICK && WORD_BYTES == NUMBER_BYTES && WORD_BYTES >= 4)
 
@@ -74,7 +70,6 @@ static void PART(words_of)(const TYPE *x, int64_t start, int64_t end, int64_t in
 {
 #define MADE(at) words[i] = WORD_OF(x[at], i)
     EACH_OF(start, end, inner, MADE);
-#undef MADE
 }
 #endif
 
@@ -83,7 +78,6 @@ static void PART(put_found)(const WORD *words, int64_t n, int64_t inner, RESULT 
 {
 #define PUT(at) out[at] = FOUND(words[i])
     EACH_OF(0, n, inner, PUT);
-#undef PUT
 }
 
 #if SIGNS
@@ -93,8 +87,6 @@ static int PART(has_signs)(const TYPE *x, int64_t start, int64_t end, int64_t in
     KEY any = 0;
 #define SEEN(at) any |= (KEY)(BITS_OF(x[at]) == PART(top))
     EACH_OF(start, end, inner, SEEN);
-#undef SEEN
     return any != 0;
 }
 #endif
-#undef EACH_OF

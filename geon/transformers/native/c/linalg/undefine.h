@@ -1,4 +1,0 @@
-#undef FEW
-#undef LANES
-#undef EACH_LANE
-#undef SIDES

@@ -154,6 +154,7 @@ def small_functions() -> dict[str, str]:
     files = {
         "geon_past_put": "move/streaming.h",
         "geon_vectors": "vectors.h",
+        "geon_narrow_vectors": "narrow_vectors.h",
     }
     texts = {name: c_text(file) for name, file in files.items()}
     return {**OWN, **FLOAT_REDUCTIONS, **transposes(), **texts}

@@ -27,7 +27,8 @@ from ...kernels.ir.scalar_code import (
 from ...printing.scalars import c_expressions
 
 KINDS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}  # in vectors.h
-C_KINDS = {c_expressions.C_TYPES[dtype]: kind for dtype, kind in KINDS.items()}
+NARROW_KINDS = {"int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16"}  # in narrow_vectors.h
+C_KINDS = {c_expressions.C_TYPES[dtype]: kind for dtype, kind in (KINDS | NARROW_KINDS).items()}
 
 # ``v0`` is operand 0 broadcast to a vector, ``{0}`` may be a scalar. True is a mask of all ones.
 ROWS = {
@@ -63,6 +64,25 @@ def vector_type(ctype: str, count: int) -> str:
 def is_number(dtype: DType, itemsize: int) -> bool:
     """Return True if there are vectors of a dtype and it has ``itemsize`` bytes."""
     return name_of(dtype) in KINDS and dtype.itemsize == itemsize
+
+
+def widened(node: Scalar, itemsize: int) -> Load | None:
+    """Return the load of narrow integers that a node casts to numbers of ``itemsize`` bytes."""
+    if not isinstance(node, Apply) or node.row.name != "cast":
+        return None
+    load = node.args[0]
+    narrow = isinstance(load, Load) and name_of(load.dtype) in NARROW_KINDS
+    return load if narrow and is_number(node.dtype, itemsize) else None
+
+
+def widening_text(place: str, source: str, ctype: str, count: int) -> str:
+    """Return the ``count`` narrow integers of dtype ``source`` at a place as a vector of numbers.
+
+    The text calls a function of ``c/narrow_vectors.h``.
+    """
+    narrow, result = (vector_type(x, count) for x in (c_expressions.C_TYPES[source], ctype))
+    text = f"{narrow}_widened(GEON_AT({narrow}, {place}))"
+    return text if ctype == c_expressions.C_TYPES["int32"] else f"GEON_AS({result}, {text})"
 
 
 def has_row(node: Apply, itemsize: int) -> bool:

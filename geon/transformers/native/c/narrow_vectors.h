@@ -1,4 +1,4 @@
-/* Vectors of integers of 8 and 16 bits, which are loaded and widened to 32 bits. */
+/* Vectors of elements of 8 and 16 bits, which are loaded and widened to 32 bits. */
 #define GEON_NARROW(type, bytes, name)      \
     GEON_VECTOR(type, 2 * bytes, name##x2)  \
     GEON_VECTOR(type, 4 * bytes, name##x4)  \

@@ -234,7 +234,7 @@ class LaneScalars(VectorScalars, TreeScalars):
     # Values -------------------------------------------------------------------------------------
 
     def widened(self, value: Scalar) -> Load | None:
-        """Return the narrow integers that a value loads and widens to a vector, or None."""
+        """Return the narrow elements that a value loads and widens to a vector, or None."""
         load = widened(value, self.vectors.itemsize)
         return load if load is not None and self.adjoins(load.offset) else None
 

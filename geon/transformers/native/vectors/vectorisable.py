@@ -132,7 +132,7 @@ def have_vectors(
 ) -> bool:
     """Return True if all nodes can be vectors along a loop, or are the same for a whole vector.
 
-    With ``widens``, adjacent integers that are only cast to floats may be narrower ones.
+    With ``widens``, adjacent elements that are only cast to floats may be narrower ones.
     """
     wide = vectors(nodes, inner)
     if widens:
@@ -151,7 +151,7 @@ def have_vectors(
 def without_widening(
     nodes: Sequence[Scalar], wide: Container[int], inner: str, itemsize: int
 ) -> list[Scalar]:
-    """Return the nodes that are no casts of adjacent narrow integers to floats, and not only read
+    """Return the nodes that are no casts of adjacent narrow elements to floats, and not only read
     by such casts."""
     loads = {id(node): widened(node, itemsize) for node in nodes if kind(node.dtype) == "f"}
     casts = {

@@ -53,24 +53,19 @@ from ..vectors.lanes import Vectors
 from ..vectors.vector_ops import vector_type
 from .lane_lines import LANE, lane_loops
 from .lane_scalars import HIDDEN, LaneScalars
+from .reduction_clauses import (
+    EXTREMES,
+    REDUCTIONS,
+    extreme,
+    nan_result,
+    reduction_clause,
+)
 from .row_arrays import LaneBuffers
 
 UNROLLED = "#pragma GCC unroll 16"  # by itself a compiler unrolls only shorter loops
-# Reduction operators in OpenMP clauses, by primitive.
-REDUCTIONS = {
-    "add": "+",
-    "multiply": "*",
-    "maximum": "max",
-    "minimum": "min",
-    "logical_or": "|",
-    "logical_and": "&",
-    "bitwise_or": "|",
-    "bitwise_and": "&",
-}
 MIN_GATHERED_BYTES = 8  # of elements that are gathered: gcc permutes few of them in a register
 MAX_INTERLEAVED_ELEMENTS = 4  # of a row of known length: compilers interleave them in vectors
 TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # of elements that have a function for transpositions
-EXTREMES = {"maximum": ">", "minimum": "<"}
 
 
 class VectorStatements(TreeStatements):
@@ -582,26 +577,6 @@ def streaming_copy(statement: Statement) -> tuple[Store, Kept, LoopNode] | None:
     (store,) = write.stores
     assert isinstance(store, Store) and isinstance(store.value, Kept)
     return store, store.value, statement
-
-
-def reduction_clause(fold: Fold | Combine, name: str, *, flagged: bool) -> str:
-    """Return the clause of a state ``name``, and of its flag if it is ``flagged``."""
-    flag = f" reduction(|:{name}_nan)" if flagged else ""
-    return f" reduction({REDUCTIONS[fold.reducer.folds.name]}:{name}){flag}"
-
-
-def extreme(fold: Fold | Combine, name: str, element: str, *, flagged: bool) -> list[str]:
-    """Return the two steps that fold an element into an extreme of floats ``name``."""
-    sign = EXTREMES[fold.reducer.folds.name]
-    larger = f"{name} = {element} {sign} {name} ? {element} : {name};"
-    if flagged:
-        return [larger, f"{name}_nan |= {element} != {element};"]
-    return [larger, f"{name} = {element} != {element} ? {element} : {name};"]
-
-
-def nan_result(name: str) -> str:
-    """Return the statement that makes an extreme NaN if an element was."""
-    return f"if ({name}_nan) {name} = NAN;"
 
 
 def copied_run(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:

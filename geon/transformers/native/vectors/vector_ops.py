@@ -76,10 +76,11 @@ def widened(node: Scalar, itemsize: int) -> Load | None:
     if not isinstance(node, Apply) or node.row.name != "cast":
         return None
     load = node.args[0]
-    narrow = isinstance(load, Load) and name_of(load.dtype) in NARROW_KINDS
-    if not narrow or not is_number(node.dtype, itemsize):
+    if not isinstance(load, Load) or not is_number(node.dtype, itemsize):
         return None
-    return load if name_of(load.dtype) != "bfloat16" or kind(node.dtype) == "f" else None
+    source = name_of(load.dtype)
+    known = source in NARROW_KINDS and (source != "bfloat16" or kind(node.dtype) == "f")
+    return load if known else None
 
 
 def widening_text(place: str, source: str, ctype: str, count: int) -> str:

@@ -40,6 +40,14 @@ def rows(batch, channels):
     spread = geon.max(x, c) - geon.min(x, c)
     return x - geon.mean(x, c) + geon.mean(x * x) * spread, (x,), [numbers((batch, channels), 1)]
 
+def widened(batch, channels):
+    n, c = geon.Axis("N", batch), geon.Axis("C", channels)
+    x, y = geon.placeholder([n, c], "int8"), geon.placeholder([n, c], "uint16")
+    wide = geon.cast(x, dtype), geon.cast(y, dtype) * 0.01
+    result = geon.max(wide[0] * 2, c) + geon.sum(wide[1], c) + geon.exp(wide[0] * 0.01)
+    data = [np.abs(numbers((batch, channels), k) * 30) for k in (1, 2)]
+    return result, (x, y), [data[0].astype("int8"), data[1].astype("uint16")]
+
 def after(name, made, **options):
     result, inputs, data = made
     with geon.make_transformer(name, **options) as transformer:
@@ -53,6 +61,7 @@ assert find_toolchain().vector_bytes == WIDTH
 for dtype in ("float32", "float64"):
     each = [(thin, 900, rows, few) for rows in (33, 48, 49) for few in (1, 8, 20)]
     each += [(columns, 100, 64), (columns, 3, 320), (rows, 100, 64), (rows, 3, 1055)]
+    each += [(widened, 30, 64), (widened, 3, 1055)]
     for make, *sizes in each:
         wanted = after("numpy", make(*sizes))
         for threads in (1, 2, 3):

@@ -15,7 +15,6 @@ from geon.transformers.loading import compiling
 from geon.transformers.native.emit.module_text import function_of, make_module
 from geon.transformers.native.emit.unit_texts import small_functions
 from geon.transformers.native.library.library_kernels import library_text
-from geon.transformers.native.names.dialect import FLOAT_REDUCTIONS
 from geon.transformers.native.products.product_text import product_units
 from geon.transformers.native.toolchain import shared_objects, translation_units
 from geon.transformers.native.toolchain.compilers import find_toolchain
@@ -354,7 +353,7 @@ def test_a_kernel_says_what_its_text_calls_and_how_it_begins(name):
         made = function_of(for_vectors(f.plan, VECTOR_BYTES), kernel)
         own = made.text + "".join(made.shared)
         uses = {each: f"{each}(" for each in small_functions()} | {"geon_vectors": "GEON_AT("}
-        uses |= {each: f"reduction({each}:" for each in FLOAT_REDUCTIONS}
+        uses["geon_narrow_vectors"] = "_widened("
         called = {*mentioned(own), *(each for each, use in uses.items() if use in own)}
         if "GEON_PUT(" in own:  # a vector that may pass by the caches
             called |= {"geon_vectors", "geon_past_put"}

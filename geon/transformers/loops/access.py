@@ -40,6 +40,7 @@ from .tree import (
     body_of,
     find,
     loops_in,
+    loops_of,
     path_to,
     require,
     values_of,
@@ -492,6 +493,15 @@ def needs_order(body: Body, number: int) -> bool:
             if needs_order(body_of(each), number):
                 return True
     return False
+
+
+def has_direct_indices(loop: LoopNode) -> bool:
+    """Return True if all indices inside of a loop are sums of multiples of loop variables."""
+    values = [value for each, _ in walk(loop.body) for value in values_of(each)]
+    found = [index for node in walk_scalars(*values) for index in indices(node)]
+    found += [each.offset for each in accesses(loop.body)]
+    found += [each.extent for each in loops_of(loop.body)]
+    return all(isinstance(atom, str) for index in found for atom in index.terms)
 
 
 def is_straight(body: Body) -> bool:

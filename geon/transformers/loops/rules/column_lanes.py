@@ -16,7 +16,7 @@ from ...kernels.ir.scalar_code import IndexNumber, Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...sizes.limits import LONG_LOOP_TURNS
 from .. import transformations as shape
-from ..access import accesses, is_straight, most
+from ..access import has_direct_indices, is_straight, most
 from ..partial_states import ValueReplacement, hoist, rfactor
 from ..substitution import Substitution
 from ..tree import (
@@ -39,7 +39,6 @@ from ..tree import (
     replaced,
     require,
     values_of,
-    walk,
     with_body,
 )
 from .columns import (
@@ -111,15 +110,6 @@ def with_adjacent_rows(tree: Tree, name: str) -> tuple[Tree, str]:
         else:
             return tree, name
     return tree, name
-
-
-def has_direct_indices(loop: LoopNode) -> bool:
-    """Return True if all indices inside of a loop are sums of multiples of loop variables."""
-    values = [value for each, _ in walk(loop.body) for value in values_of(each)]
-    found = [index for node in walk_scalars(*values) for index in indices(node)]
-    found += [each.offset for each in accesses(loop.body)]
-    found += [each.extent for each in loops_of(loop.body)]
-    return all(isinstance(atom, str) for index in found for atom in index.terms)
 
 
 def long_passes(tree: Tree, runs: Mapping[str, int]) -> list[InRange]:

@@ -55,6 +55,7 @@ from .reductions import (
     hoisted,
     in_lanes,
     in_memory_order,
+    in_one_loop,
     long_reductions,
     nested_reductions,
     summed,
@@ -249,6 +250,7 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
     ScheduleRule("columns", adjacent, columns),
+    ScheduleRule("one loop", folding, in_one_loop),
     ScheduleRule("parts of rows", nested_reductions, divided),
     ScheduleRule("partial sums", folding, summed),
     ScheduleRule("vectors", innermost, vectorised),
@@ -263,6 +265,7 @@ RULES: tuple[ScheduleRule[VectorWidth], ...] = (
 # Rules of nests whose vectors the compiler makes.
 COMPILED_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
+    ScheduleRule("one loop", folding, in_one_loop),
     ScheduleRule("memory order", folding, in_memory_order),
     ScheduleRule("lanes", folding_tuples, in_lanes),
     ScheduleRule("parts", long_reductions, divided),

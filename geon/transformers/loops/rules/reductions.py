@@ -16,7 +16,17 @@ from ...kernels.nests.unrolled_reductions import MAX_SERIAL_TERMS
 from ...sizes.blocks import MIN_BLOCKS
 from ...sizes.limits import MIN_WORK, OP_LATENCY_CYCLES, SHORT_LOOP_TURNS
 from .. import transformations as shape
-from ..access import FOLD, READ, buffer_uses, is_straight, most, only_folds, stores_results, used
+from ..access import (
+    FOLD,
+    READ,
+    buffer_uses,
+    has_direct_indices,
+    is_straight,
+    most,
+    only_folds,
+    stores_results,
+    used,
+)
 from ..partial_states import (
     block_level,
     block_of,
@@ -173,6 +183,20 @@ def block_size(size: Size | None, block: int, lanes: int) -> int:
 
 
 # Vectors that the compiler makes ------------------------------------------------------------------
+
+
+def in_one_loop(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """Join the loops that fold into the same states where these continue each other in all memory.
+
+    Passes over the same axes keep them apart, although only one of the passes reads another order.
+    The innermost loop, which is vectors, may be short then.
+    """
+    for each in same_states(tree, name)[1:]:
+        made = shape.collapse(tree, each.variable, name)
+        if not has_direct_indices(find(made, each.variable)[0]):
+            break
+        tree, name = made, each.variable
+    return tree
 
 
 def in_memory_order(tree: Tree, name: str, vectors: VectorWidth) -> Tree:

@@ -9,7 +9,7 @@ from ...loops.rules.transposed_tiles import MIN_TRANSPOSED_ITEM_BYTES, TILE_COLU
 from ...printing.scalars.helpers import definitions
 from ..names.c_files import instance
 from ..names.c_texts import c_text
-from ..names.dialect import FLOAT_REDUCTIONS, PRELUDE
+from ..names.dialect import PRELUDE
 from ..names.naming import NAME, NativeFunction
 from ..names.out_of_line import inlined, out_of_line_definitions
 from ..toolchain.flags import OF_VECTORS
@@ -154,9 +154,10 @@ def small_functions() -> dict[str, str]:
     files = {
         "geon_past_put": "move/streaming.h",
         "geon_vectors": "vectors.h",
+        "geon_narrow_vectors": "narrow_vectors.h",
     }
     texts = {name: c_text(file) for name, file in files.items()}
-    return {**OWN, **FLOAT_REDUCTIONS, **transposes(), **texts}
+    return {**OWN, **transposes(), **texts}
 
 
 @cache

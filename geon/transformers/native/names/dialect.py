@@ -143,20 +143,5 @@ typedef uint16_t GEON_EIGHT_U16 __attribute__((vector_size(16)));
 PRELUDE = INCLUDES + declarations() + COMPILERS + TYPES
 
 
-def float_reduction(name: str, sign: str, first: str) -> str:
-    """Return an operator of reduction clauses: an extreme of floats, NaN if one of them is NaN."""
-    return f"""\
-#pragma omp declare reduction({name} : float, double \\
-    : omp_out = ((omp_in {sign} omp_out) | (omp_in != omp_in)) ? omp_in : omp_out) \\
-    initializer(omp_priv = {first})
-"""
-
-
-FLOAT_REDUCTIONS = {
-    "geon_maximum": float_reduction("geon_maximum", ">", "-INFINITY"),
-    "geon_minimum": float_reduction("geon_minimum", "<", "INFINITY"),
-}
-
-
 # Empty arrays point to zeros: no load needs a guard.
 NATIVE = Dialect(wraps=True, spares=False, masks=True)

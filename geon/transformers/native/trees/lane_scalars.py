@@ -40,7 +40,7 @@ from ...printing.trees.tree_statements import TreeScalars
 from ..names.naming import KernelNames
 from ..vectors.lanes import Vectors
 from ..vectors.vector_functions import function_of
-from ..vectors.vector_ops import has_vector_row, is_number
+from ..vectors.vector_ops import has_vector_row, is_number, widened, widening_text
 from ..vectors.vector_scalar_code import VectorScalars
 from .lane_lines import LANE, Definition, LaneArray, LaneLine
 from .row_arrays import LANE_FOLDS
@@ -233,8 +233,23 @@ class LaneScalars(VectorScalars, TreeScalars):
 
     # Values -------------------------------------------------------------------------------------
 
+    def widened(self, value: Scalar) -> Load | None:
+        """Return the narrow elements that a value loads and widens to a vector, or None."""
+        load = widened(value, self.vectors.itemsize)
+        return load if load is not None and self.adjoins(load.offset) else None
+
+    def unnamed(self, block: StatementBlock, value: Scalar) -> Scalar | None:
+        """Return the first operand of a value that must be named before it, or None."""
+        return None if self.widened(value) is not None else super().unnamed(block, value)
+
     def computed(self, block: StatementBlock, value: Scalar) -> str:
         """Return the expression of a value whose parts have been emitted."""
+        narrow = self.widened(value)
+        if narrow is not None:
+            place = f"{self.names.operand(narrow.operand)}[{self.index(block, narrow.offset)}]"
+            ctype, source = C_TYPES[name_of(value.dtype)], name_of(narrow.dtype)
+            self.names.calls(["geon_narrow_vectors"])
+            return self.vector(widening_text(place, source, ctype, self.vectors.count))
         if isinstance(value, Load) and self.lanes_in(value.offset):
             if self.adjoins(value.offset) and self.is_fit(name_of(value.dtype)):
                 return super().computed(block, value)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ....op_graph.axes.affine import AffineIndex, variable
 from ....op_graph.rows.logic import logical_and
-from ....op_graph.values.dtypes import DType, kind, name_of
+from ....op_graph.values.dtypes import kind, name_of
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import Keep, Store
@@ -53,21 +53,16 @@ from ..vectors.scan_copies import MAX_INTERLEAVED_ELEMENTS, TRANSPOSED_ITEMSIZES
 from ..vectors.vector_ops import vector_type
 from .lane_lines import LANE, lane_loops
 from .lane_scalars import HIDDEN, LaneScalars
+from .reduction_clauses import (
+    EXTREMES,
+    REDUCTIONS,
+    extreme,
+    nan_result,
+    reduction_clause,
+)
 from .row_arrays import LaneBuffers
 
 UNROLLED = "#pragma GCC unroll 16"  # by itself a compiler unrolls only shorter loops
-# Reduction operators in OpenMP clauses, by primitive; extremes of floats give NaN.
-REDUCTIONS = {
-    "add": "+",
-    "multiply": "*",
-    "maximum": "max",
-    "minimum": "min",
-    "logical_or": "|",
-    "logical_and": "&",
-    "bitwise_or": "|",
-    "bitwise_and": "&",
-}
-EXTREMES = {"maximum": ">", "minimum": "<"}
 
 
 class VectorStatements(TreeStatements):
@@ -95,6 +90,7 @@ class VectorStatements(TreeStatements):
         self.streamed = frozenset[int]()  # operands whose stores read the flag ``passes``
         self.begins: list[str] = []  # declarations at the beginning of the function
         self.streams: list[str] = []  # names of the streams of copies past the caches
+        self.flagged: set[int] = set()  # extremes of the current loop with a flag for NaN
 
     def body(self, body: Body, block: StatementBlock) -> None:
         """Emit statements; buffers that are copied past the caches are declared first."""
@@ -185,7 +181,12 @@ class VectorStatements(TreeStatements):
         """Emit a C loop; strides of columns that are apart in memory may be hidden from gcc."""
         outer = self.scalars.columns
         self.scalars.columns = loop.variable if loop.hides_strides else ""
+        self.flagged = {x.into[0] for x in self.reduced(loop) if self.is_float_extreme(x)}
+        found = sorted(self.flagged)
+        block.lines += [self.nan_flag(number, buffer_name(number)) for number in found]
         super().serial(loop, block, low, high)
+        block.lines += [nan_result(buffer_name(number)) for number in found]
+        self.flagged = set()
         self.scalars.columns = outer
         if self.scalars.hides and not any(HIDDEN in line.split() for line in self.begins):
             positive = "threads" if self.tasks is not None else "grain"
@@ -253,35 +254,49 @@ class VectorStatements(TreeStatements):
         made = super().repeated(loop, low, high, lines)
         if loop.kind is Kind.DIGIT:
             return [UNROLLED, *made] if isinstance(loop.size, int) else made
-        vectors = any(each.role is Role.VECTOR for each in loops_of(loop.body))
-        if loop.role not in (Role.SIMD, Role.TASK) or vectors or not is_unrolled(loop):
+        if not self.is_compiled(loop):
             return made
         self.scalars.names.plain = True
         if loop.kind is Kind.COPIES:
             assert self.tree.vectors is not None and isinstance(loop.size, int)
             width = INTERLEAVED_VECTORS * self.tree.vectors.vector_bytes // loop.size
             return ["{", *indent(interleaved(loop.variable, width, (low, high), lines)), "}"]
-        folds = [
+        return [SIMD + "".join(map(self.clause, self.reduced(loop))), *made]
+
+    def is_compiled(self, loop: LoopNode) -> bool:
+        """Return True if compilers may make vectors of a loop."""
+        vectors = any(each.role is Role.VECTOR for each in loops_of(loop.body))
+        return loop.role in (Role.SIMD, Role.TASK) and not vectors and is_unrolled(loop)
+
+    def reduced(self, loop: LoopNode) -> list[Fold]:
+        """Return the folds whose state gets one for each lane of a compiler's vectors."""
+        if not self.is_compiled(loop) or loop.kind in (Kind.COPIES, Kind.DIGIT):
+            return []
+        return [
             each
             for each in loop.body
             if isinstance(each, Fold)
             and loop.variable not in variables(each.offset)
             and only_folds(loop, each)
         ]
-        clauses = ""
-        for each in folds:
-            (number,) = each.into
-            dtype = self.tree.buffers[number].dtype
-            clauses += self.clause(each.reducer.folds.name, dtype, buffer_name(number))
-        return [SIMD + clauses, *made]
 
-    def clause(self, row: str, dtype: DType, name: str) -> str:
+    def clause(self, fold: Fold) -> str:
         """Return the clause that gives each lane of a compiler's vectors a state of its own."""
-        sign = REDUCTIONS[row]
-        if kind(dtype) == "f" and row in EXTREMES:
-            sign = f"geon_{row}"
-            self.scalars.names.calls([sign])
-        return f" reduction({sign}:{name})"
+        (number,) = fold.into
+        return reduction_clause(fold, buffer_name(number), flagged=number in self.flagged)
+
+    def is_float_extreme(self, fold: Fold | Combine) -> bool:
+        """Return True if a fold is of the largest or smallest float."""
+        row, dtype = fold.reducer.folds, self.tree.buffers[fold.into[0]].dtype
+        return row is not None and row.name in EXTREMES and kind(dtype) == "f"
+
+    def nan_flag(self, number: int, name: str) -> str:
+        """Return the statement that begins the flag that a NaN is among the elements of a state.
+
+        Clauses of extremes take no NaN. A flag has as many bits as an element.
+        """
+        bits = 8 * self.tree.buffers[number].dtype.itemsize
+        return f"int{bits}_t {name}_nan = {name} != {name};"
 
     def early_end(self, loop: LoopNode) -> str:
         """Return the statement that leaves a loop if all truths that it folds are decided."""
@@ -304,10 +319,9 @@ class VectorStatements(TreeStatements):
 
         The state then waits for one instruction only: the test for NaN is of the element.
         """
-        (number, *others), row = fold.into, fold.reducer.folds
-        sign = None if others or row is None else EXTREMES.get(row.name)
+        number = fold.into[0]
         alone = copies == [{}] and not fold.merges and number in self.buffers.registers
-        if sign is None or not alone or kind(self.tree.buffers[number].dtype) != "f":
+        if not alone or not self.is_float_extreme(fold):
             super().fold(fold, copies, block)
             return
         element = self.tree.code.cast(fold.elements[0], self.tree.buffers[number].dtype)
@@ -316,10 +330,7 @@ class VectorStatements(TreeStatements):
         if self.scalars.is_wide(text) or self.scalars.is_wide(place):
             super().fold(fold, copies, block)
             return
-        block.lines += [
-            f"{place} = {text} {sign} {place} ? {text} : {place};",
-            f"{place} = {text} != {text} ? {text} : {place};",
-        ]
+        block.lines += extreme(fold, place, text, flagged=number in self.flagged)
 
     def combine(self, combine: Combine, block: StatementBlock) -> None:
         """Emit the reduction of the lanes of a vector to its state."""
@@ -355,11 +366,20 @@ class VectorStatements(TreeStatements):
         element = (
             f"{buffer_name(number)}[{self.scalars.index(block, combine.start + variable(LANE))}]"
         )
-        row, dtypes = combine.reducer.folds.name, [name_of(dtype)] * 2
-        total = self.scalars.expression(block, row, dtypes, dtypes[0], [element, name])
-        loop = for_loop(LANE, "0", str(combine.count), [f"{name} = {total};"])
-        clause = self.clause(combine.reducer.folds.name, dtype, name)
-        block.lines += [f"{self.buffers.ctype(number)} {name} = {begin};", SIMD + clause, *loop]
+        ctype, flagged = self.buffers.ctype(number), self.is_float_extreme(combine)
+        if flagged:
+            lines = extreme(combine, name, element, flagged=True)
+        else:
+            row, dtypes = combine.reducer.folds.name, [name_of(dtype)] * 2
+            total = self.scalars.expression(block, row, dtypes, dtypes[0], [element, name])
+            lines = [f"{name} = {total};"]
+        block.lines += [
+            f"{ctype} {name} = {begin};",
+            *([self.nan_flag(number, name)] if flagged else []),
+            SIMD + reduction_clause(combine, name, flagged=flagged),
+            *for_loop(LANE, "0", str(combine.count), lines),
+            *([nan_result(name)] if flagged else []),
+        ]
         return name
 
     def combine_by_halves(self, combine: Combine, block: StatementBlock) -> None:

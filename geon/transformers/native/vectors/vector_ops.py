@@ -27,6 +27,9 @@ from ...kernels.ir.scalar_code import (
 from ...printing.scalars import c_expressions
 
 KINDS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}  # in vectors.h
+# In narrow_vectors.h.
+NARROW_KINDS = {"int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16"}
+NARROW_KINDS |= {"bool": "u8", "bfloat16": "u16"}
 C_KINDS = {c_expressions.C_TYPES[dtype]: kind for dtype, kind in KINDS.items()}
 
 # ``v0`` is operand 0 broadcast to a vector, ``{0}`` may be a scalar. True is a mask of all ones.
@@ -65,6 +68,39 @@ def is_number(dtype: DType, itemsize: int) -> bool:
     return name_of(dtype) in KINDS and dtype.itemsize == itemsize
 
 
+def widened(node: Scalar, itemsize: int) -> Load | None:
+    """Return the load of narrow elements that a node casts to numbers of ``itemsize`` bytes.
+
+    Those are integers, truths and the upper halves of floats.
+    """
+    if not isinstance(node, Apply) or node.row.name != "cast":
+        return None
+    load = node.args[0]
+    if not isinstance(load, Load) or not is_number(node.dtype, itemsize):
+        return None
+    source = name_of(load.dtype)
+    known = source in NARROW_KINDS and (source != "bfloat16" or kind(node.dtype) == "f")
+    return load if known else None
+
+
+def widening_text(place: str, source: str, ctype: str, count: int) -> str:
+    """Return the ``count`` narrow elements of dtype ``source`` at a place as a vector of numbers.
+
+    The text calls a function of ``c/narrow_vectors.h``.
+    """
+    narrow = f"{NARROW_KINDS[source]}x{count}"
+    text, result = f"GEON_AT({narrow}, {place})", vector_type(ctype, count)
+    given = f"i32x{count}"
+    if source == "bool":
+        narrow = f"i8x{count}"
+        text = f"({narrow})-({text} != 0)"
+    text = f"{narrow}_widened({text})"
+    if source == "bfloat16":
+        given = f"f32x{count}"
+        text = f"({given})({text} << 16)"
+    return text if result == given else f"GEON_AS({result}, {text})"
+
+
 def has_row(node: Apply, itemsize: int) -> bool:
     """Return True if the primitive of a node has a vector text."""
     if name_of(node.dtype) != "bool":
@@ -79,6 +115,8 @@ def has_vector_row(row: str, dtypes: Sequence[str], result: str, itemsize: int) 
     numbers = [named_dtype(name) for name in (*dtypes, result) if name != "bool"]
     if not all(is_number(each, itemsize) for each in numbers):
         return False
+    if row == "cast" and dtypes[0] == "bool":
+        return result != "bool"
     if row == "cast":  # integers that do not fit are the largest and smallest ones, one by one
         rounds = kind(named_dtype(dtypes[0])) == "f" and kind(named_dtype(result)) != "f"
         return len(numbers) == 2 and not rounds

@@ -14,6 +14,9 @@ from ...printing.scalars.c_types import C_TYPES
 from .lanes import Vectors
 from .vector_ops import row_text
 
+# The bits of 1, by dtype: true is a mask of all bits.
+ONES = {"float32": "0x3f800000", "float64": "0x3ff0000000000000", "int32": "1", "int64": "1"}
+
 
 class VectorScalars(ScalarPrinter):
     """Emits scalar code as vectors along loops; what is the same for a whole vector is a scalar."""
@@ -55,7 +58,10 @@ class VectorScalars(ScalarPrinter):
         if not any(map(self.is_vector, operands)):
             return super().expression(block, row, dtypes, result, operands, attrs)
         if row == "cast":
-            return self.vector(f"GEON_AS({self.vectors.type(C_TYPES[result])}, {operands[0]})")
+            result_type = self.vectors.type(C_TYPES[result])
+            if dtypes[0] == "bool":
+                return self.vector(f"({result_type})({operands[0]} & {ONES[result]})")
+            return self.vector(f"GEON_AS({result_type}, {operands[0]})")
         if row == "where" and not self.is_vector(operands[0]):
             return self.choice(C_TYPES[result], operands[:1], operands[1:])
         pairs = zip(dtypes, operands, strict=True)

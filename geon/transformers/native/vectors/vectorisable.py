@@ -6,7 +6,7 @@ vector text, and each vectorised loop must fill whole vectors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from ....op_graph.values.dtypes import kind
 from ...kernels.analysis.footprint import is_direct
@@ -21,12 +21,13 @@ from ...kernels.ir.scalar_code import (
     Scalar,
     Select,
     indices,
+    operands_of,
     walk,
 )
 from ...loops.rules.column_lanes import MIN_LONG_COLUMNS
 from ...loops.vector_loops import lanes_of
 from .nontemporal_stores import stores, values
-from .vector_ops import has_vector, is_number, rows_of, vectors
+from .vector_ops import has_vector, is_number, rows_of, vectors, widened
 
 FOLDS = ("add", "multiply")  # folds of floats with the same text for vectors and scalars
 
@@ -98,6 +99,7 @@ def are_columns(nest: Nest, count: int, itemsize: int) -> bool:
     return fit and adjoin(stores(nest), lanes.name, itemsize)
 
 
+WIDENED_ITEMSIZE = 4  # bytes of numbers to which narrow integers are widened by one instruction
 KNOWN = (Apply, IndexNumber, LengthNumber, Load, Number, Select)  # allowed as scalars
 
 
@@ -108,7 +110,8 @@ def are_elements(nest: Nest, step: Pass, count: int, itemsize: int) -> bool:
     depths = Depths.of(nest)
     nodes = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT_DEPTH]
     inner = step.loops[-1].name
-    return have_vectors(nodes, inner, itemsize) and adjoin(step.stores, inner, itemsize)
+    fit = have_vectors(nodes, inner, itemsize, widens=itemsize == WIDENED_ITEMSIZE)
+    return fit and adjoin(step.stores, inner, itemsize)
 
 
 def are_stored(stores: Sequence[Store], inner: Loop, depths: Depths, itemsize: int) -> bool:
@@ -119,9 +122,21 @@ def are_stored(stores: Sequence[Store], inner: Loop, depths: Depths, itemsize: i
     return have_vectors(nodes, inner.name, itemsize) and adjoin(stores, inner.name, itemsize)
 
 
-def have_vectors(nodes: Sequence[Scalar], inner: str, itemsize: int, clamps: bool = False) -> bool:
-    """Return True if all nodes can be vectors along a loop, or are the same for a whole vector."""
+def have_vectors(
+    nodes: Sequence[Scalar],
+    inner: str,
+    itemsize: int,
+    *,
+    clamps: bool = False,
+    widens: bool = False,
+) -> bool:
+    """Return True if all nodes can be vectors along a loop, or are the same for a whole vector.
+
+    With ``widens``, adjacent elements that are only cast to floats may be narrower ones.
+    """
     wide = vectors(nodes, inner)
+    if widens:
+        nodes = without_widening(nodes, wide, inner, itemsize)
 
     def fits(node: Scalar) -> bool:
         if isinstance(node, Select):
@@ -131,3 +146,23 @@ def have_vectors(nodes: Sequence[Scalar], inner: str, itemsize: int, clamps: boo
         return isinstance(node, KNOWN) and all(is_direct(index) for index in indices(node))
 
     return all(map(fits, nodes))
+
+
+def without_widening(
+    nodes: Sequence[Scalar], wide: Container[int], inner: str, itemsize: int
+) -> list[Scalar]:
+    """Return the nodes that are no casts of adjacent narrow elements to floats, and not only read
+    by such casts."""
+    loads = {id(node): widened(node, itemsize) for node in nodes if kind(node.dtype) == "f"}
+    casts = {
+        key
+        for key, load in loads.items()
+        if load is not None
+        and key in wide
+        and is_direct(load.offset)
+        and load.offset.step(inner) == 1
+    }
+    others = [node for node in nodes if id(node) not in casts]
+    read = {id(part) for node in others for part in operands_of(node)}
+    within = {id(loads[key]) for key in casts} - read
+    return [node for node in others if id(node) not in within]

@@ -110,6 +110,11 @@ FLOAT_ROWS = {
     "isfinite": "fabs{c}({0}) < INFINITY",
     **_called(FLOAT_CALLS),
 }
+# The same beside a second operand that is known to be no NaN: one comparison instead of two.
+BESIDE_NUMBERS = {
+    "maximum": "{0} <= {1} ? {1} : {0}",
+    "minimum": "{0} >= {1} ? {1} : {0}",
+}
 INTEGER_ROWS = {
     **ARITHMETIC,
     **{row: f"{{0}} {sign} {{1}}" for row, sign in BITWISE.items()},
@@ -248,7 +253,10 @@ def expression(
         return f" {LOGICAL[name]} ".join(truths)
     if not wraps and dtype in ("int32", "int64") and name in WRAPPING_ROWS:
         return f"({C_TYPES[dtype]})({WRAPPING_ROWS[name].format(*operands, **_words(dtype))})"
-    text = _rows(dtype)[name].format(*operands, **_words(dtype))
+    rows = _rows(dtype)
+    if name in BESIDE_NUMBERS and dtype in FLOATS and is_number(operands[1]):
+        rows = BESIDE_NUMBERS
+    text = rows[name].format(*operands, **_words(dtype))
     narrow = dtype in INTEGERS and named_dtype(dtype).itemsize < 4
     if (narrow or name == "left_shift") and dtype == result and name not in WITHIN_RANGE:
         return f"({C_TYPES[dtype]})({text})"
@@ -380,6 +388,11 @@ def combine_expression(mode: str, dtype: str, operands: Sequence[str], wraps: bo
 
 
 # Literals -----------------------------------------------------------------------------------------
+
+
+def is_number(text: str) -> bool:
+    """Return True if a text is the literal of a finite float."""
+    return text.strip("(-)")[:1].isdigit()
 
 
 def literal(value: object, dtype: str) -> str:

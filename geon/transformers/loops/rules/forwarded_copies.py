@@ -22,6 +22,8 @@ from ..tree import (
     require,
 )
 
+TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # of elements that have functions to transpose and repeat them
+
 
 def forwarded(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     """Remove a loop that copies a buffer; the loops before it store to memory in its place.
@@ -38,6 +40,8 @@ def forwarded(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     filling = next((first for first, each in pairs if each is loop), None)
     if not isinstance(filling, LoopNode) or not isinstance(put.value, Kept):
         return tree
+    # An open number of equal elements is written to a buffer by vectors, also beyond its end.
+    require(spread_row(filling) is None, "elements are repeated in vectors")
     inner = (filling, *loops_of(filling.body))[-1]
     keep = only_store(inner)
     users = sum(number in used_buffers((each,)) for each in body)
@@ -59,3 +63,27 @@ def only_store(loop: LoopNode) -> Store | Keep | None:
     """Return the only store of a loop's body, or None."""
     write = loop.body[0] if len(loop.body) == 1 else None
     return write.stores[0] if isinstance(write, Write) and len(write.stores) == 1 else None
+
+
+def spread_row(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
+    """Return the store, the load and the inner loop of two loops that repeat adjacent elements.
+
+    They fill rows of open length one after another. Other loops are short, or computed in vectors.
+    """
+    (inner, *others) = loop.body
+    if others or not isinstance(inner, LoopNode) or inner.kind is not Kind.DIGIT:
+        return None
+    (write, *others) = inner.body
+    if others or not isinstance(write, Write) or isinstance(inner.size, int):
+        return None
+    (keep,), outer = write.stores, variable(loop.variable)
+    load = keep.value
+    if not isinstance(keep, Keep) or not isinstance(load, Load):
+        return None
+    row = outer * inner.extent.constant + variable(inner.variable)
+    direct = all(isinstance(atom, str) for atom in load.offset.terms)
+    steps = [load.offset.step(each.variable) for each in (loop, inner)]
+    known = load.dtype.itemsize in TRANSPOSED_ITEMSIZES
+    return (
+        (keep, load, inner) if direct and known and steps == [1, 0] and keep.offset == row else None
+    )

@@ -18,6 +18,7 @@ from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_straight, is_unrolled
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
 from ...loops.partial_states import only_folds
+from ...loops.rules.forwarded_copies import TRANSPOSED_ITEMSIZES, spread_row
 from ...loops.rules.interleaved_loops import INTERLEAVED_VECTORS
 from ...loops.rules.transposed_tiles import MIN_TRANSPOSED_ITEM_BYTES
 from ...loops.substitution import Substitution
@@ -69,7 +70,6 @@ REDUCTIONS = {
 }
 MIN_GATHERED_BYTES = 8  # of elements that are gathered: gcc permutes few of them in a register
 MAX_INTERLEAVED_ELEMENTS = 4  # of a row of known length: compilers interleave them in vectors
-TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # of elements that have a function for transpositions
 EXTREMES = {"maximum": ">", "minimum": "<"}
 
 
@@ -521,30 +521,6 @@ def transposed(loop: LoopNode) -> Write | None:
         if value.offset.step(inner.variable) == 0:
             return None
     return write
-
-
-def spread_row(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
-    """Return the store, the load and the inner loop of two loops that repeat adjacent elements.
-
-    They fill rows of open length one after another. Other loops are short, or computed in vectors.
-    """
-    (inner, *others) = loop.body
-    if others or not isinstance(inner, LoopNode) or inner.kind is not Kind.DIGIT:
-        return None
-    (write, *others) = inner.body
-    if others or not isinstance(write, Write) or isinstance(inner.size, int):
-        return None
-    (keep,), outer = write.stores, variable(loop.variable)
-    load = keep.value
-    if not isinstance(keep, Keep) or not isinstance(load, Load):
-        return None
-    row = outer * inner.extent.constant + variable(inner.variable)
-    direct = all(isinstance(atom, str) for atom in load.offset.terms)
-    steps = [load.offset.step(each.variable) for each in (loop, inner)]
-    known = load.dtype.itemsize in TRANSPOSED_ITEMSIZES
-    return (
-        (keep, load, inner) if direct and known and steps == [1, 0] and keep.offset == row else None
-    )
 
 
 def streaming_copy(statement: Statement) -> tuple[Store, Kept, LoopNode] | None:

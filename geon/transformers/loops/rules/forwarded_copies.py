@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....op_graph.axes.affine import variable
+from ...kernels.ir.loop_variables import changes_with
 from ...kernels.ir.nest import Keep, Store
 from ...kernels.ir.scalar_code import Kept, Load
 from .. import transformations as shape
@@ -81,7 +82,8 @@ def spread_row(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
     if not isinstance(keep, Keep) or not isinstance(load, Load):
         return None
     row = outer * inner.extent.constant + variable(inner.variable)
-    direct = all(isinstance(atom, str) for atom in load.offset.terms)
+    nested = [variable(atom) for atom in load.offset.terms if not isinstance(atom, str)]
+    direct = not any(changes_with(each, (loop.variable, inner.variable)) for each in nested)
     steps = [load.offset.step(each.variable) for each in (loop, inner)]
     known = load.dtype.itemsize in TRANSPOSED_ITEMSIZES
     return (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ....op_graph.axes.affine import AffineIndex, variable
-from ....op_graph.rows.logic import logical_and
+from ....op_graph.rows.logic import bitwise_and, logical_and
 from ....op_graph.values.dtypes import HALVES, DType, kind, name_of
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.loop_variables import variables
@@ -270,8 +270,6 @@ class VectorStatements(TreeStatements):
 
     def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
         """Return a C loop over the lines of its body; compilers may vectorise straight code."""
-        if loop.ends:
-            lines = [*lines, self.early_end(loop)]
         made = super().repeated(loop, low, high, lines)
         if loop.kind is Kind.DIGIT:
             return [UNROLLED, *made] if isinstance(loop.size, int) else made
@@ -305,15 +303,29 @@ class VectorStatements(TreeStatements):
             self.scalars.names.calls([sign])
         return f" reduction({sign}:{name})"
 
-    def early_end(self, loop: LoopNode) -> str:
-        """Return the statement that leaves a loop if all truths that it folds are decided."""
+    def early_end(self, loop: LoopNode, block: StatementBlock) -> list[str]:
+        """Return the statements that leave a loop if all truths that it folds are decided."""
         folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
-        tests = dict[str, None]()
+        found, tests = list[str](), dict[str, None]()
         for fold in folds:
-            if only_folds(loop, fold):
-                place = self.scalars.kept_place(StatementBlock(), fold.into[0], fold.offset)
-                tests[f"!{place}" if fold.reducer.folds is logical_and else place] = None
-        return f"if ({' && '.join(tests)}) break;"
+            if not only_folds(loop, fold):
+                continue
+            sign = "!" if fold.reducer.folds in (logical_and, bitwise_and) else ""
+            at = variables(fold.offset)
+            (number, *_), lanes = fold.into, [x for x in loops_of(loop.body) if x.variable in at]
+            if not lanes:
+                tests[f"{sign}{self.scalars.kept_place(block, number, fold.offset)}"] = None
+                continue
+            (lane,), name = lanes, f"open_{number}"
+            inner, extent = StatementBlock(block), self.scalars.index(block, lane.extent)
+            self.depths.variables[lane.variable] = inner.depth
+            place = self.scalars.kept_place(inner, number, fold.offset)
+            add = f"{name} |= {place} {'!=' if sign else '=='} 0;"
+            turns = for_loop(lane.variable, "0", extent, [add])
+            ctype = f"uint{8 * self.tree.buffers[number].dtype.itemsize}_t"  # as wide as states
+            found += [f"{ctype} {name} = 0;", f"{SIMD} reduction(|:{name})", *turns]
+            tests[f"!{name}"] = None
+        return [*found, f"if ({' && '.join(tests)}) break;"]
 
     def text(self, block: StatementBlock) -> list[str]:
         """Return the statements of a block."""

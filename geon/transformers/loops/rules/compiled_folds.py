@@ -153,8 +153,9 @@ def deciding(tree: Tree) -> Iterator[str]:
 
 def folds_truths(each: object) -> bool:
     """Return True if a statement folds truths into one, which further ones may not change."""
-    folds = isinstance(each, Fold) and not each.merges and each.reducer.folds in (*TRUTHS, *BITS)
-    return folds and each.elements[0].dtype is BOOL
+    if not isinstance(each, Fold) or each.merges or each.elements[0].dtype is not BOOL:
+        return False
+    return each.reducer.folds in (*TRUTHS, *BITS)
 
 
 def ended(tree: Tree, name: str, vectors: VectorWidth) -> Tree:

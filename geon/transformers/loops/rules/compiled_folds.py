@@ -166,11 +166,8 @@ def ended(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
     shared = all(only_folds(loop, x) and name not in variables(x.offset) for x in folds)
     require(shared, f"iterations of {name} fold into states of their own")
-    copies = [x.size for x in loops_in(loop) if x.kind is Kind.COPIES]
-    blocks, size = (
-        TERMS_PER_CHECK // max(x for x in copies if isinstance(x, int)),
-        most(loop.extent),
-    )
+    copies = [x.size for x in loops_in(loop) if x.kind is Kind.COPIES and isinstance(x.size, int)]
+    blocks, size = TERMS_PER_CHECK // max(copies), most(loop.extent)
     long = not isinstance(size, int) or size > blocks
     require(long, f"{name} has at most {TERMS_PER_CHECK} terms")
     tree = block_of(tree, name, blocks, loop)[0]

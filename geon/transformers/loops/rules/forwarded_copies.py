@@ -71,21 +71,16 @@ def spread_row(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
 
     They fill rows of open length one after another. Other loops are short, or computed in vectors.
     """
-    (inner, *others) = loop.body
-    if others or not isinstance(inner, LoopNode) or inner.kind is not Kind.DIGIT:
+    inner = loop.body[0] if len(loop.body) == 1 else None
+    if not isinstance(inner, LoopNode) or inner.kind is not Kind.DIGIT:
         return None
-    (write, *others) = inner.body
-    if others or not isinstance(write, Write) or isinstance(inner.size, int):
+    keep, names = only_store(inner), (loop.variable, inner.variable)
+    if isinstance(inner.size, int) or not isinstance(keep, Keep):
         return None
-    (keep,), outer = write.stores, variable(loop.variable)
-    load = keep.value
-    if not isinstance(keep, Keep) or not isinstance(load, Load):
+    load, row = keep.value, variable(names[0]) * inner.extent.constant + variable(names[1])
+    if not isinstance(load, Load) or load.dtype.itemsize not in TRANSPOSED_ITEMSIZES:
         return None
-    row = outer * inner.extent.constant + variable(inner.variable)
     nested = [variable(atom) for atom in load.offset.terms if not isinstance(atom, str)]
-    direct = not any(changes_with(each, (loop.variable, inner.variable)) for each in nested)
-    steps = [load.offset.step(each.variable) for each in (loop, inner)]
-    known = load.dtype.itemsize in TRANSPOSED_ITEMSIZES
-    return (
-        (keep, load, inner) if direct and known and steps == [1, 0] and keep.offset == row else None
-    )
+    direct = not any(changes_with(each, names) for each in nested)
+    follow = [load.offset.step(name) for name in names] == [1, 0] and keep.offset == row
+    return (keep, load, inner) if direct and follow else None

@@ -146,7 +146,7 @@ def copied(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     tree = apart_from_short(tree, loop, above)
     if is_long(loop):
         each = sum(store.dtype.itemsize for store in streamed_stores(loop, operands))
-        turns = STREAMED_BLOCK_BYTES // each // MIN_STREAMED_TURNS * MIN_STREAMED_TURNS
+        turns = STREAMED_BLOCK_BYTES // each // MIN_STREAMED_TURNS * MIN_STREAMED_TURNS  # no rests
         made = shape.split(tree, name, max(turns, MIN_STREAMED_TURNS), short=True)
         tree, name = made.tree, made.inner
         loop, _ = find(tree, name)

@@ -230,3 +230,9 @@ def test_an_extreme_takes_constants_into_vectors():
     assert largest == 0
     np.testing.assert_array_equal(found, np.pad(data, [(1, 1), (0, 0)]))
     np.testing.assert_array_equal(more, found + 2)
+
+
+@pytest.mark.parametrize("columns, lanes", [(40, [8]), (248, [8]), (264, [16, 8]), (1000, [16, 8])])
+def test_long_rows_fill_whole_registers_and_short_ones_halves(columns, lanes):
+    vectors = [size for role, _, size in roles(tree_of_sums(400, columns)) if role is Role.VECTOR]
+    assert sorted(set(vectors), reverse=True) == lanes

@@ -97,6 +97,20 @@ def test_a_fold_that_is_decided_at_once_reads_little():
     assert seconds[0] < seconds[1] / 2
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float64"])
+def test_columns_that_are_decided_at_once_read_little(dtype):
+    n, m = geon.Axis("N", 1 << 14), geon.Axis("M", 64)
+    x = geon.placeholder([n, m], dtype=dtype)
+    with geon.NativeTransformer(threads=1) as transformer:
+        f = transformer.computation(geon.all(x, n), x)
+        ones, zeros = np.ones((1 << 14, 64), dtype), np.zeros((1 << 14, 64), dtype)
+        seconds = [min(timed(f, each) for _ in range(9)) for each in (zeros, ones)]
+        late = ones.copy()
+        late[-1, 63] = 0
+        np.testing.assert_array_equal(f(late), late.all(0))
+    assert seconds[0] < seconds[1] / 2
+
+
 def timed(f, data):
     began = time.perf_counter()
     f(data)

@@ -226,3 +226,32 @@ def test_what_lies_behind_few_known_rows_of_open_length_stays(dtype, many):
             for each, out, want in zip(memory, outs, wanted, strict=True):
                 np.testing.assert_array_equal(out, want)
                 assert (each[:room] == 0xAB).all() and (each[-room:] == 0xAB).all()
+
+
+def test_elements_that_are_repeated_an_open_number_of_times_are_vectors():
+    """Also where the first of them depends on a quotient, as rows of tasks have it."""
+    n, a, b = geon.Axis("N"), geon.Axis("A"), geon.Axis("B", 3)
+    x, z = geon.placeholder([n]), geon.placeholder([a])
+    with geon.NativeTransformer(threads=1) as transformer:
+        f = transformer.computation(geon.broadcast(x, [b, n, a]), x, z)
+        assert "_spread(" in f.source
+        for rows in (1, 31, 32, 129, 1000):
+            data = np.arange(rows, dtype=np.float32)
+            for times in (1, 2, 3, 8, 15, 16, 17):
+                found = f(data, np.zeros(times, np.float32))
+                right = np.broadcast_to(data[None, :, None], (3, rows, times))
+                np.testing.assert_array_equal(found, right)
+
+
+def test_joined_rows_of_open_length_have_pieces_for_all_lengths():
+    n, m = geon.Axis("N", 400), geon.Axis("M")
+    x, v = geon.placeholder([n, m]), geon.placeholder([n])
+    with geon.NativeTransformer(threads=1) as transformer:
+        f = transformer.computation(geon.concat([x, geon.broadcast(v, [n, m])], n), x, v)
+        (kernel,) = f.stages().plan.schedule.kernels
+        assert kernel.work.pieces and kernel.work.short is None
+        for length in (1, 2, 5, 16, 17):
+            data = np.random.default_rng(length).random((400, length), np.float32)
+            row = np.arange(400, dtype=np.float32)
+            right = np.concatenate([data, np.repeat(row[:, None], length, 1)])
+            np.testing.assert_array_equal(f(data, row), right)

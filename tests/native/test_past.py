@@ -352,7 +352,7 @@ def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
 
 
 def test_measured_rates_say_from_which_size_on_stores_pass_by_the_caches(monkeypatch):
-    """Between the sizes: at the larger one such stores are faster, and at those beyond it."""
+    """From the first size at which such stores are faster, and at all beyond it."""
     sizes, same = (1 << 20, 1 << 24, 1 << 26), (100.0, 40.0, 20.0)
     faster = (100.0, 50.0, 30.0)
 
@@ -364,13 +364,13 @@ def test_measured_rates_say_from_which_size_on_stores_pass_by_the_caches(monkeyp
         monkeypatch.setattr(caches, "kept_ceilings", lambda threads: measured(reads, past))
         return caches.past_bytes(), caches.reread_bytes()
 
-    assert bounds((100.0, 99.0, 98.0), faster) == (1 << 22, 1 << 22)
+    assert bounds((100.0, 99.0, 98.0), faster) == (1 << 24, 1 << 24)
     assert bounds((100.0, 99.0, 10.0), faster) == (
-        1 << 22,
-        1 << 25,
+        1 << 24,
+        1 << 26,
     )  # a cache holds a part of 16 MiB
     assert bounds(same, (100.0, 50.0, 20.0)) == (caches.NEVER_STREAM_BYTES,) * 2
-    assert bounds(same, (100.0, 40.0, 30.0)) == (1 << 25, 1 << 25)
+    assert bounds(same, (100.0, 40.0, 30.0)) == (1 << 26, 1 << 26)
 
 
 def test_values_that_a_later_kernel_reads_have_the_whole_cache():

@@ -73,7 +73,7 @@ class Ceilings:
             found -= 1
         if found == len(self.sizes):
             return None
-        return math.isqrt(self.sizes[max(found - 1, 0)] * self.sizes[found])
+        return self.sizes[found]
 
     def _streams_at(self, size: int, rereads: bool) -> bool:
         """Return True if non-temporal stores are faster at the measured size of this number."""

@@ -95,8 +95,12 @@ def ends_open(loops: Sequence[Loop]) -> bool:
 
 
 def with_flat_rows(nest: Nest, fused: Fused, operands: OperandInliner) -> Nest:
-    """Return a nest that only stores, with a variant that collapses short rows of open length."""
-    if goes_straight(nest):
+    """Return a nest that only stores, with a variant that collapses short rows of open length.
+
+    A nest with pieces has none. The variant computes guards for each element, which pieces do
+    without: concatenations of rows of 2 to 16 elements take 0.15 to 0.6 of the time in pieces.
+    """
+    if nest.pieces or goes_straight(nest):
         return nest
     facts = Facts(known=list(operands.known))
     found = NestMaker(fused, operands, IndexBox(), facts, across=False).flat_rows()
@@ -112,9 +116,7 @@ def with_flat_rows(nest: Nest, fused: Fused, operands: OperandInliner) -> Nest:
 
 
 def goes_straight(nest: Nest) -> bool:
-    """Return True if a nest, or each piece, is one loop without divisions or computed offsets."""
-    if nest.pieces and not nest.holds:
-        return all(map(goes_straight, nest.pieces))
+    """Return True if a nest is one loop without divisions or computed offsets."""
     if nest.rows or not is_plain(nest):
         return False
     stores = nest.passes[0].stores

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ....op_graph.rows.elementwise import add
-from ....op_graph.rows.logic import logical_and, logical_or
+from ....op_graph.rows.logic import bitwise_and, bitwise_or, logical_and, logical_or
 from ....op_graph.values.dtypes import (
     BOOL,
     FLOAT64,
@@ -21,9 +21,9 @@ from ...kernels.ir.loop_variables import variables
 from ...kernels.ir.nest import folded_row
 from ...kernels.ir.scalar_code import Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
-from ...sizes.limits import AVX512_BYTES, PAGE_BYTES
+from ...sizes.limits import AVX512_BYTES, LONG_LOOP_TURNS, PAGE_BYTES
 from .. import transformations as shape
-from ..access import is_straight
+from ..access import is_straight, most, only_folds
 from ..partial_states import (
     block_level,
     block_of,
@@ -41,19 +41,24 @@ from ..tree import (
     VectorWidth,
     changed,
     find,
+    loops_in,
     loops_of,
     replace,
     replaced,
     require,
+    walk,
     with_body,
 )
 
 # Truths between two tests whether they are decided.
 TRUTHS_PER_CHECK = PAGE_BYTES
+# The same for terms of each column: a test reads the states of all columns.
+TERMS_PER_CHECK = LONG_LOOP_TURNS
 # Maximum 16-bit terms whose sum fits into 32 bits, and the fewest for which blocks pay off.
 MAX_NARROW_BLOCK_TERMS = np.iinfo(INT32).max // np.iinfo(np.uint16).max
 MIN_NARROW_BLOCK_TERMS = AVX512_BYTES // INT32.itemsize
 TRUTHS = (logical_or, logical_and)
+BITS = (bitwise_or, bitwise_and)  # folds of truths as numbers
 DECIDED = "it ends when all truths are decided"
 
 
@@ -138,6 +143,41 @@ def unwidened(tree: Tree, name: str) -> Tree:
         return (with_body(loop, tuple(body)),)
 
     return replaced(tree, name, change)
+
+
+def deciding(tree: Tree) -> Iterator[str]:
+    """Yield the loops around copies that do nothing but fold truths of columns."""
+    for loop in loops_of(tree.body):
+        inside = [each for each, _ in walk(loop.body)]
+        alone = all(isinstance(each, LoopNode) or folds_truths(each) for each in inside)
+        copies = any(isinstance(each, LoopNode) and each.kind is Kind.COPIES for each in inside)
+        if alone and copies and loop.role is Role.SERIAL:
+            yield loop.variable
+
+
+def folds_truths(each: object) -> bool:
+    """Return True if a statement folds truths into one, which further ones may not change."""
+    if not isinstance(each, Fold) or each.merges or each.elements[0].dtype is not BOOL:
+        return False
+    return each.reducer.folds in (*TRUTHS, *BITS)
+
+
+def ended(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
+    """End a loop over terms after the block that decides the truths of all columns."""
+    loop, above = find(tree, name)
+    if any(each.ends for each in above):
+        return tree
+    folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
+    shared = all(only_folds(loop, x) and name not in variables(x.offset) for x in folds)
+    require(shared, f"iterations of {name} fold into states of their own")
+    copies = [
+        x.size for x in loops_in(loop).values() if x.kind is Kind.COPIES and isinstance(x.size, int)
+    ]
+    blocks, size = TERMS_PER_CHECK // max(copies), most(loop.extent)
+    long = not isinstance(size, int) or size > blocks
+    require(long, f"{name} has at most {TERMS_PER_CHECK} terms")
+    tree = block_of(tree, name, blocks, loop)[0]
+    return replaced(tree, name, lambda loop: (replace(loop, ends=True, reason=DECIDED),))
 
 
 def compilable(tree: Tree) -> Iterator[str]:

@@ -42,7 +42,7 @@ from ..vector_loops import in_vectors
 from ..work import work
 from .column_lanes import columns_in_lanes
 from .columns import adjacent, columns
-from .compiled_folds import compilable, in_any_order
+from .compiled_folds import compilable, deciding, ended, in_any_order
 from .forwarded_copies import forwarded
 from .gathered_lanes import gathered, permuted_lanes
 from .interleaved_loops import computing, interleaved, storing
@@ -286,6 +286,7 @@ COMPILED_COLUMN_RULES: tuple[ScheduleRule[VectorWidth], ...] = (
     ScheduleRule("values of rows", behind_reductions, hoisted),
     ScheduleRule("tiles", crossed_columns, in_tiles),
     ScheduleRule("columns", adjacent, columns_in_lanes),
+    ScheduleRule("decided truths", deciding, ended),
     ScheduleRule("single iterations", single, removed),
     ScheduleRule("tasks", outermost, as_tasks),
     ScheduleRule("gathers", permuted_lanes, gathered),

@@ -148,9 +148,9 @@ def copied(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
     require(bool(streamed), f"{name} is short, or computes much")
     fits = not is_long(loop) or in_any_blocks(tree, loop)
     require(fits, f"blocks of {name} would add or multiply floats in another order")
+    # Blocks are multiples of the shortest one that pays, so that whole vectors fill them.
     turns = STREAMED_BLOCK_BYTES // sum(store.dtype.itemsize for store in streamed)
-    enough = not is_long(loop) or turns >= MIN_STREAMED_TURNS
-    require(enough, f"blocks of {name} have fewer than {MIN_STREAMED_TURNS} iterations")
+    turns = max(turns // MIN_STREAMED_TURNS, 1) * MIN_STREAMED_TURNS
     tree = apart_from_short(tree, loop, above)
     places = [stores_of(loop).index(store) for store in streamed]
     if is_long(loop):

@@ -42,7 +42,7 @@ LEAN = tuple(
 # takes less than half of the time for it; `docs/design/22-vector-code.md`
 # states the cost.
 OF_VECTORS = "/* of vectors */"
-FEW_PASSES = ("-Og", "-fira-region=one")
+FEW_PASSES = ("-Og", "-fmove-loop-invariants", "-fira-region=one")
 # Flags that a compiler must support: without them code would be wrong or could not be loaded.
 NEEDED = ("-std=gnu11", "-O2", "-ffp-contract=off", "-fwrapv", "-fPIC")
 # Replacements for flags that a compiler does not support.

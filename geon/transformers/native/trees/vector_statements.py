@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ....op_graph.axes.affine import AffineIndex, variable
-from ....op_graph.rows.logic import logical_and
+from ....op_graph.rows.logic import bitwise_and, logical_and
 from ....op_graph.values.dtypes import kind, name_of
 from ...kernels.analysis.loop_depth import Depths
 from ...kernels.ir.loop_variables import variables
@@ -17,6 +17,7 @@ from ...kernels.ir.scalar_code import Kept, Load, Scalar, indices
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...loops.access import is_unrolled, only_folds
 from ...loops.gather_prefetch import MAX_PREFETCHED_LINES
+from ...loops.rules.forwarded_copies import TRANSPOSED_ITEMSIZES, spread_row
 from ...loops.rules.interleaved_loops import INTERLEAVED_VECTORS
 from ...loops.rules.transposed_tiles import MIN_TRANSPOSED_ITEM_BYTES
 from ...loops.substitution import Substitution
@@ -49,7 +50,7 @@ from ..names.dialect import SIMD
 from ..names.naming import KernelNames
 from ..vectors.interleave import interleaved
 from ..vectors.lanes import Vectors
-from ..vectors.scan_copies import MAX_INTERLEAVED_ELEMENTS, TRANSPOSED_ITEMSIZES
+from ..vectors.scan_copies import MAX_INTERLEAVED_ELEMENTS
 from ..vectors.vector_ops import vector_type
 from .lane_lines import LANE, lane_loops
 from .lane_scalars import HIDDEN, LaneScalars
@@ -249,8 +250,6 @@ class VectorStatements(TreeStatements):
 
     def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
         """Return a C loop over the lines of its body; compilers may vectorise straight code."""
-        if loop.ends:
-            lines = [*lines, self.early_end(loop)]
         made = super().repeated(loop, low, high, lines)
         if loop.kind is Kind.DIGIT:
             return [UNROLLED, *made] if isinstance(loop.size, int) else made
@@ -298,15 +297,29 @@ class VectorStatements(TreeStatements):
         bits = 8 * self.tree.buffers[number].dtype.itemsize
         return f"int{bits}_t {name}_nan = {name} != {name};"
 
-    def early_end(self, loop: LoopNode) -> str:
-        """Return the statement that leaves a loop if all truths that it folds are decided."""
+    def early_end(self, loop: LoopNode, block: StatementBlock) -> list[str]:
+        """Return the statements that leave a loop if all truths that it folds are decided."""
         folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
-        tests = dict[str, None]()
+        found, tests = list[str](), dict[str, None]()
         for fold in folds:
-            if only_folds(loop, fold):
-                place = self.scalars.kept_place(StatementBlock(), fold.into[0], fold.offset)
-                tests[f"!{place}" if fold.reducer.folds is logical_and else place] = None
-        return f"if ({' && '.join(tests)}) break;"
+            if not only_folds(loop, fold):
+                continue
+            sign = "!" if fold.reducer.folds in (logical_and, bitwise_and) else ""
+            at = variables(fold.offset)
+            (number, *_), lanes = fold.into, [x for x in loops_of(loop.body) if x.variable in at]
+            if not lanes:
+                tests[f"{sign}{self.scalars.kept_place(block, number, fold.offset)}"] = None
+                continue
+            (lane,), name = lanes, f"open_{number}"
+            inner, extent = StatementBlock(block), self.scalars.index(block, lane.extent)
+            self.depths.variables[lane.variable] = inner.depth
+            place = self.scalars.kept_place(inner, number, fold.offset)
+            add = f"{name} |= {place} {'!=' if sign else '=='} 0;"
+            turns = for_loop(lane.variable, "0", extent, [add])
+            ctype = f"uint{8 * self.tree.buffers[number].dtype.itemsize}_t"  # as wide as states
+            found += [f"{ctype} {name} = 0;", f"{SIMD} reduction(|:{name})", *turns]
+            tests[f"!{name}"] = None
+        return [*found, f"if ({' && '.join(tests)}) break;"]
 
     def text(self, block: StatementBlock) -> list[str]:
         """Return the statements of a block."""
@@ -519,30 +532,6 @@ def transposed(loop: LoopNode) -> Write | None:
         if value.offset.step(inner.variable) == 0:
             return None
     return write
-
-
-def spread_row(loop: LoopNode) -> tuple[Keep, Load, LoopNode] | None:
-    """Return the store, the load and the inner loop of two loops that repeat adjacent elements.
-
-    They fill rows of open length one after another. Other loops are short, or computed in vectors.
-    """
-    (inner, *others) = loop.body
-    if others or not isinstance(inner, LoopNode) or inner.kind is not Kind.DIGIT:
-        return None
-    (write, *others) = inner.body
-    if others or not isinstance(write, Write) or isinstance(inner.size, int):
-        return None
-    (keep,), outer = write.stores, variable(loop.variable)
-    load = keep.value
-    if not isinstance(keep, Keep) or not isinstance(load, Load):
-        return None
-    row = outer * inner.extent.constant + variable(inner.variable)
-    direct = all(isinstance(atom, str) for atom in load.offset.terms)
-    steps = [load.offset.step(each.variable) for each in (loop, inner)]
-    known = load.dtype.itemsize in TRANSPOSED_ITEMSIZES
-    return (
-        (keep, load, inner) if direct and known and steps == [1, 0] and keep.offset == row else None
-    )
 
 
 def streaming_copy(statement: Statement) -> tuple[Store, Kept, LoopNode] | None:

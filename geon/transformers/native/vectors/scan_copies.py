@@ -21,6 +21,7 @@ from ...kernels.ir.scalar_code import Load, Select, walk
 from ...kernels.scans.sequential_scan import TURN, OrderedLoop
 from ...kernels.scans.slp import Packed
 from ...kernels.scans.slp_cost import choose_packing
+from ...loops.rules.forwarded_copies import TRANSPOSED_ITEMSIZES
 from ...printing.nests.loop_lines import for_loop
 from ...printing.nests.scan_statements import OrderedPrinter, row_of
 from ...printing.nests.statement_blocks import StatementBlock
@@ -29,7 +30,6 @@ from ..names.naming import KernelNames
 
 MAX_INTERLEAVED_ELEMENTS = 4  # of a run that gcc interleaves in vectors, as fast as a transposition
 MAX_GAP_ELEMENTS = MAX_INTERLEAVED_ELEMENTS  # steps between two elements that one run has
-TRANSPOSED_ITEMSIZES = (1, 2, 4, 8)  # bytes of elements that are transposed
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,13 @@ class TreeStatements:
         inner.is_innermost = not any(map(is_serial, loops_of(loop.body)))
         self.depths.variables[loop.variable] = inner.depth
         self.body(loop.body, inner)
+        if loop.ends:
+            inner.lines += self.early_end(loop, inner)
         block.lines += self.repeated(loop, low, high, self.text(inner))
+
+    def early_end(self, loop: LoopNode, block: StatementBlock) -> list[str]:
+        """Return the statements that may end a loop; a hook for targets that end loops early."""
+        return []
 
     def repeated(self, loop: LoopNode, low: str, high: str, lines: list[str]) -> list[str]:
         """Return a C loop between bounds over the lines of its body."""

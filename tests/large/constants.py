@@ -150,6 +150,8 @@ CONSTANTS = (
         many=100,
     ),
     _shared("loops/rules/compiled_folds", "TRUTHS_PER_CHECK", "size", "row", "positions"),
+    _shared("loops/rules/compiled_folds", "TERMS_PER_CHECK", "across"),
+    _shared("loops/vector_loops", "MIN_WHOLE_VECTORS", "row", each=(1 / 4, 1 / 8, 1 / 16)),
     _shared("loops/rules/compiled_folds", "MIN_NARROW_BLOCK_TERMS", "row", "short_row", many=20),
     _shared("loops/rules/compiled_folds", "MAX_NARROW_BLOCK_TERMS", "size", "row"),
     _native("vectors/vector_functions", "MIN_STRIP_ROW_ELEMENTS", "size", "row", many=10),

@@ -72,6 +72,7 @@ FILES = {
     "transformers/native/c/sort/blocks.h": "rows and lanes of a block: LONGEST_BLOCK has how many",
     "transformers/native/c/sort/compress.h": "lanes of a vector: LONGEST_BLOCK has how many",
     "transformers/native/c/vectors.h": BITS,
+    "transformers/native/c/narrow_vectors.h": BITS,
     "transformers/native/c/standalone/show.h": "how printed numbers are written",
     "transformers/native/standalone/interface.py": ADDRESS,
     "transformers/native/standalone/source.py": ALIGNED,
@@ -271,7 +272,12 @@ PLACES = {
         "VectorStatements.draw",
     ): "bytes of a random word",
     ("transformers/native/vectors/interleave.py", "COUNTS"): "bytes of dtypes",
-    ("transformers/printing/nests/contractions.py", "MAX_LOOP_TRUTHS"): PARTS,
+    ("transformers/loops/guarded_loops.py", "MAX_UNSWITCHED_GUARDS"): PARTS,
+    ("transformers/loops/rules/forwarded_copies.py", "TRANSPOSED_ITEMSIZES"): "bytes of dtypes",
+    ("transformers/native/trees/vector_statements.py", "VectorStatements.nan_flag"): BITS,
+    ("transformers/native/trees/vector_statements.py", "VectorStatements.early_end"): BITS,
+    ("transformers/native/vectors/vector_ops.py", "widening_text"): BITS,
+    ("transformers/native/vectors/vectorisable.py", "WIDENED_ITEMSIZE"): BITS,
     (
         "transformers/native/trees/vector_statements.py",
         "UNROLLED",
@@ -532,7 +538,6 @@ PLACES = {
     **dict.fromkeys(
         [
             ("transformers/native/vectors/scan_copies.py", "MAX_INTERLEAVED_ELEMENTS"),
-            ("transformers/native/vectors/scan_copies.py", "TRANSPOSED_ITEMSIZES"),
             ("transformers/native/vectors/scan_text.py", "BLOCK"),
         ],
         "tests/native/test_scan_copies.py goes around them",

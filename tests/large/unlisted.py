@@ -329,11 +329,13 @@ PLACES = {
         "DEFAULT_CACHE_SIZES",
     ): "bytes of caches where the system does not say",
     ("transformers/loops/rules/streaming_copies.py", "MAX_STREAMED_WORK"): CHOOSES,
-    ("transformers/native/machine/caches.py", "_past"): "how many times LEAST counts",
-    (
-        "transformers/native/machine/caches.py",
-        "MAX_CACHE_BYTES_PER_CORE",
-    ): "checking.py stores past the caches from 1 byte on",
+    **dict.fromkeys(
+        [
+            ("transformers/native/machine/caches.py", "DEFAULT_PAST_BYTES"),
+            ("transformers/native/machine/caches.py", "DEFAULT_REREAD_BYTES"),
+        ],
+        "checking.py stores past the caches from 1 byte on",
+    ),
     ("transformers/native/machine/caches.py", "caches_of"): "bytes of a unit that the system says",
     (
         "transformers/sizes/product_blocks.py",

@@ -341,14 +341,13 @@ def test_borders_of_open_lengths_stay():
         np.testing.assert_array_equal(f(array)[0], g(array))
 
 
-def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
+def test_the_reported_size_of_a_cache_decides_nothing(monkeypatch):
     monkeypatch.setattr(caches, "kept_ceilings", lambda threads: None)
     monkeypatch.setattr(caches, "processors", lambda: 4)
-    small = 4 * nontemporal_stores.MIN_LAST_CACHE_BYTES
-    for cache, least in [(40 << 20, 40 << 20), (1 << 20, small), (480 << 20, 64 << 20)]:
+    for cache in (1 << 20, 40 << 20, 480 << 20):
         monkeypatch.setattr(caches, "caches_of", lambda cache=cache: (1 << 15, 1 << 20, cache))
-        assert caches.past_bytes() == least
-        assert caches.reread_bytes() == max(cache, small)
+        assert caches.past_bytes() == 32 << 20
+        assert caches.reread_bytes() == 128 << 20
 
 
 def test_measured_rates_say_from_which_size_on_stores_pass_by_the_caches(monkeypatch):

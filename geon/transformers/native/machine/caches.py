@@ -11,9 +11,11 @@ from ...sizes.limits import MIN_LAST_CACHE_BYTES
 from .roofline_peaks import kept_ceilings
 from .threads import processors
 
-# Maximum bytes of a shared last cache that count for one processor. A virtual machine reports the
-# cache of its whole host: 480 MiB for 2 cores, where non-temporal stores win from 32 MiB on.
-MAX_CACHE_BYTES_PER_CORE = 4 * MIN_LAST_CACHE_BYTES
+# Bytes of traffic from which on results of a machine without measured rates pass by the caches, and
+# those of values that are read again. A reported size is no bound: a virtual machine reports the
+# cache of its whole host, 480 MiB for 2 cores, where such stores win from 32 and 128 MiB on.
+DEFAULT_PAST_BYTES = 8 * MIN_LAST_CACHE_BYTES
+DEFAULT_REREAD_BYTES = 4 * DEFAULT_PAST_BYTES
 NEVER_STREAM_BYTES = sys.maxsize  # a threshold that no kernel reaches
 DEFAULT_CACHE_SIZES = (
     L1_BYTES,
@@ -27,26 +29,22 @@ CACHE_FILES = ("type", "level", "size")
 def past_bytes() -> int:
     """Return the bytes of traffic from which on a kernel uses non-temporal stores.
 
-    Measured rates decide it, if there are any. Otherwise it is this process's share of the last
-    cache.
+    Measured rates decide it, if there are any, and never the reported size of a shared cache.
     """
-    return _past(min(caches_of()[-1], MAX_CACHE_BYTES_PER_CORE * processors()), rereads=False)
+    return _past(DEFAULT_PAST_BYTES, rereads=False)
 
 
 def reread_bytes() -> int:
-    """Return the same of values that a later kernel of the program reads again.
-
-    Without measured rates it is the whole last cache, which may hold them until then.
-    """
-    return _past(caches_of()[-1], rereads=True)
+    """Return the same of values that a later kernel of the program reads again."""
+    return _past(DEFAULT_REREAD_BYTES, rereads=True)
 
 
-def _past(share: int, rereads: bool) -> int:
+def _past(default: int, rereads: bool) -> int:
     known = kept_ceilings(processors()) or kept_ceilings(1)
-    if known is not None:
-        measured = known.streams_from(rereads)
-        return NEVER_STREAM_BYTES if measured is None else max(measured, MIN_LAST_CACHE_BYTES)
-    return max(share, 4 * MIN_LAST_CACHE_BYTES)
+    if known is None:
+        return default
+    measured = known.streams_from(rereads)
+    return NEVER_STREAM_BYTES if measured is None else max(measured, MIN_LAST_CACHE_BYTES)
 
 
 @cache

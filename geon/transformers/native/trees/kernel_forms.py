@@ -1,4 +1,4 @@
-"""Forms of native kernels: loop trees with their stores past the caches, and packed scans."""
+"""Forms of native kernels: loop trees with their stores past the caches, products and scans."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Fill, Nest
-from ...kernels.products.row_blocking import Blocked
+from ...kernels.products.contraction import Contraction
+from ...kernels.products.row_blocking import Blocked, whole_sizes
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...loops.tree import Tree
 from ...lowering.planning.kernel_forms import FormChoice, FormTable, Place
 from ...lowering.planning.plan import Plan, plan_memory
 from ...sizes.limits import MIN_SIZE_RATIO
 from ..machine.measured_machine import MODEL
+from ..products.product_form import ProductForm, product_forms
 from ..toolchain.compilers import find_toolchain
 from ..vectors.nontemporal_stores import Passing, may_pass, passing, stored_bytes
 from ..vectors.scan_copies import ScanForm, scan_form
@@ -41,14 +43,17 @@ def form_table(vector_bytes: int | None = None) -> FormTable:
     if vector_bytes is None:
         toolchain = find_toolchain()
         vector_bytes = MODEL.vector_bytes if toolchain is None else toolchain.vector_bytes
-    return FormTable(
+    table = FormTable(
         {
             Nest: partial(_nest_parts, vector_bytes),
+            Contraction: partial(_contraction_parts, vector_bytes),
             Blocked: partial(_chain_parts, vector_bytes),
             OrderedLoop: partial(_scan_parts, vector_bytes),
         },
         vector_bytes,
     )
+    table.from_starts = True
+    return table
 
 
 def for_vectors(plan: Plan, vector_bytes: int) -> Plan:
@@ -65,12 +70,26 @@ def _nest_parts(
     return forms_of(work, vector_bytes, passing(work, places))
 
 
+def _contraction_parts(
+    vector_bytes: int, work: Contraction, places: Sequence[Place], unaligned: Set[int]
+) -> tuple[ProductForm, ...]:
+    """Return the form of a product, or those of its pieces."""
+    return product_forms(work, vector_bytes)
+
+
 def _chain_parts(
     vector_bytes: int, work: Blocked, places: Sequence[Place], unaligned: Set[int]
-) -> tuple[Forms, ...]:
-    """Return the parts of each step of a chain: those of nests; none of products and calls."""
-    steps = work.steps
-    return tuple([forms_of(x, vector_bytes, None) if isinstance(x, Nest) else () for x in steps])
+) -> tuple[tuple[Form | ProductForm, ...], ...]:
+    """Return the parts of each step of a chain: those of nests and products; none of calls."""
+    parts: list[tuple[Form | ProductForm, ...]] = []
+    for step, whole in zip(work.steps, work.whole, strict=True):
+        if isinstance(step, Nest):
+            parts.append(forms_of(step, vector_bytes, None))
+        elif isinstance(step, Contraction):
+            parts.append(product_forms(step, vector_bytes, whole_sizes(whole)))
+        else:
+            parts.append(())
+    return tuple(parts)
 
 
 def _scan_parts(

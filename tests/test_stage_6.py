@@ -15,6 +15,8 @@ from geon.transformers.loops import from_nest
 from geon.transformers.loops.rules import cpu, gpu, schedule_rule
 from geon.transformers.lowering.planning.kernel_forms import FormChoice, trees_in
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
+from geon.transformers.native.emit import form_table
+from geon.transformers.native.emit.form_table import for_vectors
 from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.products import (
     described_product,
@@ -28,7 +30,7 @@ from geon.transformers.native.products import (
 )
 from geon.transformers.native.products.product_form import ProductForm
 from geon.transformers.native.trees import kernel_forms, tree_choice
-from geon.transformers.native.trees.kernel_forms import NestTree, for_vectors
+from geon.transformers.native.trees.kernel_forms import NestTree
 from geon.transformers.native.vectors import nontemporal_stores, scan_copies, vectorisable
 from geon.transformers.native.vectors.scan_copies import ScanForm
 from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_module
@@ -46,6 +48,7 @@ CHOOSERS = {  # files whose functions choose how kernels run
     m.__file__
     for m in (
         from_nest,
+        form_table,
         kernel_forms,
         tree_choice,
         gpu_tree_choice,

@@ -10,7 +10,7 @@ import geon
 from geon.op_graph.axes.affine import variable
 from geon.op_graph.axes.index_map import InRange
 from geon.transformers.kernels.ir.nest import Loop
-from geon.transformers.native.products import descriptor
+from geon.transformers.native.products import product_analysis
 from geon.transformers.native.products.implicit_im2col import contiguous_run, find_band, run_offsets
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.sizes.product_blocks import (
@@ -216,7 +216,7 @@ def test_packed_and_placed_windows_give_the_same_bits(name, monkeypatch, tmp_pat
     feeds = [random.normal(size=net.case.lengths(own)) for own in ("NHWC", "NHWK")]
     found = []
     for most in (MAX_WINDOW_RUNS, 0):
-        monkeypatch.setattr(descriptor, "MAX_WINDOW_RUNS", most)
+        monkeypatch.setattr(product_analysis, "MAX_WINDOW_RUNS", most)
         # Programs are kept by what they compute, and these are two of one.
         monkeypatch.setattr("geon.transformers.cache.programs._programs", None)
         monkeypatch.setenv("GEON_CACHE", str(tmp_path / str(most)))

@@ -7,7 +7,7 @@ import ctypes
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -235,7 +235,7 @@ class Case:
             count([d for d in left if d not in right]),
             count([d for d in right if d not in left]),
             count([d for d in left if d in right and d not in result]),
-            form_of(self.product("planned")).sides,
+            (form_of(self.product("planned"), self.vector_bytes).sides,),
         )
 
     def inputs(self, seed: int) -> list[np.ndarray]:
@@ -504,6 +504,7 @@ def grouped() -> list[Case]:
 
 
 def check_all(every: Sequence[Case], vector_bytes: int, folder: Path) -> None:
+    every = [replace(case, vector_bytes=vector_bytes) for case in every]
     products = [case.product(f"product{i}") for i, case in enumerate(every)]
     library = compile_module(module_units(products, vector_bytes), folder)
     for number, case in enumerate(every):
@@ -593,7 +594,7 @@ def test_packing_first_changes_no_bits(
     vector_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A right operand packed once for all rows, in small products too, or by each task."""
-    every = packed_first()
+    every = [replace(case, vector_bytes=vector_bytes) for case in packed_first()]
     products = [case.product(f"product{i}") for i, case in enumerate(every)]
     made: list[list[np.ndarray]] = []
     works = (MIN_PACK_FIRST_MULADDS, 1_000_000)

@@ -104,7 +104,7 @@ def blocked_scratch(work: Blocked, form: KernelForm) -> BlockedScratch:
 
 def product_scratch(work: Contraction, form: ProductForm) -> ProductScratch:
     """Return the scratch memory of a contraction of this form."""
-    return ProductScratch(*_sizes(work), form.sides)
+    return ProductScratch(*_sizes(work), (form.sides,))
 
 
 def step_scratch(work: Contraction) -> ProductScratch:

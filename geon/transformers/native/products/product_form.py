@@ -10,14 +10,14 @@ from ....op_graph.op_graph import Op
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
 from ...loops.tree import Tree
-from ...sizes.product_blocks import MAX_BAND_ROWS, Shape, all_shapes
+from ...sizes.product_blocks import MAX_BAND_ROWS, Shape
 from ...sizes.product_plan import ProductPlan
 from ..sizes.products import Sides
 from .described_product import describe_product
 from .epilogue_form import EpilogueForm, epilogue_form
 from .implicit_im2col import Windows, vector_elements
 from .operand_views import View
-from .orientation import analyse_product, orient_product, swapped
+from .orientation import analyse_product, swapped
 from .packing_trees import PackingTree
 from .product_analysis import ProductAnalysis
 from .product_ir import MatrixProduct
@@ -52,8 +52,7 @@ class ProductForm:
     ``of`` has its block sizes. If ``turned``, rows and columns are exchanged; ``rows``, ``columns``
     and ``summed`` are the loops after that, in order. If ``keeps``, a packed copy of the right
     operand can be cached. ``result`` is the memory that tiles store to, else there is an
-    ``epilogue``. ``plan`` is None if calls choose the algorithm. ``sides`` are the operand plans of
-    all widths of vectors, which scratch memory serves; a step of a chain has none.
+    ``epilogue``. ``plan`` is None if calls choose the algorithm.
     """
 
     of: Shape
@@ -67,17 +66,36 @@ class ProductForm:
     result: View | None
     epilogue: EpilogueForm | None
     plan: ProductPlan | None
-    sides: tuple[Sides, ...]
 
     @property
     def trees(self) -> Iterator[tuple[str, Tree]]:
-        """Yield the packing trees with the names of their functions."""
-        named = (
-            ("left", self.left.lines),
-            ("lines", self.right.lines),
-            ("panels", self.right.panels),
-        )
+        """Yield the packing trees with what they pack."""
+        right = self.right
+        named = (("left", self.left.lines), ("lines", right.lines), ("panels", right.panels))
         yield from ((name, tree) for name, tree in named if tree is not None)
+
+    @property
+    def sides(self) -> Sides:
+        """Return the plan of the operands as scratch memory needs it."""
+        left, right, places = self.left.plain, self.right.plain, self.right.windows
+        windows = self.left.windows if left is None else None
+        step, placed = 0, None
+        if right is not None and (right.line_step == 1 or not isinstance(right.line_step, int)):
+            step = right.summed_step if isinstance(right.summed_step, int) else 1
+        if places is not None:
+            placed = places.elements, places.runs * vector_elements(places.run, self.of)
+        return Sides(
+            self.of,
+            self.turned,
+            self.result is not None and left is not None and right is not None,
+            None if windows is None else windows.elements,
+            (self.left.staged, self.right.staged),
+            left is None or right is None,
+            step,
+            placed,
+            MAX_BAND_ROWS if windows is None else windows.most,
+            self.plan,
+        )
 
     def oriented(self, product: MatrixProduct) -> MatrixProduct:
         """Return a product of this form with its operands and loops in order."""
@@ -107,10 +125,6 @@ def product_form(product: MatrixProduct, vector_bytes: int, operands: Sequence[O
     product = replace(product, kept=True)
     found = analyse_product(product, vector_bytes)
     made, of = found.product, found.of
-    sides: list[Sides] = []
-    for each in () if product.whole else all_shapes(product.type):
-        own = found if each == of else ProductAnalysis(orient_product(product, each), each)
-        sides.append(_sides(own, own.product.left is product.right))
     return ProductForm(
         of,
         made.left is product.right,
@@ -123,7 +137,6 @@ def product_form(product: MatrixProduct, vector_bytes: int, operands: Sequence[O
         found.result,
         None if found.result is not None else epilogue_form(found),
         found.plan,
-        tuple(sides),
     )
 
 
@@ -145,26 +158,3 @@ def _right(found: ProductAnalysis, operands: Sequence[Op]) -> OperandForm:
         if not thin:
             panels = PackingTree(packing, operands).panels()
     return OperandForm(packing.view, packing.staged(False), found.places, lines, panels)
-
-
-def _sides(found: ProductAnalysis, turned: bool) -> Sides:
-    """Return the operand plan of a product as scratch memory needs it."""
-    left, right, places = found.left.plain, found.right.plain, found.places
-    windows = found.windows if left is None else None
-    step, placed = 0, None
-    if right is not None and (right.line_step == 1 or not isinstance(right.line_step, int)):
-        step = right.summed_step if isinstance(right.summed_step, int) else 1
-    if places is not None:
-        placed = places.elements, places.runs * vector_elements(places.run, found.of)
-    return Sides(
-        found.of,
-        turned,
-        found.result is not None and left is not None and right is not None,
-        None if windows is None else windows.elements,
-        (found.left.staged(True), found.right.staged(False)),
-        left is None or right is None,
-        step,
-        placed,
-        MAX_BAND_ROWS if windows is None else windows.most,
-        found.plan,
-    )

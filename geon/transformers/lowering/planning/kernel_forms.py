@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op
@@ -25,6 +25,15 @@ class FormChoice(NamedTuple):
     holds: tuple[Size, ...]
     forms: tuple[Any, ...]
     others: tuple[Any, ...]
+
+
+@runtime_checkable
+class Summarised(Protocol):
+    """A part of a form that has no tree, and a line for ``explain`` instead."""
+
+    @property
+    def summary(self) -> str:
+        """Return the part in a line."""
 
 
 def trees_in(forms: Sequence[Any]) -> Iterator[Any]:

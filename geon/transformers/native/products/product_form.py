@@ -11,7 +11,7 @@ from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
 from ...loops.tree import Tree
 from ...sizes.product_blocks import MAX_BAND_ROWS, Shape
-from ...sizes.product_plan import ProductPlan
+from ...sizes.product_plan import DOTS, STREAM, THIN, TILES, ProductPlan
 from ..sizes.products import Sides
 from .described_product import describe_product
 from .epilogue_form import EpilogueForm, epilogue_form
@@ -21,6 +21,13 @@ from .orientation import analyse_product, swapped
 from .packing_trees import PackingTree
 from .product_analysis import ProductAnalysis
 from .product_ir import MatrixProduct
+
+SHOWN = {
+    TILES: "by register tiles",
+    STREAM: "by a stream of columns",
+    DOTS: "by dot products",
+    THIN: "by a few dot products",
+}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -44,6 +51,17 @@ class OperandForm:
         """Return the view if it has one stride along lines and one along summed indices."""
         return self.view if self.view is not None and self.view.is_plain else None
 
+    def __str__(self) -> str:
+        """Return how the operand is read, in a few words."""
+        if self.plain is not None:
+            return "in memory"
+        ways = []
+        if self.windows is not None:
+            ways.append("windows in place" if self.windows.band is None else "windows of bands")
+        if self.lines is not None or self.panels is not None:
+            ways.append("packed by runs" if self.view is not None else "computed and packed")
+        return " or ".join(ways)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ProductForm:
@@ -66,6 +84,13 @@ class ProductForm:
     result: View | None
     epilogue: EpilogueForm | None
     plan: ProductPlan | None
+
+    @property
+    def summary(self) -> str:
+        """Return the form as a line of ``explain``."""
+        way = "by an algorithm that lengths choose" if self.plan is None else SHOWN[self.plan.way]
+        turned = "transposed " if self.turned else ""
+        return f"{turned}product {way}; left operand {self.left}, right operand {self.right}"
 
     @property
     def trees(self) -> Iterator[tuple[str, Tree]]:

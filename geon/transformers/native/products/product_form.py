@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ....op_graph.axes.affine import Size
@@ -22,7 +22,7 @@ from .packing_trees import PackingTree
 from .product_analysis import ProductAnalysis
 from .product_ir import MatrixProduct
 
-SHOWN = {
+SHOWN = {  # the ways of plans in ``explain``
     TILES: "by register tiles",
     STREAM: "by a stream of columns",
     DOTS: "by dot products",
@@ -57,9 +57,9 @@ class OperandForm:
             return "in memory"
         ways = []
         if self.windows is not None:
-            ways.append("windows in place" if self.windows.band is None else "windows of bands")
+            ways.append("windows in place" if self.windows.band is None else "windows in bands")
         if self.lines is not None or self.panels is not None:
-            ways.append("packed by runs" if self.view is not None else "computed and packed")
+            ways.append("packed" if self.view is not None else "computed and packed")
         return " or ".join(ways)
 
 
@@ -91,13 +91,6 @@ class ProductForm:
         way = "by an algorithm that lengths choose" if self.plan is None else SHOWN[self.plan.way]
         turned = "transposed " if self.turned else ""
         return f"{turned}product {way}; left operand {self.left}, right operand {self.right}"
-
-    @property
-    def trees(self) -> Iterator[tuple[str, Tree]]:
-        """Yield the packing trees with what they pack."""
-        right = self.right
-        named = (("left", self.left.lines), ("lines", right.lines), ("panels", right.panels))
-        yield from ((name, tree) for name, tree in named if tree is not None)
 
     @property
     def sides(self) -> Sides:

@@ -37,7 +37,7 @@ def analyse_product(product: MatrixProduct, vector_bytes: int) -> ProductAnalysi
         return found
     sizes = [size(loops) for loops in (made.batch, made.rows, made.columns, made.summed)]
     small = all(isinstance(n, int) for n in sizes) and math.prod(sizes) < MIN_HALF_VECTOR_MULADDS
-    if small or found.thin():
+    if small or found.thin:
         return found
     return ProductAnalysis(orient_product(product, half), half)
 
@@ -113,7 +113,7 @@ def orient_product(product: MatrixProduct, of: Shape) -> MatrixProduct:
         product = swapped(product)
     columns = size(product.columns)
     few = isinstance(columns, int) and columns <= of.vector
-    if isinstance(columns, int) and few and not ProductAnalysis(product, of).thin():
+    if isinstance(columns, int) and few and not ProductAnalysis(product, of).thin:
         turned = _ordered(swapped(product), of)
         streams = any(loop.name == product.left.unit for loop in product.rows)
         packed = streams and product.left.pointer is None and columns <= MAX_TRANSPOSED_COLUMNS

@@ -75,6 +75,7 @@ class ProductAnalysis:
         left, right = (None if found is None else found.line_step == 1 for found in sides)
         return plan_product(rows, columns, depth, self.of, left, right, self.result is not None)
 
+    @cached_property
     def thin(self) -> bool | None:
         """Return True if the product is a few dot products, None if that is open."""
         product = self.product
@@ -148,10 +149,10 @@ class ProductAnalysis:
             and more * rows <= PACKING_CYCLES_PER_ELEMENT * columns * 2 * vector
         )
 
-    @property
+    @cached_property
     def is_placed(self) -> bool:
         """Return True if columns are always read as windows, so that nothing packs them."""
-        return self.thin() is False and not self.product.whole and self.places is not None
+        return self.thin is False and not self.product.whole and self.places is not None
 
     @property
     def is_shown(self) -> bool:

@@ -168,7 +168,7 @@ def _left(found: ProductAnalysis, operands: Sequence[Op]) -> OperandForm:
 
 def _right(found: ProductAnalysis, operands: Sequence[Op]) -> OperandForm:
     """Return the form of the right operand: packed as lines in few dot products, else as panels."""
-    packing, thin = found.right, found.thin()
+    packing, thin = found.right, found.thin
     lines = panels = None
     if packing.plain is None and not found.is_placed:
         if thin is not False:

@@ -287,3 +287,18 @@ def test_rules_are_applied_once_for_a_structure(target):
         return choosers_called(lambda: made.plan)["schedule_rule.py:applied"]
 
     assert applied(1) == applied(3) > 0
+
+
+def test_products_of_slices_have_one_form():
+    """Callers add the starts of slices to pointers; the form of another product is refused."""
+    t, m, k, n = map(geon.Axis, "TMKN", (3, 40, 50, 60))
+    x, w, v = geon.placeholder([t, m, k]), geon.placeholder([k, n]), geon.placeholder([m, k])
+    results = [geon.dot(x[{t: number}], w) for number in range(3)]
+    plan = Native().computation([*results, geon.dot(v * 2, w)], x, w, v).plan
+    forms = [plan.forms[kernel.op] for kernel in plan.schedule.kernels]
+    assert len(forms) == 4 and len(set(forms)) == 2
+    verify_plan(plan)
+    last = plan.schedule.kernels[-1].op
+    wrong = {**plan.forms, last: next(form for form in forms if form is not plan.forms[last])}
+    with pytest.raises(geon.PlanError, match="another structure"):
+        verify_plan(dataclasses.replace(plan, forms=wrong))

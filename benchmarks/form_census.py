@@ -102,12 +102,12 @@ FORMS = (
     Form("copies without a buffer", "loops.rules.forwarded_copies:only_store"),
     Form("filled copy", "native.library.library_kernels:fill_function", always=True),
     # Products of native code.
-    Form("product: windows of rows", "native.products.descriptor:ProductText.windows"),
-    Form("product: windows of columns", "native.products.descriptor:ProductText.places"),
+    Form("product: windows of rows", "native.products.product_analysis:ProductAnalysis.windows"),
+    Form("product: windows of columns", "native.products.product_analysis:ProductAnalysis.places"),
     Form("product: bands", "native.products.implicit_im2col:find_band"),
     Form("product: padded", "kernels.products.contraction:padded_access"),
     Form("product: residues", "kernels.products.residue_classes:classes_of", lambda *_: []),
-    Form("product: vector stores", "native.products.epilogue:Storing.by_vectors"),
+    Form("product: vector stores", "native.products.epilogue_form:_has_vectors", False),
     # CUDA.
     Form("cuda: threads", "pycuda.kernels.thread_text:thread_function", always=True),
     Form("cuda: teams", "pycuda.kernels.team_text:team_function", always=True),

@@ -15,10 +15,23 @@ from geon.transformers.loops import from_nest
 from geon.transformers.loops.rules import cpu, gpu, schedule_rule
 from geon.transformers.lowering.planning.kernel_forms import FormChoice, trees_in
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
+from geon.transformers.native.emit import form_table
+from geon.transformers.native.emit.form_table import for_vectors
 from geon.transformers.native.emit.module_text import make_module
+from geon.transformers.native.products import (
+    described_product,
+    epilogue_form,
+    implicit_im2col,
+    orientation,
+    packing,
+    packing_trees,
+    product_analysis,
+    product_form,
+)
+from geon.transformers.native.products.product_form import ProductForm
 from geon.transformers.native.trees import kernel_forms, tree_choice
-from geon.transformers.native.trees.kernel_forms import NestTree, for_vectors
-from geon.transformers.native.vectors import nontemporal_stores, scan_copies
+from geon.transformers.native.trees.kernel_forms import NestTree
+from geon.transformers.native.vectors import nontemporal_stores, scan_copies, vectorisable
 from geon.transformers.native.vectors.scan_copies import ScanForm
 from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_module
 from geon.transformers.pycuda.kernels import split_reductions
@@ -27,12 +40,39 @@ from geon.transformers.pycuda.kernels.tree_choice import TeamTree
 from geon.transformers.pycuda.products import library_dispatch, product_forms
 from geon.transformers.pycuda.products.attention import FusedAttention, half_of
 from geon.transformers.pycuda.products.product_forms import TiledProduct
+from geon.transformers.sizes import product_plan
 from tests.golden.emitting import Cuda, Native
 from tests.golden.programs import PROGRAMS
 
 CHOOSERS = {  # files whose functions choose how kernels run
-    m.__file__ for m in (from_nest, kernel_forms, tree_choice, gpu_tree_choice, slp_cost)
+    m.__file__
+    for m in (
+        from_nest,
+        form_table,
+        kernel_forms,
+        tree_choice,
+        gpu_tree_choice,
+        slp_cost,
+        epilogue_form,
+        packing,
+        packing_trees,
+        product_analysis,
+    )
 }
+PRODUCTS = (
+    described_product.describe_product,
+    implicit_im2col.contiguous_run,
+    implicit_im2col.find_band,
+    implicit_im2col.has_long_runs,
+    implicit_im2col.overlap,
+    orientation.analyse_product,
+    orientation.orient_product,
+    product_form.product_form,
+    product_plan.is_thin,
+    product_plan.may_read_in_place,
+    product_plan.plan_product,
+    vectorisable.are_stored,
+)
 CHOICES = {  # functions of other files that do
     each.__code__
     for each in (
@@ -45,6 +85,7 @@ CHOICES = {  # functions of other files that do
         product_forms.large_tiles,
         library_dispatch.library_work,
         half_of,
+        *PRODUCTS,
     )
 }
 CHOICES |= {schedule_rule.applied.__code__} | {
@@ -108,7 +149,21 @@ def various():
     return results, [x, y, z]
 
 
-OWN = {"ring": ring, "various": various}
+def windows():
+    """Convolutions read in place and in bands, slopes, and few columns of computed operands."""
+    h, w, c, k = geon.Axis("H", 20), geon.Axis("W", 20), geon.Axis("C", 8), geon.Axis("K", 32)
+    n, r, s = geon.Axis("N", 2), geon.Axis("R", 3), geon.Axis("S", 3)
+    x, filters = geon.placeholder([n, h, w, c]), geon.placeholder([r, s, c, k])
+    scales = geon.placeholder([c, geon.Axis("J", 5)])
+    made = [
+        geon.convolution(x, filters, {h: geon.Window(r, pad=p), w: geon.Window(s, pad=p)}, [c])
+        for p in (0, 1)
+    ]
+    slopes = [geon.deriv(geon.sum(geon.tanh(each)), filters) for each in made]
+    return [*made, *slopes, geon.dot(geon.exp(x), scales * 2)], [x, filters, scales]
+
+
+OWN = {"ring": ring, "various": various, "windows": windows}
 GOLDEN = ("block", "layer_norm_gradient", "embedding_step", "strided_slice_gradient")
 
 
@@ -135,7 +190,7 @@ def stages(target, program):
 @pytest.mark.parametrize(
     ("target", "emit", "kinds"),
     [
-        (Native, make_module, {NestTree, FormChoice, Fill, ScanForm, "packed", tuple}),
+        (Native, make_module, {NestTree, FormChoice, Fill, ScanForm, "packed", tuple, ProductForm}),
         (Cuda, make_cuda_module, {TeamTree, FormChoice, Fill, TiledProduct, FusedAttention}),
     ],
 )
@@ -157,6 +212,10 @@ def test_the_plan_calls_rules(target):
     assert made.schedule
     called = choosers_called(lambda: made.plan)
     assert any("forms_of" in each for each in called)
+    if target is Native:
+        called = choosers_called(lambda: stages(Native, windows).plan)
+        seen = {name.split(":")[1] for name in called}
+        assert {each.__name__ for each in PRODUCTS} <= seen
     if target is Cuda:
         called = choosers_called(lambda: stages(Cuda, PROGRAMS["block"]).plan)
         assert {"product_forms.py:product_forms", "attention.py:half_of"} <= called.keys()
@@ -228,3 +287,18 @@ def test_rules_are_applied_once_for_a_structure(target):
         return choosers_called(lambda: made.plan)["schedule_rule.py:applied"]
 
     assert applied(1) == applied(3) > 0
+
+
+def test_products_of_slices_have_one_form():
+    """Callers add the starts of slices to pointers; the form of another product is refused."""
+    t, m, k, n = map(geon.Axis, "TMKN", (3, 40, 50, 60))
+    x, w, v = geon.placeholder([t, m, k]), geon.placeholder([k, n]), geon.placeholder([m, k])
+    results = [geon.dot(x[{t: number}], w) for number in range(3)]
+    plan = Native().computation([*results, geon.dot(v * 2, w)], x, w, v).plan
+    forms = [plan.forms[kernel.op] for kernel in plan.schedule.kernels]
+    assert len(forms) == 4 and len(set(forms)) == 2
+    verify_plan(plan)
+    last = plan.schedule.kernels[-1].op
+    wrong = {**plan.forms, last: next(form for form in forms if form is not plan.forms[last])}
+    with pytest.raises(geon.PlanError, match="another structure"):
+        verify_plan(dataclasses.replace(plan, forms=wrong))

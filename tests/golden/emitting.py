@@ -11,9 +11,9 @@ import geon
 from geon.transformers.base import Transformer
 from geon.transformers.linking import Linking
 from geon.transformers.lowering.planning.plan import Plan
+from geon.transformers.native.emit.form_table import form_table
 from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.target import TARGET
-from geon.transformers.native.trees.kernel_forms import form_table
 from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_module
 from geon.transformers.pycuda.transformer import CudaTransformer
 

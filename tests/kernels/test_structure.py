@@ -10,9 +10,9 @@ import geon
 from geon.transformers.kernels.ir.nest import Call, Region
 from geon.transformers.kernels.structural_key import structure
 from geon.transformers.lowering.planning.buffer_slots import place_of
+from geon.transformers.native.emit.form_table import form_table
 from geon.transformers.native.emit.module_text import function_of, memory_of, printed_work
 from geon.transformers.native.names.naming import KernelNames
-from geon.transformers.native.trees.kernel_forms import form_table
 from tests.golden.emitting import VECTOR_BYTES, Native, native
 from tests.golden.programs import PROGRAMS
 

@@ -10,8 +10,8 @@ import geon
 from geon.op_graph.axes.affine import variable
 from geon.op_graph.axes.index_map import InRange
 from geon.transformers.kernels.ir.nest import Loop
-from geon.transformers.native.products import descriptor
-from geon.transformers.native.products.implicit_im2col import find_band, runs
+from geon.transformers.native.products import product_analysis
+from geon.transformers.native.products.implicit_im2col import contiguous_run, find_band, run_offsets
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.sizes.product_blocks import (
     MAX_BAND_BYTES,
@@ -216,7 +216,7 @@ def test_packed_and_placed_windows_give_the_same_bits(name, monkeypatch, tmp_pat
     feeds = [random.normal(size=net.case.lengths(own)) for own in ("NHWC", "NHWK")]
     found = []
     for most in (MAX_WINDOW_RUNS, 0):
-        monkeypatch.setattr(descriptor, "MAX_WINDOW_RUNS", most)
+        monkeypatch.setattr(product_analysis, "MAX_WINDOW_RUNS", most)
         # Programs are kept by what they compute, and these are two of one.
         monkeypatch.setattr("geon.transformers.cache.programs._programs", None)
         monkeypatch.setenv("GEON_CACHE", str(tmp_path / str(most)))
@@ -310,7 +310,8 @@ def test_windows_that_show_too_much_come_in_groups_of_rows():
         band = find_band(strides, guards, rows, summed, shape("float", 64))
         found.append(band.most)
         assert band.elements * 4 <= MAX_BAND_BYTES
-        assert runs(summed, band.steps("line")) == (["0"], 3 * channels)
+        assert contiguous_run(summed, band.known_steps) == 3 * channels
+        assert run_offsets(summed, band.steps("line"), 3 * channels) == ["0"]
     assert found == [MAX_BAND_ROWS, MAX_BAND_ROWS, MAX_BAND_ROWS, ROWS_PER_GROUP]
 
 

@@ -7,10 +7,10 @@ import pytest
 
 import geon
 from geon.transformers.native.emit import module_text
+from geon.transformers.native.emit.form_table import for_vectors
 from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.toolchain import shared_objects
 from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.native.trees.kernel_forms import for_vectors
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 N, C, H = geon.Axis("N"), geon.Axis("C", 7), geon.Axis("H", 5)

@@ -7,7 +7,7 @@ import ctypes
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -27,15 +27,14 @@ from geon.transformers.native.emit.unit_texts import FLOOR_DIV
 from geon.transformers.native.names.c_texts import FOLDER, c_text
 from geon.transformers.native.names.dialect import NATIVE, PRELUDE
 from geon.transformers.native.names.naming import KernelNames
-from geon.transformers.native.products.operand_plan import sides
+from geon.transformers.native.products.operand_views import Operand
+from geon.transformers.native.products.orientation import analyse_product
+from geon.transformers.native.products.product_form import ProductForm, product_form
+from geon.transformers.native.products.product_ir import MatrixProduct
 from geon.transformers.native.products.product_text import (
-    MatrixProduct,
-    Operand,
-    orient_product,
     product_header,
     product_text,
     product_units,
-    shape_of,
 )
 from geon.transformers.native.sizes import products as product_sizes
 from geon.transformers.native.sizes.products import ProductScratch
@@ -236,7 +235,7 @@ class Case:
             count([d for d in left if d not in right]),
             count([d for d in right if d not in left]),
             count([d for d in left if d in right and d not in result]),
-            sides(self.product("planned")),
+            (form_of(self.product("planned"), self.vector_bytes).sides,),
         )
 
     def inputs(self, seed: int) -> list[np.ndarray]:
@@ -257,15 +256,21 @@ class Case:
         return np.einsum(spec, *wide), np.einsum(spec, *map(np.abs, wide))
 
 
+def form_of(product: MatrixProduct, vector_bytes: int = 64) -> ProductForm:
+    """The form of a product of the operands that its names know."""
+    assert product.names is not None
+    return product_form(product, vector_bytes, product.names.operands)
+
+
 def module_units(products: Sequence[MatrixProduct], vector_bytes: int, more: str = "") -> list[str]:
     """A whole module with one public function for each product, and ``more`` in the first unit."""
-    shapes = [shape_of(product, vector_bytes) for product in products]
-    body = "\n".join([product_text(*each)[0] for each in zip(products, shapes, strict=True)])
+    forms = [form_of(product, vector_bytes) for product in products]
+    body = "\n".join([product_text(*each)[0] for each in zip(products, forms, strict=True)])
     runs = ""
     for p in products:
         head = f"void run_{p.name}({', '.join(['int32_t threads', *p.parameters.values()])})"
         runs += f"{head};\n{head} {{ {p.name}({', '.join(['threads', *p.parameters])}); }}\n"
-    needed = dict.fromkeys(shapes)
+    needed = dict.fromkeys([form.of for form in forms])
     headers = "".join(map(product_header, needed))
     own = PRELUDE + FLOOR_DIV + c_text("module.h") + headers + body + runs + POOL + more
     return [own, *(unit for of in needed for unit in product_units(of))]
@@ -499,6 +504,7 @@ def grouped() -> list[Case]:
 
 
 def check_all(every: Sequence[Case], vector_bytes: int, folder: Path) -> None:
+    every = [replace(case, vector_bytes=vector_bytes) for case in every]
     products = [case.product(f"product{i}") for i, case in enumerate(every)]
     library = compile_module(module_units(products, vector_bytes), folder)
     for number, case in enumerate(every):
@@ -518,12 +524,12 @@ def test_every_shape_layout_and_element(tmp_path: Path) -> None:
 def test_few_columns_take_vectors_of_half_the_width(tmp_path: Path) -> None:
     """Where they are narrow, many are to be multiplied, and registers are the widest there are."""
     found = narrow()
-    halved = [shape_of(case.product("p"), 64).halved for case in found]
+    halved = [form_of(case.product("p"), 64).of.halved for case in found]
     assert 5 < sum(halved) < len(halved)  # what is turned has many columns
-    assert not any(shape_of(case.product("p"), 32).halved for case in found)
+    assert not any(form_of(case.product("p"), 32).of.halved for case in found)
     small = Case("mk,kn->mn", sizes(m=100, k=72, n=8))
     wide = Case("mk,kn->mn", sizes(m=15_000, k=72, n=9))
-    assert not any(shape_of(case.product("p"), 64).halved for case in (small, wide))
+    assert not any(form_of(case.product("p"), 64).of.halved for case in (small, wide))
     check_all(found, 64, tmp_path)
 
 
@@ -556,7 +562,7 @@ def test_few_columns_of_a_computed_operand_that_adjoins_along_rows(tmp_path: Pat
 
 def shape_turned(product: MatrixProduct) -> bool:
     """Whether rows of a product become columns."""
-    made = orient_product(product, shape_of(product, 64))
+    made = analyse_product(product, 64).product
     return [loop.name for loop in made.columns] == [loop.name for loop in product.rows]
 
 
@@ -588,7 +594,7 @@ def test_packing_first_changes_no_bits(
     vector_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A right operand packed once for all rows, in small products too, or by each task."""
-    every = packed_first()
+    every = [replace(case, vector_bytes=vector_bytes) for case in packed_first()]
     products = [case.product(f"product{i}") for i, case in enumerate(every)]
     made: list[list[np.ndarray]] = []
     works = (MIN_PACK_FIRST_MULADDS, 1_000_000)
@@ -765,7 +771,8 @@ def test_sanitized_build_reads_and_writes_inside_its_arrays(tmp_path: Path) -> N
 
 
 def test_text_is_deterministic() -> None:
-    first, second = (product_text(cases()[4].product("p"), shape("float", 64)) for _ in range(2))
+    products = [cases()[4].product("p") for _ in range(2)]
+    first, second = (product_text(each, form_of(each)) for each in products)
     assert first == second
 
 
@@ -795,12 +802,12 @@ def test_every_c_file_is_package_data() -> None:
 def test_a_name_of_the_products_own_is_refused() -> None:
     product = MatrixProduct(**{**vars(cases()[4].product("p")), "parameters": {"b1": "float *b1"}})
     with pytest.raises(ValueError, match="b1"):
-        product_text(product, shape("float", 64))
+        product_text(product, form_of(product))
 
 
 def test_unknown_vector_width_is_refused() -> None:
     with pytest.raises(ValueError, match="24"):
-        shape_of(cases()[4].product("p"), 24)
+        form_of(cases()[4].product("p"), 24)
 
 
 N, M = Length.of("n0"), Length.of("n1")

@@ -9,11 +9,11 @@ import pytest
 
 import geon
 from geon.transformers.kernels.costs.kernel_costs import cost_of
+from geon.transformers.native.emit.form_table import for_vectors
 from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.products.product_text import product_units
 from geon.transformers.native.products.size_functions import size_functions
 from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.native.trees.kernel_forms import for_vectors
 from geon.transformers.sizes.product_blocks import MAX_DIRECT_ROWS, ROWS_PER_GROUP, Shape, shape
 from geon.transformers.sizes.product_cut import (
     BY_DOTS,

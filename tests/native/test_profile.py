@@ -12,6 +12,7 @@ import geon
 from geon.transformers.cache import disk
 from geon.transformers.kernels.costs.kernel_costs import cost_of
 from geon.transformers.lowering.planning.cost_report import operand_places, predictions
+from geon.transformers.native.emit.form_table import for_vectors
 from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.machine import microbenchmarks as speeds_module
 from geon.transformers.native.machine import roofline_peaks as ceilings_module
@@ -21,7 +22,6 @@ from geon.transformers.native.machine.roofline_peaks import ceilings
 from geon.transformers.native.names.naming import place_of
 from geon.transformers.native.reports.profile import KernelProfile, Profile
 from geon.transformers.native.toolchain.compilers import find_toolchain
-from geon.transformers.native.trees.kernel_forms import for_vectors
 from geon.transformers.sizes.ceilings import READ_WRITE_MIXES, Ceilings
 
 from ..transformers.made_machine import made

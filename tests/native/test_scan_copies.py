@@ -6,8 +6,8 @@ import pytest
 import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
+from geon.transformers.native.emit.form_table import for_vectors
 from geon.transformers.native.emit.module_text import make_module
-from geon.transformers.native.trees.kernel_forms import for_vectors
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))

@@ -15,7 +15,7 @@ import pytest
 import geon
 from geon.transformers.lowering.planning.plan import place_plan
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
-from geon.transformers.native.emit import scratch
+from geon.transformers.native.products import product_form
 from geon.transformers.native.runtime import bound_program
 from geon.transformers.native.sizes.products import ProductScratch, unknown
 from geon.transformers.native.toolchain.compilers import find_toolchain
@@ -196,9 +196,9 @@ def test_where_there_is_no_memory_nothing_is_changed(threads, tmp_path):
 
 def test_products_of_one_form_are_looked_at_once(monkeypatch):
     looked_at = []
-    found = scratch.product_scratch
+    found = product_form.product_form
     monkeypatch.setattr(
-        scratch, "product_scratch", lambda work: (looked_at.append(work), found(work))[1]
+        product_form, "product_form", lambda *given: (looked_at.append(given), found(*given))[1]
     )
     a, b = A.with_length(40), B.with_length(50)
     x = [geon.placeholder([N, a]) for _ in range(5)]

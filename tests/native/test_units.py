@@ -12,6 +12,7 @@ import pytest
 import geon
 from geon.transformers.kernels.ir.nest import Nest
 from geon.transformers.loading import compiling
+from geon.transformers.native.emit.form_table import for_vectors
 from geon.transformers.native.emit.module_text import function_of, make_module
 from geon.transformers.native.emit.unit_texts import small_functions
 from geon.transformers.native.library.library_kernels import library_text
@@ -24,7 +25,6 @@ from geon.transformers.native.toolchain.translation_units import (
     MIN_UNIT_CHARACTERS,
     divide_units,
 )
-from geon.transformers.native.trees.kernel_forms import for_vectors
 from geon.transformers.sizes.product_blocks import half_vector_shape, shape
 from tests.golden.chunks import top_level
 from tests.golden.emitting import VECTOR_BYTES, native

@@ -6,12 +6,12 @@ import pytest
 import geon
 from geon import Axis
 from geon.transformers.cache import programs
+from geon.transformers.native.emit.form_table import for_vectors
 from geon.transformers.native.emit.module_text import make_module
 from geon.transformers.native.runtime import bound_program
 from geon.transformers.native.toolchain import compilers
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.trees import tree_choice
-from geon.transformers.native.trees.kernel_forms import for_vectors
 from tests.native.together import as_list, bits, results_of
 from tests.native.vectored_nests import VectoredNest
 from tests.tiers import scaled

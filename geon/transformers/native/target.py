@@ -14,11 +14,11 @@ from ..lowering.fusion.thin_products import SHORT_SUMS
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.split_reductions import SPLIT_FOLDS
 from ..sizes.limits import MIN_SIZE_RATIO
+from .emit.form_table import form_table
 from .emit.scratch import scratch_of
 from .library.library_kernels import lacks
 from .machine.measured_machine import MODEL, machine
 from .products.packed_weight_cache import packed_copies
-from .trees.kernel_forms import form_table
 
 # Minimum known elements of a result for each of the weights that are copied to be read in vectors.
 MIN_WEIGHT_USES = 2 * MIN_SIZE_RATIO

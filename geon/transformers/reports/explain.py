@@ -15,10 +15,11 @@ from ..compile import CompileStages
 from ..kernels.costs.machine import Machine
 from ..kernels.costs.roofline import Prediction, predict
 from ..kernels.ir.nest import Fill, Nest
+from ..kernels.products.contraction import Contraction
 from ..loops.show import show
 from ..lowering.fusion.kernel import Kernel
 from ..lowering.planning.cost_report import predictions, written_place
-from ..lowering.planning.kernel_forms import FormChoice
+from ..lowering.planning.kernel_forms import FormChoice, Summarised
 from ..lowering.planning.plan import Home, peak
 from .recomputation import computed_again
 
@@ -113,6 +114,8 @@ def _schedule(stages: CompileStages, threads: int) -> str:
         form = stages.plan.forms.get(kernel.op)
         if form is not None and isinstance(kernel.work, Nest):
             lines += [f"    {line}" for line in form_lines(form.parts)]
+        elif form is not None and isinstance(kernel.work, Contraction):
+            lines += [f"    {part.summary}" for part in form.parts if isinstance(part, Summarised)]
     return "\n".join([*lines, *ending])
 
 

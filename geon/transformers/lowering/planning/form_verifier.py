@@ -7,6 +7,8 @@ from typing import Any
 from ....errors import PlanError
 from ....op_graph.op_graph import Op
 from ...kernels.ir.nest import Fill, Nest
+from ...kernels.products.contraction import Contraction
+from ...kernels.products.operand_starts import from_starts
 from ...kernels.structural_key import first_occurrences, structure
 from ...loops.access import READ, WRITE, accesses
 from ...loops.from_nest import from_nest
@@ -28,9 +30,10 @@ def verify_forms(plan: Plan) -> None:
         if form is None:
             continue
         work: Any = kernel.work
-        if structure(work) != structure(form.work):
-            raise PlanError(f"the kernel of {kernel.op!r} has the form of another structure")
         shared = first_occurrences([place_in(plan.homes, op) for op in work.operands])
+        alike = [work, from_starts(work, shared)[0]] if isinstance(work, Contraction) else [work]
+        if structure(form.work) not in map(structure, alike):
+            raise PlanError(f"the kernel of {kernel.op!r} has the form of another structure")
         other, known = aliases.setdefault(form, (kernel.op, shared))
         if known != shared:
             raise PlanError(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op
 from ...kernels.ir.nest import Fill, Nest
 from ...kernels.products.contraction import Contraction
+from ...kernels.products.operand_starts import from_starts
 from ...kernels.products.row_blocking import Blocked
 from ...kernels.scans.sequential_scan import OrderedLoop
 from ...kernels.structural_key import first_occurrences, structure
@@ -26,6 +27,15 @@ class FormChoice(NamedTuple):
     others: tuple[Any, ...]
 
 
+@runtime_checkable
+class Summarised(Protocol):
+    """A part of a form that has no tree, and a line for ``explain`` instead."""
+
+    @property
+    def summary(self) -> str:
+        """Return the part in a line."""
+
+
 def trees_in(forms: Sequence[Any]) -> Iterator[Any]:
     """Yield the scheduled trees of a nest's forms, of choices those of both sides."""
     for form in forms:
@@ -39,9 +49,11 @@ def trees_in(forms: Sequence[Any]) -> Iterator[Any]:
 class KernelForm:
     """What the kernels of one structure run; they share this object.
 
-    ``work`` is that of the first of them. For a nest, ``parts`` are run in order: the target's
-    scheduled trees, each with a field ``tree``, copies of operands (``Fill``), and ``FormChoice``.
-    For a chain, they are the parts of each step; for a scan, what the target chose for it.
+    ``work`` is that of the first of them; that of a product may lack constant start offsets of its
+    operands (``from_starts``), which callers add to pointers. For a nest, ``parts`` are run in
+    order: the target's scheduled trees, each with a field ``tree``, copies of operands (``Fill``),
+    and ``FormChoice``. For a chain, they are the parts of each step; for a scan and a product, what
+    the target chose.
     """
 
     work: Nest | Contraction | Blocked | OrderedLoop
@@ -60,7 +72,8 @@ class FormTable:
     have no form. The forms are for registers of ``vector_bytes`` bytes, 0 if the target has no
     vectors. ``generated`` is the table for kernels of programs that can fail, which are skipped
     after a failure, and of regions: no library computes these. If ``by_writes``, kernels that write
-    variables have other forms than those that do not.
+    variables have other forms than those that do not. If ``from_starts``, products that differ in
+    the constant start offsets of their operands share forms, which are without these.
     """
 
     def __init__(self, parts_of: dict[type, ChooseParts], vector_bytes: int = 0) -> None:
@@ -68,6 +81,7 @@ class FormTable:
         self.known: dict[Hashable, KernelForm] = {}
         self.generated: FormTable = self
         self.by_writes = False
+        self.from_starts = False
 
     def form(
         self, kernel: Kernel, place: Callable[[Op], Place], unaligned: Set[Place]
@@ -82,6 +96,8 @@ class FormTable:
             return None
         work: Any = kernel.work
         places = [place(op) for op in work.operands]
+        if self.from_starts and isinstance(work, Contraction):
+            work, _ = from_starts(work, places)
         moving = frozenset([k for k, each in enumerate(places) if each in unaligned])
         writes = self.by_writes and bool(kernel.writes)
         key = structure(work), first_occurrences(places), moving, writes

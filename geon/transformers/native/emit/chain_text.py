@@ -128,12 +128,13 @@ class _ChainWriter:
         step = self.work.steps[number]
         names = ChainStepNames(self.plan, self.kernel, self.work, number)
         name = f"{NAME}_step{number}"
+        parts = self.form.parts[number]
         if isinstance(step, Contraction):
             whole = whole_sizes(self.work.whole[number])
-            return contraction_function(step, names, self.plan.vector_bytes, name, whole), names
+            return contraction_function(step, parts, names, name, whole), names
         if isinstance(step, Extremes):
             return extremes_function(step, names, name), names
-        return nest_function(step, self.form.parts[number], names, name), names
+        return nest_function(step, parts, names, name), names
 
     def called(self, name: str, made: NativeFunction, names: ChainStepNames) -> str:
         """Return the statement that calls a step on one block."""

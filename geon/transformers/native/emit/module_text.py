@@ -20,9 +20,10 @@ from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Call, Region
 from ...kernels.kernel_lowering import Work
 from ...kernels.products.contraction import Contraction
+from ...kernels.products.operand_starts import from_starts
 from ...kernels.products.row_blocking import Blocked
 from ...kernels.scans.sequential_scan import OrderedLoop
-from ...kernels.structural_key import first_occurrences, structure
+from ...kernels.structural_key import first_occurrences
 from ...linking import Linking
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import MemoryScope, open_lengths, place_of, pointer_table
@@ -38,7 +39,6 @@ from ..names.naming import (
     START,
     KernelNames,
     NativeFunction,
-    from_starts,
     offset_place,
 )
 from ..products.contractions import contraction_function
@@ -150,10 +150,10 @@ def function_of(plan: Plan, kernel: Kernel) -> NativeFunction:
     if isinstance(work, Call):
         return library_function(work.op, names)
     assert not isinstance(work, Region), "its body's kernels are called"
-    if isinstance(work, Contraction):
-        made = contraction_function(work, names, plan.vector_bytes)
-        return replace(made, calls=tuple(names.called))
     assert form is not None
+    if isinstance(work, Contraction):
+        made = contraction_function(work, form.parts, names)
+        return replace(made, calls=tuple(names.called))
     if isinstance(work, Blocked):
         return blocked_function(plan, kernel, work, form)
     if isinstance(work, OrderedLoop):
@@ -166,10 +166,11 @@ def function_of(plan: Plan, kernel: Kernel) -> NativeFunction:
 
 def printed_work(plan: Plan, kernel: Kernel) -> tuple[Work, dict[Place, int]]:
     """Return the kernel's work as emitted, and its operands' start offsets by location."""
+    starts: dict[Place, int] = {}
     if isinstance(kernel.work, Contraction):
-        return from_starts(kernel.work, [place_of(plan, op) for op in kernel.work.operands])
+        _, starts = from_starts(kernel.work, [place_of(plan, op) for op in kernel.work.operands])
     form = plan.forms.get(kernel.op)
-    return kernel.work if form is None else form.work, {}
+    return kernel.work if form is None else form.work, starts
 
 
 def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
@@ -239,7 +240,6 @@ class _CModuleWriter:
         self.functions = UnitFunctions(
             suffix, CALL_COST_CHARACTERS * len(plan.schedule.kernels), cores, ready
         )
-        self.structures: dict[Kernel, Hashable] = {}
         self.printed: dict[Hashable, tuple[Plan, Kernel, NativeFunction]] = {}
         self.common: dict[str, None] = {}
         self.external: dict[str, None] = {}
@@ -251,7 +251,7 @@ class _CModuleWriter:
     def make(self) -> CModule:
         """Return the module; ``geon_run`` is in its first unit."""
         kernels = [k for k in self.plan.schedule.kernels if not isinstance(k.work, Call | Region)]
-        self.functions.forms = len({self.structure(self.plan, kernel) for kernel in kernels})
+        self.functions.forms = len({self.plan.forms[kernel.op] for kernel in kernels})
         calls = [self.time(0)]
         if self.linking.written:
             calls.append([f"geon_wrote(p[{self.where[KEPT]}]);"])
@@ -360,23 +360,12 @@ class _CModuleWriter:
             self.divides = True
         return c_length(length, {name: f"n[{k}]" for k, name in enumerate(self.lengths)})
 
-    def structure(self, plan: Plan, kernel: Kernel) -> Hashable:
-        """Return the form of a kernel, or the structural key of a product as it is emitted."""
-        form = plan.forms.get(kernel.op)
-        if form is not None:
-            return form
-        if kernel not in self.structures:
-            work, _ = printed_work(plan, kernel)
-            assert not isinstance(work, Call | Region)
-            self.structures[kernel] = structure(work)
-        return self.structures[kernel]
-
     def function(self, plan: Plan, kernel: Kernel) -> NativeFunction:
         """Return the C function of a kernel; kernels of equal structure share it."""
         if isinstance(kernel.work, Call | Region):
             return function_of(plan, kernel)
         memory = memory_of(plan, kernel)
-        key = (self.structure(plan, kernel), first_occurrences(memory))
+        key = (plan.forms[kernel.op], first_occurrences(memory))
         if key not in self.printed:
             made = function_of(plan, kernel)
             self.printed[key] = plan, kernel, made

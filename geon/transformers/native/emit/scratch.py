@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
@@ -25,7 +25,7 @@ from ..library.scattering import scatter_scratch
 from ..library.sorting import SORTS
 from ..products.implicit_im2col import find_band
 from ..products.multi_index import last
-from ..products.operand_plan import contraction_sides
+from ..products.product_form import ProductForm
 from ..sizes.kernel_scratch import BlockedScratch, SortScratch
 from ..sizes.products import ProductScratch, unknown
 from ..trees.row_arrays import scratch_each
@@ -33,35 +33,16 @@ from ..trees.row_arrays import scratch_each
 
 def scratch_of(schedule: Schedule, forms: Mapping[Op, KernelForm]) -> dict[Op, Scratch]:
     """Return the scratch memory of a schedule's kernels, whose ``forms`` are given, by op."""
-    found: dict[Op, Scratch] = {}
-    products: dict[Hashable, Scratch | None] = {}
-    for kernel in schedule.kernels:
-        scratch = _alike(kernel.work, forms.get(kernel.op), products)
-        if scratch is not None:
-            found[kernel.op] = scratch
-    return found
-
-
-def _alike(
-    work: Work, form: KernelForm | None, products: dict[Hashable, Scratch | None]
-) -> Scratch | None:
-    """Return the scratch memory of ``work``, from ``products`` if an equal product is there.
-
-    Products that differ only in their operands, as ``alike`` lowers them, need the same memory.
-    Computing it is slow.
-    """
-    if not isinstance(work, Contraction):
-        return _of(work, form)
-    key = (work.left, work.right, work.stores)
-    if key not in products:
-        products[key] = _of(work, form)
-    return products[key]
+    found = {kernel.op: _of(kernel.work, forms.get(kernel.op)) for kernel in schedule.kernels}
+    return {op: scratch for op, scratch in found.items() if scratch is not None}
 
 
 def _of(work: Work, form: KernelForm | None) -> Scratch | None:
     if isinstance(work, Contraction):
-        parts = tuple([product_scratch(piece) for piece in work.pieces])
-        return Largest(parts, lasting=True) if parts else product_scratch(work)
+        assert form is not None
+        pieces = zip(work.pieces or (work,), form.parts, strict=True)
+        parts = tuple([product_scratch(piece, each) for piece, each in pieces])
+        return Largest(parts, lasting=True) if work.pieces else parts[0]
     if isinstance(work, Blocked):
         assert form is not None
         return blocked_scratch(work, form)
@@ -109,7 +90,7 @@ def blocked_scratch(work: Blocked, form: KernelForm) -> BlockedScratch:
     arrays: Size = 0
     for step, parts in zip(work.steps, form.parts, strict=True):
         if isinstance(step, Contraction):
-            most = lines(product_scratch(step, alone=False).most(1))
+            most = lines(step_scratch(step).most(1))
             assert isinstance(most, int)  # blocks of a product have a largest size
             packed = max(packed, most)
         elif isinstance(step, Nest):
@@ -121,13 +102,23 @@ def blocked_scratch(work: Blocked, form: KernelForm) -> BlockedScratch:
 # Products -----------------------------------------------------------------------------------------
 
 
-def product_scratch(work: Contraction, alone: bool = True) -> ProductScratch:
-    """Return the scratch memory of a contraction; it is a step of a chain unless ``alone``."""
+def product_scratch(work: Contraction, form: ProductForm) -> ProductScratch:
+    """Return the scratch memory of a contraction of this form."""
+    return ProductScratch(*_sizes(work), (form.sides,))
+
+
+def step_scratch(work: Contraction) -> ProductScratch:
+    """Return the scratch memory of a contraction that is a step of a chain."""
+    type = C_TYPES[name_of(work.dtype)]
+    found = unknown(type, _band(work, all_shapes(type)[0]))
+    return ProductScratch(*_sizes(work), found, alone=False)
+
+
+def _sizes(work: Contraction) -> tuple[Size, Size, Size, Size]:
+    """Return the numbers of batches, rows, columns and summed indices."""
     parts = (work.batch, work.rows, work.columns, work.summed)
     batches, rows, columns, depth = (product(loop.extent for loop in each) for each in parts)
-    type = C_TYPES[name_of(work.dtype)]
-    found = contraction_sides(work) if alone else unknown(type, _band(work, all_shapes(type)[0]))
-    return ProductScratch(batches, rows, columns, depth, found, alone)
+    return batches, rows, columns, depth
 
 
 def _band(work: Contraction, of: Shape) -> int | None:

@@ -1,56 +1,20 @@
-"""Parameters of one kernel's C function: names of its memory and of open lengths.
-
-``from_starts`` moves constant start offsets of product operands into the caller's pointers: an
-unrolled loop multiplies one slice after another of one value, and without the offsets their
-products have equal text, so they share one function that is called with different pointers.
-"""
+"""Parameters of one kernel's C function: names of its memory and of open lengths."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ....op_graph.axes.affine import AffineIndex, Size
+from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.nest import Call, Region
-from ...kernels.ir.scalar_code import Load, Scalar, walk
-from ...kernels.products.contraction import Contraction
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Parameters, Place
 from .c_files import FileFunction
 from .dialect import NATIVE
-
-
-def from_starts(made: Contraction, places: Sequence[Place]) -> tuple[Contraction, dict[Place, int]]:
-    """Return the contraction without start offsets, and the offsets in elements by memory location.
-
-    ``places`` are the memory locations of its operands. An operand is rebased only if it has one
-    load, is not written and shares its memory with no other operand. A contraction in pieces is
-    unchanged.
-    """
-    if made.pieces:
-        return made, {}
-    roots = (made.left, made.right, *[store.value for store in made.stores])
-    uses = Counter(places[node.operand] for node in walk(*roots) if isinstance(node, Load))
-    uses.update(places[store.operand] for store in made.stores)
-    starts: dict[Place, int] = {}
-
-    def begun(value: Scalar) -> Scalar:
-        """Return an operand's load without its constant offset, and record that."""
-        if not isinstance(value, Load) or uses[places[value.operand]] > 1:
-            return value
-        start = value.offset.constant
-        if not isinstance(start, int) or start == 0:
-            return value
-        starts[places[value.operand]] = start
-        return replace(value, offset=AffineIndex(value.offset.terms.items()))
-
-    return replace(made, left=begun(made.left), right=begun(made.right)), starts
-
 
 START = "start"  # kind of a memory location that is (location, start offset in elements)
 NAME = "KERNEL"  # placeholder of a kernel function's name, which the module replaces

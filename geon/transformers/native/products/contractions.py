@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.values.dtypes import name_of
-from ...kernels.analysis.index_uses import Uses, collapsible_pairs
 from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
 from ...kernels.ir.nest import Loop
 from ...kernels.ir.scalar_code import Load, Scalar, walk
@@ -18,27 +17,21 @@ from ...printing.scalars.c_expressions import C_TYPES
 from ..names.naming import NAME, KernelNames, NativeFunction
 from ..vectors.lanes import Vectors
 from ..vectors.vector_scalar_code import VectorScalars
-from ..vectors.vectorisable import are_stored
-from .operand_plan import describe_operand
-from .product_ir import StoreText
-from .product_text import (
-    MatrixProduct,
-    Operand,
-    product_header,
-    product_text,
-    product_units,
-    shape_of,
-)
+from .described_product import describe_operand
+from .operand_views import Operand
+from .product_form import ProductForm
+from .product_ir import MatrixProduct, StoreText
+from .product_text import product_header, product_text, product_units
 
 
 def contraction_function(
     work: Contraction,
+    forms: Sequence[ProductForm],
     names: KernelNames,
-    vector_bytes: int,
     name: str = NAME,
     whole: tuple[Size, ...] = (),
 ) -> NativeFunction:
-    """Return the C function of a contraction.
+    """Return the C function of a contraction whose pieces, or which itself, has these forms.
 
     ``whole`` are the sizes of the full contraction of which ``work`` is a block.
     """
@@ -52,15 +45,14 @@ def contraction_function(
         replace(_ProductPrinter(part, names).product(each), whole=whole)
         for part, each in zip(parts, called, strict=True)
     ]
-    shapes = [shape_of(made, vector_bytes) for made in products]
-    texts = [product_text(made, of) for made, of in zip(products, shapes, strict=True)]
+    texts = [product_text(made, form) for made, form in zip(products, forms, strict=True)]
     text, loops = "".join([text for text, _ in texts]), any(loops for _, loops in texts)
     if work.pieces:
         given = ", ".join(["threads", *(p.name for p in names.parameters)])
         lines = [f"    {each}({given});" for each in called]
         head = f"static void {name}(int32_t threads, {names.declared()})"
         text += "\n".join([head, "{", *lines, "}"]) + "\n"
-    needed = dict.fromkeys(shapes)
+    needed = dict.fromkeys([form.of for form in forms])
     headers = tuple([product_header(of) for of in needed])
     units = tuple([unit for of in needed for unit in product_units(of)])
     return NativeFunction(text, tuple(names.parameters), headers, units=units, of_vectors=not loops)
@@ -99,7 +91,6 @@ class _ProductPrinter(ContractionPrinter):
             None if result is None else self.memory(result, made.unit),
             names.kept is not None,
             scratch is not None,
-            stores_joined=self.stores_joined(),
             vector_store=self.vector_store,
             names=names,
             stored=self.memory_of([x.value for x in made.stores], [x.operand for x in made.stores]),
@@ -110,18 +101,14 @@ class _ProductPrinter(ContractionPrinter):
         loads = [node.operand for node in walk(*values) if isinstance(node, Load)]
         return frozenset([self.names.operand(number) for number in (*operands, *loads)])
 
-    def vector_store(self, texts: Mapping[str, str], inner: Loop, count: int) -> StoreText | None:
+    def vector_store(self, texts: Mapping[str, str], inner: Loop, count: int) -> StoreText:
         """Return the statements that store a vector ``value`` of ``count`` elements along loop
         ``inner``.
-
-        Return None if not all stores can be vectorised.
         """
         made = self.made
         depths = Depths(
             {each.name: ROW_DEPTH for each in self.loops} | {inner.name: ELEMENT_DEPTH}, 0
         )
-        if not are_stored(made.stores, inner, depths, made.dtype.itemsize):
-            return None
         vectors = Vectors(count, made.dtype.itemsize, (inner.name,))
         scalars = VectorScalars(self.parameters, depths, vectors)
         scalars.spelled, scalars.contracted = texts, scalars.vector("value")
@@ -132,14 +119,6 @@ class _ProductPrinter(ContractionPrinter):
         stores = [self.put(scalars, element, store) for store in made.stores]
         lines = [str(line) for line in (*element.lines, *stores)]
         return StoreText(top.lines, row.lines, lines, vectors)
-
-    def stores_joined(self) -> frozenset[tuple[str, str]]:
-        """Return pairs of row or column loops that all stores allow to collapse."""
-        uses = Uses()
-        for store in self.made.stores:
-            uses.add(store.value)
-            uses.address(store.offset)
-        return collapsible_pairs(uses, (*self.made.rows, *self.made.columns))
 
     def operand(self, value: Scalar) -> Operand:
         """Return a product operand: a strided load, or a computed element."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.index_map import InRange
 from ...kernels.ir.nest import Loop
-from ...sizes.product_blocks import MAX_BAND_ROWS, Shape
-from .implicit_im2col import Band, WindowAxis, runs
+from .implicit_im2col import Band, WindowAxis, run_offsets
 from .multi_index import Walker
 from .operand_views import Operand
 
@@ -17,20 +16,14 @@ NO_END = "INT64_MAX"
 
 
 @dataclass(frozen=True)
-class PlacesText:
-    """Windows without padding, read in place."""
+class WindowsText:
+    """Windows without padding, read in place: their descriptor and the offsets of their runs."""
 
     operand: Operand
     batch: Sequence[Loop]
     rows: Sequence[Loop]
     summed: Sequence[Loop]
     walker: Walker
-    of: Shape
-
-    @property
-    def elements(self) -> int:
-        """Return the elements that are copied for the windows."""
-        return 0
 
     @property
     def steps(self) -> dict[str, str]:
@@ -38,14 +31,9 @@ class PlacesText:
         length, strides = self.walker.length, self.operand.strides
         return {d.name: length(strides.get(d.name, 0)) for d in self.summed}
 
-    @property
-    def most(self) -> int:
-        """Return the maximum number of rows at a time."""
-        return MAX_BAND_ROWS
-
-    def runs(self) -> tuple[list[str], int]:
-        """Return the offsets of a row's contiguous runs, and their length."""
-        return runs(self.summed, self.steps)
+    def runs(self, run: int) -> str:
+        """Return the offsets of a row's contiguous runs of ``run`` elements, as a C array."""
+        return array(run_offsets(self.summed, self.steps, run))
 
     def view(self) -> str:
         """Return the initialiser of a `geon_view`."""
@@ -73,20 +61,10 @@ class PlacesText:
 
 
 @dataclass(frozen=True)
-class BandText(PlacesText):
+class BandText(WindowsText):
     """Windows in a band, a padded copy of the lines that neighbouring windows share."""
 
     found: Band
-
-    @property
-    def most(self) -> int:
-        """Return the maximum number of rows at a time."""
-        return self.found.most
-
-    @property
-    def elements(self) -> int:
-        """Return the maximum number of elements of a band."""
-        return self.found.elements
 
     @property
     def line(self) -> str:

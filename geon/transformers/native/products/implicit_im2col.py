@@ -102,6 +102,17 @@ class Band:
         shared = min(self.down.step, self.height)
         return alone * self.height + (runs - alone) * shared
 
+    @property
+    def known_steps(self) -> dict[str, int | None]:
+        """Return the stride of each summed loop in the band, None where it depends on its lines."""
+        found: dict[str, int | None] = dict(self.inner)
+        found |= dict.fromkeys(loop.name for loop in self.planes)
+        if self.down is not None and self.down.taps is not None:
+            found[self.down.taps.name] = None
+        if self.across.taps is not None:
+            found[self.across.taps.name] = self.across.apart * self.each
+        return found
+
     def steps(self, line: str) -> dict[str, str]:
         """Return the stride of each summed loop in the band, as C; `line` is the stride between
         lines.
@@ -116,6 +127,30 @@ class Band:
         if self.across.taps is not None:
             found[self.across.taps.name] = str(self.across.apart * self.each)
         return found
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows that tiles read: in a padded ``band``, or in place if that is None.
+
+    The elements of a window are ``runs`` contiguous runs of ``run`` elements. Vectors may read up
+    to ``beyond`` elements past the end of a band.
+    """
+
+    band: Band | None
+    runs: int
+    run: int
+    beyond: int = 0
+
+    @property
+    def elements(self) -> int:
+        """Return the maximum number of elements of a band that is read, 0 without a band."""
+        return 0 if self.band is None else self.band.elements + self.beyond
+
+    @property
+    def most(self) -> int:
+        """Return the maximum number of windows at a time."""
+        return MAX_BAND_ROWS if self.band is None else self.band.most
 
 
 def known_extent(loop: Loop) -> int:
@@ -134,11 +169,24 @@ def depth_of(loops: Sequence[Loop]) -> int:
     return math.prod(map(known_extent, loops))
 
 
-def runs(loops: Sequence[Loop], steps: Mapping[str, str]) -> tuple[list[str], int]:
-    """Return the offsets of contiguous runs in row-major order, and the length of a run."""
-    run, outer = 1, list(loops)
-    while outer and steps[outer[-1].name] == str(run):
-        run *= known_extent(outer.pop())
+def contiguous_run(loops: Sequence[Loop], steps: Mapping[str, Size | None]) -> int:
+    """Return the elements of a contiguous run: those of the innermost loops that adjoin.
+
+    ``steps`` are the strides of loops, None for one that depends on a band's lines.
+    """
+    run = 1
+    for loop in reversed(loops):
+        if steps[loop.name] != run:
+            break
+        run *= known_extent(loop)
+    return run
+
+
+def run_offsets(loops: Sequence[Loop], steps: Mapping[str, str], run: int) -> list[str]:
+    """Return the offsets of contiguous runs of ``run`` elements in row-major order, as C."""
+    outer, inside = list(loops), 1
+    while inside < run:
+        inside *= known_extent(outer.pop())
     offsets = [
         " + ".join(
             f"{index} * ({steps[loop.name]})"
@@ -147,16 +195,13 @@ def runs(loops: Sequence[Loop], steps: Mapping[str, str]) -> tuple[list[str], in
         )
         for place in combinations(*(range(known_extent(loop)) for loop in outer))
     ]
-    return [offset or "0" for offset in offsets], run
+    return [offset or "0" for offset in offsets]
 
 
-def has_long_runs(loops: Sequence[Loop], steps: Mapping[str, str]) -> bool:
-    """Return True if runs are few and long enough for register tiles, which restart at each run."""
-    run, depth = 1, depth_of(loops)
-    for loop in reversed(loops):
-        if steps[loop.name] != str(run):
-            break
-        run *= known_extent(loop)
+def has_long_runs(depth: int, run: int) -> bool:
+    """Return True if runs of ``depth`` summed indices are few and long enough for register tiles,
+    which restart at each run.
+    """
     return run >= min(MIN_WINDOW_RUN_ELEMENTS, depth) and depth <= run * MAX_WINDOW_RUNS
 
 

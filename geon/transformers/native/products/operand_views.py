@@ -53,15 +53,15 @@ class View:
     """A strided operand in memory, over collapsed loops.
 
     `lines` are the loops over rows or columns, `summed` those over summed indices. `strides` has
-    the strides of all loops in elements, `batch` the names of the batch loops.
+    the strides of all loops in elements, `batch` the names of the batch loops. Beyond the border of
+    a view that is `bordered` elements are 0.
     """
 
-    pointer: str
     lines: tuple[Loop, ...]
     summed: tuple[Loop, ...]
     strides: Mapping[str, Size]
     batch: tuple[str, ...]
-    border: Border | None = None
+    bordered: bool = False
 
     @property
     def line_step(self) -> Size:
@@ -76,7 +76,7 @@ class View:
     @property
     def is_plain(self) -> bool:
         """Return True if lines have one stride and summed indices have one."""
-        return self.border is None and len(self.lines) <= 1 and len(self.summed) <= 1
+        return not self.bordered and len(self.lines) <= 1 and len(self.summed) <= 1
 
     @property
     def whole(self) -> bool:
@@ -105,11 +105,10 @@ def view(
     summed_loops, summed_steps = merge_loops(summed, operand.strides, apart)
     outer = {loop.name: operand.strides.get(loop.name, 0) for loop in batch}
     found = View(
-        operand.pointer,
         line_loops,
         summed_loops,
         {**outer, **line_steps, **summed_steps},
         tuple(outer),
-        border,
+        border is not None,
     )
     return found if 1 in (found.line_step, found.summed_step) else None

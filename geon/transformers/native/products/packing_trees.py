@@ -7,6 +7,7 @@ lengths, the parameters of the function.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from ....op_graph.axes.affine import AffineIndex, Size, unravel, variable
@@ -112,7 +113,7 @@ class PackingTree:
     def left(self) -> Tree:
         """Return the tree that packs rows, or columns like rows: ``self.step`` apart."""
         packing = self.packing
-        lines, deep = self.lines(constant(START), constant(COUNT)), self.deep()
+        lines, deep = self.lines(constant(START), constant(COUNT)), self.deep
         place = lines.place * self.step + deep.place
         if packing.view is not None:
             return self.copies(lines, deep, place, True, (), ())
@@ -132,9 +133,10 @@ class PackingTree:
     def panels(self) -> Tree:
         """Return the tree that packs columns into panels, padded with zeros."""
         packing, width, panel = self.packing, self.packing.of.panel, variable("panel")
-        deep, every = self.deep(), self.lines(constant(START), constant(COUNT))
+        deep = self.deep
         filled, count = self.terms * width, (COUNT + (width - 1)) // width
         if packing.view is None and packing.runs_along_lines(False):
+            every = self.lines(constant(START), constant(COUNT))
             loops = (("term", constant(self.terms)), ("row", constant(COUNT)))
             term, row = variable("term"), variable("row")
             return self.tree(
@@ -145,6 +147,7 @@ class PackingTree:
                 )
             )
         if packing.view is None and not packing.along_summed:
+            every = self.lines(constant(START), constant(COUNT))
             inside, column = variable("inside"), variable("column")
             put = self.keep(STAGED, every.place, {**deep.at, **every.at})
             loops = (("column", constant(count)), ("inside", constant(width)))
@@ -180,6 +183,7 @@ class PackingTree:
         """Return the loops over some rows or columns."""
         return runs_of(self.packing.own_lines, start, count, ("line_run", "line_at"))
 
+    @cached_property
     def deep(self) -> BlockRuns:
         """Return the loops over the summed indices of the block."""
         range = constant(self.first), constant(self.terms)
@@ -187,7 +191,7 @@ class PackingTree:
 
     def each_line(self, number: int, start: AffineIndex, count: AffineIndex, step: Size) -> Body:
         """Return loops that compute ``count`` lines from ``start`` on, ``step`` apart."""
-        loops, deep, line = self.packing.own_lines, self.deep(), variable("line")
+        loops, deep, line = self.packing.own_lines, self.deep, variable("line")
         found = unravel(start + line, [loop.extent for loop in loops]) if loops else []
         at = {loop.name: index for loop, index in zip(loops, found, strict=True)}
         put = self.keep(number, line * step + deep.place, {**at, **deep.at})

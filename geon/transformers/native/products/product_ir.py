@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ....op_graph.axes.affine import Size
-from ...kernels.ir.nest import Loop
+from ...kernels.ir.nest import Loop, Store
 from ..names.naming import KernelNames
 from ..vectors.lanes import Vectors
 from .operand_views import Operand
@@ -26,9 +26,9 @@ class StoreText(NamedTuple):
     vectors: Vectors
 
 
-def no_vectors(texts: Mapping[str, str], inner: Loop, count: int) -> StoreText | None:
-    """Return None: elements are stored one by one."""
-    return None
+def no_text(*_: object) -> Any:
+    """Raise ``AssertionError``: the product has no text."""
+    raise AssertionError("the product is described, and has no text")
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class MatrixProduct:
     the parameter `kept` has a cached packed copy of the right operand. `scratch` is True if the
     parameter `scratch` has `ProductScratch` bytes of memory. `whole` are the batches, rows and
     columns of the larger product of which this is a block; sums have the same order of additions as
-    there. `stores_joined` are pairs of loops that all stores allow to be collapsed into the inner
-    one. `vector_store` returns the statements that store a vector of elements along a loop, or
-    None. `stored` are the pointers that stores use, or None if unknown. `names` are those of the
-    kernel, which packing functions need.
+    there. `stores` are those of the epilogue if they may be vectorised, and `stores_joined` pairs
+    of loops that all of them allow to be collapsed into the inner one. `vector_store` returns the
+    statements that store a vector of elements along a loop. `stored` are the pointers that stores
+    use, or None if unknown. `names` are those of the kernel, which packing functions need.
     """
 
     name: str
@@ -65,7 +65,8 @@ class MatrixProduct:
     kept: bool = False
     scratch: bool = False
     whole: tuple[Size, ...] = ()
+    stores: tuple[Store, ...] = ()
     stores_joined: frozenset[tuple[str, str]] = frozenset()
-    vector_store: Callable[[Mapping[str, str], Loop, int], StoreText | None] = no_vectors
+    vector_store: Callable[[Mapping[str, str], Loop, int], StoreText] = no_text
     stored: frozenset[str] | None = None
     names: KernelNames | None = None

@@ -77,7 +77,7 @@ class ProductScratch:
     result.
 
     An operand that is packed once for all rows precedes it, unless the product is a step of a chain
-    and so not ``alone``. It is large enough for each of ``sides``, which are those of all vectors.
+    and so not ``alone``. It is large enough for each of ``sides``.
     """
 
     batches: Size

@@ -17,6 +17,7 @@ from ...computation import Computation
 from ...loading.lazy_loading import outline_of
 from ...runtime.files import path_text
 from ..emit.compiler import record_of
+from ..emit.form_table import for_vectors
 from ..emit.module_text import make_module
 from ..machine.caches import past_bytes, reread_bytes
 from ..machine.threads import MAX_THREADS
@@ -30,7 +31,6 @@ from ..toolchain.compilers import (
     run_compiler,
 )
 from ..toolchain.flags import INSTEAD, TUNED, WIDE
-from ..trees.kernel_forms import for_vectors
 from .failures import find_failures
 from .header import header_text
 from .interface import (

@@ -1,24 +1,16 @@
-"""Forms of native kernels: loop trees with their stores past the caches, and packed scans."""
+"""Forms of nests in native code: loop trees with their stores past the caches, and choices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 from ...kernels.analysis.index_boxes import nominal_length
 from ...kernels.ir.nest import Fill, Nest
-from ...kernels.products.row_blocking import Blocked
-from ...kernels.scans.sequential_scan import OrderedLoop
 from ...loops.tree import Tree
-from ...lowering.planning.kernel_forms import FormChoice, FormTable, Place
-from ...lowering.planning.plan import Plan, plan_memory
+from ...lowering.planning.kernel_forms import FormChoice
 from ...sizes.limits import MIN_SIZE_RATIO
-from ..machine.measured_machine import MODEL
-from ..toolchain.compilers import find_toolchain
-from ..vectors.nontemporal_stores import Passing, may_pass, passing, stored_bytes
-from ..vectors.scan_copies import ScanForm, scan_form
+from ..vectors.nontemporal_stores import Passing, may_pass, stored_bytes
 from .tree_choice import tree_of
 
 
@@ -31,53 +23,6 @@ class NestTree(NamedTuple):
 
 Form = NestTree | FormChoice | Fill
 Forms = tuple[Form, ...]
-
-
-def form_table(vector_bytes: int | None = None) -> FormTable:
-    """Return an empty table of forms for registers of ``vector_bytes``.
-
-    By default these are the registers of this machine, or those of ``MODEL`` without a compiler.
-    """
-    if vector_bytes is None:
-        toolchain = find_toolchain()
-        vector_bytes = MODEL.vector_bytes if toolchain is None else toolchain.vector_bytes
-    return FormTable(
-        {
-            Nest: partial(_nest_parts, vector_bytes),
-            Blocked: partial(_chain_parts, vector_bytes),
-            OrderedLoop: partial(_scan_parts, vector_bytes),
-        },
-        vector_bytes,
-    )
-
-
-def for_vectors(plan: Plan, vector_bytes: int) -> Plan:
-    """Return the plan of the same schedule for registers of ``vector_bytes``."""
-    if plan.vector_bytes == vector_bytes:
-        return plan
-    return plan_memory(plan.schedule, plan.reuse, table=form_table(vector_bytes))
-
-
-def _nest_parts(
-    vector_bytes: int, work: Nest, places: Sequence[Place], unaligned: Set[int]
-) -> Forms:
-    """Return the parts of a nest, some of whose stores may pass by the caches."""
-    return forms_of(work, vector_bytes, passing(work, places))
-
-
-def _chain_parts(
-    vector_bytes: int, work: Blocked, places: Sequence[Place], unaligned: Set[int]
-) -> tuple[Forms, ...]:
-    """Return the parts of each step of a chain: those of nests; none of products and calls."""
-    steps = work.steps
-    return tuple([forms_of(x, vector_bytes, None) if isinstance(x, Nest) else () for x in steps])
-
-
-def _scan_parts(
-    vector_bytes: int, work: OrderedLoop, places: Sequence[Place], unaligned: Set[int]
-) -> tuple[ScanForm]:
-    """Return the only part of a scan."""
-    return (scan_form(work, vector_bytes),)
 
 
 def forms_of(work: Nest, vector_bytes: int, passing: Passing | None, *, jams: bool = True) -> Forms:

@@ -331,7 +331,7 @@ def own_part(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Has
         extent = extents[atom]
         if isinstance(step, int) and isinstance(extent, int) and 0 <= step < stride:
             near += step * max(extent - 1, 0)
-        elif own is None or exact_quotient(step, stride * own) is None:
+        elif own is None or step != stride * own and exact_quotient(step, stride * own) is None:
             if not isinstance(step, int):
                 return None
             far.append((step, extent))
@@ -361,9 +361,11 @@ def own_block(offset: AffineIndex, name: str, extents: Mapping[str, Size]) -> Ha
     while size in inner:
         size = size * inner.pop(size)
     apart = all(exact_quotient(step, stride * own) is not None for step in inner)
-    whole = size == 1 or size == stride
-    positive = isinstance(stride, int) or least_unless_zero(stride) > 0
-    return (stride, 0, *outside.items()) if apart and whole and positive else None
+    # Loops inside of one that has iterations go through at least one element, so a block of as many
+    # elements as they go through is not empty.
+    positive = least_unless_zero(stride) > 0 or is_never_negative(stride - 1)
+    whole = size == stride or size == 1 and positive
+    return (stride, 0, *outside.items()) if apart and whole else None
 
 
 def require_independent(

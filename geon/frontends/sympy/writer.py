@@ -17,6 +17,7 @@ from ...op_graph.building.constants import constant_value
 from ...op_graph.building.elementwise_build import Elementwise
 from ...op_graph.core.argument_hints import public
 from ...op_graph.core.source_info import user_call
+from ...op_graph.core.traversal import Same
 from ...op_graph.op_graph import Leaf, Op, RegionOp, Tensor
 from ...op_graph.values.dtypes import kind
 from ...op_graph.values.tree import flat, is_mapping
@@ -25,7 +26,7 @@ from .functions import BY_PRIMITIVE
 MAX_EVALUATED_DEPTH = 64  # levels below which SymPy evaluates: its rules recurse, and deep ones end
 MAX_UNROLLED_ELEMENTS = 64  # elements of a maximum, minimum, any or all
 MAX_EXACT_DENOMINATOR = 1024  # floats that are such fractions become rationals, others floats
-Place = tuple[Op, tuple[Any, ...]]  # an op, and its index along each of its axes
+Place = tuple[Same, tuple[Any, ...]]  # an op, and its index along each of its axes
 
 
 @public
@@ -73,21 +74,22 @@ class _Writer:
 
     def write(self, root: Tensor) -> Any:
         """Return the expression of ``root`` at its free indices."""
-        start: Place = (root, tuple(map(_free_index, root.axes)))
+        start: Place = (Same(root), tuple(map(_free_index, root.axes)))
         stack = [start]
         while stack:
             place = stack[-1]
             if place in self.found:
                 stack.pop()
                 continue
-            parts = self._parts(*place)
+            op, index = place[0].op, place[1]
+            parts = self._parts(op, index)
             missing = [part for part in parts if part not in self.found]
             if missing:
                 stack += reversed(missing)
                 continue
             depth = 1 + max([self.depths[part] for part in parts], default=0)
             with sympy.evaluate(depth <= MAX_EVALUATED_DEPTH):
-                self.found[place] = self._made(*place, [self.found[part] for part in parts])
+                self.found[place] = self._made(op, index, [self.found[part] for part in parts])
             self.depths[place] = depth
             stack.pop()
         return self.found[start]
@@ -111,17 +113,17 @@ class _Writer:
             return []
         along = dict(zip(op.axes.names, index, strict=True))
         if name == "rename":
-            return [(op.args[0], index)]
+            return [(Same(op.args[0]), index)]
         if name in UNROLLED:
             return self._unrolled(op, along)
         if name in REDUCED:
-            along = {**along, **self._bound_at((op, index))}
+            along = {**along, **self._bound_at(op, index)}
         elif not (
             _is_known(op.primitive) if isinstance(op.primitive, Elementwise) else name in KEPT
         ):
             self.refused[op] = ""
             return []
-        return [(arg, tuple([along[axis.name] for axis in arg.axes])) for arg in op.args]
+        return [(Same(arg), tuple([along[axis.name] for axis in arg.axes])) for arg in op.args]
 
     def _unrolled(self, op: Op, along: Mapping[str, Any]) -> list[Place]:
         """Return all elements that a reduction without an indexed form reduces."""
@@ -134,13 +136,12 @@ class _Writer:
         x, names, found = op.args[0], op.attrs.reduced, []
         for place in itertools.product(*map(range, known)):
             at = {**along, **dict(zip(names, map(sympy.Integer, place), strict=True))}
-            found.append((x, tuple([at[axis.name] for axis in x.axes])))
+            found.append((Same(x), tuple([at[axis.name] for axis in x.axes])))
         return found
 
-    def _bound_at(self, place: Place) -> dict[str, Any]:
+    def _bound_at(self, op: Op, index: tuple[Any, ...]) -> dict[str, Any]:
         """Return index symbols for the axes that a reduction reduces, unlike those around it."""
-        op, around = place[0], {*place[1], *self.free}
-        found = {}
+        around, found = {*index, *self.free}, {}
         for axis in _reduced_axes(op):
             names = itertools.chain(
                 [f"i_{axis.name}"], (f"i_{axis.name}_{k}" for k in itertools.count(1))
@@ -161,7 +162,7 @@ class _Writer:
             return UNROLLED[name](*values)
         if name in REDUCED:
             body = sympy.Mul(*values)
-            bound = self._bound_at((op, index))
+            bound = self._bound_at(op, index)
             limits = [
                 (bound[axis.name], 0, length_to_sympy(axis.expression) - 1)
                 for axis in _reduced_axes(op)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +45,7 @@ class Levels:
 
     def level(self, root: Op) -> int:
         """Return the number of the first pass that can compute ``root``."""
-        return first_pass(root, self.levels, self.operands.stored, self.reduced)
+        return first_pass(root, self.levels, self.operands.stored, self.reduced.keys())
 
     def items(self) -> list[Item]:
         """Return the reductions and stores, with their passes."""
@@ -85,7 +86,7 @@ class Levels:
 
 
 def first_pass(
-    root: Op, known: dict[Op, int], stored: Callable[[Op], bool], reduced: Container[Op]
+    root: Op, known: dict[Op, int], stored: Callable[[Op], bool], reduced: AbstractSet[Op]
 ) -> int:
     """Return the number of the first pass that can compute ``root``: after those of the reductions
     (``reduced``) below it, down to values that are ``stored``. ``known`` caches it for all ops.

@@ -15,6 +15,7 @@ from ....op_graph.building.rebuild import rebuild, with_args
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.region_body import Body
 from ....op_graph.core.source_info import building
+from ....op_graph.core.traversal import Same
 from ....op_graph.functions.resizing import diagonal
 from ....op_graph.linalg.lu import (
     LU_SOLVE,
@@ -108,12 +109,12 @@ def factorisation(op: Op) -> Op | None:
 def with_shared_vectors(roots: list[Op], own: OwnTable) -> list[Op]:
     """Return the roots with eigenvalues from the factorisations that compute their vectors too."""
     order = post_order(roots)
-    packed = {(op.args, op.attrs) for op in order if op.primitive is EIGH}
+    packed = {(Same(op.args[0]), op.attrs) for op in order if op.primitive is EIGH}
     if not packed:
         return roots
 
     def replaced(op: Op, args: tuple[Op, ...]) -> Op | None:
-        if op.primitive is EIGVALSH and (op.args, op.attrs) in packed:
+        if op.primitive is EIGVALSH and (Same(op.args[0]), op.attrs) in packed:
             return shared_vectors(make(EIGH, args, op.attrs))
         return None
 

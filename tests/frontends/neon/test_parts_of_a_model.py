@@ -154,7 +154,7 @@ def test_an_interrupt_while_callbacks_count_loses_nothing(make, tmp_path):
         (lambda folder: neon.EarlyStopping("acuracy"), "no figure 'acuracy'.*'cost'"),
         (lambda folder: neon.Checkpoints(folder / "f", best="vaildation cost"), "did you mean"),
         (lambda folder: neon.Checkpoints(folder / "taken"), "taken cannot be made .*another path"),
-        (lambda folder: neon.History(folder / "taken" / "h"), "History: the folder .* cannot be m"),
+        (lambda folder: neon.History(folder / "taken" / "h"), "History at .*taken cannot be made"),
         (lambda folder: neon.Curves(neon.History(), folder / "c.xyz"), "c.xyz' ends in no format"),
     ],
 )

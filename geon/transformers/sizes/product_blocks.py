@@ -290,9 +290,3 @@ def half_vector_shape(of: Shape) -> Shape | None:
     if of.vector * of.bytes < VECTOR_SIZES_BYTES[-1]:
         return None
     return replace(of, vector=of.vector // 2, halved=True)
-
-
-def all_shapes(type: str) -> tuple[Shape, ...]:
-    """Return the block sizes for sums of ``type`` with vectors of every width."""
-    shapes = [shape(type, vector_bytes) for vector_bytes in VECTOR_SIZES_BYTES]
-    return (*shapes, *[half for of in shapes if (half := half_vector_shape(of)) is not None])

@@ -10,9 +10,9 @@ from ....op_graph.op_graph import Op
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
 from ...loops.tree import Tree
-from ...sizes.product_blocks import MAX_BAND_ROWS, Shape
+from ...sizes.product_blocks import Shape
 from ...sizes.product_plan import DOTS, STREAM, THIN, TILES, ProductPlan
-from ..sizes.products import Sides
+from ...sizes.product_problem import PlannedProduct
 from .described_product import describe_product
 from .epilogue_form import EpilogueForm, epilogue_form
 from .implicit_im2col import Windows, vector_elements
@@ -93,26 +93,26 @@ class ProductForm:
         return f"{turned}product {way}; left operand {self.left}, right operand {self.right}"
 
     @property
-    def sides(self) -> Sides:
-        """Return the plan of the operands as scratch memory needs it."""
+    def planned(self) -> PlannedProduct:
+        """Return what the blocks, scratch memory and time of the product depend on."""
         left, right, places = self.left.plain, self.right.plain, self.right.windows
         windows = self.left.windows if left is None else None
-        step, placed = 0, None
-        if right is not None and (right.line_step == 1 or not isinstance(right.line_step, int)):
-            step = right.summed_step if isinstance(right.summed_step, int) else 1
+        trees = (self.left.lines, self.right.lines, self.right.panels)
+        placed = None
         if places is not None:
             placed = places.elements, places.runs * vector_elements(places.run, self.of)
-        return Sides(
+        return PlannedProduct(
             self.of,
             self.turned,
-            self.result is not None and left is not None and right is not None,
-            None if windows is None else windows.elements,
-            (self.left.staged, self.right.staged),
-            left is None or right is None,
-            step,
-            placed,
-            MAX_BAND_ROWS if windows is None else windows.most,
             self.plan,
+            None if left is None else (left.line_step, left.summed_step),
+            None if right is None else (right.line_step, right.summed_step),
+            self.result is not None,
+            self.keeps,
+            any(tree is not None for tree in trees),
+            (self.left.staged, self.right.staged),
+            None if windows is None else (windows.elements, windows.most),
+            placed,
         )
 
     def oriented(self, product: MatrixProduct) -> MatrixProduct:

@@ -9,11 +9,9 @@ from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.dtypes import name_of
-from ...kernels.ir.nest import Nest, Region
-from ...kernels.kernel_lowering import Work
+from ...kernels.ir.nest import Call, Nest
 from ...kernels.products.contraction import Contraction
 from ...kernels.products.row_blocking import Blocked, whole_sizes
-from ...kernels.scans.sequential_scan import OrderedLoop
 from ...lowering.planning.kernel_forms import KernelForm, trees_in
 from ...lowering.planning.schedule import Schedule
 from ...sizes.scratch import Largest, PerThread, Scratch, largest, lines
@@ -28,31 +26,41 @@ from ..trees.row_arrays import scratch_each
 
 
 def scratch_of(schedule: Schedule, forms: Mapping[Op, KernelForm]) -> dict[Op, Scratch]:
-    """Return the scratch memory of a schedule's kernels, whose ``forms`` are given, by op."""
-    found = {kernel.op: _of(kernel.work, forms.get(kernel.op)) for kernel in schedule.kernels}
+    """Return the scratch memory of a schedule's kernels, whose ``forms`` are given, by op.
+
+    The plans of a region's bodies have that of the body's kernels.
+    """
+    of_forms = {form: _of_form(form) for form in dict.fromkeys(forms.values())}
+    found = {}
+    for kernel in schedule.kernels:
+        form = forms.get(kernel.op)
+        if form is not None:
+            found[kernel.op] = of_forms[form]
+        elif isinstance(kernel.work, Call):
+            found[kernel.op] = _of_call(kernel.work.op)
     return {op: scratch for op, scratch in found.items() if scratch is not None}
 
 
-def _of(work: Work, form: KernelForm | None) -> Scratch | None:
+def _of_form(form: KernelForm) -> Scratch | None:
+    """Return the scratch memory of the kernels of a form, None without any."""
+    work = form.work
     if isinstance(work, Contraction):
-        assert form is not None
         return product_scratch(work, form.parts)
     if isinstance(work, Blocked):
-        assert form is not None
         return blocked_scratch(work, form)
-    if isinstance(work, Nest):
-        assert form is not None
-        return _of_rows(work, form)
-    if isinstance(work, Region | OrderedLoop):
-        return None  # the plans of their bodies have the scratch memory of the body's kernels
-    name = work.op.primitive.name
+    return _of_rows(work, form) if isinstance(work, Nest) else None
+
+
+def _of_call(op: Op) -> Scratch | None:
+    """Return the scratch memory of a library call, None without any."""
+    name = op.primitive.name
     if name in RUNNING:
-        return prefix_scratch(work.op)
+        return prefix_scratch(op)
     if name == "scatter":
-        return scatter_scratch(work.op)
-    if work.op.primitive.kind == "matrix":
-        return matrix_scratch(work.op)
-    return _of_sort(work.op) if name in SORTS else None
+        return scatter_scratch(op)
+    if op.primitive.kind == "matrix":
+        return matrix_scratch(op)
+    return _of_sort(op) if name in SORTS else None
 
 
 def _of_sort(op: Op) -> SortScratch:

@@ -257,6 +257,8 @@ def products_of_all_kinds(known):
     weights = geon.Variable([geon.Axis("A", 80), geon.Axis("B", 96)], initial_value=0.5)
     rows = geon.placeholder([n, weights.axes[0]])
     yield geon.dot(rows, weights), [rows]
+    few_rows = geon.placeholder([few, weights.axes[0]])
+    yield geon.dot(few_rows, weights), [few_rows]
     first, second = geon.placeholder([few, deep]), geon.placeholder([five, deep])
     yield geon.dot(first, second, over=[deep]), [first, second]
     inner = geon.Axis("I", 24)

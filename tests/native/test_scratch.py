@@ -504,6 +504,16 @@ GUARDED_KEPT = """
             for n in (1, 2, 5, 36):
                 y = f(np.ones([n, 9, 13, 45], np.float32))
                 assert (y[:, 1:-1, 1:-1] == 405).all()
+        # Weights of a loop, of an open number of columns: few rows and columns are tiles as well.
+        H = geon.Axis("H")
+        carry, weights = geon.placeholder([N, H]), geon.placeholder([H.prime, H])
+        last, _ = geon.scan(
+            lambda c, _: (geon.dot(geon.cast_axes(c, [N, H.prime]), weights), None),
+            carry, over=geon.Axis("T", 2),
+        )
+        f = t.computation(last, carry, weights)
+        for n, h in ((12, 49), (13, 60), (32, 63), (20, 10), (33, 5), (100, 300)):
+            assert (f(np.ones([n, h], np.float32), np.ones([h, h], np.float32)) == h * h).all()
         v = geon.Variable([B, D], initial_value=1)
         f = t.computation(geon.dot(u, v), u)
         for n in (49, 481, 4096, 4097):

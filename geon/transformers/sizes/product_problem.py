@@ -79,7 +79,7 @@ class PlannedProduct:
     are of the product after that. ``plan`` is None if calls choose. ``left`` and ``right`` are the
     strides of an operand in plain memory, between its lines (rows, columns) and between its summed
     indices; None for another operand. ``plain_result`` is True if sums are stored to memory as they
-    are. ``keeps`` is True if a packed copy of the right operand can be cached, ``packs`` if an
+    are. ``keeps`` is True if a packed copy of the right operand may be cached, ``packs`` if an
     operand has a pack function; ``staged`` are the elements of the staging buffers of both operands
     for each summed index. ``band`` are the elements and rows of a band of row windows, 0 elements
     for windows in place; ``places`` the elements of a band of column windows and the columns of

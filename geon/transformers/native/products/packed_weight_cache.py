@@ -17,12 +17,8 @@ from ...kernels.products.contraction import Contraction
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.kernel_forms import KernelForm
 from ...lowering.planning.schedule import Schedule
-from ...sizes.product_blocks import (
-    MAX_PACK_CACHE_ROWS,
-    MIN_PACK_CACHE_COLUMNS,
-    MIN_PACK_CACHE_ROWS,
-)
-from ..sizes.products import PackedCopy, pays
+from ...sizes.product_blocks import MAX_PACK_CACHE_ROWS, MIN_PACK_CACHE_ROWS
+from ..sizes.products import PackedCopy
 from .product_form import ProductForm
 
 
@@ -52,9 +48,7 @@ def packed_copies(
 def _copy(
     schedule: Schedule, kernel: Kernel, form: ProductForm, stays: _Stays
 ) -> PackedCopy | None:
-    """Return the packed operand that a product of this form would cache, None if that does not pay
-    off.
-    """
+    """Return the packed operand that a product of this form caches, None if calls change it."""
     fused = kernel.fused
     if fused is None or fused.dot is None:
         return None
@@ -69,10 +63,6 @@ def _copy(
     left, right = (x, y) if unit in y.axes else (y, x)
     rows = left.axes.without(right.axes.names).size
     columns = right.axes.without(left.axes.names).size
-    if isinstance(columns, int) and columns < MIN_PACK_CACHE_COLUMNS:
-        return None
-    if isinstance(rows, int) and not pays(rows):
-        return None
     constant = stays.constant(right)
     if constant is None:
         return None

@@ -15,7 +15,6 @@ from ...sizes.product_blocks import (
     MAX_PACK_CACHE_ROWS,
     MAX_SERIAL_TERMS,
     MAX_THIN_BYTES,
-    MIN_PACK_CACHE_COLUMNS,
     MIN_PACK_CACHE_ROWS,
     MIN_PACK_FIRST_MULADDS,
     ROWS_PER_GROUP,
@@ -65,7 +64,7 @@ class ProductScratch:
         if product.turned:
             made = made.transposed()
         yield product.problem(made, threads)
-        if product.keeps and made.columns >= MIN_PACK_CACHE_COLUMNS and pays(made.rows):
+        if product.keeps and pays(made.rows):
             yield product.problem(made, threads, keeps=True)
 
     def most(self, threads: int) -> Size:

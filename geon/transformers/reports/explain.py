@@ -148,34 +148,24 @@ def _predicted(stages: CompileStages, machine: Machine, threads: int) -> tuple[l
     """Return the predicted time of each kernel as text, and their sum if all lengths are known."""
     schedule, plan = stages.schedule, stages.plan
     lengths = {**default_lengths(), **stages.request.lengths}
-    parts = [parts_of(plan, kernel) for kernel in schedule.kernels]
-    kernels = list(zip(schedule.kernels, parts, strict=True))
-    missing = [_missing(kernel, own, lengths, machine, threads) for kernel, own in kernels]
+
+    def alone(kernel: Kernel, lengths: Mapping[str, int]) -> Prediction:
+        return predict(kernel.work, lengths, machine, threads, None, parts_of(plan, kernel))
+
+    missing = []  # unknown open lengths that the time of each kernel depends on
+    for kernel in schedule.kernels:
+        lengths_read = _AskedLengths(lengths)
+        alone(kernel, lengths_read)
+        missing.append(sorted(lengths_read.missing))
     if not any(missing):
         where = written_place(schedule)
         found = predictions(schedule, lengths, machine, threads, where, plan)
         total = sum(each.prediction.seconds for each in found)
         return [_expected(each.prediction) for each in found], f" {1e6 * total:.2f} us"
-    texts = []
-    for (kernel, own), names in zip(kernels, missing, strict=True):
-        if names:
-            texts.append(f"  time depends on {', '.join(names)}")
-        else:
-            texts.append(_expected(predict(kernel.work, lengths, machine, threads, None, own)))
-    return texts, ""
-
-
-def _missing(
-    kernel: Kernel,
-    parts: Sequence[Any],
-    lengths: Mapping[str, int],
-    machine: Machine,
-    threads: int,
-) -> list[str]:
-    """Return the unknown open lengths that a kernel's time depends on; ``parts`` has its form."""
-    lengths_read = _AskedLengths(lengths)
-    predict(kernel.work, lengths_read, machine, threads, None, parts)
-    return sorted(lengths_read.missing)
+    return [
+        f"  time depends on {', '.join(names)}" if names else _expected(alone(kernel, lengths))
+        for kernel, names in zip(schedule.kernels, missing, strict=True)
+    ], ""
 
 
 class _AskedLengths(dict[str, int]):

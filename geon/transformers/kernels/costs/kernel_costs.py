@@ -9,7 +9,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.lengths import evaluate
@@ -28,15 +28,6 @@ from ..products.row_blocking import Blocked, StepOperand
 from ..scans.sequential_scan import OrderedLoop
 from .library_costs import Counted, count_call
 from .machine import RowCost
-
-
-@runtime_checkable
-class HasPlannedProduct(Protocol):
-    """Protocol of the form of a product."""
-
-    @property
-    def planned(self) -> PlannedProduct:
-        """Return what the blocks and the time of the product depend on."""
 
 
 class CountsRows(Protocol):
@@ -167,8 +158,8 @@ def cost_of(
 
     ``places`` identifies the memory of each operand (of a call: each argument, then the result);
     memory that two operands share is touched once. If None, all operands are in distinct memory.
-    ``parts`` are those of the kernel's form; of a region, for each body those of its kernels. They
-    are empty before forms are made: then the cost model plans products by itself.
+    ``parts`` are those of the kernel's form, in which products have ``planned``; of a region, for
+    each body those of its kernels. Without any, the cost model plans products by itself.
     """
     if isinstance(work, Call):
         counted = count_call(work.op, lengths, places)
@@ -467,11 +458,10 @@ class _ContractionCost:
 
     def planned(self) -> PlannedProduct | None:
         """Return what the form fixes, of several pieces that with most terms; None without one."""
-        pieces = zip(self.made.pieces or (self.made,), self.parts, strict=False)
-        found = [pair for pair in pieces if isinstance(pair[1], HasPlannedProduct)]
-        if not found:
+        if not self.parts:
             return None
-        _, form = max(found, key=lambda pair: self.terms(pair[0]))
+        pieces = zip(self.made.pieces or (self.made,), self.parts, strict=True)
+        _, form = max(pieces, key=lambda pair: self.terms(pair[0]))
         planned: PlannedProduct = form.planned
         return planned.at(self.reaches.lengths)
 

@@ -68,7 +68,7 @@ OF_A_CALL = {
     "transformers.runtime": "arena arguments calls complex_arrays dims feeding loop_steps memory"
     " out_arrays rwlock state value_errors variable_slot",
     "transformers.sizes": "blocks budget buffers ceilings limits product_blocks product_cut"
-    " product_plan scratch spaces",
+    " product_plan product_problem scratch spaces",
 }
 # Modules of the graph: nearly all are rows, which `import geon` loads.
 MOST_OF_THE_GRAPH = 120

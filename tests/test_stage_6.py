@@ -13,11 +13,14 @@ from geon.transformers.kernels.ir.nest import Fill
 from geon.transformers.kernels.scans import slp_cost
 from geon.transformers.loops import from_nest
 from geon.transformers.loops.rules import cpu, gpu, schedule_rule
+from geon.transformers.lowering.planning.cost_report import predictions, written_place
 from geon.transformers.lowering.planning.kernel_forms import FormChoice, trees_in
+from geon.transformers.lowering.planning.plan import place_plan
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from geon.transformers.native.emit import form_table
 from geon.transformers.native.emit.form_table import for_vectors
 from geon.transformers.native.emit.module_text import make_module
+from geon.transformers.native.machine.measured_machine import MODEL
 from geon.transformers.native.products import (
     described_product,
     epilogue_form,
@@ -203,6 +206,34 @@ def test_emission_calls_no_rule(target, emit, kinds):
         called = choosers_called(partial(emit, plan, linking, annotate=False))
         assert not called, f"{name}: {called}"
     assert seen == kinds
+
+
+def predicted(plan, lengths, forms):
+    """The predicted times of a plan's kernels, from the forms of a plan or from none."""
+    where = written_place(plan.schedule)
+    return predictions(plan.schedule, lengths, MODEL, 2, where, forms)
+
+
+@pytest.mark.parametrize("target", [Native, Cuda])
+def test_scratch_memory_calls_no_rule(target):
+    """It is read from forms. Where lengths are open, the rules of plans run as in calls."""
+    for name, program in {**OWN, **{name: PROGRAMS[name] for name in GOLDEN}}.items():
+        made = stages(target, program)
+        plan, names = made.plan, made.request.open_names
+        found = choosers_called(partial(plan.schedule.target.scratch, plan.schedule, plan.forms))
+        assert not found, f"{name}: {found}"
+        called = choosers_called(partial(place_plan, plan, dict.fromkeys(names, 70), 2))
+        assert called.keys() <= ({"product_plan.py:plan_product"} if names else set()), name
+
+
+def test_predictions_call_no_rule():
+    """They read forms; without any, the cost model plans products by itself."""
+    for program in (ring, windows):
+        made = stages(Native, program)
+        lengths = dict.fromkeys(made.request.open_names, 70)
+        assert not choosers_called(partial(predicted, made.plan, lengths, made.plan))
+    called = choosers_called(partial(predicted, stages(Native, windows).plan, {}, None))
+    assert called.keys() == {"product_plan.py:plan_product"}
 
 
 @pytest.mark.parametrize("target", [Native, Cuda])

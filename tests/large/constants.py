@@ -322,7 +322,7 @@ CONSTANTS = (
     _shared("sizes/product_cut", "cache_lines", "columns"),
     # The memory that products work in, which is planned for the largest of these blocks.
     _native("sizes/products", "ProductScratch._tiles", "depth", value=8, many=48),
-    _native("sizes/products", "_direct", "depth", value=8, many=48),
+    _native("sizes/products", "ProductScratch._direct", "depth", value=8, many=48),
     _c("product/few_rows.h", "MOST", "rows", value=4),
     _c("product/few_rows.h", "UNROLL", "depth", value=8),
     _c("product/few_rows.h", "geon_stream", "columns", value=16384, each=(16, 32)),

@@ -17,7 +17,7 @@ import pytest
 
 import geon
 from geon.op_graph.axes.affine import AffineIndex, Size
-from geon.op_graph.axes.lengths import Length
+from geon.op_graph.axes.lengths import Length, product
 from geon.op_graph.rows.elementwise import multiply, subtract
 from geon.op_graph.values.dtypes import DType, named_dtype
 from geon.transformers.kernels.ir.nest import Loop
@@ -225,18 +225,23 @@ class Case:
 
     def scratch(self) -> ProductScratch:
         """The scratch memory, as it is planned."""
-        left, right, result = self.letters
+        (left, right, result), extents = self.letters, self.extents()
 
-        def count(letters: Sequence[str]) -> int:
-            return prod(self.lengths[d] for d in letters)
+        def count(letters: Sequence[str]) -> Size:
+            return product(extents[d] for d in letters)
 
         return ProductScratch(
             count([d for d in left if d in right and d in result]),
             count([d for d in left if d not in right]),
             count([d for d in right if d not in left]),
             count([d for d in left if d in right and d not in result]),
-            (form_of(self.product("planned"), self.vector_bytes).sides,),
+            form_of(self.product("planned"), self.vector_bytes).planned,
         )
+
+    def planned_bytes(self, threads: int) -> int:
+        """The bytes of its scratch memory in a call."""
+        open_lengths = {f"n{i}": length for i, length in enumerate(self.lengths.values())}
+        return self.scratch().bytes(open_lengths if self.open else {}, threads)
 
     def inputs(self, seed: int) -> list[np.ndarray]:
         dtype = DTYPES[self.from_type or self.type]
@@ -298,7 +303,7 @@ def run_case(
     outputs = [np.full(shape, np.nan, DTYPES[case.type]) for _ in range(2)]
     arguments = [ctypes.c_void_p(a.ctypes.data) for a in (*inputs, *outputs)]
     lengths = [ctypes.c_int64(n) for n in case.lengths.values()] if case.open else []
-    planned = case.scratch().bytes({}, threads)
+    planned = case.planned_bytes(threads)
     # All bits set: not a number, and seen to be written to.
     memory = np.full(planned + 2 * GUARD + 64, 0xFF, np.uint8)
     start = GUARD + -(memory.ctypes.data + GUARD) % 64
@@ -723,7 +728,7 @@ def sanitized_main(every: Sequence[Case]) -> str:
         for array, count in zip(("x0", "x1"), counts, strict=False):
             lines.append(f"    for (int64_t i = 0; i < {count}; ++i) {array}[i] = next();")
         lengths = "".join(f", {n}" for n in case.lengths.values()) if case.open else ""
-        planned = case.scratch().bytes({}, 2)
+        planned = case.planned_bytes(2)
         lines.append(f"    char *scratch = aligned_alloc(64, {planned});")
         lines.append(f"    memset(scratch, 0xff, {planned});")
         lines.append(f"    run_product{number}(2, x0, x1, y0, y1, scratch{lengths});")

@@ -160,7 +160,7 @@ def test_all_scratch_memory_can_be_kept():
     ]
     assert len(kinds) > 10
     # What a call is asked for, what a machine can do, and what decides how a product is computed.
-    other = {"Budget", "Ceilings", "WayRule", "SizeProblem", "ProductCut"}
+    other = {"Budget", "Ceilings", "WayRule", "ProductSizes", "SizeProblem", "ProductCut"}
     assert {k.__name__ for k in kinds if PARTS.get(k.__name__) != k.__module__} == other
     for name, module in PARTS.items():
         assert dataclasses.is_dataclass(getattr(importlib.import_module(module), name))

@@ -17,9 +17,11 @@ from geon.transformers.lowering.planning.plan import place_plan
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from geon.transformers.native.products import product_form
 from geon.transformers.native.runtime import bound_program
-from geon.transformers.native.sizes.products import ProductScratch, unknown
+from geon.transformers.native.sizes.products import ProductScratch
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.sizes.buffers import Buffer
+from geon.transformers.sizes.product_blocks import ROWS_PER_GROUP, half_vector_shape, shape
+from geon.transformers.sizes.product_problem import PlannedProduct
 from tests.native.test_sanitized import run as run_sanitized
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
@@ -383,22 +385,47 @@ def sized(draw):
     return max(0, around + draw.randrange(-3, 4)) if draw.random() < 0.7 else draw.randrange(5000)
 
 
+def planned(draw, type):
+    """What any form of a product fixes."""
+    of = shape(type, draw.choice((16, 32, 64)))
+    of = draw.choice((of, half_vector_shape(of) or of))
+    left, right = (draw.choice((None, (1, 300), (300, 1))) for _ in "lr")
+    staged = [draw.choice((0, most)) * (side is None) for side, most in
+              ((left, ROWS_PER_GROUP), (right, of.panel))]  # fmt: skip
+    band = places = None
+    if left is None and draw.random() < 0.5:
+        band = draw.choice((0, 3000, 90_000)), draw.choice((48, 192))
+    if right is None and left is not None and left[0] == 1 and draw.random() < 0.5:
+        places = draw.choice((0, 5000)), 2 * of.vector
+    plain_result, keeps, packs = (draw.random() < 0.5 for _ in "rkp")
+    packs = packs and None in (left, right)
+    turned = draw.random() < 0.3
+    return PlannedProduct(
+        of, turned, None, left, right, plain_result, keeps, packs, tuple(staged), band, places
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("type", ["float", "double"])
 def test_the_bound_of_a_product_is_above_all_sizes(type):
     draw = random.Random(5)
-    sides = unknown(type)
     n, m, k, b = (geon.Axis(name).expression for name in "NMKB")
     for _ in range(4000):
         lengths = dict(zip("BNMK", (sized(draw) for _ in range(4)), strict=True))
         named = {"B": b, "N": n, "M": m, "K": k}
         some = [named[c] if draw.random() < 0.5 else lengths[c] for c in "BNMK"]
         threads = draw.randrange(1, 9)
-        scratch = ProductScratch(*some, sides)
+        made, whole = planned(draw, type), ()
+        if draw.random() < 0.3:
+            whole = (lengths["B"], lengths["N"] + draw.choice((0, 400)), lengths["M"])
+        if made.places is not None:  # the columns of windows are known, and are those of their sums
+            some[2 - made.turned] = lengths["NM"[not made.turned]] = made.places[1]
+        scratch = ProductScratch(*some, made, whole)
         most = scratch.most(threads)
         assert isinstance(most, int)
         exact = scratch.bytes(lengths, threads)
-        assert exact == ProductScratch(*(lengths[c] for c in "BNMK"), sides).bytes({}, threads)
+        known = ProductScratch(*(lengths[c] for c in "BNMK"), made, whole)
+        assert exact == known.bytes({}, threads)
         assert exact <= most, (lengths, some)
 
 
@@ -477,6 +504,16 @@ GUARDED_KEPT = """
             for n in (1, 2, 5, 36):
                 y = f(np.ones([n, 9, 13, 45], np.float32))
                 assert (y[:, 1:-1, 1:-1] == 405).all()
+        # Weights of a loop, of an open number of columns: few rows and columns are tiles as well.
+        H = geon.Axis("H")
+        carry, weights = geon.placeholder([N, H]), geon.placeholder([H.prime, H])
+        last, _ = geon.scan(
+            lambda c, _: (geon.dot(geon.cast_axes(c, [N, H.prime]), weights), None),
+            carry, over=geon.Axis("T", 2),
+        )
+        f = t.computation(last, carry, weights)
+        for n, h in ((12, 49), (13, 60), (32, 63), (20, 10), (33, 5), (100, 300)):
+            assert (f(np.ones([n, h], np.float32), np.ones([h, h], np.float32)) == h * h).all()
         v = geon.Variable([B, D], initial_value=1)
         f = t.computation(geon.dot(u, v), u)
         for n in (49, 481, 4096, 4097):

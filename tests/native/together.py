@@ -35,14 +35,8 @@ class OfAllThreads(ProductScratch):
     """The memory of products whose little work is divided, for as many threads as there are."""
 
     def bytes(self, lengths, threads):
-        batches, rows, columns, depth = (
-            evaluate(size, lengths) for size in (self.batches, self.rows, self.columns, self.depth)
-        )
-        return max(
-            most * side.of.bytes
-            for side in self.sides
-            for most in self._bounds(side, rows, columns, batches, depth, threads)
-        )
+        sizes = (self.batches, self.rows, self.columns, self.depth)
+        return self.bound(*(evaluate(size, lengths) for size in sizes), threads)
 
 
 def for_all_threads(made):

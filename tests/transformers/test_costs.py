@@ -11,6 +11,7 @@ from geon.transformers.kernels.costs.kernel_costs import cost_of
 from geon.transformers.kernels.ir.nest import Reduction
 from geon.transformers.kernels.ir.scalar_code import IndexNumber, Load, ScalarBuilder, walk
 from geon.transformers.lowering.planning.cost_report import operand_places, written_place
+from geon.transformers.sizes.product_problem import ProductSizes
 
 from ..golden.emitting import Native
 from .made_machine import made
@@ -149,8 +150,8 @@ def test_a_product_takes_two_operations_for_each_triple():
     found = costs(geon.dot(x, y), x, y)
     assert only(found) == (4 * (600 + 800), 4 * 1200, 4 * 2600, 2 * 30 * 20 * 40)
     product = found[0].product
-    assert (product.batch, product.rows, product.columns, product.depth) == (1, 30, 40, 20)
-    assert product.sides == (False, True)
+    assert product.sizes == ProductSizes(1, 30, 40, 20)
+    assert product.strides == ((20, 1), (1, 40)) and product.planned is None
 
 
 def test_what_is_done_with_sums_counts():

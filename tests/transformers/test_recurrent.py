@@ -97,9 +97,8 @@ def test_weights_are_packed_once_for_all_steps(make, rows):
     for threads in (1, 2, 3):
         f = make(threads=threads).computation(results, *leaves)
         copies = [buffer.bytes({"T": 3, "N": rows}, threads) for buffer in kept(f.plan)]
-        packed = [(160 + 32) * 40 * 4, 160 * (40 + 32) * 4]
-        assert copies == (packed[: len(copies)] if 12 <= rows <= 4096 else [0] * len(copies))
-        assert copies
+        # Panels of 8, 16 or 32 columns have no gap behind 160 of them.
+        assert copies == [160 * 40 * 4 if 12 <= rows <= 4096 else 0]
         found.append(f(*given))
         again = f(*given)
         for one, other in zip(found[0], [*found[-1]], strict=True):

@@ -18,7 +18,7 @@ from ..kernels.ir.nest import Fill, Nest
 from ..kernels.products.contraction import Contraction
 from ..loops.show import show
 from ..lowering.fusion.kernel import Kernel
-from ..lowering.planning.cost_report import predictions, written_place
+from ..lowering.planning.cost_report import parts_of, predictions, written_place
 from ..lowering.planning.kernel_forms import FormChoice, Summarised
 from ..lowering.planning.plan import Home, peak
 from .recomputation import computed_again
@@ -146,28 +146,26 @@ def computed_values(kernel: Kernel) -> tuple[Op, ...]:
 
 def _predicted(stages: CompileStages, machine: Machine, threads: int) -> tuple[list[str], str]:
     """Return the predicted time of each kernel as text, and their sum if all lengths are known."""
-    schedule = stages.schedule
+    schedule, plan = stages.schedule, stages.plan
     lengths = {**default_lengths(), **stages.request.lengths}
-    missing = [_missing(kernel, lengths, machine, threads) for kernel in schedule.kernels]
+
+    def alone(kernel: Kernel, lengths: Mapping[str, int]) -> Prediction:
+        return predict(kernel.work, lengths, machine, threads, None, parts_of(plan, kernel))
+
+    missing = []  # unknown open lengths that the time of each kernel depends on
+    for kernel in schedule.kernels:
+        lengths_read = _AskedLengths(lengths)
+        alone(kernel, lengths_read)
+        missing.append(sorted(lengths_read.missing))
     if not any(missing):
         where = written_place(schedule)
-        found = predictions(schedule, lengths, machine, threads, where)
+        found = predictions(schedule, lengths, machine, threads, where, plan)
         total = sum(each.prediction.seconds for each in found)
         return [_expected(each.prediction) for each in found], f" {1e6 * total:.2f} us"
-    texts = []
-    for kernel, names in zip(schedule.kernels, missing, strict=True):
-        known = "" if names else _expected(predict(kernel.work, lengths, machine, threads))
-        texts.append(known or f"  time depends on {', '.join(names)}")
-    return texts, ""
-
-
-def _missing(
-    kernel: Kernel, lengths: Mapping[str, int], machine: Machine, threads: int
-) -> list[str]:
-    """Return the unknown open lengths that a kernel's time depends on."""
-    lengths_read = _AskedLengths(lengths)
-    predict(kernel.work, lengths_read, machine, threads)
-    return sorted(lengths_read.missing)
+    return [
+        f"  time depends on {', '.join(names)}" if names else _expected(alone(kernel, lengths))
+        for kernel, names in zip(schedule.kernels, missing, strict=True)
+    ], ""
 
 
 class _AskedLengths(dict[str, int]):

@@ -44,5 +44,5 @@ def _seconds(plan: Plan, lengths: dict[str, int], threads: int) -> float | None:
     if made.target.machine is None or names - lengths.keys():
         return None
     machine = made.target.machine(threads)
-    found = predictions(made, lengths, machine, threads, written_place(made))
+    found = predictions(made, lengths, machine, threads, written_place(made), plan)
     return sum(each.prediction.seconds for each in found)

@@ -105,9 +105,6 @@ copy of a right operand that is larger than the rows doubles its memory."""
 MIN_PACK_CACHE_COLUMNS = 64
 """From so many columns on."""
 
-MAX_PANEL_COLUMNS = VECTOR_SIZES_BYTES[-1] // 2
-"""The most columns of a panel: two vectors of the narrowest elements, which have four bytes."""
-
 MAX_SERIAL_TERMS = 48
 """The most terms of a long sum that are added one after another in its own type: equal float32 are
 then off by 7.5e-7 at most."""
@@ -290,9 +287,3 @@ def half_vector_shape(of: Shape) -> Shape | None:
     if of.vector * of.bytes < VECTOR_SIZES_BYTES[-1]:
         return None
     return replace(of, vector=of.vector // 2, halved=True)
-
-
-def all_shapes(type: str) -> tuple[Shape, ...]:
-    """Return the block sizes for sums of ``type`` with vectors of every width."""
-    shapes = [shape(type, vector_bytes) for vector_bytes in VECTOR_SIZES_BYTES]
-    return (*shapes, *[half for of in shapes if (half := half_vector_shape(of)) is not None])

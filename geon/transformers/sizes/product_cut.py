@@ -32,72 +32,7 @@ from .product_blocks import (
     Shape,
     blocks_for,
 )
-from .product_plan import STREAM, THIN, TILES, ProductPlan
-
-BY_TILES, BY_STREAM, BY_DOTS = range(3)  # values of `SizeProblem.direct`
-
-
-@dataclass(frozen=True, slots=True)
-class SizeProblem:
-    """A product as far as its blocks depend on it.
-
-    ``columns`` are those of the sums, ``own_columns`` those of the product: runs of windows are
-    filled up to vectors. What is a block of a larger product is not ``alone`` and has the sizes of
-    that in ``whole_batches``, ``whole_rows`` and ``whole_columns``. ``direct`` says that few rows
-    are multiplied by the right operand where it lies: by streams of its rows, or by dot products
-    with its columns; these are packed if the product is ``thin``. ``keeps``: a packed copy of the
-    right operand lasts. ``near_step`` is the stride of the right operand's summed indices if its
-    columns adjoin in whole vectors, else 0. Rows that are windows may be brought into a band, at
-    most ``band_rows`` at a time, in ``band_size`` elements; ``band_rows`` is 0 if they are none.
-    Columns that are ``placed`` are windows, which have ``places_size`` elements. ``left_staged``
-    and ``right_staged`` are the elements of staging buffers for each summed index; ``packs`` if
-    there are any.
-    """
-
-    batches: int
-    rows: int
-    columns: int
-    own_columns: int
-    depth: int
-    whole_batches: int
-    whole_rows: int
-    whole_columns: int
-    direct: int
-    thin: bool
-    alone: bool
-    keeps: bool
-    near_step: int
-    placed: bool
-    places_size: int
-    band_rows: int
-    band_size: int
-    packs: bool
-    left_staged: int
-    right_staged: int
-    threads: int
-
-
-def size_problem(
-    plan: ProductPlan, batches: int, rows: int, columns: int, depth: int, threads: int
-) -> SizeProblem:
-    """Return a product of plain operands, which has this plan; its rows may be the columns."""
-    r, c = (columns, rows) if plan.exchanged else (rows, columns)
-    return SizeProblem(
-        batches, r, c, c, depth, batches, r, c,
-        direct=BY_TILES if plan.way == TILES else BY_STREAM if plan.way == STREAM else BY_DOTS,
-        thin=plan.way == THIN,
-        alone=True,
-        keeps=False,
-        near_step=0,
-        placed=False,
-        places_size=0,
-        band_rows=0,
-        band_size=0,
-        packs=False,
-        left_staged=0,
-        right_staged=0,
-        threads=threads,
-    )  # fmt: skip
+from .product_problem import BY_DOTS, BY_STREAM, BY_TILES, SizeProblem
 
 
 @dataclass(slots=True)

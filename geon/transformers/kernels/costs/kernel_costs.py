@@ -8,20 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, Protocol
 
-from ....op_graph.axes.affine import AffineIndex
+from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, Same
 from ....op_graph.values.dtypes import name_of
 from ...sizes.limits import LONG_LOOP_TURNS
+from ...sizes.product_problem import PlannedProduct, ProductSizes
 from ..analysis.footprint import Reach, Reaches
 from ..analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ..analysis.op_counts import DRAW, INDEX, MULTIPLY_ADD, Rows, count, note, reduced_values
 from ..ir.nest import Call, Loop, Nest, Pass, Region, Store
 from ..ir.scalar_code import Kept, Load, Scalar, walk
 from ..nests.random_runs import roots, runs
-from ..products.contraction import Contraction, lines_adjoin
+from ..products.contraction import Contraction, plain_strides
 from ..products.row_blocking import Blocked, StepOperand
 from ..scans.sequential_scan import OrderedLoop
 from .library_costs import Counted, count_call
@@ -82,24 +84,22 @@ class Stage:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ProductCost:
-    """Lengths and operand costs of a contraction.
+    """Sizes and operand costs of a contraction.
 
-    ``batch``, ``rows``, ``columns`` and ``depth`` (the summed length) are element counts; results
-    are contiguous along columns. ``left`` and ``right`` count the primitives that compute one
-    element of an operand; empty if the operand is in memory. ``sides`` has, for left and right,
-    True if lines (rows, columns) adjoin in memory, False if summed indices do, None if the operand
-    is no plain memory. ``store`` is the epilogue on the sums.
+    Rows and columns of ``sizes`` are in the order of the product's form, of which ``planned`` is a
+    part. Without a form ``planned`` is None, and results are contiguous along columns. ``left`` and
+    ``right`` count the primitives that compute one element of an operand; empty if the operand is
+    in memory. ``strides`` are those of both operands as in ``PlannedProduct``. ``store`` is the
+    epilogue on the sums.
     """
 
-    batch: int
-    rows: int
-    columns: int
-    depth: int
+    sizes: ProductSizes
     itemsize: int
     left: Rows
     right: Rows
-    sides: tuple[bool | None, bool | None]
+    strides: tuple[tuple[Size, Size] | None, tuple[Size, Size] | None]
     store: Stage
+    planned: PlannedProduct | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -152,36 +152,39 @@ def cost_of(
     work: Nest | Contraction | Blocked | OrderedLoop | Region | Call,
     lengths: Mapping[str, int],
     places: Sequence[Hashable] | None = None,
+    parts: Sequence[Any] = (),
 ) -> Cost:
     """Return the cost of a kernel for the open lengths ``lengths``; ``KeyError`` if one is missing.
 
     ``places`` identifies the memory of each operand (of a call: each argument, then the result);
     memory that two operands share is touched once. If None, all operands are in distinct memory.
+    ``parts`` are those of the kernel's form, in which products have ``planned``; of a region, for
+    each body those of its kernels. Without any, the cost model plans products by itself.
     """
     if isinstance(work, Call):
         counted = count_call(work.op, lengths, places)
         bytes_of = (counted.read, counted.written, counted.touched)
         return Cost(*bytes_of, counted.rows, counted.moves, counted=counted)
     if isinstance(work, Blocked):
-        return _blocked_cost(work, lengths, places)
+        return _blocked_cost(work, lengths, places, parts)
     if isinstance(work, Region):
-        return _region_cost(work, lengths)
+        return _region_cost(work, lengths, parts)
     if isinstance(work, OrderedLoop):
         return _ordered_cost(work, lengths)
     if isinstance(work, Nest):
         return _NestCost(work, lengths).cost(places)
-    return _ContractionCost(work, lengths).cost(places)
+    return _ContractionCost(work, lengths, parts).cost(places)
 
 
-def _region_cost(work: Region, lengths: Mapping[str, int]) -> Cost:
+def _region_cost(work: Region, lengths: Mapping[str, int], parts: Sequence[Any]) -> Cost:
     """Return the cost of all iterations of a loop, or of the most expensive branch of a case."""
     turns = _turns(work.op, lengths)
     each = [
         tuple([
-            cost_of(kernel.work, lengths, _held_places(kernel, body.schedule.base))
-            for kernel in body.schedule.kernels
+            cost_of(kernel.work, lengths, _held_places(kernel, body.schedule.base), own)
+            for kernel, own in zip(body.schedule.kernels, of_body, strict=False)
         ])
-        for body in work.bodies
+        for body, of_body in zip(work.bodies, parts or repeat(repeat(())), strict=False)
     ]  # fmt: skip
     inner = max(each, key=lambda costs: sum(cost.read + cost.written for cost in costs))
     if work.op.primitive.name == "while":  # condition and body run in each iteration
@@ -288,14 +291,18 @@ def _made(
 
 
 def _blocked_cost(
-    work: Blocked, lengths: Mapping[str, int], places: Sequence[Hashable] | None
+    work: Blocked,
+    lengths: Mapping[str, int],
+    places: Sequence[Hashable] | None,
+    parts: Sequence[Any],
 ) -> Cost:
     """Return the cost of a chain; values that its steps hand on are no memory traffic."""
     steps = []
     moves = [[0, 0] for _ in work.operands]
     rows: Rows = {}
-    for step, where in zip(work.whole, work.places, strict=True):
-        cost = cost_of(step, lengths)
+    steps_parts = parts or [()] * len(work.whole)
+    for step, where, own in zip(work.whole, work.places, steps_parts, strict=True):
+        cost = cost_of(step, lengths, None, own)
         steps.append(StepCost(cost, where))
         for (row, dtype), times in cost.rows.items():
             note(rows, row, dtype, times)
@@ -413,8 +420,8 @@ def is_apart(nest: Nest, lengths: Mapping[str, int]) -> bool:
 
 
 class _ContractionCost:
-    def __init__(self, made: Contraction, lengths: Mapping[str, int]) -> None:
-        self.made = made
+    def __init__(self, made: Contraction, lengths: Mapping[str, int], parts: Sequence[Any]) -> None:
+        self.made, self.parts = made, parts
         self.loops = (*made.batch, *made.rows, *made.columns, *made.summed)
         self.reaches = Reaches(self.loops, lengths)
         self.counts = _Counts(self.reaches, made.operands)
@@ -438,16 +445,25 @@ class _ContractionCost:
             terms = sum(self.terms(piece) for piece in made.pieces)
             depth = terms // max(batch * rows * columns, 1)
         note(total, MULTIPLY_ADD, name_of(made.dtype), batch * rows * columns * depth)
-        sides = (
-            lines_adjoin(made.left, made.rows, made.summed, self.loops),
-            lines_adjoin(made.right, made.columns, made.summed, self.loops),
+        strides = (
+            plain_strides(made.left, made.rows, made.summed, self.loops),
+            plain_strides(made.right, made.columns, made.summed, self.loops),
         )
-        if any(loop.name == made.unit for loop in made.rows):  # stores adjoin along columns
-            rows, columns, left, right = columns, rows, right, left
-            sides = sides[1], sides[0]
-        itemsize = made.dtype.itemsize
-        product = ProductCost(batch, rows, columns, depth, itemsize, left, right, sides, store)
+        found, planned = ProductSizes(batch, rows, columns, depth), self.planned()
+        along_rows = any(loop.name == made.unit for loop in made.rows)  # stores adjoin along rows
+        if along_rows if planned is None else planned.turned:
+            found, left, right, strides = found.transposed(), right, left, strides[::-1]
+        product = ProductCost(found, made.dtype.itemsize, left, right, strides, store, planned)
         return _made(self.counts.moves(), places, total, product=product)
+
+    def planned(self) -> PlannedProduct | None:
+        """Return what the form fixes, of several pieces that with most terms; None without one."""
+        if not self.parts:
+            return None
+        pieces = zip(self.made.pieces or (self.made,), self.parts, strict=True)
+        _, form = max(pieces, key=lambda pair: self.terms(pair[0]))
+        planned: PlannedProduct = form.planned
+        return planned.at(self.reaches.lengths)
 
     def terms(self, piece: Contraction) -> int:
         """Return the number of products that a piece sums."""

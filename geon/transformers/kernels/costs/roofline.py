@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import Any
 
 from ....op_graph.values.dtypes import named_dtype
 from ...sizes.blocks import CACHE_LINE_BYTES
 from ...sizes.limits import MIN_WORK, MISSES_PER_PAGE, PAGE_BYTES
 from ...sizes.product_blocks import Shape
-from ...sizes.product_cut import cut_product, size_problem
-from ...sizes.product_plan import STREAM, THIN, TILES, ProductPlan, plan_product
+from ...sizes.product_cut import cut_product
+from ...sizes.product_plan import STREAM, THIN, TILES
+from ...sizes.product_problem import PlannedProduct, ProductSizes
 from ..analysis.footprint import FAR, UNIT
 from ..analysis.op_counts import INDEX, Rows
 from ..ir.nest import Call, Nest, Region
@@ -45,12 +47,13 @@ def predict(
     machine: Machine,
     threads: int = 1,
     places: Sequence[Hashable] | None = None,
+    parts: Sequence[Any] = (),
 ) -> Prediction:
     """Return the prediction for a kernel run alone, for the open lengths ``lengths``.
 
-    ``places`` as for ``cost_of``. ``KeyError`` if a length is missing.
+    ``places`` and ``parts`` as for ``cost_of``. ``KeyError`` if a length is missing.
     """
-    return prediction(cost_of(work, lengths, places), machine, threads)
+    return prediction(cost_of(work, lengths, places, parts), machine, threads)
 
 
 def prediction(
@@ -271,41 +274,41 @@ class _Predictor:
 
     def product(self, product: ProductCost) -> float:
         """Return the seconds of a contraction by the algorithm of its plan, with its epilogue."""
-        of = self.machine.shapes[8 if product.itemsize == 8 else 4]
-        rows, columns, (left, right) = product.rows, product.columns, product.sides
-        plan = plan_product(rows, columns, product.depth, of, left, right, plain_result=True)
-        if plan.exchanged:
-            rows, columns = columns, rows
+        planned = product.planned
+        if planned is None:  # before there are forms
+            of = self.machine.shapes[8 if product.itemsize == 8 else 4]
+            planned = PlannedProduct(of, False, None, *product.strides)
+        plan = planned.plan_for(product.sizes)
+        sizes = product.sizes.transposed() if plan.exchanged else product.sizes
         if plan.way == TILES:
-            found = self.tiles(product, of, rows, columns)
-            found += self.packing(product, of, plan)
+            found = self.tiles(product, planned.of, sizes) + self.packing(product, planned)
         else:
-            found = self.few(product, rows, columns, plan.way != STREAM)
+            found = self.few(product, sizes, plan.way != STREAM)
             if plan.way == THIN:
-                found += self.packing(product, of, plan)
+                found += self.packing(product, planned)
         return found + self.stored(product)
 
-    def tiles(self, product: ProductCost, of: Shape, rows: int, columns: int) -> float:
+    def tiles(self, product: ProductCost, of: Shape, sizes: ProductSizes) -> float:
         """Return the seconds of register tiles, which compute whole tiles at the borders too."""
-        height = of.heights[0] if rows >= of.heights[0] else max(rows, 1)
+        height = of.heights[0] if sizes.rows >= of.heights[0] else max(sizes.rows, 1)
         lanes = self.machine.lanes(product.itemsize)
-        panel = of.panel if columns > lanes else lanes
-        padded = math.ceil(rows / height) * height * math.ceil(columns / panel) * panel
+        panel = of.panel if sizes.columns > lanes else lanes
+        padded = math.ceil(sizes.rows / height) * height * math.ceil(sizes.columns / panel) * panel
         rate = self.speeds.tile[8 if product.itemsize == 8 else 4]
-        return 2 * product.batch * padded * product.depth / rate / self.threads
+        return 2 * sizes.batches * padded * sizes.depth / rate / self.threads
 
-    def few(self, product: ProductCost, rows: int, columns: int, dots: bool) -> float:
+    def few(self, product: ProductCost, sizes: ProductSizes, dots: bool) -> float:
         """Return the seconds of a stream or of dot products, without packing."""
-        flops = 2 * product.batch * rows * columns * product.depth
+        elements = sizes.batches * sizes.rows * sizes.columns
+        flops = 2 * elements * sizes.depth
         rate = self.speeds.stream[8 if product.itemsize == 8 else 4]
-        loads = product.batch * columns * product.depth * product.itemsize
+        loads = sizes.batches * sizes.columns * sizes.depth * product.itemsize
         near = loads / self.alone.bandwidth(self.machine.caches[0], 1, 0)
         seconds = max(flops / rate, near)
         if dots:  # a horizontal add ends each sum
             lanes = self.machine.lanes(product.itemsize)
-            steps = math.log2(2 * lanes) * product.batch * rows * columns
-            seconds += steps * self.speeds.statement
-        line = product.itemsize * (product.depth if dots else columns)
+            seconds += math.log2(2 * lanes) * elements * self.speeds.statement
+        line = product.itemsize * (sizes.depth if dots else sizes.columns)
         if line < PAGE_BYTES:
             seconds += self.waits()
         fetched = self.fetched([(read, 0) for read, _ in self.cost.moves])
@@ -321,20 +324,19 @@ class _Predictor:
                 )
         return found
 
-    def packing(self, product: ProductCost, of: Shape, plan: ProductPlan) -> float:
+    def packing(self, product: ProductCost, planned: PlannedProduct) -> float:
         """Return the seconds to pack both operands and to spill partial sums between blocks."""
-        lanes = self.machine.lanes(product.itemsize)
-        sizes = (product.batch, product.rows, product.columns, product.depth)
-        batch, rows, columns, depth = (max(size, 1) for size in sizes)
-        cut = cut_product(of, size_problem(plan, batch, rows, columns, depth, self.threads))
-        left = math.prod((product.batch, product.rows, product.depth, cut.column_blocks))
-        right = math.prod((product.batch, product.columns, product.depth))
+        lanes, sizes = self.machine.lanes(product.itemsize), product.sizes
+        least = ProductSizes(*[max(size, 1) for size in astuple(sizes)[:4]])
+        cut = cut_product(planned.of, planned.problem(least, self.threads))
+        left = math.prod((sizes.batches, sizes.rows, sizes.depth, cut.column_blocks))
+        right = math.prod((sizes.batches, sizes.columns, sizes.depth))
         right *= 1 if cut.packed_columns else cut.row_blocks
         moved = 2.0 * (left + right)
         total = self.scalar_code(_times(product.left, left), lanes)
         total += self.scalar_code(_times(product.right, right), lanes)
-        blocks = math.ceil(product.depth / cut.depth_block)
-        moved += product.batch * product.rows * product.columns * 2.0 * blocks
+        blocks = math.ceil(sizes.depth / cut.depth_block)
+        moved += sizes.batches * sizes.rows * sizes.columns * 2.0 * blocks
         # Packed blocks and sums lie in the second-level cache.
         second = self.machine.caches[min(1, len(self.machine.caches) - 1)] / 2
         total += moved * product.itemsize / self.alone.bandwidth(second, 1, 1)

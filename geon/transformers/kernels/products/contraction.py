@@ -234,14 +234,13 @@ def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
     return next((atom for atom in adjoining if isinstance(atom, str)), None)
 
 
-def lines_adjoin(
+def plain_strides(
     value: Scalar, lines: Sequence[Loop], summed: Sequence[Loop], loops: Iterable[Loop]
-) -> bool | None:
-    """Return True if the lines of an operand are contiguous in memory, False if its summed indices
-    are.
+) -> tuple[Size, Size] | None:
+    """Return the strides of an operand between its lines and between its summed indices.
 
-    Return None if it is computed or padded, or has several strides along lines or along summed
-    indices. ``loops`` are all loops of the contraction.
+    Return None if it is computed or padded, has several strides along lines or along summed
+    indices, or is contiguous along neither. ``loops`` are all loops of the contraction.
     """
     found = padded_access(value, loops)
     if found is None or found.guards:
@@ -249,8 +248,8 @@ def lines_adjoin(
     merged = [merge_loops(each, found.strides) for each in (lines, summed)]
     if any(len(own) > 1 for own, _ in merged):
         return None
-    steps = [strides[own[0].name] if own else 0 for own, strides in merged]
-    return None if 1 not in steps else steps[0] == 1
+    line, step = (strides[own[0].name] if own else 0 for own, strides in merged)
+    return (line, step) if 1 in (line, step) else None
 
 
 def as_one(

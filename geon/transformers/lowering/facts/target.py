@@ -46,19 +46,20 @@ class Target:
     that must be contiguous in the order of their axes. ``group`` fuses ops into kernels
     (``fusion_groups.Group``); if None, each op is a kernel. ``last`` are rules applied after
     ``rules`` and the stable forms have converged. ``fused`` are rules applied after ``last``,
-    except where each op is a checked kernel. ``packed`` returns the packed copies that kernels of a
-    schedule cache, by ``op``: from call to call, or in a loop body from iteration to iteration, for
-    leaves that are constant in the loop. ``forms`` returns a new, empty ``FormTable``, which
-    chooses what kernels run; if None, they have no choice. ``scratch`` returns the scratch memory
-    of kernels, by ``op``, from a schedule and the forms of kernels, by ``op``. ``lacks`` lists the
-    table entries that an op of a lowered program needs and the target lacks. ``machine`` returns
-    the machine of calls on a number of threads, for predictions of kernel times; if None, there are
-    no predictions. ``model`` is the machine that fusion decides by. It does not depend on the
-    actual machine, so that kernels and results are the same everywhere. ``collapsed`` is the
-    maximum of known elements of a row that is transposed in one loop with rows around it; columns
-    of longer rows are in vector lanes. ``scattered`` is the cost of a scatter-add of one element,
-    in multiply-adds of a product; if None, products of gathered rows are not rewritten. ``orders``
-    bounds the statements of a scan that becomes one kernel, scalarised; if None, no scan does.
+    except where each op is a checked kernel. ``packed`` returns the packed copies that kernels
+    cache, by ``op``, from a schedule, the forms of kernels by ``op``, and the leaves that are
+    constant in the loop: from call to call, or in its body from iteration to iteration. ``forms``
+    returns a new, empty ``FormTable``, which chooses what kernels run; if None, they have no
+    choice. ``scratch`` returns the scratch memory of kernels, by ``op``, from a schedule and the
+    forms of kernels, by ``op``. ``lacks`` lists the table entries that an op of a lowered program
+    needs and the target lacks. ``machine`` returns the machine of calls on a number of threads, for
+    predictions of kernel times; if None, there are no predictions. ``model`` is the machine that
+    fusion decides by. It does not depend on the actual machine, so that kernels and results are the
+    same everywhere. ``collapsed`` is the maximum of known elements of a row that is transposed in
+    one loop with rows around it; columns of longer rows are in vector lanes. ``scattered`` is the
+    cost of a scatter-add of one element, in multiply-adds of a product; if None, products of
+    gathered rows are not rewritten. ``orders`` bounds the statements of a scan that becomes one
+    kernel, scalarised; if None, no scan does.
     ``stops`` names the loops that an interrupt ends. ``alignment`` is that of the arena and its
     buffers, in bytes. ``result_bytes`` returns the bytes allocated for a result of a size in bytes.
     ``concurrent_kinds`` names the kinds of kernels that may run concurrently if they are

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ....op_graph.op_graph import Op, Same
 from ...kernels.costs.kernel_costs import Cost, cost_of
@@ -12,6 +13,7 @@ from ...kernels.costs.roofline import Prediction, prediction
 from ...kernels.ir.nest import Call, Region
 from ...kernels.nests.inlining import inspected_values
 from ..fusion.kernel import Kernel
+from .plan import Plan
 from .schedule import Schedule
 
 
@@ -46,21 +48,32 @@ def written_place(schedule: Schedule) -> Callable[[Op], Hashable]:
     return lambda op: Same(leaves.get(op, op))
 
 
+def parts_of(plan: Plan, kernel: Kernel) -> tuple[Any, ...]:
+    """Return the parts of a kernel's form; of a region, for each body those of its kernels."""
+    if isinstance(kernel.work, Region):
+        plans = plan.inside[kernel.op].plans
+        return tuple([tuple([parts_of(each, k) for k in each.schedule.kernels]) for each in plans])
+    form = plan.forms.get(kernel.op)
+    return () if form is None else form.parts
+
+
 def predictions(
     schedule: Schedule,
     lengths: Mapping[str, int],
     machine: Machine,
     threads: int,
     place: Callable[[Op], Hashable],
+    plan: Plan | None = None,
 ) -> list[Predicted]:
     """Return the kernels' costs and times in a steady state of repeated calls.
 
     ``place`` identifies the memory of a value. The number of bytes touched since its last use
-    decides which cache level a value comes from. Raises ``KeyError`` if a length is missing.
+    decides which cache level a value comes from. ``plan`` has the kernels' forms. Raises
+    ``KeyError`` if a length is missing.
     """
     places = [operand_places(schedule, kernel, place) for kernel in schedule.kernels]
     costs = [
-        cost_of(kernel.work, lengths, found)
+        cost_of(kernel.work, lengths, found, () if plan is None else parts_of(plan, kernel))
         for kernel, found in zip(schedule.kernels, places, strict=True)
     ]
     recent = _ReuseDistances(4 * machine.caches[-1])

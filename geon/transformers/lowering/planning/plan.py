@@ -160,7 +160,7 @@ def plan_memory(
     }
     kept: dict[Op, Any] = {}
     if target.packed is not None and steady is not None:
-        kept = target.packed(schedule, steady)
+        kept = target.packed(schedule, forms, steady)
     hidden = _hidden(schedule, planned)
     return Plan(
         schedule, homes, tuple(buffers), last_use, hidden, kept, scratch, inside, tuple(steps),

@@ -36,9 +36,9 @@ PARTS = {
     "PartTotals": f"{OWN}.kernel_scratch",
     "SortScratch": f"{OWN}.kernel_scratch",
     "PackedCopy": f"{OWN}.products",
+    "PlannedProduct": f"{ALL}.product_problem",
     "ProductPlan": f"{ALL}.product_plan",
     "ProductScratch": f"{OWN}.products",
-    "Sides": f"{OWN}.products",
     "Shape": f"{ALL}.product_blocks",
 }
 

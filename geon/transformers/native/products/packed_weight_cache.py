@@ -8,21 +8,18 @@ first iteration.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Collection, Mapping, Set
 
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op
 from ...kernels.nests.inlining import element_arguments
 from ...kernels.products.contraction import Contraction
 from ...lowering.fusion.kernel import Kernel
+from ...lowering.planning.kernel_forms import KernelForm
 from ...lowering.planning.schedule import Schedule
-from ...sizes.product_blocks import (
-    MAX_PACK_CACHE_ROWS,
-    MAX_PANEL_COLUMNS,
-    MIN_PACK_CACHE_COLUMNS,
-    MIN_PACK_CACHE_ROWS,
-)
-from ..sizes.products import PackedCopy, pays
+from ...sizes.product_blocks import MAX_PACK_CACHE_ROWS, MIN_PACK_CACHE_ROWS
+from ..sizes.products import PackedCopy
+from .product_form import ProductForm
 
 
 def pays_text(rows: str) -> str:
@@ -30,25 +27,31 @@ def pays_text(rows: str) -> str:
     return f"({rows}) >= {MIN_PACK_CACHE_ROWS} && ({rows}) <= {MAX_PACK_CACHE_ROWS}"
 
 
-def packed_copies(schedule: Schedule, steady: Collection[Op] = ()) -> dict[Op, PackedCopy]:
-    """Return the cached packed operands of a schedule's kernels, by op.
+def packed_copies(
+    schedule: Schedule, forms: Mapping[Op, KernelForm], steady: Collection[Op] = ()
+) -> dict[Op, PackedCopy]:
+    """Return the cached packed operands of a schedule's kernels, whose forms are given, by op.
 
     ``steady`` are the parameters of a loop's body that are the same in all iterations.
     """
-    stays = _Stays(schedule, set(steady))
-    found = ((kernel.op, _copy(schedule, kernel, stays)) for kernel in schedule.kernels)
-    return {op: kept for op, kept in found if kept is not None}
+    stays, found = _Stays(schedule, set(steady)), {}
+    for kernel in schedule.kernels:
+        # Each of several pieces would read a different part of the operand.
+        if isinstance(kernel.work, Contraction) and not kernel.work.pieces:
+            (form,) = forms[kernel.op].parts
+            copy = _copy(schedule, kernel, form, stays) if form.keeps else None
+            if copy is not None:
+                found[kernel.op] = copy
+    return found
 
 
-def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> PackedCopy | None:
-    """Return the packed operand that a kernel would cache, or None if it has none or it does not
-    pay off.
-    """
+def _copy(
+    schedule: Schedule, kernel: Kernel, form: ProductForm, stays: _Stays
+) -> PackedCopy | None:
+    """Return the packed operand that a product of this form caches, None if calls change it."""
     fused = kernel.fused
-    if fused is None or fused.dot is None or fused.kind != "contraction":
+    if fused is None or fused.dot is None:
         return None
-    if isinstance(kernel.work, Contraction) and kernel.work.pieces:
-        return None  # each piece reads a different part of the operand
     x, y = fused.dot.args
     named = {new: old for old, new in fused.names}
     order = schedule.layouts[kernel.results[0]].order
@@ -60,16 +63,12 @@ def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> PackedCopy | Non
     left, right = (x, y) if unit in y.axes else (y, x)
     rows = left.axes.without(right.axes.names).size
     columns = right.axes.without(left.axes.names).size
-    if isinstance(columns, int) and columns < MIN_PACK_CACHE_COLUMNS:
-        return None
-    if isinstance(rows, int) and not pays(rows):
-        return None
     constant = stays.constant(right)
     if constant is None:
         return None
     outer = right.axes.only([n for n in right.axes.names if n in left.axes])
-    size = (columns + MAX_PANEL_COLUMNS) * outer.size * fused.dot.dtype.itemsize
-    return PackedCopy(size, rows, constant)
+    panels = (columns + form.of.panel - 1) // form.of.panel
+    return PackedCopy(panels * form.of.panel * outer.size * form.of.bytes, rows, constant)
 
 
 class _Stays:

@@ -10,12 +10,14 @@ from ....op_graph.op_graph import Op
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
 from ...loops.tree import Tree
-from ...sizes.product_blocks import MAX_BAND_ROWS, Shape
+from ...sizes.product_blocks import MIN_PACK_CACHE_COLUMNS, Shape
 from ...sizes.product_plan import DOTS, STREAM, THIN, TILES, ProductPlan
-from ..sizes.products import Sides
+from ...sizes.product_problem import PlannedProduct
+from ..sizes.products import pays
 from .described_product import describe_product
 from .epilogue_form import EpilogueForm, epilogue_form
 from .implicit_im2col import Windows, vector_elements
+from .multi_index import size
 from .operand_views import View
 from .orientation import analyse_product, swapped
 from .packing_trees import PackingTree
@@ -68,8 +70,8 @@ class ProductForm:
     """How a product runs with vectors of one width.
 
     ``of`` has its block sizes. If ``turned``, rows and columns are exchanged; ``rows``, ``columns``
-    and ``summed`` are the loops after that, in order. If ``keeps``, a packed copy of the right
-    operand can be cached. ``result`` is the memory that tiles store to, else there is an
+    and ``summed`` are the loops after that, in order. If ``keeps``, caching a packed copy of the
+    right operand may pay off. ``result`` is the memory that tiles store to, else there is an
     ``epilogue``. ``plan`` is None if calls choose the algorithm.
     """
 
@@ -93,26 +95,26 @@ class ProductForm:
         return f"{turned}product {way}; left operand {self.left}, right operand {self.right}"
 
     @property
-    def sides(self) -> Sides:
-        """Return the plan of the operands as scratch memory needs it."""
+    def planned(self) -> PlannedProduct:
+        """Return what the blocks, scratch memory and time of the product depend on."""
         left, right, places = self.left.plain, self.right.plain, self.right.windows
         windows = self.left.windows if left is None else None
-        step, placed = 0, None
-        if right is not None and (right.line_step == 1 or not isinstance(right.line_step, int)):
-            step = right.summed_step if isinstance(right.summed_step, int) else 1
+        trees = (self.left.lines, self.right.lines, self.right.panels)
+        placed = None
         if places is not None:
             placed = places.elements, places.runs * vector_elements(places.run, self.of)
-        return Sides(
+        return PlannedProduct(
             self.of,
             self.turned,
-            self.result is not None and left is not None and right is not None,
-            None if windows is None else windows.elements,
-            (self.left.staged, self.right.staged),
-            left is None or right is None,
-            step,
-            placed,
-            MAX_BAND_ROWS if windows is None else windows.most,
             self.plan,
+            None if left is None else (left.line_step, left.summed_step),
+            None if right is None else (right.line_step, right.summed_step),
+            self.result is not None,
+            self.keeps,
+            any(tree is not None for tree in trees),
+            (self.left.staged, self.right.staged),
+            None if windows is None else (windows.elements, windows.most),
+            placed,
         )
 
     def oriented(self, product: MatrixProduct) -> MatrixProduct:
@@ -146,7 +148,7 @@ def product_form(product: MatrixProduct, vector_bytes: int, operands: Sequence[O
     return ProductForm(
         of,
         made.left is product.right,
-        made.kept and not found.is_placed,
+        made.kept and may_keep(found),
         made.rows,
         made.columns,
         made.summed,
@@ -156,6 +158,19 @@ def product_form(product: MatrixProduct, vector_bytes: int, operands: Sequence[O
         None if found.result is not None else epilogue_form(found),
         found.plan,
     )
+
+
+def may_keep(found: ProductAnalysis) -> bool:
+    """Return True if caching a packed copy of the right operand may pay off, for open lengths too.
+
+    Columns that are windows are not packed, and the operands of a block are those of a larger
+    product.
+    """
+    product = found.product
+    rows, columns = size(product.rows), size(product.columns)
+    if found.is_placed or product.whole or (isinstance(rows, int) and not pays(rows)):
+        return False
+    return not isinstance(columns, int) or columns >= MIN_PACK_CACHE_COLUMNS
 
 
 def _left(found: ProductAnalysis, operands: Sequence[Op]) -> OperandForm:

@@ -241,7 +241,7 @@ class _Rows:
     def expected(self, plan: Plan) -> Iterator[tuple[Kernel, Predicted]]:
         """Return the kernels of a plan with the predicted cost of one run of each."""
         where = partial(place_of, plan)
-        found = predictions(plan.schedule, self.lengths, self.machine, self.threads, where)
+        found = predictions(plan.schedule, self.lengths, self.machine, self.threads, where, plan)
         return zip(plan.schedule.kernels, found, strict=True)
 
     def row(

@@ -13,7 +13,7 @@ from geon.transformers.kernels.ir.nest import Fill
 from geon.transformers.kernels.scans import slp_cost
 from geon.transformers.loops import from_nest
 from geon.transformers.loops.rules import cpu, gpu, schedule_rule
-from geon.transformers.lowering.planning.kernel_forms import FormChoice, trees_in
+from geon.transformers.lowering.planning.kernel_forms import FormChoice, choice, trees_in
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from geon.transformers.native.emit import form_table
 from geon.transformers.native.emit.form_table import for_vectors
@@ -34,12 +34,16 @@ from geon.transformers.native.trees.kernel_forms import NestTree
 from geon.transformers.native.vectors import nontemporal_stores, scan_copies, vectorisable
 from geon.transformers.native.vectors.scan_copies import ScanForm
 from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_module
-from geon.transformers.pycuda.kernels import split_reductions
+from geon.transformers.pycuda.kernels import library_kernels, split_reductions
 from geon.transformers.pycuda.kernels import tree_choice as gpu_tree_choice
+from geon.transformers.pycuda.kernels.library_kernels import PrefixForm
+from geon.transformers.pycuda.kernels.nest_text import OrderedRows
+from geon.transformers.pycuda.kernels.scattering import ScatterStep
+from geon.transformers.pycuda.kernels.sorting import LineSort
 from geon.transformers.pycuda.kernels.tree_choice import TeamTree
 from geon.transformers.pycuda.products import library_dispatch, product_forms
 from geon.transformers.pycuda.products.attention import FusedAttention, half_of
-from geon.transformers.pycuda.products.product_forms import TiledProduct
+from geon.transformers.pycuda.products.product_forms import PartialSums, TiledProduct
 from geon.transformers.sizes import product_plan
 from tests.golden.emitting import Cuda, Native
 from tests.golden.programs import PROGRAMS
@@ -73,6 +77,7 @@ PRODUCTS = (
     product_plan.plan_product,
     vectorisable.are_stored,
 )
+CALLS = library_kernels.call_forms, *library_kernels.FORMS.values()
 CHOICES = {  # functions of other files that do
     each.__code__
     for each in (
@@ -85,6 +90,8 @@ CHOICES = {  # functions of other files that do
         product_forms.large_tiles,
         library_dispatch.library_work,
         half_of,
+        choice,
+        *CALLS,
         *PRODUCTS,
     )
 }
@@ -163,7 +170,17 @@ def windows():
     return [*made, *slopes, geon.dot(geon.exp(x), scales * 2)], [x, filters, scales]
 
 
-OWN = {"ring": ring, "various": various, "windows": windows}
+def moved():
+    """Sorts and scatters by open lengths and by given ones, running sums, and parts of products."""
+    n, c, long = geon.Axis("N"), geon.Axis("C", 3), geon.Axis("L", 2000)
+    x, z, at = geon.placeholder([n, c]), geon.placeholder([long, c]), geon.placeholder([n], "int64")
+    results = [geon.sort(x, n), geon.argsort(x, c), *geon.top_k(z, 2, long)]
+    results += [geon.scatter(z, at, x, long, mode=mode) for mode in ("set", "add")]
+    results += [geon.cumsum(x, n), geon.cumprod(x, n), geon.dot(z, geon.rename(z, {c: "D"}))]
+    return results, [x, z, at]
+
+
+OWN = {"ring": ring, "various": various, "windows": windows, "moved": moved}
 GOLDEN = ("block", "layer_norm_gradient", "embedding_step", "strided_slice_gradient")
 
 
@@ -191,7 +208,22 @@ def stages(target, program):
     ("target", "emit", "kinds"),
     [
         (Native, make_module, {NestTree, FormChoice, Fill, ScanForm, "packed", tuple, ProductForm}),
-        (Cuda, make_cuda_module, {TeamTree, FormChoice, Fill, TiledProduct, FusedAttention}),
+        (
+            Cuda,
+            make_cuda_module,
+            {
+                TeamTree,
+                FormChoice,
+                Fill,
+                TiledProduct,
+                PartialSums,
+                FusedAttention,
+                OrderedRows,
+                LineSort,
+                ScatterStep,
+                PrefixForm,
+            },
+        ),
     ],
 )
 def test_emission_calls_no_rule(target, emit, kinds):
@@ -219,6 +251,9 @@ def test_the_plan_calls_rules(target):
     if target is Cuda:
         called = choosers_called(lambda: stages(Cuda, PROGRAMS["block"]).plan)
         assert {"product_forms.py:product_forms", "attention.py:half_of"} <= called.keys()
+        called = choosers_called(lambda: stages(Cuda, moved).plan)
+        seen = {name.split(":")[1] for name in called}
+        assert {"choice", *(each.__name__ for each in CALLS)} <= seen
 
 
 @pytest.mark.parametrize("target", [Native, Cuda])

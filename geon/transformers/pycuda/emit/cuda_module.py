@@ -15,8 +15,8 @@ from ....op_graph.op_graph import Op
 from ....op_graph.rows.effects import printed_form
 from ....op_graph.values.attribute_types import Frozen
 from ....op_graph.values.dtypes import name_of
-from ...kernels.ir.nest import Call, Region
-from ...kernels.structural_key import first_occurrences, structure
+from ...kernels.ir.nest import Region
+from ...kernels.structural_key import first_occurrences
 from ...linking import Linking
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import open_lengths, place_of, pointer_table
@@ -248,11 +248,12 @@ class _CudaModuleWriter:
 
     def work_parts(self, scope: LaunchScope, kernel: Kernel, number: int) -> list[Part]:
         """Return the parts of a kernel; kernels of one structure are printed once."""
-        if isinstance(kernel.work, Call | Region):
+        form = scope.plan.forms.get(kernel.op)
+        if form is None:
             return kernel_parts(self.kernel_names(scope, kernel), number)
         memory = memory_of(scope.plan, kernel, scope.chosen)
         key = (
-            scope.plan.forms.get(kernel.op) or structure(kernel.work),
+            form,
             first_occurrences(memory),
             tuple([place in scope.apart for place in memory]),
             tuple([each.branch for each in scope.chosen]),

@@ -101,23 +101,6 @@ class Chosen:
 Part = CudaFunction | Joined | LaunchVariants | Copy[Place] | Ask[Place]
 
 
-def variants(
-    holds: Sequence[Size],
-    chosen: Callable[[], Sequence[Part]],
-    others: Callable[[], Sequence[Part]],
-) -> list[Part]:
-    """Return the ``chosen`` parts if no size in ``holds`` is negative, else the ``others``.
-
-    Open sizes choose between both at run time.
-    """
-    if any(isinstance(size, int) and size < 0 for size in holds):
-        return [*others()]
-    open_sizes = tuple([size for size in holds if not isinstance(size, int)])
-    if not open_sizes:
-        return [*chosen()]
-    return [LaunchVariants(open_sizes, tuple(chosen()), tuple(others()))]
-
-
 def with_pointers(
     part: Part,
     pointer: Callable[[Any], Any],

@@ -13,7 +13,7 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
-from ...lowering.planning.kernel_forms import FormChoice
+from ...lowering.planning.kernel_forms import choice
 from ..launches.launch_ir import NOMINAL_DEVICE, Parts
 from .product_tiles import (
     MAX_SERIAL_TERMS,
@@ -55,6 +55,12 @@ class TiledProduct(NamedTuple):
     parts: Parts | None = None
 
 
+class PartialSums(NamedTuple):
+    """A thread for each result adds the partial sums of a ``product``."""
+
+    product: TiledProduct
+
+
 def product_forms(work: Contraction, tf32: bool) -> tuple[Any, ...]:
     """Return the kernels of a contraction: large tiles if lengths say so, else small ones.
 
@@ -63,17 +69,15 @@ def product_forms(work: Contraction, tf32: bool) -> tuple[Any, ...]:
     left, right, dtype = factors_of(work)
     small = tiles_for(dtype, size_of(work.rows), size_of(work.columns), tf32)
     parts = Parts(size_of(work.summed), blocks_of(work, small), FULL_PRODUCT_BLOCKS)
-    others = (TiledProduct(work, small, None if parts.is_whole else parts),)
+    others: tuple[Any, ...] = (TiledProduct(work, small),)
+    if not parts.is_whole:
+        cut = TiledProduct(work, small, parts)
+        others = (cut, *choice(parts.several, (PartialSums(cut),), ()))
     large = None if small.tf32 else large_tiles(dtype)
     sides = (left, work.rows), (right, work.columns)
     if large is None or any(chunks_of(x, work, side, dtype) is None for x, side in sides):
         return others
-    holds = large_holds(work, large)
-    if any(isinstance(size, int) and size < 0 for size in holds):
-        return others
-    forms = (TiledProduct(work, large),)
-    open_sizes = tuple([size for size in holds if not isinstance(size, int)])
-    return (FormChoice(open_sizes, forms, others),) if open_sizes else forms
+    return choice(large_holds(work, large), (TiledProduct(work, large),), others)
 
 
 def large_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:

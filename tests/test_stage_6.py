@@ -33,6 +33,7 @@ from geon.transformers.native.trees import kernel_forms, tree_choice
 from geon.transformers.native.trees.kernel_forms import NestTree
 from geon.transformers.native.vectors import nontemporal_stores, scan_copies, vectorisable
 from geon.transformers.native.vectors.scan_copies import ScanForm
+from geon.transformers.pycuda.emit import kernel_parts
 from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_module
 from geon.transformers.pycuda.kernels import library_kernels, split_reductions
 from geon.transformers.pycuda.kernels import tree_choice as gpu_tree_choice
@@ -41,8 +42,10 @@ from geon.transformers.pycuda.kernels.nest_text import OrderedRows
 from geon.transformers.pycuda.kernels.scattering import ScatterStep
 from geon.transformers.pycuda.kernels.sorting import LineSort
 from geon.transformers.pycuda.kernels.tree_choice import TeamTree
-from geon.transformers.pycuda.products import library_dispatch, product_forms
+from geon.transformers.pycuda.launches.launch_ir import LaunchVariants
+from geon.transformers.pycuda.products import library_dispatch, loop_forms, product_forms
 from geon.transformers.pycuda.products.attention import FusedAttention, half_of
+from geon.transformers.pycuda.products.loop_forms import OneLaunch, one_launch, region_parts
 from geon.transformers.pycuda.products.product_forms import PartialSums, TiledProduct
 from geon.transformers.sizes import product_plan
 from tests.golden.emitting import Cuda, Native
@@ -91,6 +94,7 @@ CHOICES = {  # functions of other files that do
         library_dispatch.library_work,
         half_of,
         choice,
+        region_parts,
         *CALLS,
         *PRODUCTS,
     )
@@ -180,7 +184,28 @@ def moved():
     return results, [x, z, at]
 
 
-OWN = {"ring": ring, "various": various, "windows": windows, "moved": moved}
+def repeated():
+    """A loop without end, a scan of sums whose rows decide about launches, and branches in it."""
+    n, m, t = geon.Axis("N"), geon.Axis("M", 40), geon.Axis("T")
+    x, each, ask = (
+        geon.placeholder([n, m]),
+        geon.placeholder([t, n, m]),
+        geon.placeholder([], "int64"),
+    )
+
+    def step(h, e):
+        ways = [lambda: geon.softmax(h + e, m), lambda: geon.cumprod(h, n)]
+        return geon.case_of(ask, ways) + geon.sum(h), ()
+
+    ended = geon.while_loop(
+        lambda c: c["k"] < ask,
+        lambda c: {"k": c["k"] + 1, "h": c["h"] + geon.sum(c["h"], m)},
+        {"k": geon.constant(0), "h": x},
+    )
+    return [geon.scan(step, x, each, over=t)[0], ended["h"]], [x, each, ask]
+
+
+OWN = {"repeated": repeated, "ring": ring, "various": various, "windows": windows, "moved": moved}
 GOLDEN = ("block", "layer_norm_gradient", "embedding_step", "strided_slice_gradient")
 
 
@@ -222,6 +247,7 @@ def stages(target, program):
                 LineSort,
                 ScatterStep,
                 PrefixForm,
+                OneLaunch,
             },
         ),
     ],
@@ -251,6 +277,7 @@ def test_the_plan_calls_rules(target):
     if target is Cuda:
         called = choosers_called(lambda: stages(Cuda, PROGRAMS["block"]).plan)
         assert {"product_forms.py:product_forms", "attention.py:half_of"} <= called.keys()
+        assert "loop_forms.py:region_parts" in choosers_called(lambda: stages(Cuda, repeated).plan)
         called = choosers_called(lambda: stages(Cuda, moved).plan)
         seen = {name.split(":")[1] for name in called}
         assert {"choice", *(each.__name__ for each in CALLS)} <= seen
@@ -337,3 +364,40 @@ def test_products_of_slices_have_one_form():
     wrong = {**plan.forms, last: next(form for form in forms if form is not plan.forms[last])}
     with pytest.raises(geon.PlanError, match="another structure"):
         verify_plan(dataclasses.replace(plan, forms=wrong))
+
+
+def test_the_plan_has_the_launches_of_loops():
+    """Open rows decide if a block runs a scan; a loop without end is several launches then."""
+    made = stages(Cuda, repeated)
+    forms = [made.plan.forms[k.op] for k in made.schedule.kernels if k.kind == "region"]
+    scan, ended = [one_launch(form.parts) for form in forms]
+    assert scan[0] and ended[0] and scan[1].shared > 0
+    assert (scan[1].repeated, ended[1].repeated) == (False, True)
+    steps = make_cuda_module(made.plan, made.linking, annotate=False).steps
+    choices = [step.holds for step in steps if isinstance(step, LaunchVariants)]
+    assert {scan[0], ended[0]} <= {*choices}
+    results, placeholders = repeated()
+    text = Cuda().computation(results, *placeholders).explain("schedule")
+    assert "a block runs all kernels\n" in text and "in several launches" in text
+
+
+@pytest.mark.parametrize("name", ["moved", "repeated", "various", "windows"])
+def test_functions_have_the_shapes_by_which_loops_were_chosen(name, monkeypatch):
+    seen = 0
+
+    def checked(print_parts, shape, form, names):
+        nonlocal seen
+        parts, expected = print_parts(form, names), shape(form, names.kernel.work)
+        if expected is not None:
+            (function,) = parts
+            own = function.grid, function.threads, function.meets
+            assert own == (expected.grid, expected.threads, expected.meets)
+            seen += 1
+        return parts
+
+    for kind, shape in loop_forms.SHAPES.items():
+        printed = partial(checked, kernel_parts.WRITERS[kind], shape)
+        monkeypatch.setitem(kernel_parts.WRITERS, kind, printed)
+    made = stages(Cuda, OWN[name])
+    make_cuda_module(made.plan, made.linking, annotate=False)
+    assert seen

@@ -73,6 +73,13 @@ def scatter_parts(form: ScatterStep, names: CudaKernelNames) -> list[Part]:
     return [writer.by_runs()] if form.way is ScatterWay.BY_RUNS else writer.sort(form.way)
 
 
+def columns_of(op: Op) -> Size:
+    """Return the number of columns that a scatter's values have for each index."""
+    x = op.args[0]
+    outer, _, inner = around(x, x.axes.index(op.attrs.axis))
+    return outer * inner
+
+
 def operand_copy(op: Op, plan: Plan) -> Copy[Place] | None:
     """Return the copy of a scatter's operand to its result; None if these share memory."""
     target, source = (place_of(plan, plan.schedule.base[each]) for each in (op, op.args[0]))
@@ -115,7 +122,6 @@ class _ScatterWriter:
 
     def by_columns(self) -> CudaFunction:
         """Return the function with one thread per column."""
-        size: Size = self.outer * self.inner
         body = [
             f"const int64_t inner = {self.inner_text}, before = at / inner, column = at % inner;",
             f"for (int64_t k = 0; k < {self.m_text}; k++) {{",
@@ -123,7 +129,7 @@ class _ScatterWriter:
             *["    " + line for line in self.taken("k")],
             "}",
         ]
-        return self.names.by_elements(size, body)
+        return self.names.by_elements(columns_of(self.op), body)
 
     def sort(self, way: ScatterWay) -> list[Part]:
         """Return the functions that sort the indices."""

@@ -100,15 +100,7 @@ class _ContractionWriter:
         files = tiles.files
         two = tiles.by_matrices or tiles.dtype == "float32"
         together = 2 if two and not tiles.turns else 1
-        return names.function(
-            body, grid, THREADS_PER_BLOCK, True, self.further, files, together, self.shared()
-        )
-
-    def shared(self) -> int:
-        """Return the bytes of shared memory: tiles of both operands, sums to be stored."""
-        tiles = self.tiles
-        found = tiles.wide * THREADS_PER_BLOCK * self.work.dtype.itemsize
-        return found + sum(tiles.bytes(fill.lines, fill.turned) for fill in (self.left, self.right))
+        return names.function(body, grid, THREADS_PER_BLOCK, True, self.further, files, together)
 
     @property
     def long(self) -> bool:

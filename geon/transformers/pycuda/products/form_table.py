@@ -16,6 +16,7 @@ from ..kernels.nest_text import OrderedRows
 from ..kernels.tree_choice import forms_of
 from .attention import attention_forms
 from .library_dispatch import library_forms
+from .loop_forms import region_parts
 from .product_forms import product_forms
 
 
@@ -38,6 +39,7 @@ def form_table(*, tf32: bool = False, libraries: AbstractSet[str] = frozenset())
         OrderedLoop: lambda work, places, unaligned: (OrderedRows(work),),
         Call: lambda work, places, unaligned: call_forms(work.op),
     })  # fmt: skip
+    table.region_parts = region_parts
     if libraries:
         table.generated, table.by_writes = form_table(tf32=tf32), True
     return table

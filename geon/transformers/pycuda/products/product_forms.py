@@ -14,7 +14,8 @@ from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
 from ...lowering.planning.kernel_forms import choice
-from ..launches.launch_ir import NOMINAL_DEVICE, Parts
+from ..kernels.launch_shapes import LaunchShape
+from ..launches.launch_ir import NOMINAL_DEVICE, THREADS_PER_BLOCK, Grid, Parts
 from .product_tiles import (
     MAX_SERIAL_TERMS,
     STAGED_COLUMNS,
@@ -26,7 +27,7 @@ from .product_tiles import (
     large_tiles,
     tiles_for,
 )
-from .tile_loads import chunks_of, factors_of
+from .tile_loads import chunks_of, factors_of, is_along
 
 MIN_LARGE_TILES = NOMINAL_DEVICE.processors * 3 // 4  # min. tiles: one fills a multiprocessor
 # Blocks that fill a device, with the registers that sums take; with fewer, sums are split.
@@ -78,6 +79,24 @@ def product_forms(work: Contraction, tf32: bool) -> tuple[Any, ...]:
     if large is None or any(chunks_of(x, work, side, dtype) is None for x, side in sides):
         return others
     return choice(large_holds(work, large), (TiledProduct(work, large),), others)
+
+
+def tile_shape(form: TiledProduct) -> LaunchShape | None:
+    """Return the launch of a product without pipeline stages; None of one with them.
+
+    Shared memory has the tiles of both operands, and a column of the sums that are stored.
+    """
+    work, tiles, parts = form
+    if tiles.staged:
+        return None
+    loops, (left, right, _) = (
+        (*work.batch, *work.rows, *work.columns, *work.summed),
+        factors_of(work),
+    )
+    shared = tiles.wide * THREADS_PER_BLOCK * work.dtype.itemsize
+    for value, lines in ((left, tiles.rows), (right, tiles.columns)):
+        shared += tiles.bytes(lines, tiles.is_turned(is_along(work.summed, value, loops)))
+    return LaunchShape(Grid(blocks_of(work, tiles), parts=parts), THREADS_PER_BLOCK, shared, True)
 
 
 def large_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:

@@ -130,8 +130,8 @@ def form_lines(parts: Sequence[Any]) -> Iterator[str]:
         if isinstance(part, FormChoice):
             yield f"if {' and '.join(f'{size} >= 0' for size in part.holds)}:"
             yield from (f"    {line}" for line in form_lines(part.forms))
-            yield "else:"
-            yield from (f"    {line}" for line in form_lines(part.others))
+            others = [f"    {line}" for line in form_lines(part.others)]
+            yield from ["else:", *others] if others else []
             continue
         if isinstance(part, Summarised):
             yield part.summary

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ....op_graph.axes.affine import Size
+from ....op_graph.op_graph import Same
 from ...kernels.ir.nest import Fill, Region
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import place_of
@@ -27,9 +28,7 @@ from .product_forms import PartialSums, TiledProduct, results, tile_shape
 
 MAX_SERIAL_BLOCKS = 4  # max. blocks of a body's kernel that the block runs one after another
 MAX_COPIED_BYTES = 1 << 14  # max. bytes of a copy that the block does
-MAX_UNINTERRUPTED_TURNS = (
-    1 << 20
-)  # max. iterations of a while loop in one launch; longer loops take several
+MAX_UNINTERRUPTED_TURNS = 1 << 20  # max. iterations of a while loop in one launch
 NEVER = -1  # a size for what does not fit one block
 ONE_THREAD = LaunchShape(Grid(1), 1, 0)
 
@@ -169,11 +168,11 @@ class _LoopFit:
             yield from holds
             if one.repeated:
                 yield NEVER
-            self.shared[kernel.op, path] = one.shared
+            self.shared[Same(kernel.op), path] = one.shared
             self.kernels += 2 if holds else 1
         elif op.primitive.name == "case":
             for k, inner in enumerate(plan.inside[kernel.op].plans):
-                yield from self.body(inner, (*path, kernel.op, k))
+                yield from self.body(inner, (*path, Same(kernel.op), k))
         else:
             yield NEVER
 

@@ -89,10 +89,8 @@ def tile_shape(form: TiledProduct) -> LaunchShape | None:
     work, tiles, parts = form
     if tiles.staged:
         return None
-    loops, (left, right, _) = (
-        (*work.batch, *work.rows, *work.columns, *work.summed),
-        factors_of(work),
-    )
+    left, right, _ = factors_of(work)
+    loops = (*work.batch, *work.rows, *work.columns, *work.summed)
     shared = tiles.wide * THREADS_PER_BLOCK * work.dtype.itemsize
     for value, lines in ((left, tiles.rows), (right, tiles.columns)):
         shared += tiles.bytes(lines, tiles.is_turned(is_along(work.summed, value, loops)))

@@ -14,7 +14,7 @@ from geon.transformers.kernels.scans import slp_cost
 from geon.transformers.loops import from_nest
 from geon.transformers.loops.rules import cpu, gpu, schedule_rule
 from geon.transformers.lowering.planning.cost_report import predictions, written_place
-from geon.transformers.lowering.planning.kernel_forms import FormChoice, trees_in
+from geon.transformers.lowering.planning.kernel_forms import FormChoice, choice, trees_in
 from geon.transformers.lowering.planning.plan import place_plan
 from geon.transformers.lowering.planning.plan_verifier import verify_plan
 from geon.transformers.native.emit import form_table
@@ -36,13 +36,20 @@ from geon.transformers.native.trees import kernel_forms, tree_choice
 from geon.transformers.native.trees.kernel_forms import NestTree
 from geon.transformers.native.vectors import nontemporal_stores, scan_copies, vectorisable
 from geon.transformers.native.vectors.scan_copies import ScanForm
+from geon.transformers.pycuda.emit import kernel_parts
 from geon.transformers.pycuda.emit.cuda_module import make_module as make_cuda_module
-from geon.transformers.pycuda.kernels import split_reductions
+from geon.transformers.pycuda.kernels import library_kernels, split_reductions
 from geon.transformers.pycuda.kernels import tree_choice as gpu_tree_choice
+from geon.transformers.pycuda.kernels.library_kernels import PrefixForm
+from geon.transformers.pycuda.kernels.nest_text import OrderedRows
+from geon.transformers.pycuda.kernels.scattering import ScatterStep
+from geon.transformers.pycuda.kernels.sorting import LineSort
 from geon.transformers.pycuda.kernels.tree_choice import TeamTree
-from geon.transformers.pycuda.products import library_dispatch, product_forms
+from geon.transformers.pycuda.launches.launch_ir import LaunchVariants
+from geon.transformers.pycuda.products import library_dispatch, loop_forms, product_forms
 from geon.transformers.pycuda.products.attention import FusedAttention, half_of
-from geon.transformers.pycuda.products.product_forms import TiledProduct
+from geon.transformers.pycuda.products.loop_forms import OneLaunch, one_launch, region_parts
+from geon.transformers.pycuda.products.product_forms import PartialSums, TiledProduct
 from geon.transformers.sizes import product_plan
 from tests.golden.emitting import Cuda, Native
 from tests.golden.programs import PROGRAMS
@@ -76,6 +83,7 @@ PRODUCTS = (
     product_plan.plan_product,
     vectorisable.are_stored,
 )
+CALLS = library_kernels.call_forms, *library_kernels.FORMS.values()
 CHOICES = {  # functions of other files that do
     each.__code__
     for each in (
@@ -88,6 +96,9 @@ CHOICES = {  # functions of other files that do
         product_forms.large_tiles,
         library_dispatch.library_work,
         half_of,
+        choice,
+        region_parts,
+        *CALLS,
         *PRODUCTS,
     )
 }
@@ -166,7 +177,38 @@ def windows():
     return [*made, *slopes, geon.dot(geon.exp(x), scales * 2)], [x, filters, scales]
 
 
-OWN = {"ring": ring, "various": various, "windows": windows}
+def moved():
+    """Sorts and scatters by open lengths and by given ones, running sums, and parts of products."""
+    n, c, long = geon.Axis("N"), geon.Axis("C", 3), geon.Axis("L", 2000)
+    x, z, at = geon.placeholder([n, c]), geon.placeholder([long, c]), geon.placeholder([n], "int64")
+    results = [geon.sort(x, n), geon.argsort(x, c), *geon.top_k(z, 2, long)]
+    results += [geon.scatter(z, at, x, long, mode=mode) for mode in ("set", "add")]
+    results += [geon.cumsum(x, n), geon.cumprod(x, n), geon.dot(z, geon.rename(z, {c: "D"}))]
+    return results, [x, z, at]
+
+
+def repeated():
+    """A loop without end, a scan of sums whose rows decide about launches, and branches in it."""
+    n, m, t = geon.Axis("N"), geon.Axis("M", 40), geon.Axis("T")
+    x, each, ask = (
+        geon.placeholder([n, m]),
+        geon.placeholder([t, n, m]),
+        geon.placeholder([], "int64"),
+    )
+
+    def step(h, e):
+        ways = [lambda: geon.softmax(h + e, m), lambda: geon.cumprod(h, n)]
+        return geon.case_of(ask, ways) + geon.sum(h), ()
+
+    ended = geon.while_loop(
+        lambda c: c["k"] < ask,
+        lambda c: {"k": c["k"] + 1, "h": c["h"] + geon.sum(c["h"], m)},
+        {"k": geon.constant(0), "h": x},
+    )
+    return [geon.scan(step, x, each, over=t)[0], ended["h"]], [x, each, ask]
+
+
+OWN = {"repeated": repeated, "ring": ring, "various": various, "windows": windows, "moved": moved}
 GOLDEN = ("block", "layer_norm_gradient", "embedding_step", "strided_slice_gradient")
 
 
@@ -194,7 +236,23 @@ def stages(target, program):
     ("target", "emit", "kinds"),
     [
         (Native, make_module, {NestTree, FormChoice, Fill, ScanForm, "packed", tuple, ProductForm}),
-        (Cuda, make_cuda_module, {TeamTree, FormChoice, Fill, TiledProduct, FusedAttention}),
+        (
+            Cuda,
+            make_cuda_module,
+            {
+                TeamTree,
+                FormChoice,
+                Fill,
+                TiledProduct,
+                PartialSums,
+                FusedAttention,
+                OrderedRows,
+                LineSort,
+                ScatterStep,
+                PrefixForm,
+                OneLaunch,
+            },
+        ),
     ],
 )
 def test_emission_calls_no_rule(target, emit, kinds):
@@ -250,6 +308,10 @@ def test_the_plan_calls_rules(target):
     if target is Cuda:
         called = choosers_called(lambda: stages(Cuda, PROGRAMS["block"]).plan)
         assert {"product_forms.py:product_forms", "attention.py:half_of"} <= called.keys()
+        assert "loop_forms.py:region_parts" in choosers_called(lambda: stages(Cuda, repeated).plan)
+        called = choosers_called(lambda: stages(Cuda, moved).plan)
+        seen = {name.split(":")[1] for name in called}
+        assert {"choice", *(each.__name__ for each in CALLS)} <= seen
 
 
 @pytest.mark.parametrize("target", [Native, Cuda])
@@ -333,3 +395,40 @@ def test_products_of_slices_have_one_form():
     wrong = {**plan.forms, last: next(form for form in forms if form is not plan.forms[last])}
     with pytest.raises(geon.PlanError, match="another structure"):
         verify_plan(dataclasses.replace(plan, forms=wrong))
+
+
+def test_the_plan_has_the_launches_of_loops():
+    """Open rows decide if a block runs a scan; a loop without end is several launches then."""
+    made = stages(Cuda, repeated)
+    forms = [made.plan.forms[k.op] for k in made.schedule.kernels if k.kind == "region"]
+    scan, ended = [one_launch(form.parts) for form in forms]
+    assert scan[0] and ended[0] and scan[1].shared > 0
+    assert (scan[1].repeated, ended[1].repeated) == (False, True)
+    steps = make_cuda_module(made.plan, made.linking, annotate=False).steps
+    choices = [step.holds for step in steps if isinstance(step, LaunchVariants)]
+    assert {scan[0], ended[0]} <= {*choices}
+    results, placeholders = repeated()
+    text = Cuda().computation(results, *placeholders).explain("schedule")
+    assert "a block runs all kernels\n" in text and "in several launches" in text
+
+
+@pytest.mark.parametrize("name", ["moved", "repeated", "various", "windows"])
+def test_functions_have_the_shapes_by_which_loops_were_chosen(name, monkeypatch):
+    seen = 0
+
+    def checked(print_parts, shape, form, names):
+        nonlocal seen
+        parts, expected = print_parts(form, names), shape(form, names.kernel.work)
+        if expected is not None:
+            (function,) = parts
+            own = function.grid, function.threads, function.meets
+            assert own == (expected.grid, expected.threads, expected.meets)
+            seen += 1
+        return parts
+
+    for kind, shape in loop_forms.SHAPES.items():
+        printed = partial(checked, kernel_parts.WRITERS[kind], shape)
+        monkeypatch.setitem(kernel_parts.WRITERS, kind, printed)
+    made = stages(Cuda, OWN[name])
+    make_cuda_module(made.plan, made.linking, annotate=False)
+    assert seen

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda.emit import cuda_module
 from geon.transformers.pycuda.launches import launch_ir
+from geon.transformers.pycuda.products import form_table
 from geon.transformers.pycuda.runtime import bound_launches, bound_program, gpu, host
 
 from . import fake_cuda
@@ -39,7 +39,7 @@ def looks(monkeypatch):
 
     monkeypatch.setattr(bound_program, "stop_if_interrupted", look)
     monkeypatch.setattr(bound_launches, "STEPS_PER_STOP_CHECK", 8)
-    monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
+    monkeypatch.setattr(form_table, "region_parts", lambda *given: ())
     return Looks
 
 
@@ -102,7 +102,7 @@ def test_what_is_written_before_a_loop_lets_it_run_to_its_end(transformer, looks
 
 def test_a_signal_ends_a_call(transformer, monkeypatch):
     monkeypatch.setattr(bound_launches, "STEPS_PER_STOP_CHECK", 8)
-    monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
+    monkeypatch.setattr(form_table, "region_parts", lambda *given: ())
     f = transformer.computation(geon.assign(v, v + scanned()), first, lengths={T: 100})
     f(DATA), f(DATA)
     before, wait = transformer.get(v), transformer.device.wait

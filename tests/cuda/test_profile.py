@@ -5,7 +5,7 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.pycuda.emit import cuda_module
+from geon.transformers.pycuda.products import form_table
 from geon.transformers.pycuda.runtime import gpu, host, timed_program
 
 from . import fake_cuda
@@ -53,7 +53,7 @@ def transformer(request):
 def test_kernels_of_loops_and_branches_are_counted(transformer, whole, monkeypatch):
     """Of a loop that is one launch, and of one whose turns the host takes."""
     if not whole:
-        monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
+        monkeypatch.setattr(form_table, "region_parts", lambda *given: ())
     monkeypatch.setattr(
         timed_program, "MAX_LOG_ENTRIES", 8
     )  # so that what there is is waited for in between
@@ -167,7 +167,7 @@ def test_a_device_that_fails_is_lost():
 
 
 def test_a_driver_is_asked_for_events_with_times(monkeypatch):
-    monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
+    monkeypatch.setattr(form_table, "region_parts", lambda *given: ())
     fake_cuda.Driver().install(monkeypatch)
     with transformer_on(gpu.GpuDevice(0)) as transformer:
         f = transformer.computation(graph(), x, w, ask)

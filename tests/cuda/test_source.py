@@ -114,9 +114,7 @@ def test_kernels_of_one_structure_share_what_is_printed_once(monkeypatch):
         stages = f.stages()
         once = make_module(stages.plan, stages.linking, annotate=False)
         shared, counts = shared + len(counts), []
-        with monkeypatch.context() as patch:
-            patch.setattr(cuda_module, "structure", lambda work: object())
-            each = make_module(alone(stages.plan), stages.linking, annotate=False)
+        each = make_module(alone(stages.plan), stages.linking, annotate=False)
         total, counts = total + len(counts), []
         assert once.source == each.source
         assert (once.steps, once.kernels) == (each.steps, each.kernels)

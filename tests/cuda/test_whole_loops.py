@@ -5,13 +5,14 @@ import pytest
 
 import geon
 from geon.op_graph.axes.lengths import evaluate
-from geon.transformers.pycuda.emit import cuda_module, persistent_loop
+from geon.transformers.pycuda.emit import persistent_loop
 from geon.transformers.pycuda.launches.launch_ir import (
     Branches,
     DeviceLoop,
     Launch,
     LaunchVariants,
 )
+from geon.transformers.pycuda.products import form_table, loop_forms
 from geon.transformers.pycuda.runtime import bound_launches, host
 
 from .devices import LateDevice, transformer_on
@@ -138,7 +139,7 @@ def test_one_launch_gives_the_same_bits_as_one_each_turn(name, monkeypatch):
     made = results()[name]
     whole, f = computed("cuda-on-host", made, CALLS)
     assert "_inside(" in f.source and any(isinstance(step, Launch) for step in steps_of(f))
-    monkeypatch.setattr(cuda_module, "whole_loop", lambda *given: None)
+    monkeypatch.setattr(form_table, "region_parts", lambda *given: ())
     each, g = computed("cuda-on-host", [*made, ask * 2], CALLS)  # another program, by its graph
     assert "_inside(" not in g.source and any(
         isinstance(s, DeviceLoop | Branches) for s in steps_of(g)
@@ -174,7 +175,7 @@ def test_launches_share_the_turns_of_a_loop_without_end(turns, limit, monkeypatc
     """What ends nobody knows when is asked for after so many turns; an odd number too."""
     for module in (persistent_loop, bound_launches):
         monkeypatch.setattr(module, "TURNS_PER_LAUNCH", 4)
-    monkeypatch.setattr(persistent_loop, "MAX_UNINTERRUPTED_TURNS", 2)
+    monkeypatch.setattr(loop_forms, "MAX_UNINTERRUPTED_TURNS", 2)
     made = until(limit)
     made = [made["h"] * 2, made["n"], made["s"]]  # a program of its own, by its graph
     (found,), f = computed("cuda-on-host", made, [(2, 1, turns)])

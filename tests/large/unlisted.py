@@ -193,7 +193,7 @@ FILES = {
     "transformers/pycuda/kernels/sorting.py": ON_DEVICES,
     "transformers/loops/rules/tiles.py": ON_DEVICES,
     "transformers/pycuda/kernels/tree_choice.py": ON_DEVICES,
-    "transformers/pycuda/emit/persistent_loop.py": ON_DEVICES,
+    "transformers/pycuda/products/loop_forms.py": ON_DEVICES,
     "transformers/pycuda/launches/launch_ir.py": ON_DEVICES,
     "transformers/pycuda/runtime/bound_launches.py": ON_DEVICES,
     "transformers/pycuda/kernels/horizontal_fusion.py": ON_DEVICES,

@@ -13,8 +13,9 @@ from typing import Any
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder
 from ...op_graph.axes.index_map import InRange
 from ...op_graph.op_graph import Op
-from .ir.nest import Fill, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
+from .ir.nest import Call, Fill, Keep, Loop, Nest, Pass, Reduction, Region, RowArray, Store
 from .ir.scalar_code import NODES, Clamped, Number, Scalar, walk
+from .kernel_lowering import Work
 from .products.contraction import Contraction
 from .products.row_blocking import Blocked, Extremes, StepOperand, whole_sizes
 from .scans.sequential_scan import OrderedLoop, ScanCarry
@@ -26,8 +27,8 @@ PARTS = frozenset({
 SCALARS = frozenset(NODES)
 
 
-def structure(work: Nest | Contraction | Blocked | OrderedLoop) -> Hashable:
-    """Return a hashable key that is equal for kernels of one structure."""
+def structure(work: Work) -> Hashable:
+    """Return a hashable key that is equal for kernels of one structure. Regions share none."""
     writer = _KeyWriter()
     return writer.kernel(work), tuple(writer.nodes)
 
@@ -47,8 +48,13 @@ class _KeyWriter:
         self.numbers: dict[int, int] = {}
         self.nodes: list[Hashable] = []
 
-    def kernel(self, work: Nest | Contraction | Blocked | OrderedLoop) -> Hashable:
+    def kernel(self, work: Work) -> Hashable:
         """Return the key of a whole kernel, with what none of its parts shows."""
+        if isinstance(work, Call):
+            values = tuple([(x.dtype, x.axes) for x in (work.op, *work.op.args)])
+            return work.op.primitive.name, work.op.attrs, values
+        if isinstance(work, Region):
+            return work
         if isinstance(work, Blocked):
             whole = tuple([tuple(whole_sizes(step)) for step in work.whole])
             return work.cut, whole, *map(self.key, (work.steps, work.places, work.operands))

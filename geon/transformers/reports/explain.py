@@ -14,7 +14,7 @@ from ...op_graph.op_graph import Leaf, Op, post_order
 from ..compile import CompileStages
 from ..kernels.costs.machine import Machine
 from ..kernels.costs.roofline import Prediction, predict
-from ..kernels.ir.nest import Fill, Nest
+from ..kernels.ir.nest import Call, Fill, Nest, Region
 from ..kernels.products.contraction import Contraction
 from ..loops.show import show
 from ..lowering.fusion.kernel import Kernel
@@ -112,7 +112,7 @@ def _schedule(stages: CompileStages, threads: int) -> str:
         lines += [f"    not with {stored_in[each.other]}: {each}" for each in kernel.apart
                   if each.other in stored_in]  # fmt: skip
         form = stages.plan.forms.get(kernel.op)
-        if form is not None and isinstance(kernel.work, Nest):
+        if form is not None and isinstance(kernel.work, Nest | Call | Region):
             lines += [f"    {line}" for line in form_lines(form.parts)]
         elif form is not None and isinstance(kernel.work, Contraction):
             lines += [f"    {part.summary}" for part in form.parts if isinstance(part, Summarised)]
@@ -120,7 +120,7 @@ def _schedule(stages: CompileStages, threads: int) -> str:
 
 
 def form_lines(parts: Sequence[Any]) -> Iterator[str]:
-    """Yield the lines of the loop trees of a nest's form.
+    """Yield the lines of the loop trees of a nest's form, and of the steps of a call or region.
 
     Each of several pieces has a line of its number. Lengths of a call decide where there is a
     choice.
@@ -130,8 +130,11 @@ def form_lines(parts: Sequence[Any]) -> Iterator[str]:
         if isinstance(part, FormChoice):
             yield f"if {' and '.join(f'{size} >= 0' for size in part.holds)}:"
             yield from (f"    {line}" for line in form_lines(part.forms))
-            yield "else:"
-            yield from (f"    {line}" for line in form_lines(part.others))
+            others = [f"    {line}" for line in form_lines(part.others)]
+            yield from ["else:", *others] if others else []
+            continue
+        if isinstance(part, Summarised):
+            yield part.summary
             continue
         if len(trees) > 1:
             yield f"piece {number}:"

@@ -13,7 +13,7 @@ from ...kernels.structural_key import first_occurrences, structure
 from ...loops.access import READ, WRITE, accesses
 from ...loops.from_nest import from_nest
 from ...loops.tree import Body, Tree, Write, walk
-from .kernel_forms import FormChoice, KernelForm
+from .kernel_forms import FormChoice, KernelForm, operands_of
 from .plan import Plan, place_in
 
 
@@ -30,7 +30,7 @@ def verify_forms(plan: Plan) -> None:
         if form is None:
             continue
         work: Any = kernel.work
-        shared = first_occurrences([place_in(plan.homes, op) for op in work.operands])
+        shared = first_occurrences([place_in(plan.homes, op) for op in operands_of(work)])
         alike = [work, from_starts(work, shared)[0]] if isinstance(work, Contraction) else [work]
         if structure(form.work) not in map(structure, alike):
             raise PlanError(f"the kernel of {kernel.op!r} has the form of another structure")

@@ -135,7 +135,7 @@ def plan_memory(
         if isinstance(kernel.work, Region):
             within[kernel.op] = _unaligned_inside(schedule, kernel, place, unaligned)
         planned.append(_planned(kernel, reuse, table.generated, within.get(kernel.op, ())))
-        form = table.form(kernel, place, unaligned)
+        form = table.form(kernel, place, unaligned, planned[-1])
         if form is not None:
             forms[kernel.op] = form
     steps = _steps(planned)

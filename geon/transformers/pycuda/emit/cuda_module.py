@@ -15,11 +15,12 @@ from ....op_graph.op_graph import Op
 from ....op_graph.rows.effects import printed_form
 from ....op_graph.values.attribute_types import Frozen
 from ....op_graph.values.dtypes import name_of
-from ...kernels.ir.nest import Call, Region
-from ...kernels.structural_key import first_occurrences, structure
+from ...kernels.ir.nest import Region
+from ...kernels.structural_key import first_occurrences
 from ...linking import Linking
 from ...lowering.fusion.kernel import Kernel
 from ...lowering.planning.buffer_slots import open_lengths, place_of, pointer_table
+from ...lowering.planning.kernel_forms import KernelForm
 from ...lowering.planning.plan import Plan
 from ...printing.nests.parameters import Parameter, Place
 from ...printing.scalars.c_types import comment
@@ -58,9 +59,10 @@ from ..launches.naming import (
     types_of,
     with_pointers,
 )
+from ..products.loop_forms import one_launch
 from .kernel_parts import kernel_parts, memory_of
 from .loop_steps import LaunchScope, LoopPointers, branches, pairs_of
-from .persistent_loop import is_long, whole_loop
+from .persistent_loop import loop_function
 
 PRELUDE = "prelude.cuh"
 
@@ -224,7 +226,7 @@ class _CudaModuleWriter:
                 return self.loop(scope, kernel)
             inner = branches(kernel, scope, self.pointer)
             taken = tuple([tuple(self.inside(each)) for each in inner])
-            return [self.whole(Branches(inner[0].chosen[-1].number, taken))]
+            return [self.whole(Branches(inner[0].chosen[-1].number, taken), plan.forms[kernel.op])]
         if kernel.op.primitive.name == "print":
             value = self.pointer(place_of(plan, plan.schedule.base[kernel.op]))
             op = kernel.op
@@ -248,11 +250,12 @@ class _CudaModuleWriter:
 
     def work_parts(self, scope: LaunchScope, kernel: Kernel, number: int) -> list[Part]:
         """Return the parts of a kernel; kernels of one structure are printed once."""
-        if isinstance(kernel.work, Call | Region):
+        form = scope.plan.forms.get(kernel.op)
+        if form is None:
             return kernel_parts(self.kernel_names(scope, kernel), number)
         memory = memory_of(scope.plan, kernel, scope.chosen)
         key = (
-            scope.plan.forms.get(kernel.op) or structure(kernel.work),
+            form,
             first_occurrences(memory),
             tuple([place in scope.apart for place in memory]),
             tuple([each.branch for each in scope.chosen]),
@@ -274,20 +277,21 @@ class _CudaModuleWriter:
         made = LoopPointers(kernel, scope, self.pointer, self.virtual)
         before = self.steps(made.before)
         bodies = [self.inside(each) for each in made.scopes]
-        return [*before, self.whole(made.loop(bodies))]
+        return [*before, self.whole(made.loop(bodies), scope.plan.forms[kernel.op])]
 
-    def whole(self, loop: DeviceLoop | Branches) -> Step:
-        """Return a loop or a case as one launch if it is small enough, else as separate launches.
+    def whole(self, loop: DeviceLoop | Branches, form: KernelForm) -> Step:
+        """Return a loop or a case as one launch if its ``form`` is that, else as separate launches.
 
         If that depends on open lengths, return a ``LaunchVariants`` between both.
         """
-        made = whole_loop(loop, self.functions, self.inner_name, self.row)
-        if made is None:
+        found = one_launch(form.parts)
+        if found is None:
             return loop
-        function, holds = made
-        launch = self.launch(function)
-        step: Step = launch
-        if isinstance(loop, DeviceLoop) and is_long(loop):
+        holds, one = found
+        given = self.functions, self.inner_name, self.row
+        step: Step
+        step = launch = self.launch(loop_function(loop, one.repeated, *given))
+        if isinstance(loop, DeviceLoop) and one.repeated:
             step = replace(loop, whole=launch)
         return LaunchVariants(holds, (step,), (loop,)) if holds else step
 

@@ -8,19 +8,18 @@ not taken are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from ....op_graph.axes.affine import Size
 from ...kernels.ir.nest import UNLIMITED_TURNS
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.parameters import Parameter, Parameters
-from ..kernels.cooperative_threads import WARP_SIZE, Lines
+from ..kernels.cooperative_threads import Lines
 from ..launches.launch_ir import (
     CLOCKED,
     CLOCKS_POINTER,
     LAUNCHED,
-    NOMINAL_DEVICE,
     REPORT_POINTER,
     RUNS,
     THREADS_PER_BLOCK,
@@ -41,107 +40,26 @@ from ..launches.launch_ir import (
     Step,
     Timed,
     Turn,
-    kernels_in,
 )
 from ..launches.naming import CudaFunction, declaration
 
-MAX_SERIAL_BLOCKS = 4  # max. blocks of a body's kernel that the block runs one after another
-MAX_COPIED_BYTES = 1 << 14  # max. bytes of a copy that the block does
-MAX_UNINTERRUPTED_TURNS = (
-    1 << 20
-)  # max. iterations of a while loop in one launch; longer loops take several
 UNLIMITED = f"{UNLIMITED_TURNS}LL"  # C text of the maximum of a loop without a limit
 
 
-def whole_loop(
+def loop_function(
     step: DeviceLoop | Branches,
+    repeated: bool,
     functions: Mapping[str, CudaFunction],
     part_of: Callable[[str], str],
     row: int | None = None,
-) -> tuple[CudaFunction, tuple[Size, ...]] | None:
-    """Return the kernel of a loop or case, and sizes that must all be >= 0 for it to be used.
+) -> CudaFunction:
+    """Return the kernel of a loop or case; if ``repeated``, of a part of a loop's iterations.
 
-    Return None if it never fits or if the host must act in it. ``functions`` has the body's kernels
-    by name; ``part_of`` returns the name of the device function of such a kernel. ``row`` is the
-    index of the loop's profile row, None if it is not timed.
+    ``functions`` has the body's kernels by name; ``part_of`` returns the name of the device
+    function of such a kernel. ``row`` is the index of the loop's profile row, None if it is not
+    timed.
     """
-    branching = isinstance(step, Branches)
-    if branching and len(list(kernels_in([step]))) == 1:
-        return None  # one kernel needs one launch anyway
-    fit = _LoopFit(functions, branching)
-    sizes = dict.fromkeys(fit.loop(step))
-    if any(isinstance(size, int) and size < 0 for size in sizes):
-        return None
-    holds = tuple([size for size in sizes if not isinstance(size, int)])
-    return _LoopKernelWriter(functions, part_of).function(step, row), holds
-
-
-def is_long(step: DeviceLoop) -> bool:
-    """Return True if a while loop may have so many iterations that it takes several launches."""
-    if step.condition is None:
-        return False
-    return not isinstance(step.most, int) or step.most > MAX_UNINTERRUPTED_TURNS
-
-
-NEVER = -1  # a size for what does not fit one block
-
-
-class _LoopFit:
-    """Finds the sizes that must not be negative for a loop to fit one block.
-
-    With ``once`` (a case outside of a loop), a kernel with barriers may have one block only:
-    running several in sequence takes longer than the launches that it saves.
-    """
-
-    def __init__(self, functions: Mapping[str, CudaFunction], once: bool) -> None:
-        self.functions, self.once = functions, once
-        self.shared: dict[str, int] = {}
-
-    def loop(self, step: DeviceLoop | Branches) -> Iterator[Size]:
-        """Yield the sizes of a loop or case."""
-        if isinstance(step, Branches):
-            yield from self.steps([step])
-        else:
-            if is_long(step) and step.stacks:
-                yield NEVER
-            yield from self.steps(step.all_steps)
-            yield from [MAX_COPIED_BYTES - carry.size for carry in step.carries]
-        yield NOMINAL_DEVICE.shared_bytes - sum(self.shared.values())
-
-    def steps(self, steps: Iterable[Step]) -> Iterator[Size]:
-        """Yield the sizes of a list of steps."""
-        for step in steps:
-            if isinstance(step, Launch):
-                yield from self.launch(step)
-            elif isinstance(step, Copy):
-                yield MAX_COPIED_BYTES - step.size
-            elif isinstance(step, LaunchVariants) and is_loop_by_size(step):
-                yield from step.holds
-                yield from self.steps(step.steps)
-            elif isinstance(step, LaunchVariants):
-                yield from self.steps((*step.steps, *step.others))
-            elif isinstance(step, Branches):
-                yield from self.steps([each for branch in step.steps for each in branch])
-            elif isinstance(step, Timed):
-                yield from self.steps(step.steps)
-            else:
-                yield NEVER
-
-    def launch(self, launch: Launch) -> Iterator[Size]:
-        """Yield the sizes of a launch: of its number of blocks; note its shared memory."""
-        function, grid = self.functions.get(launch.kernel), launch.grid
-        if function is None or not isinstance(grid, Grid) or function.shared is None:
-            yield NEVER
-            return
-        whole = (WARP_SIZE, THREADS_PER_BLOCK)
-        if function.threads not in (whole if function.meets else range(1, THREADS_PER_BLOCK + 1)):
-            yield NEVER
-        self.shared[launch.kernel] = function.shared
-        few = 1 if self.once and function.meets else MAX_SERIAL_BLOCKS
-        if grid.most > few:
-            yield few * grid.each - grid.units
-        if grid.parts is not None:
-            yield grid.parts.least - grid.parts.count
+    return _LoopKernelWriter(repeated, functions, part_of).function(step, row)
 
 
 def is_loop_by_size(step: LaunchVariants) -> bool:
@@ -153,15 +71,17 @@ class _LoopKernelWriter:
     """Writer of a loop's kernel. ``named`` has the C names of pointers that loops define."""
 
     def __init__(
-        self, functions: Mapping[str, CudaFunction], part_of: Callable[[str], str]
+        self,
+        repeated: bool,
+        functions: Mapping[str, CudaFunction],
+        part_of: Callable[[str], str],
     ) -> None:
-        self.functions, self.part_of = functions, part_of
+        self.repeated, self.functions, self.part_of = repeated, functions, part_of
         self.sizes = Parameters(lambda op: ("none", None), (), ())
         self.pointers: dict[int, Parameter] = {}
         self.numbers: dict[Argument, Parameter] = {}
         self.named: dict[int, str] = {}
         self.files: dict[str, None] = {"loops.cuh": None}
-        self.shared: dict[str, int] = {}
         self.loops = 0
         self.turn = ""  # C text of the iteration number, counted over all enclosing loops
         self.turns = False  # True once a statement uses ``turn``
@@ -179,7 +99,7 @@ class _LoopKernelWriter:
         return CudaFunction(
             declared, text, tuple(parameters), Grid(1), THREADS_PER_BLOCK, True,
             tuple(self.sizes.called),
-            tuple(self.files), shared=sum(self.shared.values()),
+            tuple(self.files),
         )  # fmt: skip
 
     # Texts --------------------------------------------------------------------------------------
@@ -290,7 +210,6 @@ class _LoopKernelWriter:
         function = self.functions[launch.kernel]
         self.files |= dict.fromkeys(function.files)
         self.sizes.calls(function.calls)
-        self.shared[launch.kernel] = function.shared or 0
         given = [
             self.argument(argument, parameter)
             for argument, parameter in zip(launch.arguments, function.parameters, strict=True)
@@ -320,8 +239,8 @@ class _LoopKernelWriter:
         n = self.loops
         self.loops += 1
         before, count, most = self.count(step, n)
-        first = self.number(Round()) if is_long(step) else "0"
-        before += self.begun(step.carries, n, first if is_long(step) else "")
+        first = self.number(Round()) if self.repeated else "0"
+        before += self.begun(step.carries, n, first if self.repeated else "")
         part = f"{count} - 1 - turn{n}" if step.reverse else f"turn{n}"
         inner = [f"const int64_t part{n} = {part};"]
         condition = step.condition
@@ -335,7 +254,7 @@ class _LoopKernelWriter:
             inner += [*self.leave(condition, n), *steps]
         end: Lines = []
         for k, carry in enumerate(step.carries):
-            if carry.stays or is_long(step):
+            if carry.stays or self.repeated:
                 to, size = self.pointer(carry.last), self.sizes.length(carry.size)
                 copy = f"geon_copy_bytes({to}, read{n}_{k}, {size});"
                 end.append(f"if (read{n}_{k} != {to}) {copy}")
@@ -355,7 +274,7 @@ class _LoopKernelWriter:
             least = f"const int64_t given{n} = {given} < {most} ? {given} : {most};"
             return [least, f"const int64_t {count} = given{n} < 0 ? 0 : given{n};"], count, most
         end_of = most
-        if is_long(step):
+        if self.repeated:
             end_of = f"{self.number(Round())} + {TURNS_PER_LAUNCH}"
             if step.most is not None:
                 end_of = f"{end_of} < {most} ? {end_of} : {most}"

@@ -14,11 +14,20 @@ from .tree_choice import TeamTree
 
 
 class LaunchShape(NamedTuple):
-    """A grid of blocks, each with ``threads`` threads and ``shared`` bytes of shared memory."""
+    """A grid of blocks, each with ``threads`` threads and ``shared`` bytes of shared memory.
+
+    ``meets`` is True if the threads of a block synchronise.
+    """
 
     grid: Grid
     threads: int
     shared: int
+    meets: bool = False
+
+
+def by_elements(count: Size) -> LaunchShape:
+    """Return the launch of a thread for each of ``count`` elements."""
+    return LaunchShape(Grid(count, THREADS_PER_BLOCK), THREADS_PER_BLOCK, 0)
 
 
 def launch_shape(form: TeamTree) -> LaunchShape:
@@ -28,7 +37,7 @@ def launch_shape(form: TeamTree) -> LaunchShape:
     """
     tasks = [product(loop.extent for loop in loops) for loops, _ in launched(form.tree)]
     if form.team.size == 1:
-        return LaunchShape(Grid(sum(tasks, start=0), THREADS_PER_BLOCK), THREADS_PER_BLOCK, 0)
+        return by_elements(sum(tasks, start=0))
     ((loops, _),), (count,) = launched(form.tree), tasks
     if scratch_layout(form.tree, Space.STACK).size != 0:
         grid = _grid(form, count, most=FULL_DEVICE_BLOCKS)
@@ -38,7 +47,7 @@ def launch_shape(form: TeamTree) -> LaunchShape:
         grid = _grid(form, product(loop.extent for loop in rows) * blocks)
     else:
         grid = _grid(form, count, form.team.rows)
-    return LaunchShape(grid, form.team.threads, shared_bytes(form.tree, form.team))
+    return LaunchShape(grid, form.team.threads, shared_bytes(form.tree, form.team), True)
 
 
 def _grid(form: TeamTree, units: Size, each: int = 1, most: int = MAX_GRID_BLOCKS) -> Grid:

@@ -6,28 +6,26 @@ Values are contiguous and seen as (outer, n, inner), with the work along the mid
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
+from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.reductions import positions
 from ....op_graph.rows.sort_and_cumulative import RUNNING
 from ....op_graph.values.attribute_types import SCATTER_MODES
 from ....op_graph.values.dtypes import FLOATS, name_of
+from ...kernels.ir.nest import Call
 from ...kernels.nests.inlining import inspected_values
 from ...printing.scalars import c_expressions
 from ...printing.scalars.c_types import C_TYPES
 from ...printing.scalars.nan_test import finite
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.naming import CudaKernelNames, Part
+from ..launches.naming import CudaFunction, CudaKernelNames, Part
 from .cooperative_threads import Team, Value
 from .factorisations import WRITERS, matrix_parts
 from .fourier import fourier_parts
-from .scattering import held_type, scatter_parts
-from .sorting import around, key_of, sort_parts
-
-
-def library_parts(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
-    """Return the parts of kernel ``number``, an op of ``LIBRARY``."""
-    return LIBRARY[name_in_library(op)](op, names, number)
+from .scattering import held_type, scatter_forms
+from .sorting import SORTS, around, key_of, sort_forms
 
 
 def name_in_library(op: Op) -> str:
@@ -83,13 +81,33 @@ def finite_parts(op: Op, names: CudaKernelNames, number: int, infinite: bool) ->
 # Prefix sums --------------------------------------------------------------------------------------
 
 
-def _prefix(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
-    """Running combinations: a block scans a line; one thread does if order affects rounding."""
+class PrefixForm(NamedTuple):
+    """Running combinations of ``lines`` lines: a block scans each, or a thread, in order."""
+
+    by_blocks: bool
+    lines: Size
+
+    @property
+    def summary(self) -> str:
+        """Return who scans a line, in words."""
+        return f"a {'block' if self.by_blocks else 'thread'} scans each line"
+
+
+def prefix_forms(op: Op) -> tuple[PrefixForm]:
+    """Return the form of a running combination: by threads if order affects rounding."""
+    outer, _, inner = around(op, op.axes.names.index(op.attrs.axis))
+    reorders = RUNNING[op.primitive.name].reorders or name_of(op.dtype) not in FLOATS
+    return (PrefixForm(reorders, outer * inner),)
+
+
+def prefix_function(form: PrefixForm, names: CudaKernelNames) -> CudaFunction:
+    """Return the function of running combinations."""
+    assert isinstance(names.kernel.work, Call)
+    op = names.kernel.work.op
     x, name, result = op.args[0], op.primitive.name, name_of(op.dtype)
-    outer, n, inner = around(op, op.axes.names.index(op.attrs.axis))
+    _, n, inner = around(op, op.axes.names.index(op.attrs.axis))
     exclusive, reverse = op.attrs.exclusive, op.attrs.reverse
     running = RUNNING[name]
-    reorders = running.reorders or result not in FLOATS
     first = c_expressions.literal(running.identity(op.dtype), result)
     total_name = "float64" if (name, result) == ("cumsum", "float32") else result
     total = "double" if (name, result) == ("cumsum", "float32") else C_TYPES[result]
@@ -111,10 +129,10 @@ def _prefix(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
         f"const int64_t n = {n_text}, inner = {inner_text};",
         "const int64_t before = line / inner, column = line % inner;",
     ]
-    if not reorders:
+    if not form.by_blocks:
         body = [
             f"const int64_t line = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
-            f"if (line >= {names.length(outer * inner)}) return;",
+            f"if (line >= {names.length(form.lines)}) return;",
             *line,
             f"{total} before_all = {start};",
             "for (int64_t at = 0; at < n; at++) {",
@@ -124,9 +142,8 @@ def _prefix(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
             "    before_all = all;",
             "}",
         ]
-        return [
-            names.function(body, Grid(outer * inner, THREADS_PER_BLOCK), THREADS_PER_BLOCK, False)
-        ]
+        grid = Grid(form.lines, THREADS_PER_BLOCK)
+        return names.function(body, grid, THREADS_PER_BLOCK, False)
     body = [
         "const int64_t line = blockIdx.x;",
         *line,
@@ -153,7 +170,7 @@ def _prefix(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
         "    __syncthreads();",
         "}",
     ]
-    return [names.function(body, Grid(outer * inner), THREADS_PER_BLOCK, True)]
+    return names.function(body, Grid(form.lines), THREADS_PER_BLOCK, True)
 
 
 # Order --------------------------------------------------------------------------------------------
@@ -194,15 +211,23 @@ def _extreme(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
     return [names.function(body, Grid(outer * inner), THREADS_PER_BLOCK, True)]
 
 
+# Kernels of which there is one form.
 LIBRARY: dict[str, Callable[[Op, CudaKernelNames, int], list[Part]]] = {
     "checked": _checked,
-    "sort": sort_parts,
-    "argsort": sort_parts,
-    "top_k": sort_parts,
     "argmax": _extreme,
     "argmin": _extreme,
-    **dict.fromkeys(RUNNING, _prefix),
-    **{f"scatter_{mode}": scatter_parts for mode in SCATTER_MODES},
     "fourier_parts": fourier_parts,
     **dict.fromkeys(WRITERS, matrix_parts),
 }
+# Forms of kernels of which there are several.
+FORMS: dict[str, Callable[[Op], tuple[Any, ...]]] = {
+    **dict.fromkeys(SORTS, sort_forms),
+    **dict.fromkeys(RUNNING, prefix_forms),
+    **{f"scatter_{mode}": scatter_forms for mode in SCATTER_MODES},
+}
+
+
+def call_forms(op: Op) -> tuple[Any, ...]:
+    """Return the parts of the form of an op of ``FORMS``; none of others."""
+    forms = FORMS.get(name_in_library(op))
+    return () if forms is None else forms(op)

@@ -7,6 +7,7 @@ iterations in one launch.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ...kernels.ir.nest import Fill
 from ...kernels.scans.sequential_scan import OrderedLoop
@@ -49,8 +50,15 @@ def tree_function(form: TeamTree, names: CudaKernelNames) -> CudaFunction:
     return team_function(form, names)
 
 
-def ordered_function(work: OrderedLoop, names: CudaKernelNames) -> CudaFunction:
+class OrderedRows(NamedTuple):
+    """A thread for each row runs all iterations of a sequential loop."""
+
+    work: OrderedLoop
+
+
+def ordered_function(form: OrderedRows, names: CudaKernelNames) -> CudaFunction:
     """Return the function of a sequential loop."""
+    work = form.work
     printed = print_ordered(work, names, lambda name: name)
     rows, count = names.length(work.rows), names.length(work.turns)
     part = f"{count} - 1 - turn" if work.reverse else "turn"

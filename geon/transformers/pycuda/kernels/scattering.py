@@ -1,54 +1,94 @@
 """Scatter: set or combine values at indices, in the order of the indices.
 
-Up to ``MAX_UNSORTED_POSITIONS`` indices are handled by one thread per column. More are sorted
-first, so that equal
-ones are adjacent; then one thread per run and column applies a run in order.
+Few indices are handled by one thread per column. More are sorted first, so that equal ones are
+adjacent; then one thread per run and column applies a run in order.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from enum import Enum
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import HALVES, name_of
+from ...kernels.ir.nest import Call
+from ...lowering.planning.buffer_slots import place_of
+from ...lowering.planning.kernel_forms import choice
+from ...lowering.planning.plan import Plan
+from ...printing.nests.parameters import Place
 from ...printing.scalars import c_expressions
 from ...printing.scalars.c_functions import C_TYPES
 from ..launches.launch_ir import THREADS_PER_BLOCK, Copy, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, Part, copied, variants
+from ..launches.naming import CudaFunction, CudaKernelNames, Part, copied
 from .sorting import FILES, MAX_SHARED_SORT_ELEMENTS, DigitSort, SortMemory, around
 
 MAX_UNSORTED_POSITIONS = 8  # max. indices that are not sorted
 
 
-def position_memory(op: Op) -> SortMemory:
-    """Return the scratch memory of the sort of the indices."""
-    return SortMemory(1, op.args[1].axes.size, 4, MAX_UNSORTED_POSITIONS)
+class ScatterWay(Enum):
+    """A step of a scatter, in words."""
+
+    COPY = "copy the operand, unless the result is in its place"
+    BY_COLUMNS = "a thread for each column applies the values in order"
+    SORT_IN_BLOCK = "a block sorts the indices in shared memory"
+    SORT_BY_DIGITS = "a radix sort of the indices by tiles"
+    BY_RUNS = "a thread for each column of a run of equal indices applies its values in order"
 
 
-def scatter_parts(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
-    """Return the parts of a scatter; an open number of indices chooses a variant at run time."""
-    writer = _ScatterWriter(op, names)
-    base = names.plan.schedule.base
-    target, source = names.place_of(op), names.place_of(base[op.args[0]])
-    found: list[Part] = []
-    if target != source:
-        copy = Copy(target, source, op.axes.size * op.dtype.itemsize)
-        found.append(copied(copy, names.chosen))
-    m = writer.m
+class ScatterStep(NamedTuple):
+    """A step of a scatter; those with sorted indices have them in ``memory``."""
 
-    def many() -> list[Part]:
-        """Sort indices, then apply runs of equal ones."""
-        short = partial(writer.sort, True)
-        sort = variants([MAX_SHARED_SORT_ELEMENTS - m], short, partial(writer.sort, False))
-        return [*sort, writer.by_runs()]
+    way: ScatterWay
+    memory: SortMemory
 
-    return [*found, *variants([MAX_UNSORTED_POSITIONS - m], writer.few, many)]
+    @property
+    def summary(self) -> str:
+        """Return the step in words."""
+        return self.way.value
+
+
+def scatter_forms(op: Op) -> tuple[Any, ...]:
+    """Return the steps of a scatter, by the number of its indices."""
+    x, index, _ = op.args
+    m, n = index.axes.size, x.axes.lengths[x.axes.index(op.attrs.axis)]
+    digits = -(-max(n - 1, 1).bit_length() // 8) if isinstance(n, int) else 4
+    memory = SortMemory(1, m, 4, min(digits, 4))
+    copy, columns, short, long, runs = [(ScatterStep(way, memory),) for way in ScatterWay]
+    sort = choice([MAX_SHARED_SORT_ELEMENTS - m], short, long)
+    return (*copy, *choice([MAX_UNSORTED_POSITIONS - m], columns, (*sort, *runs)))
+
+
+def scatter_parts(form: ScatterStep, names: CudaKernelNames) -> list[Part]:
+    """Return the functions and other parts of a step of a scatter."""
+    assert isinstance(names.kernel.work, Call)
+    op = names.kernel.work.op
+    if form.way is ScatterWay.COPY:
+        copy = operand_copy(op, names.plan)
+        return [] if copy is None else [copied(copy, names.chosen)]
+    writer = _ScatterWriter(op, form.memory, names)
+    if form.way is ScatterWay.BY_COLUMNS:
+        return [writer.by_columns()]
+    return [writer.by_runs()] if form.way is ScatterWay.BY_RUNS else writer.sort(form.way)
+
+
+def columns_of(op: Op) -> Size:
+    """Return the number of columns that a scatter's values have for each index."""
+    x = op.args[0]
+    outer, _, inner = around(x, x.axes.index(op.attrs.axis))
+    return outer * inner
+
+
+def operand_copy(op: Op, plan: Plan) -> Copy[Place] | None:
+    """Return the copy of a scatter's operand to its result; None if these share memory."""
+    target, source = (place_of(plan, plan.schedule.base[each]) for each in (op, op.args[0]))
+    return None if target == source else Copy(target, source, op.axes.size * op.dtype.itemsize)
 
 
 class _ScatterWriter:
-    def __init__(self, op: Op, names: CudaKernelNames) -> None:
-        self.op, self.names = op, names
+    def __init__(self, op: Op, memory: SortMemory, names: CudaKernelNames) -> None:
+        self.op, self.memory, self.names = op, memory, names
         x, index, value = op.args
         self.outer, n, self.inner = around(x, x.axes.index(op.attrs.axis))
         self.m = index.axes.size
@@ -57,14 +97,12 @@ class _ScatterWriter:
         self.dtype = name_of(op.dtype)
         self.sets = op.attrs.mode == "set"
         self.stored = "element" if self.sets else _combined(op.attrs.mode, self.dtype, names)
-        digits = -(-max(n - 1, 1).bit_length() // 8) if isinstance(n, int) else 4
+
+    @cached_property
+    def sorting(self) -> DigitSort:
+        """Return the sort of the indices, whose arrays are in scratch memory."""
         key = f"(uint32_t)({self.position('place')})"
-        memory = position_memory(op)
-        self.sorting = (
-            None
-            if isinstance(self.m, int) and self.m <= MAX_UNSORTED_POSITIONS
-            else DigitSort(names, memory, "uint32_t", key, min(digits, 4))
-        )
+        return DigitSort(self.names, self.memory, "uint32_t", key)
 
     def position(self, place: str) -> str:
         """Return the C text of index number ``place``, with negative indices wrapped."""
@@ -82,9 +120,8 @@ class _ScatterWriter:
             f"{self.out}[to] = {self.stored};",
         ]
 
-    def few(self) -> list[Part]:
-        """Return the variant with one thread per column."""
-        size: Size = self.outer * self.inner
+    def by_columns(self) -> CudaFunction:
+        """Return the function with one thread per column."""
         body = [
             f"const int64_t inner = {self.inner_text}, before = at / inner, column = at % inner;",
             f"for (int64_t k = 0; k < {self.m_text}; k++) {{",
@@ -92,14 +129,13 @@ class _ScatterWriter:
             *["    " + line for line in self.taken("k")],
             "}",
         ]
-        return [self.names.by_elements(size, body)]
+        return self.names.by_elements(columns_of(self.op), body)
 
-    def sort(self, short: bool) -> list[Part]:
+    def sort(self, way: ScatterWay) -> list[Part]:
         """Return the functions that sort the indices."""
         sort = self.sorting
-        assert sort is not None
         line = [f"const int64_t n = {self.m_text}, line = 0;"]
-        if not short:
+        if way is ScatterWay.SORT_BY_DIGITS:
             return sort.parts(line)
         body = [
             *line,
@@ -115,7 +151,6 @@ class _ScatterWriter:
     def by_runs(self) -> CudaFunction:
         """Return the function with one thread per column of each run of equal indices."""
         sort = self.sorting
-        assert sort is not None
         size: Size = self.outer * self.m * self.inner
         goes_on = f"k < {self.m_text} && sorted[k] == sorted[first]"
         if self.sets:  # the last value of a run wins

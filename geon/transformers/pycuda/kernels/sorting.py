@@ -1,23 +1,22 @@
-"""Sort, argsort and top-k along lines.
-
-Lines up to ``MAX_ALL_PAIRS_ELEMENTS`` elements are ranked by one thread per element. Lines up to
-``MAX_SHARED_SORT_ELEMENTS`` elements
-are sorted by one block each, in shared memory. Longer lines take a tiled radix sort of keys.
-"""
+"""Sort, argsort and top-k along lines: three algorithms, of which the plan has the one to use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
+from ...kernels.ir.nest import Call
+from ...lowering.planning.kernel_forms import choice
 from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_types import SUFFIXES
 from ...sizes.scratch import lines as up_to_lines
 from ..launches.launch_ir import THREADS_PER_BLOCK, FixedNumber, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, Part, variants
+from ..launches.naming import CudaFunction, CudaKernelNames, Part
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
 MAX_ALL_PAIRS_ELEMENTS = 32  # max. elements of a line that is sorted by comparing all pairs
@@ -43,7 +42,7 @@ def around(op: Op, at: int) -> tuple[Size, Size, Size]:
 
 @dataclass(frozen=True, slots=True)
 class SortMemory:
-    """Scratch memory of a radix sort of ``lines`` lines of ``n`` elements; none if n <= ``free``.
+    """Scratch memory of a radix sort of ``lines`` lines of ``n`` elements, by ``digits`` bytes.
 
     It holds digit counts by tile and in total, two arrays of indices, and two arrays of keys of
     ``key`` bytes each.
@@ -52,7 +51,7 @@ class SortMemory:
     lines: Size
     n: Size
     key: int
-    free: int = MAX_SHARED_SORT_ELEMENTS
+    digits: int
 
     @property
     def tiles(self) -> Size:
@@ -68,31 +67,53 @@ class SortMemory:
         return tuple([up_to_lines(size) for size in sizes])
 
 
-def memory_of(op: Op) -> SortMemory:
-    """Return the scratch memory of a sort."""
+class SortWay(Enum):
+    """An algorithm that sorts lines, in words."""
+
+    ALL_PAIRS = "a thread for each element counts the smaller elements of its line"
+    IN_BLOCK = "a block sorts each line in shared memory"
+    BY_DIGITS = "a radix sort of tiles"
+
+
+class LineSort(NamedTuple):
+    """A sort of lines; a radix sort takes ``memory``."""
+
+    way: SortWay
+    memory: SortMemory
+
+    @property
+    def summary(self) -> str:
+        """Return the algorithm in words."""
+        return self.way.value
+
+
+def sort_forms(op: Op) -> tuple[Any, ...]:
+    """Return the sort of an op's lines, by their length."""
     x = op.args[0]
     outer, n, inner = around(x, x.axes.index(op.attrs.axis))
-    return SortMemory(outer * inner, n, x.dtype.itemsize)
+    memory = SortMemory(outer * inner, n, x.dtype.itemsize, x.dtype.itemsize)
+    pairs, block, digits = [(LineSort(way, memory),) for way in SortWay]
+    longer = choice([MAX_SHARED_SORT_ELEMENTS - n], block, digits)
+    return choice([MAX_ALL_PAIRS_ELEMENTS - n], pairs, longer)
 
 
-def sort_parts(op: Op, names: CudaKernelNames, number: int) -> list[Part]:
-    """Return the parts of a sort; an open length chooses a variant at run time."""
-    writer = _SortWriter(op, names)
-    n = writer.memory.n
-    return variants(
-        [MAX_ALL_PAIRS_ELEMENTS - n],
-        writer.few,
-        lambda: variants([MAX_SHARED_SORT_ELEMENTS - n], writer.short, writer.long),
-    )
+def sort_parts(form: LineSort, names: CudaKernelNames) -> list[Part]:
+    """Return the functions of a sort."""
+    writer = _SortWriter(form.memory, names)
+    if form.way is SortWay.ALL_PAIRS:
+        return [writer.by_pairs()]
+    return [writer.in_block()] if form.way is SortWay.IN_BLOCK else writer.by_digits()
 
 
 class _SortWriter:
-    def __init__(self, op: Op, names: CudaKernelNames) -> None:
+    def __init__(self, memory: SortMemory, names: CudaKernelNames) -> None:
+        assert isinstance(names.kernel.work, Call)
+        op = names.kernel.work.op
         self.op, self.names = op, names
         x = self.x = op.args[0]
         at = x.axes.index(op.attrs.axis)
         _, self.n, self.inner = around(x, at)
-        self.memory = memory_of(op)
+        self.memory = memory
         kept = op.axes.lengths[at] if op.primitive.name == "top_k" else self.n
         self.n_text, self.inner_text, self.kept = map(names.length, (self.n, self.inner, kept))
         self.x_name, self.out = names.memory(x), names.memory(op)
@@ -116,16 +137,8 @@ class _SortWriter:
             value = f"{self.x_name}[line_start + ({position}) * inner]"
         return f"{self.out}[result_start + ({place}) * inner] = {value};"
 
-    def made(self, body: list[str], units: Size, each: int, meets: bool,
-             further: tuple[Parameter, ...] = ()) -> CudaFunction:  # fmt: skip
-        """Return a function whose blocks take ``each`` of the units."""
-        files = FILES if meets else ()
-        return self.names.function(
-            body, Grid(units, each), THREADS_PER_BLOCK, meets, further, files
-        )
-
-    def few(self) -> list[Part]:
-        """Return the variant with one thread per element, which counts the smaller elements."""
+    def by_pairs(self) -> CudaFunction:
+        """Return the function with one thread per element, which counts the smaller elements."""
         body = [
             *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
                        f"+ at % ({self.inner_text})"),
@@ -139,10 +152,10 @@ class _SortWriter:
             "}",
             f"if (before < {self.kept}) {self.stored('before', 'own')}",
         ]  # fmt: skip
-        return [self.names.by_elements(self.x.axes.size, body)]
+        return self.names.by_elements(self.x.axes.size, body)
 
-    def short(self) -> list[Part]:
-        """Return the variant with one block per line."""
+    def in_block(self) -> CudaFunction:
+        """Return the function with one block per line."""
         body = [
             *self.line("blockIdx.x"),
             f"geon_sort_line<{self.key_type}>((int)n,",
@@ -151,12 +164,13 @@ class _SortWriter:
             f"    if (place < {self.kept}) {self.stored('place', 'position')}",
             "});",
         ]
-        return [self.made(body, self.memory.lines, 1, True)]
+        return self.names.function(
+            body, Grid(self.memory.lines), THREADS_PER_BLOCK, True, files=FILES
+        )
 
-    def long(self) -> list[Part]:
+    def by_digits(self) -> list[Part]:
         """Return the radix sort, followed by the stores of the result."""
-        digits = self.x.dtype.itemsize
-        sort = DigitSort(self.names, self.memory, self.key_type, self.key, digits)
+        sort = DigitSort(self.names, self.memory, self.key_type, self.key)
         body = [
             *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
                        f"+ at % ({self.inner_text})"),
@@ -171,16 +185,14 @@ class _SortWriter:
 
 
 class DigitSort:
-    """LSD radix sort of lines by ``digits`` bytes; ``key`` is the C text of the key at ``place``.
+    """LSD radix sort of lines; ``key`` is the C text of the key at ``place``.
 
     The sorted indices and keys end up in the arrays with index ``last`` of those in ``arrays``.
     """
 
-    def __init__(
-        self, names: CudaKernelNames, memory: SortMemory, key_type: str, key: str, digits: int
-    ) -> None:
+    def __init__(self, names: CudaKernelNames, memory: SortMemory, key_type: str, key: str) -> None:
         self.names, self.memory, self.key_type, self.key = names, memory, key_type, key
-        self.digits, self.last = digits, (digits - 1) % 2
+        self.last = (memory.digits - 1) % 2
         works = names.scratch()
         offsets: list[str] = []
         total: Size = 0
@@ -204,7 +216,7 @@ class DigitSort:
 
         ``line`` has the statements that define a block's ``line`` and its offset.
         """
-        return [part for digit in range(self.digits) for part in self.digit(digit, line)]
+        return [part for digit in range(self.memory.digits) for part in self.digit(digit, line)]
 
     def digit(self, digit: int, line: list[str]) -> list[Part]:
         """Return the functions of one digit."""

@@ -41,7 +41,7 @@ def team_function(form: TeamTree, names: CudaKernelNames) -> CudaFunction:
     else:
         lines = [*arrays, *row_of(team, loops, names), *lines]
     lines = [*team.start(), *pointers, *lines]
-    return names.function(lines, shape.grid, shape.threads, True, shared=shape.shared)
+    return names.function(lines, shape.grid, shape.threads, shape.meets)
 
 
 def row_of(team: Team, rows: Sequence[Loop], names: CudaKernelNames) -> Lines:

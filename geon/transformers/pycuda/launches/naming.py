@@ -29,10 +29,9 @@ TURN = Parameter("turn", "int64_t", Turn(), False)
 class CudaFunction:
     """A CUDA function, whose name is the placeholder ``NAME``, and its launch.
 
-    ``meets`` is True if its threads synchronise. ``shared`` is the bytes of static shared memory,
-    None if unknown. ``stages`` is None without pipeline stages. ``calls`` has the helper functions
-    that it calls, ``files`` the files of ``cuda/`` that it includes. ``together`` blocks must fit a
-    multiprocessor at the same time.
+    ``meets`` is True if its threads synchronise. ``stages`` is None without pipeline stages.
+    ``calls`` has the helper functions that it calls, ``files`` the files of ``cuda/`` that it
+    includes. ``together`` blocks must fit a multiprocessor at the same time.
     """
 
     declared: str
@@ -44,7 +43,6 @@ class CudaFunction:
     calls: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     together: int = 1
-    shared: int | None = None
     stages: PipelineStages | None = None
 
     @property
@@ -99,23 +97,6 @@ class Chosen:
 
 # A step of a kernel whose pointers are places and whose launches are functions.
 Part = CudaFunction | Joined | LaunchVariants | Copy[Place] | Ask[Place]
-
-
-def variants(
-    holds: Sequence[Size],
-    chosen: Callable[[], Sequence[Part]],
-    others: Callable[[], Sequence[Part]],
-) -> list[Part]:
-    """Return the ``chosen`` parts if no size in ``holds`` is negative, else the ``others``.
-
-    Open sizes choose between both at run time.
-    """
-    if any(isinstance(size, int) and size < 0 for size in holds):
-        return [*others()]
-    open_sizes = tuple([size for size in holds if not isinstance(size, int)])
-    if not open_sizes:
-        return [*chosen()]
-    return [LaunchVariants(open_sizes, tuple(chosen()), tuple(others()))]
 
 
 def with_pointers(
@@ -230,13 +211,11 @@ class CudaKernelNames(Parameters):
         further: Sequence[Parameter] = (),
         files: tuple[str, ...] = (),
         together: int = 1,
-        shared: int | None = None,
         stages: PipelineStages | None = None,
     ) -> CudaFunction:
         """Return the function with these statements behind quotients of lengths that they name.
 
-        ``shared`` is its static shared memory in bytes, and counts as 0 if threads do not
-        synchronise. ``stages`` come in addition.
+        ``stages`` is None without pipeline stages.
         """
         parameters = [*self.parameters, *further]
         places = [p.place for p in parameters if p.pointer]
@@ -248,7 +227,7 @@ class CudaKernelNames(Parameters):
         text = "\n".join(["{", *guard, *indent([*quotients, *body]), "}", ""])
         return CudaFunction(
             declared, text, tuple(parameters), grid, threads, meets, tuple(self.called), files,
-            together, shared if meets else 0, stages,
+            together, stages,
         )  # fmt: skip
 
     def by_elements(
@@ -317,5 +296,4 @@ def copied(moved: Copy[Place], chosen: Sequence[Chosen]) -> Part:
     grid, called = Grid(moved.size, THREADS_PER_BLOCK), tuple(names.called)
     return CudaFunction(
         declared, "\n".join(lines), tuple(parameters), grid, THREADS_PER_BLOCK, False, called,
-        shared=0,
     )  # fmt: skip

@@ -14,18 +14,26 @@ from ...printing.nests.parameters import Parameter
 from ...printing.scalars.c_expressions import C_TYPES
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid
-from ..launches.naming import CudaFunction, CudaKernelNames, Part, variants
+from ..launches.naming import CudaFunction, CudaKernelNames
 from .large_products import large_function
-from .product_forms import TiledProduct, blocks_of, results, size_of, tiles_along
+from .product_forms import PartialSums, TiledProduct, blocks_of, results, size_of, tiles_along
 from .product_tiles import MAX_SERIAL_TERMS
 from .tile_loads import TileLoad, factors_of
 
 
-def product_parts(form: TiledProduct, names: CudaKernelNames) -> list[Part]:
-    """Return the kernels of a tiled product."""
-    if form.tiles.staged:
-        return [large_function(form, names)]
-    return _ContractionWriter(form, names).parts()
+def product_function(form: TiledProduct, names: CudaKernelNames) -> CudaFunction:
+    """Return the kernel of a tiled product."""
+    return (large_function if form.tiles.staged else by_tiles)(form, names)
+
+
+def by_tiles(form: TiledProduct, names: CudaKernelNames) -> CudaFunction:
+    """Return the kernel with a block per tile, or per part of a tile's sums."""
+    return _ContractionWriter(form, names).by_tiles()
+
+
+def sum_of_parts(form: PartialSums, names: CudaKernelNames) -> CudaFunction:
+    """Return the kernel that adds the parts of each sum."""
+    return _ContractionWriter(form.product, names).joined()
 
 
 class _ContractionWriter:
@@ -44,21 +52,14 @@ class _ContractionWriter:
             names.length(size_of(loops)) for loops in (work.rows, work.columns, work.summed)
         ])  # fmt: skip
         self.number = Parameter("parts", "int64_t", self.cut, False)
+        self.scratch = "" if self.cut is None else names.scratch()
 
     @property
     def further(self) -> list[Parameter]:
         """Return the parameter with the number of parts, if sums are split."""
         return [] if self.cut is None else [self.number]
 
-    def parts(self) -> list[Part]:
-        """Return the tile kernel, and the kernel that adds the parts of split sums."""
-        scratch = self.names.scratch() if self.cut is not None else ""
-        found: list[Part] = [self.by_tiles(scratch)]
-        if self.cut is not None:
-            found += variants(self.cut.several, lambda: [self.joined(scratch)], list)
-        return found
-
-    def by_tiles(self, scratch: str) -> CudaFunction:
+    def by_tiles(self) -> CudaFunction:
         """Return the kernel with a block per tile, or per part of a tile's sums."""
         work, names, tiles = self.work, self.names, self.tiles
         tall, wide = (
@@ -92,22 +93,14 @@ class _ContractionWriter:
         body.append(f"__shared__ {self.type} own_sums[{tiles.wide}][{THREADS_PER_BLOCK}];")
         stores = self.stored()
         if self.cut is not None:
-            place = f"(({self.type} *){scratch})[part * ({self.count}) + {self.place}]"
+            place = f"(({self.type} *){self.scratch})[part * ({self.count}) + {self.place}]"
             stores = ["if (parts > 1) {", f"    {place} = sum;", "    return;", "}", *stores]
         body += self.each(stores)
         grid = Grid(blocks_of(work, tiles), parts=self.cut)
         files = tiles.files
         two = tiles.by_matrices or tiles.dtype == "float32"
         together = 2 if two and not tiles.turns else 1
-        return names.function(
-            body, grid, THREADS_PER_BLOCK, True, self.further, files, together, self.shared()
-        )
-
-    def shared(self) -> int:
-        """Return the bytes of shared memory: tiles of both operands, sums to be stored."""
-        tiles = self.tiles
-        found = tiles.wide * THREADS_PER_BLOCK * self.work.dtype.itemsize
-        return found + sum(tiles.bytes(fill.lines, fill.turned) for fill in (self.left, self.right))
+        return names.function(body, grid, THREADS_PER_BLOCK, True, self.further, files, together)
 
     @property
     def long(self) -> bool:
@@ -188,7 +181,7 @@ class _ContractionWriter:
             *self.printer.store({}, "sum"),
         ]
 
-    def joined(self, scratch: str) -> CudaFunction:
+    def joined(self) -> CudaFunction:
         """Return the kernel that adds the parts of each sum, one thread per result."""
         rows, columns, _ = self.sizes
         wide = "double" if self.type == "float" else self.type
@@ -197,7 +190,7 @@ class _ContractionWriter:
             f"if (at >= {self.count}) return;",
             f"{wide} total = 0;",
             "for (int64_t part = 0; part < parts; part++)",
-            f"    total += (({self.type} *){scratch})[part * ({self.count}) + at];",
+            f"    total += (({self.type} *){self.scratch})[part * ({self.count}) + at];",
             f"const int64_t column = at % ({columns}), row = at / ({columns}) % ({rows});",
         ]
         if self.work.batch:

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from ...kernels.ir.nest import Nest
+from ...kernels.ir.nest import Call, Nest
 from ...kernels.products.contraction import Contraction
 from ...kernels.products.row_blocking import Blocked
+from ...kernels.scans.sequential_scan import OrderedLoop
 from ...lowering.planning.kernel_forms import FormTable, Place
+from ..kernels.library_kernels import call_forms
+from ..kernels.nest_text import OrderedRows
 from ..kernels.tree_choice import forms_of
 from .attention import attention_forms
 from .library_dispatch import library_forms
+from .loop_forms import region_parts
 from .product_forms import product_forms
 
 
@@ -32,7 +36,10 @@ def form_table(*, tf32: bool = False, libraries: AbstractSet[str] = frozenset())
         Nest: lambda work, places, unaligned: forms_of(work, unaligned),
         Contraction: contraction_forms,
         Blocked: lambda work, places, unaligned: attention_forms(work),
+        OrderedLoop: lambda work, places, unaligned: (OrderedRows(work),),
+        Call: lambda work, places, unaligned: call_forms(work.op),
     })  # fmt: skip
+    table.region_parts = region_parts
     if libraries:
         table.generated, table.by_writes = form_table(tf32=tf32), True
     return table

@@ -13,8 +13,9 @@ from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import Contraction
-from ...lowering.planning.kernel_forms import FormChoice
-from ..launches.launch_ir import NOMINAL_DEVICE, Parts
+from ...lowering.planning.kernel_forms import choice
+from ..kernels.launch_shapes import LaunchShape
+from ..launches.launch_ir import NOMINAL_DEVICE, THREADS_PER_BLOCK, Grid, Parts
 from .product_tiles import (
     MAX_SERIAL_TERMS,
     STAGED_COLUMNS,
@@ -26,7 +27,7 @@ from .product_tiles import (
     large_tiles,
     tiles_for,
 )
-from .tile_loads import chunks_of, factors_of
+from .tile_loads import chunks_of, factors_of, is_along
 
 MIN_LARGE_TILES = NOMINAL_DEVICE.processors * 3 // 4  # min. tiles: one fills a multiprocessor
 # Blocks that fill a device, with the registers that sums take; with fewer, sums are split.
@@ -55,6 +56,12 @@ class TiledProduct(NamedTuple):
     parts: Parts | None = None
 
 
+class PartialSums(NamedTuple):
+    """A thread for each result adds the partial sums of a ``product``."""
+
+    product: TiledProduct
+
+
 def product_forms(work: Contraction, tf32: bool) -> tuple[Any, ...]:
     """Return the kernels of a contraction: large tiles if lengths say so, else small ones.
 
@@ -63,17 +70,31 @@ def product_forms(work: Contraction, tf32: bool) -> tuple[Any, ...]:
     left, right, dtype = factors_of(work)
     small = tiles_for(dtype, size_of(work.rows), size_of(work.columns), tf32)
     parts = Parts(size_of(work.summed), blocks_of(work, small), FULL_PRODUCT_BLOCKS)
-    others = (TiledProduct(work, small, None if parts.is_whole else parts),)
+    others: tuple[Any, ...] = (TiledProduct(work, small),)
+    if not parts.is_whole:
+        cut = TiledProduct(work, small, parts)
+        others = (cut, *choice(parts.several, (PartialSums(cut),), ()))
     large = None if small.tf32 else large_tiles(dtype)
     sides = (left, work.rows), (right, work.columns)
     if large is None or any(chunks_of(x, work, side, dtype) is None for x, side in sides):
         return others
-    holds = large_holds(work, large)
-    if any(isinstance(size, int) and size < 0 for size in holds):
-        return others
-    forms = (TiledProduct(work, large),)
-    open_sizes = tuple([size for size in holds if not isinstance(size, int)])
-    return (FormChoice(open_sizes, forms, others),) if open_sizes else forms
+    return choice(large_holds(work, large), (TiledProduct(work, large),), others)
+
+
+def tile_shape(form: TiledProduct) -> LaunchShape | None:
+    """Return the launch of a product without pipeline stages; None of one with them.
+
+    Shared memory has the tiles of both operands, and a column of the sums that are stored.
+    """
+    work, tiles, parts = form
+    if tiles.staged:
+        return None
+    left, right, _ = factors_of(work)
+    loops = (*work.batch, *work.rows, *work.columns, *work.summed)
+    shared = tiles.wide * THREADS_PER_BLOCK * work.dtype.itemsize
+    for value, lines in ((left, tiles.rows), (right, tiles.columns)):
+        shared += tiles.bytes(lines, tiles.is_turned(is_along(work.summed, value, loops)))
+    return LaunchShape(Grid(blocks_of(work, tiles), parts=parts), THREADS_PER_BLOCK, shared, True)
 
 
 def large_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:

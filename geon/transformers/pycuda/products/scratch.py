@@ -16,9 +16,9 @@ from ...lowering.planning.schedule import Schedule
 from ...sizes.scratch import PerThread, Scratch, largest
 from ..kernels import factorisations, fourier
 from ..kernels.cooperative_threads import SCALAR_BYTES
-from ..kernels.scattering import position_memory
+from ..kernels.scattering import ScatterStep, ScatterWay
 from ..kernels.scratch_layout import scratch_layout
-from ..kernels.sorting import SORTS, SortMemory, memory_of
+from ..kernels.sorting import LineSort, SortWay
 from ..kernels.thread_text import launched
 from ..kernels.tree_choice import TeamTree
 from ..launches.launch_ir import FULL_DEVICE_BLOCKS, Parts
@@ -54,15 +54,11 @@ class Bytes:
         return self.size if self.bound is None else self.bound
 
 
-def of_sort(memory: SortMemory) -> Bytes:
-    """Return the scratch memory of a sort; short lines need none."""
-    return Bytes(sum(memory.parts, start=0), (memory.n - memory.free - 1,))
-
-
-# Scratch memory of calls, by primitive.
+# Steps of sorts and scatters with indices in scratch memory; where there are runs, also the step
+# before them has these.
+SORTED_IN_MEMORY = (SortWay.BY_DIGITS, ScatterWay.BY_RUNS)
+# Scratch memory of calls of one form, by primitive.
 SCRATCH: dict[str, Callable[[Op], Scratch]] = {
-    **dict.fromkeys(SORTS, lambda op: of_sort(memory_of(op))),
-    "scatter": lambda op: of_sort(position_memory(op)),
     "fourier_parts": lambda op: Bytes(fourier.scratch_bytes(op)),
     **dict.fromkeys(factorisations.WRITERS, lambda op: Bytes(factorisations.scratch_bytes(op))),
 }
@@ -107,11 +103,15 @@ def of_forms(forms: Sequence[Any], holds: tuple[Size, ...] = ()) -> Scratch | No
             found.append(of_tree(form, holds))
         elif isinstance(form, FormChoice):
             found.append(of_forms(form.forms, (*holds, *form.holds)))
-            found.append(of_forms(form.others, holds))
+            # a single size is negative where the others run
+            negative = [-size - 1 for size in form.holds] if len(form.holds) == 1 else []
+            found.append(of_forms(form.others, (*holds, *negative)))
         elif isinstance(form, TiledProduct):
             found.append(of_product(form, holds))
         elif isinstance(form, LibraryProduct):
             found.append(Bytes(library_scratch(form), holds))
+        elif isinstance(form, LineSort | ScatterStep) and form.way in SORTED_IN_MEMORY:
+            found.append(Bytes(sum(form.memory.parts, start=0), holds))
     return largest(found)
 
 

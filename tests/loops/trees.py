@@ -9,7 +9,7 @@ from geon.transformers.kernels.ir.nest import Nest
 from geon.transformers.loops.access import ONLY, accesses, joined, used
 from geon.transformers.loops.from_nest import from_nest
 from geon.transformers.loops.show import show
-from geon.transformers.loops.tree import LoopNode, loops_in, loops_of, walk
+from geon.transformers.loops.tree import Choose, LoopNode, body_of, loops_in, walk
 from tests.kernels import running
 
 from .interpreter import run_trees
@@ -40,13 +40,14 @@ def compare(nest, memory, lengths, random, moves, done, make=from_nest):
 
 
 def check_facts(tree):
-    """What loops know of themselves, some of it since before they were transformed, is so."""
-    for loop in loops_of(tree.body):
-        ways = [(each.memory, ONLY[each.way]) for each in accesses(loop.body)]
-        assert [*used(loop).items()] == [*joined(ways).items()], show(tree)
-        inside = [each for each, _ in walk(loop.body) if isinstance(each, LoopNode)]
-        assert [*loops_in(loop).values()] == inside
-        assert [*loops_in(loop)] == [each.variable for each in inside]
+    """What loops and choices know of themselves, some of it since before a change, is so."""
+    for outer in [x for x, _ in walk(tree.body) if isinstance(x, (LoopNode, Choose))]:
+        body = body_of(outer)
+        ways = [(each.memory, ONLY[each.way]) for each in accesses(body)]
+        assert [*used(outer).items()] == [*joined(ways).items()], show(tree)
+        inside = [each for each, _ in walk(body) if isinstance(each, LoopNode)]
+        assert [*loops_in(outer).values()] == inside
+        assert [*loops_in(outer)] == [each.variable for each in inside]
 
 
 def agree(nest, tree, memory, lengths, random, steps=()):

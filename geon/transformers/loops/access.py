@@ -172,7 +172,7 @@ def used(each: Statement) -> MemoryUses:
             found = uses(body_of(each))
         else:
             found = joined(_uses_in(each))
-        if isinstance(each, (LoopNode, Write, Fold)):
+        if isinstance(each, (LoopNode, Choose, Write, Fold)):
             each.used = found
     return found
 

@@ -246,6 +246,8 @@ def set_role(tree: Tree, name: str, role: Role, reason: str = "") -> Tree:
 
 def set_kind(tree: Tree, name: str, kind: Kind) -> Tree:
     """Set the kind of a loop."""
+    if find(tree, name)[0].kind is kind:
+        return tree
     return replaced(tree, name, lambda loop: (with_form(loop, loop.role, kind, loop.reason),))
 
 
@@ -436,6 +438,8 @@ def sink(tree: Tree, name: str, into: Container[str] | None = None) -> tuple[Tre
     )
     own = private(tree, name)
     require_independent(tree, name, own=own)
+    if not inner:
+        return tree, [name]
     uses = Counter([number for group in groups(loop.body, takes) for number in used_buffers(group)])
     shared = [each for each in shared_buffers(tree, name) if uses[each] > 1] if own else []
     buffers = enlarged(tree, loop, shared, Space.STACK) if shared else tree.buffers

@@ -238,11 +238,16 @@ class Draw:
 
 @dataclass(eq=False, slots=True)
 class Choose:
-    """Run ``then`` if all ``guards`` hold, else ``otherwise``."""
+    """Run ``then`` if all ``guards`` hold, else ``otherwise``.
+
+    ``inner`` and ``used`` cache what ``loops_in`` and ``used`` return.
+    """
 
     guards: Final[tuple[InRange, ...]]
     then: Final[tuple[Statement, ...]]
     otherwise: Final[tuple[Statement, ...]]
+    inner: Any = field(init=False, default=None)
+    used: Any = field(init=False, default=None)
 
 
 Statement = LoopNode | Write | Fold | Combine | CachePrefetch | Draw | Choose
@@ -317,17 +322,17 @@ def loops_named(body: Body) -> dict[str, LoopNode]:
     for each in body:
         if isinstance(each, LoopNode):
             found[each.variable] = each
-            found.update(loops_in(each))
-        elif isinstance(each, Choose):
-            found.update(loops_named(body_of(each)))
+        elif not isinstance(each, Choose):
+            continue
+        found.update(loops_in(each))
     return found
 
 
-def loops_in(loop: LoopNode) -> dict[str, LoopNode]:
-    """Return the loops inside of a loop by their variables, outer ones first."""
-    found: dict[str, LoopNode] | None = loop.inner
+def loops_in(each: LoopNode | Choose) -> dict[str, LoopNode]:
+    """Return the loops inside of a loop or a choice by their variables, outer ones first."""
+    found: dict[str, LoopNode] | None = each.inner
     if found is None:
-        found = loop.inner = loops_named(loop.body)
+        found = each.inner = loops_named(body_of(each))
     return found
 
 
@@ -350,17 +355,10 @@ def path_to(tree: Tree, name: str) -> list[Any]:
 def _path(body: Body, name: str) -> list[Any]:
     """Return the path to the loop over a variable in a body, [] if there is none."""
     for each in body:
-        if isinstance(each, LoopNode):
-            if each.variable == name:
-                return [each]
-            found = _path(each.body, name) if name in loops_in(each) else []
-        elif isinstance(each, Choose):
-            found = _path(body_of(each), name)
-        else:
-            continue
-        if found:
-            found.append(each)
-            return found
+        if isinstance(each, LoopNode) and each.variable == name:
+            return [each]
+        if isinstance(each, (LoopNode, Choose)) and name in loops_in(each):
+            return [*_path(body_of(each), name), each]
     return []
 
 
@@ -375,11 +373,10 @@ def replaced(
     tree: Tree, name: str, change: Callable[[LoopNode], Body], buffers: Sequence[PrivateBuffer] = ()
 ) -> Tree:
     """Return the tree with the loop over a variable replaced, and with further ``buffers``."""
-
     old, *around = path_to(tree, name)
     new = change(old)
-    (one, *others), known = new or (None,), old.used  # loops around use memory as this one does
-    same = isinstance(one, LoopNode) and not others and one.used is known and known is not None
+    one = new[0] if len(new) == 1 and isinstance(new[0], LoopNode) else None
+    same = one is not None and one.used is old.used is not None  # so loops around use the same
 
     def inside(body: Body) -> Body:
         if old not in body:
@@ -388,13 +385,13 @@ def replaced(
         return (*body[:at], *new, *body[at + 1 :])
 
     for each in around:
+        made: LoopNode | Choose
         if isinstance(each, LoopNode):
             made = with_body(each, inside(each.body))
-            made.used = each.used if same else None
-            new = (made,)
         else:
-            new = (replace(each, then=inside(each.then), otherwise=inside(each.otherwise)),)
-        old = each
+            made = replace(each, then=inside(each.then), otherwise=inside(each.otherwise))
+        made.used = each.used if same else None
+        new, old = (made,), each
     buffers = (*tree.buffers, *buffers) if buffers else tree.buffers
     return Tree(inside(tree.body), tree.operands, buffers, tree.code, tree.refusals, tree.vectors)
 

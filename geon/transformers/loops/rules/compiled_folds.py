@@ -148,10 +148,10 @@ def unwidened(tree: Tree, name: str) -> Tree:
 def deciding(tree: Tree) -> Iterator[str]:
     """Yield the loops around copies that do nothing but fold truths of columns."""
     for loop in loops_of(tree.body):
-        inside = [each for each, _ in walk(loop.body)]
-        alone = all(isinstance(each, LoopNode) or folds_truths(each) for each in inside)
-        copies = any(isinstance(each, LoopNode) and each.kind is Kind.COPIES for each in inside)
-        if alone and copies and loop.role is Role.SERIAL:
+        copies = any(each.kind is Kind.COPIES for each in loops_in(loop).values())
+        if not copies or loop.role is not Role.SERIAL:
+            continue
+        if all(isinstance(each, LoopNode) or folds_truths(each) for each, _ in walk(loop.body)):
             yield loop.variable
 
 

@@ -21,7 +21,7 @@ from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.matrix_rules import EACH_SMALL
 from .emit.cuda_module import make_module
 from .emit.kernel_parts import lacks
-from .emit.record import load, record_of, save
+from .emit.record import RECORDS, record_of
 from .kernels.sorting import SORTS
 from .launches.device import Device
 from .launches.memory import ALIGNMENT_BYTES, DeviceMemory
@@ -137,12 +137,12 @@ class CudaTransformer(Transformer):
 
     def recall(self, key: str) -> CudaProgram | None:
         """Return the program from the disk cache, or None."""
-        found = load(key)
+        found = RECORDS.load(key)
         return None if found is None else CudaProgram(found, self.device)
 
     def keep(self, key: str, program: CudaProgram) -> None:
         """Write the compiled program to the disk cache."""
-        save(key, program.record)
+        RECORDS.save(program.record, key)
 
     def profile(
         self,

@@ -19,6 +19,7 @@ from ..lowering.facts.target import Arrangement, Layout, Target
 from ..lowering.planning.plan import Plan
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.matrix_rules import EACH_SMALL
+from ..reports.profiled_calls import profile_calls
 from .emit.cuda_module import make_module
 from .emit.kernel_parts import lacks
 from .emit.record import RECORDS, record_of
@@ -28,7 +29,7 @@ from .launches.memory import ALIGNMENT_BYTES, DeviceMemory
 from .products.attention import groups
 from .products.form_table import form_table
 from .products.scratch import scratch_of
-from .reports.profile import profile
+from .reports.profile import DeviceProfile
 from .runtime import gpu, host
 from .runtime.bound_program import CudaProgram
 from .runtime.calls import CudaCall
@@ -152,7 +153,7 @@ class CudaTransformer(Transformer):
         repeats: int,
     ) -> Any:
         """Return the time of each kernel on the device, and how often it runs."""
-        return profile(self, computation, args, keywords, repeats)
+        return profile_calls(DeviceProfile, computation, args, keywords, repeats)
 
     def make_call(self, stages: CompileStages) -> Any:
         """Return a callable from arrays to arrays, which copies them to the device and back."""

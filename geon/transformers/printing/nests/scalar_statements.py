@@ -30,7 +30,7 @@ from ...kernels.ir.scalar_code import (
 )
 from ..scalars import c_expressions
 from ..scalars.c_expressions import OUT_OF_LINE
-from ..scalars.dialect import Dialect
+from ..scalars.c_types import Dialect
 from .statement_blocks import StatementBlock
 
 

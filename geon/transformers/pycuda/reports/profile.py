@@ -18,6 +18,7 @@ from ...lowering.planning.cost_report import operand_places
 from ...printing.scalars.op_costs import ROW_COSTS
 from ...reports.profile_table import UNKNOWN, KernelProfile, Profile, describe_computed
 from ...reports.profiled_calls import ProfiledCalls
+from ...runtime.state import State
 from ..emit.cuda_module import Row, timed_module
 from ..emit.record import record_of
 from ..launches.device import Device
@@ -29,13 +30,17 @@ from ..runtime.timed_program import Clocked, Clocks
 
 
 class DeviceProfile(ProfiledCalls):
-    """The programs of a device, whose timed one measures the rows that ``timed_module`` returns."""
+    """The programs of a device, whose timed one measures the rows that ``timed_module`` returns.
+
+    A lost device is noted in the transformer's ``state``.
+    """
 
     kind = CudaCall
     further_calls = 2  # from the third call on, a call is a CUDA graph
 
-    def __init__(self, computation: Computation, given: tuple[Op, ...]) -> None:
+    def __init__(self, state: State, computation: Computation, given: tuple[Op, ...]) -> None:
         super().__init__(computation, given)
+        self.state = state
         self.program: CudaProgram = self.stages.compiled
         device = self.device = self.program.device
         self.functions = self.program.functions
@@ -62,7 +67,7 @@ class DeviceProfile(ProfiledCalls):
         try:
             self.found.append(self.clocked.clocks(inputs, self.rows))
         except DeviceError as error:
-            lose(self.transformer.state, error)
+            lose(self.state, error)
             raise
         return False
 

@@ -105,23 +105,23 @@ class CudaTransformer(Transformer):
         self.device = device
         self.libraries = frozenset(name for name, by in asked.items() if by != "generated")
         if tf32:
-            name = f"{self.target.name}, tf32"
-            forms = partial(form_table, tf32=True)
-            self.target = dataclasses.replace(self.target, name=name, forms=forms)
+            self.retarget(["tf32"], forms=partial(form_table, tf32=True))
         super().__init__()
         if self.libraries:
-            by = [f"{name} by {asked[name]}" for name in sorted(self.libraries)]
-            name = ", ".join([self.target.name, *by])
             # Library calls fill the device, so they do not run concurrently.
             alone = "contraction" if self.libraries.intersection(EXACT) else None
-            self.target = dataclasses.replace(
-                self.target,
-                name=name,
+            self.retarget(
+                [f"{name} by {asked[name]}" for name in sorted(self.libraries)],
                 forms=partial(form_table, libraries=self.libraries),
                 concurrent_kinds=tuple([kind for kind in CONCURRENT_KINDS if kind != alone]),
                 lacks=partial(lacks, libraries=self.libraries),
                 transforms="transforms" in self.libraries,
             )
+
+    def retarget(self, remarks: Sequence[str], **changes: Any) -> None:
+        """Change the target; ``remarks`` are added to its name."""
+        name = ", ".join([self.target.name, *remarks])
+        self.target = dataclasses.replace(self.target, name=name, **changes)
 
     def make_memory(self) -> DeviceMemory:
         """Return the memory of the device."""
@@ -153,7 +153,8 @@ class CudaTransformer(Transformer):
         repeats: int,
     ) -> Any:
         """Return the time of each kernel on the device, and how often it runs."""
-        return profile_calls(DeviceProfile, computation, args, keywords, repeats)
+        made = partial(DeviceProfile, self.state)
+        return profile_calls(made, computation, args, keywords, repeats)
 
     def make_call(self, stages: CompileStages) -> Any:
         """Return a callable from arrays to arrays, which copies them to the device and back."""
@@ -208,8 +209,7 @@ class PyCudaTransformer(CudaTransformer):
         for option in self.libraries:
             used.load_library(option)
         if device:
-            name = f"{self.target.name}, device {device}"
-            self.target = dataclasses.replace(self.target, name=name)
+            self.retarget([f"device {device}"])
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -238,8 +238,7 @@ class CudaOnHost(CudaTransformer):
     ) -> None:
         super().__init__(host.device(checks, checked_stream(stream)), tf32=tf32, **asked)
         if checks:
-            name = f"{self.target.name}, {checks}"
-            self.target = dataclasses.replace(self.target, name=name)
+            self.retarget([checks])
 
     @classmethod
     def unavailable(cls) -> str | None:

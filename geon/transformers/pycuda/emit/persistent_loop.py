@@ -43,7 +43,7 @@ from ..launches.launch_ir import (
     Turn,
     kernels_in,
 )
-from ..launches.naming import CudaFunction, declaration
+from ..launches.naming import CudaFunction
 
 MAX_SERIAL_BLOCKS = 4  # max. blocks of a body's kernel that the block runs one after another
 MAX_COPIED_BYTES = 1 << 14  # max. bytes of a copy that the block does
@@ -174,10 +174,9 @@ class _LoopKernelWriter:
         parameters = [
             *self.pointers.values(), *self.numbers.values(), *self.sizes.of_lengths
         ]  # fmt: skip
-        declared = ", ".join([declaration(p, False) for p in parameters])
         text = "\n".join(["{", *indent(body), "}", ""])
         return CudaFunction(
-            declared, text, tuple(parameters), Grid(1), THREADS_PER_BLOCK, True,
+            text, tuple(parameters), Grid(1), THREADS_PER_BLOCK, True,
             tuple(self.sizes.called),
             tuple(self.files), shared=sum(self.shared.values()),
         )  # fmt: skip

@@ -32,10 +32,10 @@ class CudaFunction:
     ``meets`` is True if its threads synchronise. ``shared`` is the bytes of static shared memory,
     None if unknown. ``stages`` is None without pipeline stages. ``calls`` has the helper functions
     that it calls, ``files`` the files of ``cuda/`` that it includes. ``together`` blocks must fit a
-    multiprocessor at the same time.
+    multiprocessor at the same time. If ``restricts``, pointers that no other parameter aliases are
+    declared ``__restrict__``.
     """
 
-    declared: str
     body: str
     parameters: tuple[Parameter, ...]
     grid: Grid
@@ -46,6 +46,14 @@ class CudaFunction:
     together: int = 1
     shared: int | None = None
     stages: PipelineStages | None = None
+    restricts: bool = False
+
+    @property
+    def declared(self) -> str:
+        """Return the declarations of its parameters."""
+        places = [p.place for p in self.parameters if p.pointer] if self.restricts else []
+        words = ["__restrict__ " if places.count(p.place) == 1 else "" for p in self.parameters]
+        return ", ".join(map(Parameter.declared, self.parameters, words))
 
     @property
     def text(self) -> str:
@@ -66,8 +74,7 @@ class CudaFunction:
 
         There, it may read what an earlier iteration wrote.
         """
-        declared = ", ".join([declaration(p, False) for p in self.parameters])
-        return replace(self, declared=declared).part
+        return replace(self, restricts=False).part
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,16 +246,14 @@ class CudaKernelNames(Parameters):
         synchronise. ``stages`` come in addition.
         """
         parameters = [*self.parameters, *further]
-        places = [p.place for p in parameters if p.pointer]
-        declared = ", ".join(declaration(p, places.count(p.place) == 1) for p in parameters)
         guard = ["    if (*failed) return;"] if self.guarded else []
         guard += [f"    {each.text(k)}" for k, each in enumerate(self.chosen)]
         quotients = [] if self.quotients is None else self.quotients.lines
         self.quotients = None
         text = "\n".join(["{", *guard, *indent([*quotients, *body]), "}", ""])
         return CudaFunction(
-            declared, text, tuple(parameters), grid, threads, meets, tuple(self.called), files,
-            together, shared if meets else 0, stages,
+            text, tuple(parameters), grid, threads, meets, tuple(self.called), files, together,
+            shared if meets else 0, stages, restricts=True,
         )  # fmt: skip
 
     def by_elements(
@@ -289,13 +294,6 @@ def is_by_elements(work: Work) -> bool:
     return not work.ending and not any(step.reductions or step.keeps for step in work.passes)
 
 
-def declaration(parameter: Parameter, alone: bool) -> str:
-    """Return a parameter's declaration; ``alone`` means that no other one aliases it."""
-    if not parameter.pointer:
-        return f"{parameter.ctype} {parameter.name}"
-    return f"{parameter.ctype} *{'__restrict__ ' if alone else ''}{parameter.name}"
-
-
 def copied(moved: Copy[Place], chosen: Sequence[Chosen]) -> Part:
     """Return a copy, or a function that copies only if all ``chosen`` branches are taken."""
     if not chosen:
@@ -305,7 +303,6 @@ def copied(moved: Copy[Place], chosen: Sequence[Chosen]) -> Part:
     pointers = [Parameter("to", "char", moved.target), Parameter("of", "const char", moved.source)]
     parameters = [*(each.parameter(k) for k, each in enumerate(chosen)), *pointers,
                   *names.of_lengths]  # fmt: skip
-    declared = ", ".join([declaration(p, False) for p in parameters])
     lines = [
         "{",
         *(f"    {each.text(k)}" for k, each in enumerate(chosen)),
@@ -316,6 +313,5 @@ def copied(moved: Copy[Place], chosen: Sequence[Chosen]) -> Part:
     ]
     grid, called = Grid(moved.size, THREADS_PER_BLOCK), tuple(names.called)
     return CudaFunction(
-        declared, "\n".join(lines), tuple(parameters), grid, THREADS_PER_BLOCK, False, called,
-        shared=0,
+        "\n".join(lines), tuple(parameters), grid, THREADS_PER_BLOCK, False, called, shared=0,
     )  # fmt: skip

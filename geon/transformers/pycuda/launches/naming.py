@@ -256,9 +256,7 @@ class CudaKernelNames(Parameters):
             shared if meets else 0, stages, restricts=True,
         )  # fmt: skip
 
-    def by_elements(
-        self, count: Size, body: Sequence[str], further: Sequence[Parameter] = ()
-    ) -> CudaFunction:
+    def by_elements(self, count: Size, body: Sequence[str]) -> CudaFunction:
         """Return the function with a thread for each ``at`` of ``count`` elements."""
         lines = [
             f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
@@ -266,7 +264,7 @@ class CudaKernelNames(Parameters):
             *body,
         ]
         grid = Grid(count, THREADS_PER_BLOCK)
-        return self.function(lines, grid, THREADS_PER_BLOCK, False, further)
+        return self.function(lines, grid, THREADS_PER_BLOCK, False)
 
 
 def types_of(functions: Sequence[CudaFunction]) -> tuple[str, ...]:

@@ -69,12 +69,16 @@ class NativeProfile(ProfiledCalls):
         if self.prints:
             self.table.show = SHOW(lambda kernel, data: None)
 
-    def run_timed(self, inputs: tuple[Any, ...]) -> bool:
-        """Make a timed call; return True if a kernel failed."""
+    def renew(self, inputs: tuple[Any, ...]) -> None:
+        """Prepare a timed call, with all times 0."""
         self.table.feed(inputs)
         self.table.renew()
         report = self.table.report
         report[FAILURE_REPORT_WORDS:] = [0] * (len(report) - FAILURE_REPORT_WORDS)
+
+    def run_timed(self, inputs: tuple[Any, ...]) -> bool:
+        """Make a timed call; return True if a kernel failed."""
+        self.renew(inputs)
         failed = bool(self.table.run(self.threads))
         self.times.append(self.table.report[FAILURE_REPORT_WORDS:])
         return failed
@@ -85,11 +89,11 @@ class NativeProfile(ProfiledCalls):
         They run last, as they remove subnormal numbers from the copies of variables.
         """
         for _ in range(repeats if is_possible() and not self.flushes else 0):
+            self.renew(inputs)
             with flush_subnormals():
-                failed = self.run_timed(inputs)
-            times = self.times.pop()
+                failed = self.table.run(self.threads)
             if not failed:
-                self.flushed_times.append(times)
+                self.flushed_times.append(self.table.report[FAILURE_REPORT_WORDS:])
 
     def result(self, calls: Sequence[float], repeats: int) -> Profile:
         """Return the profile, from the timed calls and the seconds of the whole ``calls``."""

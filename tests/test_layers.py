@@ -356,6 +356,7 @@ LATER = {
     ("geon.transformers.numpy.transformer", "geon.transformers.numpy.standalone_module"),
     ("geon.transformers.native.transformer", "geon.transformers.native.reports.c_function"),
     ("geon.transformers.native.transformer", "geon.transformers.native.reports.profile"),
+    ("geon.transformers.native.transformer", "geon.transformers.reports.profiled_calls"),
     ("geon.transformers.native.transformer", "geon.transformers.native.runtime.sanitizing"),
     (
         "geon.transformers.native.runtime.bound_program",

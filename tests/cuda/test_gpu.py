@@ -11,7 +11,7 @@ from geon.errors import DeviceError, DeviceMemoryError
 from geon.transformers.pycuda.launches.device import PipelineStages
 from geon.transformers.pycuda.products import large_products, product_forms, product_tiles
 from geon.transformers.pycuda.runtime import gpu, host, nvrtc
-from geon.transformers.pycuda.runtime.free_list import Spares
+from geon.transformers.pycuda.runtime.primary_context import Spares
 
 from . import fake_cuda
 from .devices import transformer_on

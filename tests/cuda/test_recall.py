@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import geon
-from geon.transformers.pycuda.emit import record
-from geon.transformers.pycuda.emit.record import from_json, to_json
+from geon.transformers.cache.serialization import from_json, to_json
+from geon.transformers.pycuda.emit.record import PARTS
 from geon.transformers.pycuda.launches import device, launch_ir, library_requests
 from geon.transformers.pycuda.products import library_dispatch, scratch
 from geon.transformers.pycuda.runtime import host
@@ -95,9 +95,9 @@ def test_what_is_kept_is_json_and_computes_the_same(name, monkeypatch):
         f = transformer.computation(graph, *inputs)
         kept = f.stages().compiled.record
         assert any("Ask" in str(step) for step in kept.module.steps) == (name in OPTIONS)
-        text = json.dumps(to_json(kept))
-        again = from_json(json.loads(text))
-        assert json.dumps(to_json(again)) == text
+        text = json.dumps(to_json(kept, PARTS))
+        again = from_json(json.loads(text), PARTS)
+        assert json.dumps(to_json(again, PARTS)) == text
         g = transformer.computation(graph, *inputs)
         g._calls[()] = transformer.make_call(Recalled(g.stages(), again, transformer.device))
         for n, c in ((3, 33), (9, 4)):
@@ -126,4 +126,4 @@ def test_all_that_programs_are_made_of_can_be_kept():
         if dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__
     ]
     assert launch_ir.Launch in kinds and scratch.Bytes in kinds
-    assert [k for k in kinds if record.PARTS.get(k.__name__) != k.__module__] == []
+    assert [k for k in kinds if PARTS.get(k.__name__) != k.__module__] == []

@@ -14,7 +14,7 @@ import pytest
 import geon
 from geon.transformers.pycuda.launches.memory import DeviceArray, DeviceMemory
 from geon.transformers.pycuda.products import library_dispatch
-from geon.transformers.pycuda.runtime import calls, free_list, gpu, host
+from geon.transformers.pycuda.runtime import calls, gpu, host, primary_context
 from geon.transformers.pycuda.transformer import PyCudaTransformer
 
 from . import fake_cuda, fake_cudnn
@@ -134,7 +134,7 @@ def test_random_programs_on_streams_compute_what_numpy_does(streams):
 FAULTS = {
     "no stream waits for another": (gpu.GpuDevice, "follow", lambda self, mark: None),
     "blocks of other streams are taken at once": (
-        free_list.SpareBlock, "is_idle", lambda self: True,
+        primary_context.SpareBlock, "is_idle", lambda self: True,
     ),
     "readers on other streams are forgotten": (
         DeviceArray, "read_by", lambda self, device, mark: None,

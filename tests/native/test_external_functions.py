@@ -9,7 +9,8 @@ import pytest
 
 import geon
 from geon.errors import UnavailableError
-from geon.transformers.native.emit import record
+from geon.transformers.cache.serialization import from_json, to_json
+from geon.transformers.native.emit.record import PARTS
 from geon.transformers.native.names.c_files import FileFunction
 from geon.transformers.native.names.dialect import PRELUDE
 from geon.transformers.native.names.external_names import external_link, external_name
@@ -63,7 +64,7 @@ def test_the_record_of_a_program_keeps_its_keys_and_the_axes_of_its_checks():
     kept = f.stages().compiled.record
     assert kept.external == ("lapack.dpotrf",)
     assert any(check and check[2][0][0] == "B" for check in kept.checks.values())
-    again = record.from_json(json.loads(json.dumps(record.to_json(kept))))
+    again = from_json(json.loads(json.dumps(to_json(kept, PARTS))), PARTS)
     assert again == kept
 
 

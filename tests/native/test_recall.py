@@ -15,9 +15,10 @@ import pytest
 import geon
 from geon.transformers import sizes
 from geon.transformers.cache import serialization
+from geon.transformers.cache.serialization import from_json, to_json
 from geon.transformers.loading.lazy_loading import LaterTarget, outline_of
 from geon.transformers.native import sizes as native_sizes
-from geon.transformers.native.emit.record import PARTS, from_json, to_json
+from geon.transformers.native.emit.record import PARTS
 from geon.transformers.native.target import TARGET
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.printing.scalars import c_expressions
@@ -146,7 +147,7 @@ def test_what_is_kept_is_json_and_reads_as_it_was():
         f(np.zeros((40, 64)), [0, 1])
         record = f.stages().compiled.record
     assert record.kept and record.shown and record.checks and record.buffers
-    assert from_json(json.loads(json.dumps(to_json(record)))) == record
+    assert from_json(json.loads(json.dumps(to_json(record, PARTS))), PARTS) == record
 
 
 def test_all_scratch_memory_can_be_kept():

@@ -73,6 +73,31 @@ def from_json(value: Any, parts: Mapping[str, str]) -> Any:
     return {key: from_json(each, parts) for key, each in value["table"]}
 
 
+class RecordStore:
+    """The records of a target's programs in the disk cache.
+
+    ``kind`` begins the digest of their names. ``parts`` maps the names of the classes that a record
+    may contain to their modules.
+    """
+
+    def __init__(self, kind: str, parts: Mapping[str, str]) -> None:
+        self.kind, self.parts = kind, parts
+
+    def load(self, key: str, *machine: str) -> Any:
+        """Return the record under a program's key and a description of the machine, or None."""
+        content = disk.load(self._name(key, machine))
+        return None if content is None else from_json(json.loads(content), self.parts)
+
+    def save(self, record: Any, key: str, *machine: str) -> None:
+        """Store a record under a program's key and a description of the machine."""
+        text = json.dumps(to_json(record, self.parts))
+        disk.keep_bytes(self._name(key, machine), text.encode("ascii"))
+
+    def _name(self, key: str, machine: tuple[str, ...]) -> str:
+        parts = (self.kind, key, made_by(), changed_texts(), *machine)
+        return f"program-{disk.digest(*parts)}"
+
+
 @functools.cache
 def made_by() -> str:
     """Return a digest of the paths, sizes and times of geon's files that programs depend on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,12 +125,11 @@ class NativeTransformer(Transformer):
         repeats: int,
     ) -> Any:
         """Return the time of each kernel, compared with the machine's limits."""
-        from .reports.profile import (
-            profile,  # rarely needed and slow to import
-        )
+        from ..reports.profiled_calls import profile_calls  # rarely needed
+        from .reports.profile import NativeProfile  # rarely needed and slow to import
 
-        flushes = self.flush_subnormals
-        return profile(self.toolchain(), computation, args, keywords, repeats, flushes)
+        made = partial(NativeProfile, self.toolchain(), self.flush_subnormals)
+        return profile_calls(made, computation, args, keywords, repeats)
 
     def c_function(self, computation: Computation) -> Any:
         """Return the C function that calls of a computation run."""

@@ -19,16 +19,17 @@ from ..lowering.facts.target import Arrangement, Layout, Target
 from ..lowering.planning.plan import Plan
 from ..lowering.rules.loop_rules import LAST, RULES
 from ..lowering.rules.matrix_rules import EACH_SMALL
+from ..reports.profiled_calls import profile_calls
 from .emit.cuda_module import make_module
 from .emit.kernel_parts import lacks
-from .emit.record import load, record_of, save
+from .emit.record import RECORDS, record_of
 from .kernels.sorting import SORTS
 from .launches.device import Device
 from .launches.memory import ALIGNMENT_BYTES, DeviceMemory
 from .products.attention import groups
 from .products.form_table import form_table
 from .products.scratch import scratch_of
-from .reports.profile import profile
+from .reports.profile import DeviceProfile
 from .runtime import gpu, host
 from .runtime.bound_program import CudaProgram
 from .runtime.calls import CudaCall
@@ -104,23 +105,23 @@ class CudaTransformer(Transformer):
         self.device = device
         self.libraries = frozenset(name for name, by in asked.items() if by != "generated")
         if tf32:
-            name = f"{self.target.name}, tf32"
-            forms = partial(form_table, tf32=True)
-            self.target = dataclasses.replace(self.target, name=name, forms=forms)
+            self.retarget(["tf32"], forms=partial(form_table, tf32=True))
         super().__init__()
         if self.libraries:
-            by = [f"{name} by {asked[name]}" for name in sorted(self.libraries)]
-            name = ", ".join([self.target.name, *by])
             # Library calls fill the device, so they do not run concurrently.
             alone = "contraction" if self.libraries.intersection(EXACT) else None
-            self.target = dataclasses.replace(
-                self.target,
-                name=name,
+            self.retarget(
+                [f"{name} by {asked[name]}" for name in sorted(self.libraries)],
                 forms=partial(form_table, libraries=self.libraries),
                 concurrent_kinds=tuple([kind for kind in CONCURRENT_KINDS if kind != alone]),
                 lacks=partial(lacks, libraries=self.libraries),
                 transforms="transforms" in self.libraries,
             )
+
+    def retarget(self, remarks: Sequence[str], **changes: Any) -> None:
+        """Change the target; ``remarks`` are added to its name."""
+        name = ", ".join([self.target.name, *remarks])
+        self.target = dataclasses.replace(self.target, name=name, **changes)
 
     def make_memory(self) -> DeviceMemory:
         """Return the memory of the device."""
@@ -137,12 +138,12 @@ class CudaTransformer(Transformer):
 
     def recall(self, key: str) -> CudaProgram | None:
         """Return the program from the disk cache, or None."""
-        found = load(key)
+        found = RECORDS.load(key)
         return None if found is None else CudaProgram(found, self.device)
 
     def keep(self, key: str, program: CudaProgram) -> None:
         """Write the compiled program to the disk cache."""
-        save(key, program.record)
+        RECORDS.save(program.record, key)
 
     def profile(
         self,
@@ -152,7 +153,8 @@ class CudaTransformer(Transformer):
         repeats: int,
     ) -> Any:
         """Return the time of each kernel on the device, and how often it runs."""
-        return profile(self, computation, args, keywords, repeats)
+        made = partial(DeviceProfile, self.state)
+        return profile_calls(made, computation, args, keywords, repeats)
 
     def make_call(self, stages: CompileStages) -> Any:
         """Return a callable from arrays to arrays, which copies them to the device and back."""
@@ -207,8 +209,7 @@ class PyCudaTransformer(CudaTransformer):
         for option in self.libraries:
             used.load_library(option)
         if device:
-            name = f"{self.target.name}, device {device}"
-            self.target = dataclasses.replace(self.target, name=name)
+            self.retarget([f"device {device}"])
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -237,8 +238,7 @@ class CudaOnHost(CudaTransformer):
     ) -> None:
         super().__init__(host.device(checks, checked_stream(stream)), tf32=tf32, **asked)
         if checks:
-            name = f"{self.target.name}, {checks}"
-            self.target = dataclasses.replace(self.target, name=name)
+            self.retarget([checks])
 
     @classmethod
     def unavailable(cls) -> str | None:

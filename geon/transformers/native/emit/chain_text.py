@@ -164,7 +164,7 @@ class _ChainWriter:
 
     def structure(self) -> list[str]:
         """Return the C struct that passes arguments to a task."""
-        fields = [f"{p.declared(restrict=False)};" for p in self.names.parameters]
+        fields = [f"{p.declared(restrict='')};" for p in self.names.parameters]
         fields += [f"int64_t {name};" for name in self.told()]
         return [f"struct {NAME}_blocks {{", *indent(fields), "};"]
 
@@ -173,7 +173,7 @@ class _ChainWriter:
         unpacked = []
         for p in self.names.parameters:
             const = "" if p.pointer else "const "
-            unpacked.append(f"{const}{p.declared(restrict=False)} = a->{p.name};")
+            unpacked.append(f"{const}{p.declared(restrict='')} = a->{p.name};")
             unpacked.append(f"(void){p.name};")
         for name in self.told():
             unpacked += [f"const int64_t {name} = a->{name};", f"(void){name};"]

@@ -6,12 +6,12 @@ that requests the same program again runs no stage of the compiler.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...cache import disk, serialization
+from ...cache import disk
+from ...cache.serialization import RecordStore
 
 if TYPE_CHECKING:
     from ...lowering.planning.iteration_spaces import Loops
@@ -93,33 +93,22 @@ class Record:
 # On disk ------------------------------------------------------------------------------------------
 
 
+RECORDS = RecordStore("program", PARTS)
+
+
 def load(key: str, toolchain: Toolchain) -> tuple[Record, Path] | None:
     """Return the record stored under a program's key and its shared object's path, or None."""
-    content = disk.load(_name(key, toolchain))
-    if content is None:
-        return None
-    record: Record = from_json(json.loads(content))
-    path = disk.find(record.file)
-    return None if path is None else (record, path)
+    record: Record | None = RECORDS.load(key, *_machine(toolchain))
+    path = None if record is None else disk.find(record.file)
+    return None if record is None or path is None else (record, path)
 
 
 def save(key: str, toolchain: Toolchain, record: Record) -> None:
     """Store a record under its program's key."""
-    disk.keep_bytes(_name(key, toolchain), json.dumps(to_json(record)).encode("ascii"))
+    RECORDS.save(record, key, *_machine(toolchain))
 
 
-def to_json(value: Any) -> Any:
-    """Convert a record, or a part of one, to JSON values."""
-    return serialization.to_json(value, PARTS)
-
-
-def from_json(value: Any) -> Any:
-    """Rebuild a record, or a part of one, from the JSON values that ``to_json`` returns."""
-    return serialization.from_json(value, PARTS)
-
-
-def _name(key: str, toolchain: Toolchain) -> str:
+def _machine(toolchain: Toolchain) -> tuple[str, ...]:
+    """Return the compiler's command, version and flags, and the processor."""
     flags = (*toolchain.flags, *toolchain.lean)
-    parts = (*toolchain.command, toolchain.version, *flags, toolchain.cpu)
-    made_by = serialization.made_by(), serialization.changed_texts()
-    return f"program-{disk.digest('program', key, *made_by, *parts)}"
+    return *toolchain.command, toolchain.version, *flags, toolchain.cpu

@@ -6,7 +6,7 @@ compilers take longer to read it than to compile a kernel.
 
 from __future__ import annotations
 
-from ...printing.scalars.dialect import Dialect
+from ...printing.scalars.c_types import Dialect
 
 SIMD = "#pragma omp simd"
 # Functions by number of arguments.

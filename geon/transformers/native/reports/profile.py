@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ....errors import AxisError, IndexRangeError, LinearAlgebraError, NonFiniteError, SizeError
 from ....op_graph.op_graph import Op
-from ...binding.complex_calls import program_values
 from ...compile import CompileStages
 from ...computation import Computation
 from ...kernels.costs.machine import Machine
@@ -21,15 +18,8 @@ from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.cost_report import Predicted, predictions
 from ...lowering.planning.iteration_spaces import kernels_inside
 from ...lowering.planning.plan import Plan
-from ...reports.call_errors import about_ops
-from ...reports.profile_table import (
-    UNKNOWN,
-    KernelProfile,
-    Profile,
-    checked_repeats,
-    describe_computed,
-    quiet,
-)
+from ...reports.profile_table import UNKNOWN, KernelProfile, Profile, describe_computed
+from ...reports.profiled_calls import ProfiledCalls
 from ..emit.compiler import record_of
 from ..emit.module_text import FAILURE_REPORT_WORDS, make_module
 from ..machine.measured_machine import machine
@@ -43,131 +33,78 @@ from .c_function import ArgumentTable
 Array = np.ndarray[Any, Any]
 
 
-def profile(
-    toolchain: Toolchain,
-    computation: Computation,
-    args: Sequence[Any],
-    keywords: Mapping[str, Any],
-    repeats: int,
-    flushes: bool,
-) -> Profile:
-    """Return the profile of a computation for these values of its placeholders.
+class NativeProfile(ProfiledCalls):
+    """The modules of a computation, of which the timed one reads the clock after each kernel.
 
-    ``toolchain`` compiles a timed module. ``flushes`` is True if calls flush subnormal numbers to
-    zero.
-    """
-    checked_repeats(repeats)
-    values = (*computation.arranged(args, keywords), *computation.given.values())
-    given = tuple(computation.given)
-    try:
-        return _ProfiledModules(toolchain, computation, given, flushes).profile(values, repeats)
-    except (AxisError, IndexRangeError, LinearAlgebraError, NonFiniteError, SizeError) as error:
-        raise about_ops(error, computation.stages(given), values) from None
-
-
-class _ProfiledModules:
-    """Two modules with the same kernels, arena and copies of variables: the normal one, and one
-    that reads the clock after each kernel.
+    ``toolchain`` compiles the timed module. ``flushes`` is True if calls flush subnormal numbers to
+    zero; if not, further timed calls do.
     """
 
     def __init__(
-        self,
-        toolchain: Toolchain,
-        computation: Computation,
-        given: tuple[Op, ...],
-        flushes: bool,
+        self, toolchain: Toolchain, flushes: bool, computation: Computation, given: tuple[Op, ...]
     ) -> None:
-        self.toolchain, self.flushes = toolchain, flushes
-        self.transformer, self.stages = computation.transformer, computation.stages(given)
+        super().__init__(computation, given)
+        self.toolchain, self.flushes, self.plan = toolchain, flushes, self.stages.plan
+        self.threads = self.transformer.threads
         self.program: NativeProgram = self.stages.compiled
-        self.plan = self.stages.plan
+        self.functions = self.program.functions(self.threads)
+        self.prints = bool(self.program.record.shown)
         kernels = self.plan.schedule.kernels
         self.inside = [each for k in kernels for each in kernels_inside(self.plan, k)]
         self.timed = self.stages.once(
             "timed", lambda: timed_program(toolchain, self.stages, self.flushes)
         )
         self.table: ArgumentTable
+        self.times: list[list[int]] = []
+        self.flushed_times: list[list[int]] = []
 
-    def call(self) -> Callable[..., Any]:
-        """Return a call like the computation's own, on copies of the variables."""
-        threads = self.transformer.threads
-        functions = self.program.functions(threads)
+    def copied(self, value: Array) -> Array:
+        """Return a copy of a variable's value."""
+        return np.array(value)
 
-        def bind(arena: Array, offsets: Any, variables: Any, constants: Any, lengths: Any) -> Any:
-            bound = (arena, offsets, [np.array(each) for each in variables], constants, lengths)
-            times = len(self.plan.schedule.kernels) + 1 + 2 * len(self.inside)
-            self.table = ArgumentTable(BoundProgram(self.timed, threads, None, *bound), times)
-            return functions.bind(*bound)
+    def bind_timed(self, *bound: Any) -> None:
+        """Bind the timed module to an arena, offsets, copies of variables, constants, lengths."""
+        times = len(self.plan.schedule.kernels) + 1 + 2 * len(self.inside)
+        self.table = ArgumentTable(BoundProgram(self.timed, self.threads, None, *bound), times)
+        if self.prints:
+            self.table.show = SHOW(lambda kernel, data: None)
 
-        return self.linked(functions._replace(bind=bind))
+    def renew(self, inputs: tuple[Any, ...]) -> None:
+        """Prepare a timed call, with all times 0."""
+        self.table.feed(inputs)
+        self.table.renew()
+        report = self.table.report
+        report[FAILURE_REPORT_WORDS:] = [0] * (len(report) - FAILURE_REPORT_WORDS)
 
-    def inputs(self, values: Sequence[Any]) -> tuple[Array, ...]:
-        """Return these values as the arrays that a call reads."""
+    def run_timed(self, inputs: tuple[Any, ...]) -> bool:
+        """Make a timed call; return True if a kernel failed."""
+        self.renew(inputs)
+        failed = bool(self.table.run(self.threads))
+        self.times.append(self.table.report[FAILURE_REPORT_WORDS:])
+        return failed
 
-        def run(bound: None, *inputs: Array) -> tuple[Array, ...]:
-            return inputs
+    def end(self, inputs: tuple[Any, ...], repeats: int) -> None:
+        """Make timed calls that flush subnormal numbers to zero.
 
-        sizes = self.program.functions(self.transformer.threads).sizes
-        call = self.linked((lambda *bound: None, run, sizes))
-        found: tuple[Array, ...] = call(*values)
-        return found
-
-    def linked(self, functions: Any) -> Callable[..., Any]:
-        return self.transformer.link(functions, self.stages, writes=False)
-
-    def profile(self, given: Sequence[Any], repeats: int) -> Profile:
-        """Return the medians of ``repeats`` calls, in total and by kernel."""
-        values = program_values(self.stages, given)
-        call = self.call()
-        calls: list[float] = []
-        times: list[list[int]] = []
-        flushed_times: list[list[int]] = []
-
-        def whole() -> None:
-            begin = time.perf_counter()
-            call(*values)
-            calls.append(time.perf_counter() - begin)
-
-        def renewed() -> None:
-            self.table.feed(inputs)
-            self.table.renew()
-            report = self.table.report
-            report[FAILURE_REPORT_WORDS:] = [0] * (len(report) - FAILURE_REPORT_WORDS)
-
-        def timed() -> None:
-            renewed()
-            if self.table.run(self.transformer.threads):
-                call(*values)  # fails too, as variables are unchanged, and raises the error
-            times.append(self.table.report[FAILURE_REPORT_WORDS:])
-
-        def without_subnormals() -> None:
-            renewed()
+        They run last, as they remove subnormal numbers from the copies of variables.
+        """
+        for _ in range(repeats if is_possible() and not self.flushes else 0):
+            self.renew(inputs)
             with flush_subnormals():
-                failed = self.table.run(self.transformer.threads)
+                failed = self.table.run(self.threads)
             if not failed:
-                flushed_times.append(self.table.report[FAILURE_REPORT_WORDS:])
+                self.flushed_times.append(self.table.report[FAILURE_REPORT_WORDS:])
 
-        with quiet(bool(self.program.record.shown)):
-            call(*values)
-            inputs = self.inputs(values)
-            if self.program.record.shown:
-                self.table.show = SHOW(lambda kernel, data: None)
-            for turn in range(repeats):
-                # The order alternates, so that preemption does not hit one of the two alone.
-                for run in (timed, whole) if turn % 2 else (whole, timed):
-                    run()
-            # They run last, as they remove subnormal numbers from the copies of variables.
-            for _ in range(repeats if is_possible() and not self.flushes else 0):
-                without_subnormals()
-        threads = self.transformer.threads
-        found = machine(threads, self.toolchain, measure=True)
-        count = len(self.plan.schedule.kernels)
-        made = _Rows(self.table.bound.lengths, found, threads, times, flushed_times, count + 1)
+    def result(self, calls: Sequence[float], repeats: int) -> Profile:
+        """Return the profile, from the timed calls and the seconds of the whole ``calls``."""
+        found = machine(self.threads, self.toolchain, measure=True)
+        count, lengths = len(self.plan.schedule.kernels), self.table.bound.lengths
+        made = _Rows(lengths, found, self.threads, self.times, self.flushed_times, count + 1)
         rows = made.rows(self.plan)
         # The minimum is least disturbed by other programs.
-        outside = min(calls) - 1e-9 * min(each[count] - each[0] for each in times)
-        call_seconds = statistics.median(calls)
-        return Profile(rows, call_seconds, max(outside, 0.0), threads, repeats, found.on(threads))
+        outside = max(min(calls) - 1e-9 * min(each[count] - each[0] for each in self.times), 0.0)
+        limits = found.on(self.threads)
+        return Profile(rows, statistics.median(calls), outside, self.threads, repeats, limits)
 
 
 def timed_program(toolchain: Toolchain, stages: CompileStages, flushes: bool) -> NativeProgram:

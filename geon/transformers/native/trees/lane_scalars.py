@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
 
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
 from ....op_graph.axes.index_map import InRange
@@ -261,7 +260,7 @@ class LaneScalars(VectorScalars, TreeScalars):
             if self.is_fit(dtype) and self.is_direct(value.index):
                 return self.indices(block, dtype, value.index)
             text = f"({self.lane_index(block, value.index)})"
-            return self.in_lane(self.cast(block, "int64", name_of(value.dtype), text))
+            return self.in_lane(self.cast("int64", name_of(value.dtype), text))
         if isinstance(value, Select):
             return self.selected(block, value)
         if isinstance(value, Wrapped):
@@ -270,17 +269,17 @@ class LaneScalars(VectorScalars, TreeScalars):
             wide = f"(int64_t){at}"
             text = f"{wide} < 0 ? {wide} + {self.names.length(value.length)} : {wide}"
             return self.in_lane(text) if self.is_lane(at) else text
-        wide_half = self.rounded(block, value)
+        wide_half = self.rounded(value)
         if wide_half is not None:
             assert isinstance(value, Apply)
             function = c_expressions.rounding(name_of(value.args[0].dtype))
-            self.calls(block, [function])
+            self.names.calls([function])
             text = self.lane(block, "float32", self.value(block, wide_half))
             made = f"{function}({text})"
             return self.in_lane(made) if self.is_lane(text) else made
         return super().computed(block, value)
 
-    def rounded(self, block: StatementBlock, value: Scalar) -> Scalar | None:
+    def rounded(self, value: Scalar) -> Scalar | None:
         """Return the value that a pair of casts rounds, unless functions of strips do the casts."""
         wide = rounded_half(value)
         return None if wide is None or self.function(value) is not None else wide
@@ -315,7 +314,7 @@ class LaneScalars(VectorScalars, TreeScalars):
             self.pointer(block, arg, text) for arg, text in zip(value.args, texts, strict=True)
         ]
         result = block.names[value] = self.array(block, C_TYPES[name_of(value.dtype)])
-        self.calls(block, [function])
+        self.names.calls([function])
         self.names.plain = True
         count = self.strips(value)
         assert count is not None
@@ -339,20 +338,19 @@ class LaneScalars(VectorScalars, TreeScalars):
         dtypes: Sequence[str],
         result: str,
         operands: Sequence[str],
-        attrs: tuple[Any, ...] = (),
     ) -> str:
         """Return the expression of an elementwise primitive, of vectors if they have one."""
         if not any(map(self.is_wide, operands)):
-            return super().expression(block, row, dtypes, result, operands, attrs)
+            return super().expression(block, row, dtypes, result, operands)
         pairs = list(zip(dtypes, operands, strict=True))
         truths = any(dtype == "bool" and self.is_lane(text) for dtype, text in pairs)
         if not truths and has_vector_row(row, dtypes, result, self.vectors.itemsize):
             texts = [self.whole(block, dtype, text) for dtype, text in pairs]
             if result == "bool":
                 texts = [self.mask(*pair) for pair in zip(dtypes, texts, strict=True)]
-            return super().expression(block, row, dtypes, result, texts, attrs)
+            return super().expression(block, row, dtypes, result, texts)
         texts = [self.lane(block, dtype, text) for dtype, text in pairs]
-        return self.in_lane(super().expression(block, row, dtypes, result, texts, attrs))
+        return self.in_lane(super().expression(block, row, dtypes, result, texts))
 
     def selected(self, block: StatementBlock, value: Select) -> str:
         """Return the text of a selection by guards."""
@@ -385,7 +383,7 @@ class LaneScalars(VectorScalars, TreeScalars):
     def indices(self, block: StatementBlock, dtype: str, index: AffineIndex) -> str:
         """Return an index that goes up along a vector as a vector."""
         (step,) = [step for atom, step in index.terms.items() if atom in self.vectors.variables]
-        ctype, start = C_TYPES[dtype], self.cast(block, "int64", dtype, self.index(block, index))
+        ctype, start = C_TYPES[dtype], self.cast("int64", dtype, self.index(block, index))
         each = ", ".join([str(k * step) for k in range(self.vectors.count)])
         spread = self.vectors.spread(ctype, f"({start})")
         return self.vector(f"{spread} + ({self.vectors.type(ctype)}){{{each}}}")

@@ -27,7 +27,7 @@ class Tasks:
         ]
 
     def structure(self, name: str, extra: list[Parameter]) -> list[str]:
-        fields = [f"{p.declared(restrict=False)};" for p in [*self.names.parameters, *extra]]
+        fields = [f"{p.declared(restrict='')};" for p in [*self.names.parameters, *extra]]
         return [f"struct {name} {{", *indent(fields), "};"]
 
     def launch(self, name: str, extra: dict[str, str]) -> list[str]:

@@ -357,7 +357,7 @@ class VectorStatements(TreeStatements):
         for into, of in zip(combine.into, combine.of, strict=True):
             source, target = (name_of(self.tree.buffers[number].dtype) for number in (of, into))
             fold = self.compiled_combination if compiled else self.combined_vector
-            part = scalars.cast(block, source, target, fold(combine, of, block))
+            part = scalars.cast(source, target, fold(combine, of, block))
             total = scalars.kept_place(block, into, combine.offset)
             value = scalars.expression(block, row.name, [target] * 2, target, [total, part])
             block.lines.append(f"{total} = {value};")

@@ -197,7 +197,7 @@ def _of_rows(
     some = [*(p.declared() for p in parameters), "const int64_t begin", "const int64_t lanes"]
     given = [*(f"a->{p.name}" for p in parameters), "at"]
     grain = Parameter("grain", "int64_t", None, False)
-    fields = [f"{p.declared(restrict=False)};" for p in [*parameters, grain]]
+    fields = [f"{p.declared(restrict='')};" for p in [*parameters, grain]]
     passed = [f".{p.name} = {p.name}" for p in [*parameters, grain]]
     rows = f"{NAME}_rows({_list(given)}"
     task = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.loop_depth import Depths
@@ -52,11 +51,10 @@ class VectorScalars(ScalarPrinter):
         dtypes: Sequence[str],
         result: str,
         operands: Sequence[str],
-        attrs: tuple[Any, ...] = (),
     ) -> str:
         """Return the expression of an elementwise primitive, of vectors if an operand is one."""
         if not any(map(self.is_vector, operands)):
-            return super().expression(block, row, dtypes, result, operands, attrs)
+            return super().expression(block, row, dtypes, result, operands)
         if row == "cast":
             result_type = self.vectors.type(C_TYPES[result])
             if dtypes[0] == "bool":

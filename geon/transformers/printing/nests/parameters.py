@@ -24,9 +24,9 @@ class Parameter:
     place: object
     pointer: bool = True
 
-    def declared(self, restrict: bool = True) -> str:
-        """Return the declaration of the parameter."""
-        star = ("*restrict " if restrict else "*") if self.pointer else ""
+    def declared(self, restrict: str = "restrict ") -> str:
+        """Return the declaration of the parameter; ``restrict`` qualifies a pointer, if not ""."""
+        star = f"*{restrict}" if self.pointer else ""
         return f"{self.ctype} {star}{self.name}"
 
 

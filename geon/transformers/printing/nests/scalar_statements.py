@@ -30,7 +30,7 @@ from ...kernels.ir.scalar_code import (
 )
 from ..scalars import c_expressions
 from ..scalars.c_expressions import OUT_OF_LINE
-from ..scalars.dialect import Dialect
+from ..scalars.c_types import Dialect
 from .statement_blocks import StatementBlock
 
 
@@ -78,10 +78,6 @@ class ScalarPrinter:
         block.names[key] = name
         return name
 
-    def calls(self, block: StatementBlock, helpers: Iterable[str]) -> None:
-        """Record that a block calls these helper functions."""
-        self.names.calls(helpers)
-
     def expression(
         self,
         block: StatementBlock,
@@ -89,20 +85,19 @@ class ScalarPrinter:
         dtypes: Sequence[str],
         result: str,
         operands: Sequence[str],
-        attrs: tuple[Any, ...] = (),
     ) -> str:
         """Return the expression of an elementwise primitive, from ``c_expressions``."""
         helpers = c_expressions.calls(row, dtypes, result)
         wraps = self.names.dialect.wraps
-        text = c_expressions.expression(row, dtypes, result, operands, attrs, wraps)
+        text = c_expressions.expression(row, dtypes, result, operands, wraps)
         for helper in self.out_of_line.intersection(helpers):
             text = text.replace(f"{helper}(", f"{helper}{OUT_OF_LINE}(")
-        self.calls(block, [h + OUT_OF_LINE if h in self.out_of_line else h for h in helpers])
+        self.names.calls([h + OUT_OF_LINE if h in self.out_of_line else h for h in helpers])
         return text
 
-    def cast(self, block: StatementBlock, source: str, target: str, text: str) -> str:
+    def cast(self, source: str, target: str, text: str) -> str:
         """Return the text of a cast from dtype ``source`` to ``target``."""
-        self.calls(block, c_expressions.cast_calls(source, target))
+        self.names.calls(c_expressions.cast_calls(source, target))
         return c_expressions.cast(source, target, text)
 
     # Indices ------------------------------------------------------------------------------------
@@ -199,7 +194,7 @@ class ScalarPrinter:
 
     def unnamed(self, block: StatementBlock, value: Scalar) -> Scalar | None:
         """Return the first operand of a value that must be named before it, or None."""
-        wide = self.rounded(block, value)
+        wide = self.rounded(value)
         found = list(children_of(value)) if wide is None else [wide]
         while isinstance(value, Select) and isinstance(value.other, Select):
             value = value.other  # a chain of selects is one expression
@@ -255,20 +250,20 @@ class ScalarPrinter:
 
     def _index(self, block: StatementBlock, value: IndexNumber) -> str:
         text = f"({self.index(block, value.index)})"
-        return self.cast(block, "int64", name_of(value.dtype), text)
+        return self.cast("int64", name_of(value.dtype), text)
 
     def _apply(self, block: StatementBlock, value: Apply) -> str:
         name = value.row.name
-        wide = self.rounded(block, value)
+        wide = self.rounded(value)
         if wide is not None:
-            self.calls(block, [rounding := c_expressions.rounding(name_of(value.args[0].dtype))])
+            self.names.calls([rounding := c_expressions.rounding(name_of(value.args[0].dtype))])
             return f"{rounding}({self.value(block, wide)})"
         operands = [self.value(block, arg) for arg in value.args]
         kinds = [name_of(arg.dtype) for arg in value.args]
         result = name_of(value.dtype)
-        return self.expression(block, name, kinds, result, operands, value.attrs)
+        return self.expression(block, name, kinds, result, operands)
 
-    def rounded(self, block: StatementBlock, value: Scalar) -> Scalar | None:
+    def rounded(self, value: Scalar) -> Scalar | None:
         """Return the value that a pair of casts rounds; None for other values."""
         return rounded_half(value)
 
@@ -291,7 +286,7 @@ class ScalarPrinter:
         stream = [self.value(block, each) for each in (value.seed, value.draw, value.call)]
         position = self.index(block, value.position)
         name = c_expressions.random_bits(name_of(value.dtype))
-        self.calls(block, [name])
+        self.names.calls([name])
         return f"{name}({', '.join([*stream, position])})"
 
     def _wrapped(self, block: StatementBlock, value: Wrapped) -> str:

@@ -42,16 +42,15 @@ def row_of(work: OrderedLoop) -> str:
 class OrderedPrinter(ScalarPrinter):
     """Prints the scalar code of a sequential scan for row ``row`` and index ``part`` of stacks.
 
-    ``copies`` are the texts of loads and stores of an iteration that are copied around it.
+    ``copies`` are the texts of loads and stores that are copied around the present iteration.
     """
 
-    def __init__(
-        self, work: OrderedLoop, names: MemoryNames, copies: Mapping[Load | Store, str] = NO_COPIES
-    ) -> None:
+    copies = NO_COPIES
+
+    def __init__(self, work: OrderedLoop, names: MemoryNames) -> None:
         row = row_of(work)
         super().__init__(names, Depths({TURN: ELEMENT_DEPTH, row: ELEMENT_DEPTH}, 0))
         self.spelled = {TURN: "part", row: "row"}
-        self.copies = copies
 
     def computed(self, block: StatementBlock, value: Scalar) -> str:
         """Return the expression of a value, which may be a copied load."""

@@ -217,15 +217,14 @@ def expression(
     dtypes: Sequence[str],
     result: str,
     operands: Sequence[str],
-    attrs: tuple[Any, ...] = (),
     wraps: bool = True,
 ) -> str:
     """Return the C expression of an elementwise primitive.
 
     ``dtypes`` are those of the operands, which are identifiers or literals and may be repeated in
-    the expression. ``result`` is the dtype of the result. ``attrs`` are not used: a cast's target
-    is ``result``. ``wraps`` is True if signed integers of the language wrap around. Raises
-    ``UnavailableError`` if there is no such expression.
+    the expression. ``result`` is the dtype of the result, the target of a cast. ``wraps`` is True
+    if signed integers of the language wrap around. Raises ``UnavailableError`` if there is no such
+    expression.
     """
     dtype = dtypes[-1]
     if not accepts(name, dtype):

@@ -1,9 +1,9 @@
-"""C types of dtypes with suffixes of function names, lengths as C, and texts in comments."""
+"""C types of dtypes, properties of languages of the C family, lengths as C, texts in comments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import FloorDiv
@@ -34,6 +34,19 @@ SUFFIXES: dict[str, str] = {
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = SIGNED + UNSIGNED
+
+
+class Dialect(NamedTuple):
+    """A language of the C family.
+
+    ``wraps``: signed integers wrap around. ``spares``: loads are guarded, so that nothing is read
+    that no select uses. ``masks``: truths that innermost loops use are masks, which compilers
+    vectorise better.
+    """
+
+    wraps: bool
+    spares: bool
+    masks: bool
 
 
 def comment(text: str) -> str:

@@ -41,7 +41,7 @@ from ..launches.launch_ir import (
     Timed,
     Turn,
 )
-from ..launches.naming import CudaFunction, declaration
+from ..launches.naming import CudaFunction
 
 UNLIMITED = f"{UNLIMITED_TURNS}LL"  # C text of the maximum of a loop without a limit
 
@@ -94,10 +94,9 @@ class _LoopKernelWriter:
         parameters = [
             *self.pointers.values(), *self.numbers.values(), *self.sizes.of_lengths
         ]  # fmt: skip
-        declared = ", ".join([declaration(p, False) for p in parameters])
         text = "\n".join(["{", *indent(body), "}", ""])
         return CudaFunction(
-            declared, text, tuple(parameters), Grid(1), THREADS_PER_BLOCK, True,
+            text, tuple(parameters), Grid(1), THREADS_PER_BLOCK, True,
             tuple(self.sizes.called),
             tuple(self.files),
         )  # fmt: skip

@@ -6,12 +6,11 @@ which their machine code is looked up.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from ....op_graph.axes.affine import Size
-from ...cache import disk, serialization
+from ...cache.serialization import RecordStore
 from ...kernels.products.convolutions import Spatial
 from ...lowering.facts.value_sizes import bytes_of
 from ...lowering.planning.iteration_spaces import Loops, loops_of, spaces_of
@@ -65,28 +64,6 @@ def record_of(plan: Plan, module: CudaModule) -> CudaRecord:
     )
 
 
-def load(key: str) -> CudaRecord | None:
-    """Return the record stored under a program's key, or None."""
-    content = disk.load(_name(key))
-    found: CudaRecord | None = None if content is None else from_json(json.loads(content))
-    return found
-
-
-def save(key: str, record: CudaRecord) -> None:
-    """Store a record under its program's key."""
-    disk.keep_bytes(_name(key), json.dumps(to_json(record)).encode("ascii"))
-
-
-def to_json(value: Any) -> Any:
-    """Convert a record, or a part of one, to JSON values."""
-    return serialization.to_json(value, PARTS)
-
-
-def from_json(value: Any) -> Any:
-    """Convert JSON values from ``to_json`` back."""
-    return serialization.from_json(value, PARTS)
-
-
 PARTS = {
     kind.__name__: kind.__module__
     for kind in (
@@ -101,8 +78,4 @@ PARTS = {
         library_requests.ConvolutionCall, Spatial,
     )
 }  # fmt: skip
-
-
-def _name(key: str) -> str:
-    made_by = serialization.made_by(), serialization.changed_texts()
-    return f"program-{disk.digest('cuda program', key, *made_by)}"
+RECORDS = RecordStore("cuda program", PARTS)

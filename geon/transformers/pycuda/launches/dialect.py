@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from ...printing.scalars.dialect import Dialect
+from ...printing.scalars.c_types import Dialect
 
 FOLDER = Path(__file__).parents[1] / "cuda"
 

@@ -31,10 +31,10 @@ class CudaFunction:
 
     ``meets`` is True if its threads synchronise. ``stages`` is None without pipeline stages.
     ``calls`` has the helper functions that it calls, ``files`` the files of ``cuda/`` that it
-    includes. ``together`` blocks must fit a multiprocessor at the same time.
+    includes. ``together`` blocks must fit a multiprocessor at the same time. If ``restricts``,
+    pointers that no other parameter aliases are declared ``__restrict__``.
     """
 
-    declared: str
     body: str
     parameters: tuple[Parameter, ...]
     grid: Grid
@@ -44,6 +44,14 @@ class CudaFunction:
     files: tuple[str, ...] = ()
     together: int = 1
     stages: PipelineStages | None = None
+    restricts: bool = False
+
+    @property
+    def declared(self) -> str:
+        """Return the declarations of its parameters."""
+        places = [p.place for p in self.parameters if p.pointer] if self.restricts else []
+        words = ["__restrict__ " if places.count(p.place) == 1 else "" for p in self.parameters]
+        return ", ".join(map(Parameter.declared, self.parameters, words))
 
     @property
     def text(self) -> str:
@@ -64,8 +72,7 @@ class CudaFunction:
 
         There, it may read what an earlier iteration wrote.
         """
-        declared = ", ".join([declaration(p, False) for p in self.parameters])
-        return replace(self, declared=declared).part
+        return replace(self, restricts=False).part
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,21 +225,17 @@ class CudaKernelNames(Parameters):
         ``stages`` is None without pipeline stages.
         """
         parameters = [*self.parameters, *further]
-        places = [p.place for p in parameters if p.pointer]
-        declared = ", ".join(declaration(p, places.count(p.place) == 1) for p in parameters)
         guard = ["    if (*failed) return;"] if self.guarded else []
         guard += [f"    {each.text(k)}" for k, each in enumerate(self.chosen)]
         quotients = [] if self.quotients is None else self.quotients.lines
         self.quotients = None
         text = "\n".join(["{", *guard, *indent([*quotients, *body]), "}", ""])
         return CudaFunction(
-            declared, text, tuple(parameters), grid, threads, meets, tuple(self.called), files,
-            together, stages,
+            text, tuple(parameters), grid, threads, meets, tuple(self.called), files, together,
+            stages, restricts=True,
         )  # fmt: skip
 
-    def by_elements(
-        self, count: Size, body: Sequence[str], further: Sequence[Parameter] = ()
-    ) -> CudaFunction:
+    def by_elements(self, count: Size, body: Sequence[str]) -> CudaFunction:
         """Return the function with a thread for each ``at`` of ``count`` elements."""
         lines = [
             f"const int64_t at = (int64_t)blockIdx.x * {THREADS_PER_BLOCK} + threadIdx.x;",
@@ -240,7 +243,7 @@ class CudaKernelNames(Parameters):
             *body,
         ]
         grid = Grid(count, THREADS_PER_BLOCK)
-        return self.function(lines, grid, THREADS_PER_BLOCK, False, further)
+        return self.function(lines, grid, THREADS_PER_BLOCK, False)
 
 
 def types_of(functions: Sequence[CudaFunction]) -> tuple[str, ...]:
@@ -268,13 +271,6 @@ def is_by_elements(work: Work) -> bool:
     return not work.ending and not any(step.reductions or step.keeps for step in work.passes)
 
 
-def declaration(parameter: Parameter, alone: bool) -> str:
-    """Return a parameter's declaration; ``alone`` means that no other one aliases it."""
-    if not parameter.pointer:
-        return f"{parameter.ctype} {parameter.name}"
-    return f"{parameter.ctype} *{'__restrict__ ' if alone else ''}{parameter.name}"
-
-
 def copied(moved: Copy[Place], chosen: Sequence[Chosen]) -> Part:
     """Return a copy, or a function that copies only if all ``chosen`` branches are taken."""
     if not chosen:
@@ -284,7 +280,6 @@ def copied(moved: Copy[Place], chosen: Sequence[Chosen]) -> Part:
     pointers = [Parameter("to", "char", moved.target), Parameter("of", "const char", moved.source)]
     parameters = [*(each.parameter(k) for k, each in enumerate(chosen)), *pointers,
                   *names.of_lengths]  # fmt: skip
-    declared = ", ".join([declaration(p, False) for p in parameters])
     lines = [
         "{",
         *(f"    {each.text(k)}" for k, each in enumerate(chosen)),
@@ -295,5 +290,5 @@ def copied(moved: Copy[Place], chosen: Sequence[Chosen]) -> Part:
     ]
     grid, called = Grid(moved.size, THREADS_PER_BLOCK), tuple(names.called)
     return CudaFunction(
-        declared, "\n".join(lines), tuple(parameters), grid, THREADS_PER_BLOCK, False, called,
+        "\n".join(lines), tuple(parameters), grid, THREADS_PER_BLOCK, False, called,
     )  # fmt: skip

@@ -210,11 +210,8 @@ class SharedMemorySpace:
 class ByTiles(AttentionWriter):
     """Writer of attention without tensor cores: each thread has four rows."""
 
-    rows, held, lanes = (
-        NARROW_TILE_SIDE,
-        "totals",
-        16,
-    )  # ``lanes`` is the number of threads that share a row
+    # ``lanes`` is the number of threads that share a row.
+    rows, held, lanes = NARROW_TILE_SIDE, "totals", 16
     files = ("chunks.cuh", "product.cuh", "attention.cuh")
 
     def __init__(self, work: Attention, names: CudaKernelNames, dtype: str) -> None:
@@ -331,9 +328,8 @@ class ByTiles(AttentionWriter):
         ]
 
 
-MAX_ROW_RESULTS = (
-    4 * MAX_PART_RESULTS
-)  # max. results per row; blocks divide them, and each recomputes all scores
+# Max. results per row; blocks divide them, and each recomputes all scores.
+MAX_ROW_RESULTS = 4 * MAX_PART_RESULTS
 
 
 def fits(work: Attention) -> bool:

@@ -15,7 +15,7 @@ from ...printing.nests.contractions import ContractionPrinter
 from ...printing.nests.loop_lines import indent
 from ...printing.nests.scalar_statements import ScalarPrinter
 from ...printing.nests.statement_blocks import StatementBlock
-from ...printing.scalars.dialect import Dialect
+from ...printing.scalars.c_types import Dialect
 from ..kernels.cooperative_threads import Lines, places
 from ..launches.device import PipelineStages
 from ..launches.launch_ir import THREADS_PER_BLOCK, Grid

@@ -102,7 +102,7 @@ class CublasLt:
             self.layout(p.dtype, p.rows, p.deep, p.left_strides, p.batch),
             self.layout(p.result, p.rows, p.columns, p.out_strides, p.batch),
         )
-        found = Described(description, layouts, self.chosen(product, description, layouts))
+        found = Described(description, layouts, self.chosen(description, layouts))
         if found.algorithm is None:
             self.forget(found)
             return None
@@ -121,9 +121,7 @@ class CublasLt:
             self.set_attribute("matrix_layout", layout, "STRIDED_BATCH_OFFSET", strides[0])
         return layout
 
-    def chosen(
-        self, product: ProductCall[int], description: int, layouts: tuple[int, int, int]
-    ) -> Any:
+    def chosen(self, description: int, layouts: tuple[int, int, int]) -> Any:
         """Return the heuristic's first algorithm, or None.
 
         Split sums are combined in the compute dtype, not in half precision.

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ....errors import (
-    AxisError,
-    DeviceError,
-    IndexRangeError,
-    LinearAlgebraError,
-    NonFiniteError,
-    SizeError,
-)
+from ....errors import DeviceError
 from ....op_graph.op_graph import Op
-from ...base import Transformer
-from ...binding.complex_calls import program_values
 from ...compile import CompileStages
 from ...computation import Computation
 from ...kernels.costs.kernel_costs import cost_of
@@ -26,134 +16,73 @@ from ...kernels.costs.machine import RowCost, row_cost
 from ...lowering.planning.buffer_slots import place_of
 from ...lowering.planning.cost_report import operand_places
 from ...printing.scalars.op_costs import ROW_COSTS
-from ...reports.call_errors import about_ops
-from ...reports.profile_table import (
-    UNKNOWN,
-    KernelProfile,
-    Profile,
-    checked_repeats,
-    describe_computed,
-    quiet,
-)
+from ...reports.profile_table import UNKNOWN, KernelProfile, Profile, describe_computed
+from ...reports.profiled_calls import ProfiledCalls
+from ...runtime.state import State
 from ..emit.cuda_module import Row, timed_module
 from ..emit.record import record_of
 from ..launches.device import Device
 from ..launches.launch_ir import Show
 from ..launches.memory import DeviceArray, DeviceMemory
-from ..runtime.bound_program import BoundCudaProgram, CudaProgram
+from ..runtime.bound_program import CudaProgram
 from ..runtime.calls import CudaCall, lose
 from ..runtime.timed_program import Clocked, Clocks
 
 
-def profile(
-    transformer: Transformer,
-    computation: Computation,
-    args: Sequence[Any],
-    keywords: Mapping[str, Any],
-    repeats: int,
-) -> Profile:
-    """Return the profile of a computation for these values of its placeholders."""
-    checked_repeats(repeats)
-    values = (*computation.arranged(args, keywords), *computation.given.values())
-    given = tuple(computation.given)
-    try:
-        return _ProfiledPrograms(transformer, computation, given).profile(values, repeats)
-    except (AxisError, IndexRangeError, LinearAlgebraError, NonFiniteError, SizeError) as error:
-        raise about_ops(error, computation.stages(given), values) from None
+class DeviceProfile(ProfiledCalls):
+    """The programs of a device, whose timed one measures the rows that ``timed_module`` returns.
 
+    A lost device is noted in the transformer's ``state``.
+    """
 
-class _ProfiledPrograms:
-    """An ordinary and a timed program, over one arena and one set of variables' copies."""
+    kind = CudaCall
+    further_calls = 2  # from the third call on, a call is a CUDA graph
 
-    def __init__(
-        self,
-        transformer: Transformer,
-        computation: Computation,
-        given: tuple[Op, ...],
-    ) -> None:
-        self.transformer, self.stages = transformer, computation.stages(given)
+    def __init__(self, state: State, computation: Computation, given: tuple[Op, ...]) -> None:
+        super().__init__(computation, given)
+        self.state = state
         self.program: CudaProgram = self.stages.compiled
-        device = self.program.device
+        device = self.device = self.program.device
+        self.functions = self.program.functions
+        self.prints = any(isinstance(step, Show) for step in self.program.module.steps)
         self.timed, self.rows = self.stages.once(
             "timed", lambda: timed_program(device, self.stages)
         )
         self.clocked: Clocked
+        self.found: list[Clocks] = []
 
-    def call(self) -> Callable[..., Any]:
-        """Return a call as the computation makes it, but on copies of the variables."""
-        bind, run, sizes = self.program.functions
-
-        def bind_both(
-            arena: DeviceArray, offsets: Any, variables: Any, constants: Any, lengths: Any
-        ) -> BoundCudaProgram:
-            copies = [copy_to_device(self.program.device, each) for each in variables]
-            bound = (arena, offsets, copies, constants, lengths)
-            self.clocked = Clocked(self.timed, len(self.rows), *bound)
-            return bind(*bound)
-
-        made: Callable[..., Any] = self.linked((bind_both, run, sizes), kind=CudaCall)
+    def copied(self, value: DeviceArray) -> DeviceArray:
+        """Return a copy of a value on the device."""
+        made = DeviceMemory(self.device).allocate(value.shape, value.dtype)
+        if made.nbytes:
+            self.device.copy(made.address, value.address, made.nbytes)
         return made
 
-    def inputs(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """Return these values as the arrays that a call reads."""
+    def bind_timed(self, *bound: Any) -> None:
+        """Bind the timed program to an arena, offsets, copies of variables, constants, lengths."""
+        self.clocked = Clocked(self.timed, len(self.rows), *bound)
 
-        def run(bound: None, *inputs: Any) -> tuple[Any, ...]:
-            return inputs
+    def run_timed(self, inputs: tuple[Any, ...]) -> bool:
+        """Make a timed call, which raises the error of a kernel that fails."""
+        try:
+            self.found.append(self.clocked.clocks(inputs, self.rows))
+        except DeviceError as error:
+            lose(self.state, error)
+            raise
+        return False
 
-        call = self.linked((lambda *bound: None, run, self.program.sizes))
-        found: tuple[Any, ...] = call(*values)
-        return found
-
-    def linked(self, functions: Any, **kind: Any) -> Any:
-        return self.transformer.link(functions, self.stages, writes=False, **kind)
-
-    def profile(self, given: Sequence[Any], repeats: int) -> Profile:
-        """Return the medians over ``repeats`` calls, of whole calls and of each kernel."""
-        values = program_values(self.stages, given)
-        call = self.call()
-        calls: list[float] = []
-        found: list[Clocks] = []
-
-        def whole() -> None:
-            begin = time.perf_counter()
-            call(*values)
-            calls.append(time.perf_counter() - begin)
-
-        def timed() -> None:
-            try:
-                found.append(self.clocked.clocks(inputs, self.rows))
-            except DeviceError as error:
-                lose(self.transformer.state, error)
-                raise
-
-        shows = any(isinstance(step, Show) for step in self.program.module.steps)
-        with quiet(shows):
-            call(*values)
-            inputs = self.inputs(values)
-            for _ in range(2):  # from the third call on, a call is a CUDA graph
-                call(*values)
-            for turn in range(repeats):
-                for run in (timed, whole) if turn % 2 else (whole, timed):
-                    run()
-        rows = _Profiles(self.rows, found, self.clocked.lengths).inside(None)
-        least = min(sum(each.seconds[k] for k in tops(self.rows)) for each in found)
+    def result(self, calls: Sequence[float], repeats: int) -> Profile:
+        """Return the profile, from the timed calls and the seconds of the whole ``calls``."""
+        rows = _Profiles(self.rows, self.found, self.clocked.lengths).inside(None)
+        least = min(sum(each.seconds[k] for k in tops(self.rows)) for each in self.found)
         outside = max(min(calls) - least, 0.0)
-        device = self.program.device.name
-        return Profile(rows, statistics.median(calls), outside, 1, repeats, None, device)
+        return Profile(rows, statistics.median(calls), outside, 1, repeats, None, self.device.name)
 
 
 def timed_program(device: Device, stages: CompileStages) -> tuple[CudaProgram, list[Row]]:
     """Return the timed program of a plan, and its profile rows."""
     module, rows = timed_module(stages.plan, stages.linking)
     return CudaProgram(record_of(stages.plan, module), device), rows
-
-
-def copy_to_device(device: Device, value: DeviceArray) -> DeviceArray:
-    """Return a copy of a value on the device."""
-    made = DeviceMemory(device).allocate(value.shape, value.dtype)
-    if made.nbytes:
-        device.copy(made.address, value.address, made.nbytes)
-    return made
 
 
 def tops(rows: Sequence[Row]) -> list[int]:

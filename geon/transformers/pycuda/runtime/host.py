@@ -34,9 +34,8 @@ COMPILERS = ("g++", "clang++", "c++")
 CURE = "install g++ (apt install g++)"
 FLAGS = ("-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-math-errno",
          "-fno-trapping-math", "-fPIC", "-w", "-pipe")  # fmt: skip
-SIMULATED_PROCESSORS = (
-    3  # multiprocessors that kernels are told of: few, so that persistent blocks loop
-)
+# Multiprocessors that kernels are told of: few, so that persistent blocks loop.
+SIMULATED_PROCESSORS = 3
 
 
 class HostKernel(NamedTuple):

@@ -20,9 +20,8 @@ from ..launches.memory import DeviceArray
 from .bound_launches import Bare, Edge, address_of
 from .bound_program import BoundCudaProgram, CudaProgram
 
-MAX_LOG_ENTRIES = (
-    1 << 15
-)  # max. logged branch indices, and events, before the host waits and collects them
+# Max. logged branch indices, and events, before the host waits and collects them.
+MAX_LOG_ENTRIES = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -83,8 +83,8 @@ def rules_of(*lists: tuple[ScheduleRule[Any], ...]) -> Iterator[Form]:
     """Yield a form for each function of rules: it fires where it changes a tree."""
     for function in dict.fromkeys(rule.apply for rules in lists for rule in rules):
         name = next(rule.name for rules in lists for rule in rules if rule.apply is function)
-        module = function.__module__.removeprefix(BASE)
-        yield Form(f"rule: {name}, {function.__name__}", f"{module}:{function.__name__}", first)
+        where = f"{function.__module__.removeprefix(BASE)}:{function.__name__}"
+        yield Form(f"rule: {name}, {where.removeprefix('loops.rules.')}", where, first)
 
 
 NESTS = "kernels.nests."
@@ -332,6 +332,7 @@ def gain(form: Form, seed: str, names: list[str], threads: int) -> list[float]:
             for _ in range(ROUNDS):
                 for on in (True, False):
                     with ExitStack() as stack:
+                        replaced(stack, "cache.programs:structure_key", partial(apart, form, on))
                         if not on:
                             replaced(stack, form.where, lambda old: without(form, old))
                         times[on].append(kernels(seed, name, threads))
@@ -344,6 +345,19 @@ def gain(form: Form, seed: str, names: list[str], threads: int) -> list[float]:
         if all(sums[1]):
             found.append(statistics.median(sums[0]) / statistics.median(sums[1]))
     return found
+
+
+def apart(form: Form, on: bool, key: Any) -> Any:
+    """Wrap the key of compiled programs, so that each way has one of its own.
+
+    The key is that of the graph, which is the same for both, and a profile runs the compiled
+    program beside one that times its kernels, in one arena.
+    """
+
+    def keyed(text: str, *options: object) -> Any:
+        return key(text, form.name, on, *options)
+
+    return keyed
 
 
 def without(form: Form, old: Any) -> Any:

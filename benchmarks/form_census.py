@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.form_census count`` goes over golden, benchmark and random programs, for
 native code and for CUDA, and compiles nothing. ``gain --form NAME`` times the kernels of programs
-in which a form fires, with it and without it in turn. A form is a row of ``FORMS``: the function
-that decides it and the answer that switches it off.
+in which a form fires, with it and without it in turn. A form is a row of ``FORMS``, the function
+that decides it and the answer that switches it off, or a rule of a list that schedules trees.
+Rewrites of graphs are counted, too, by program.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import geon
+from geon.op_graph.rewriting.driver import RuleSet
+from geon.transformers.loops.rules import cpu, gpu
+from geon.transformers.loops.rules.schedule_rule import ScheduleRule
 from geon.transformers.native.emit.module_text import function_of
 from tests.golden.emitting import Cuda, Native
 from tests.golden.programs import PROGRAMS
@@ -74,6 +79,14 @@ def second(_: Any, value: Any, *__: Any, **___: Any) -> Any:
     return value
 
 
+def rules_of(*lists: tuple[ScheduleRule[Any], ...]) -> Iterator[Form]:
+    """Yield a form for each function of rules: it fires where it changes a tree."""
+    for function in dict.fromkeys(rule.apply for rules in lists for rule in rules):
+        name = next(rule.name for rules in lists for rule in rules if rule.apply is function)
+        where = f"{function.__module__.removeprefix(BASE)}:{function.__name__}"
+        yield Form(f"rule: {name}, {where.removeprefix('loops.rules.')}", where, first)
+
+
 NESTS = "kernels.nests."
 FORMS = (
     # Stage 4.
@@ -115,29 +128,40 @@ FORMS = (
     Form("cuda: columns", "pycuda.kernels.team_text:column_of", always=True),
     Form("cuda: tiles", "loops.rules.tiles:in_tiles"),
     Form("cuda: joined kernels", "pycuda.kernels.horizontal_fusion:joined_text", always=True),
-    Form("cuda: deep products cut", "pycuda.products.contractions:cut_deep"),
     Form("cuda: large products", "pycuda.products.large_products:large_function"),
     Form("cuda: attention by wmma", "pycuda.products.attention:ByMatrices.body", always=True),
     Form("cuda: attention by tiles", "pycuda.products.attention:ByTiles.body", always=True),
+    *rules_of(cpu.RULES, cpu.COMPILED_RULES, cpu.COMPILED_COLUMN_RULES, gpu.RULES),
 )  # fmt: skip
 KERNELS = {
     "lowered": "kernels.kernel_lowering:lower",
+    "tree": "loops.rules.cpu:schedule",
+    "cuda tree": "loops.rules.gpu:scheduled",
     "native": "native.emit.module_text:function_of",
     "cuda": "pycuda.emit.cuda_module:kernel_parts",
 }
 
 
 def replaced(stack: ExitStack, where: str, wrap: Callable[[Any], Any]) -> None:
-    """Put ``wrap`` of a function in its place, in every module that has its name."""
+    """Put ``wrap`` of a function in its place, in every module and list of rules that has it."""
     owner, name = Form("", where).owner()
     old = owner.__dict__[name]
+    new = wrap(old)
     if isinstance(owner, type):
-        stack.enter_context(patch.object(owner, name, wrap(old)))
+        stack.enter_context(patch.object(owner, name, new))
         return
     for module in [m for n, m in sys.modules.items() if n.startswith("geon.") and m is not None]:
         for key, value in list(vars(module).items()):
             if value is old:
-                stack.enter_context(patch.object(module, key, wrap(old)))
+                stack.enter_context(patch.object(module, key, new))
+            elif isinstance(value, tuple) and any(is_rule(each, old) for each in value):
+                rules = tuple(r._replace(apply=new) if is_rule(r, old) else r for r in value)
+                stack.enter_context(patch.object(module, key, rules))
+
+
+def is_rule(value: Any, function: Any) -> bool:
+    """Return True if a value is a rule that applies a function."""
+    return isinstance(value, ScheduleRule) and value.apply is function
 
 
 class Census:
@@ -149,6 +173,29 @@ class Census:
         self.programs: defaultdict[str, list[str]] = defaultdict(list)
         self.now: list[set[str]] = [set()]  # of the kernels that are being made
         self.seen: set[str] = set()
+        self.rewrites: set[str] = set()  # those that were tried
+
+    def rewriting(self, rewrite: Any) -> Any:
+        """Wrap the rewriting of a graph, so that it notes each rule that replaces an op."""
+
+        def noting(rule: Any) -> Any:
+            name = f"rewrite: {rule.__module__.removeprefix('geon.')}:{rule.__name__}"
+            self.rewrites.add(name)
+
+            @wraps(rule)
+            def noted(op: Any) -> Any:
+                new = rule(op)
+                if new is not None and new is not op:
+                    self.now[-1].add(name)
+                return new
+
+            return noted
+
+        def rewritten(roots: Any, rules: RuleSet, *others: Any) -> Any:
+            table = {name: tuple(map(noting, each)) for name, each in rules.rules.items()}
+            return rewrite(roots, RuleSet(rules.name, table), *others)
+
+        return rewritten
 
     def noting(self, form: Form) -> Callable[[Any], Any]:
         """Wrap the function of a form so that it notes where the form fires."""
@@ -160,7 +207,8 @@ class Census:
 
             def noted(*args: Any, **keywords: Any) -> Any:
                 found = function(*args, **keywords)
-                if form.always or found != form.answer(args, keywords):
+                off = form.answer(args, keywords)
+                if form.always or (found is not off and found != off):
                     self.now[-1].add(form.name)
                 return found
 
@@ -194,6 +242,7 @@ class Census:
                 replaced(stack, form.where, self.noting(form))
             for name, where in KERNELS.items():
                 replaced(stack, where, self.scope(name))
+            replaced(stack, "lowering.rules.program:rewrite", self.rewriting)
             yield
 
     def program(self, name: str, make: Callable[[Any], Any]) -> None:
@@ -283,6 +332,7 @@ def gain(form: Form, seed: str, names: list[str], threads: int) -> list[float]:
             for _ in range(ROUNDS):
                 for on in (True, False):
                     with ExitStack() as stack:
+                        replaced(stack, "cache.programs:structure_key", partial(apart, form, on))
                         if not on:
                             replaced(stack, form.where, lambda old: without(form, old))
                         times[on].append(kernels(seed, name, threads))
@@ -295,6 +345,19 @@ def gain(form: Form, seed: str, names: list[str], threads: int) -> list[float]:
         if all(sums[1]):
             found.append(statistics.median(sums[0]) / statistics.median(sums[1]))
     return found
+
+
+def apart(form: Form, on: bool, key: Any) -> Any:
+    """Wrap the key of compiled programs, so that each way has one of its own.
+
+    The key is that of the graph, which is the same for both, and a profile runs the compiled
+    program beside one that times its kernels, in one arena.
+    """
+
+    def keyed(text: str, *options: object) -> Any:
+        return key(text, form.name, on, *options)
+
+    return keyed
 
 
 def without(form: Form, old: Any) -> Any:
@@ -323,8 +386,8 @@ def main() -> None:
             {"kernels": census.kernels, "fired": census.fired, "programs": census.programs}
         ))  # fmt: skip
         print(dict(census.kernels))
-        for form in FORMS:
-            print(f"{census.fired[form.name]:7} {form.name}")
+        for name in [*(form.name for form in FORMS), *sorted(census.rewrites)]:
+            print(f"{census.fired[name]:7} {len(census.programs[name]):5} {name}")
         return
     form = next(form for form in FORMS if form.name == chosen.form)
     if form.always or form.fixed:

@@ -253,7 +253,6 @@ class Choose:
 Statement = LoopNode | Write | Fold | Combine | CachePrefetch | Draw | Choose
 Body = tuple[Statement, ...]
 Memory = tuple[str, int]  # "operand" or "buffer", and its number
-Offset = tuple[str, int, AffineIndex]  # "operand" or "buffer", its number, an index into it
 
 
 @dataclass(eq=False, slots=True)

@@ -7,9 +7,9 @@ which their machine code is looked up.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ...cache import disk, serialization
 from ...kernels.products.convolutions import Spatial

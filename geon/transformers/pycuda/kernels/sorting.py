@@ -7,8 +7,7 @@ are sorted by one block each, in shared memory. Longer lines take a tiled radix 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ....op_graph.op_graph import Op

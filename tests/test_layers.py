@@ -46,9 +46,9 @@ TARGETS = sorted(
     for folder in (ROOT / "transformers").iterdir()
     if (folder / "transformer.py").exists()
 )
+EVERYWHERE = ("geon.lazy_dataclasses",)  # what all modules may import
 # The folder of a module, outermost first, and what its modules may import besides each other.
 # A trailing * stands for everything below.
-EVERYWHERE = ("geon.lazy_dataclasses",)
 ALLOWED = {
     "geon": ["geon*"],  # the public names, replay and the command line sit on everything
     "geon.errors": [],

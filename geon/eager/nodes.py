@@ -7,11 +7,12 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from ..lazy_dataclasses import dataclass
 from ..op_graph.axes.axes import Axes
 from ..op_graph.op_graph import Leaf, Op
 from ..op_graph.rows.leaves import input_leaf

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..errors import ArgumentError
+from ..lazy_dataclasses import dataclass
 from .core.source_info import Site, describe, resolve
 from .names import NameableValue, checked_name
 

@@ -7,9 +7,9 @@ A loop variable is a string. An index that was divided by a length appears as ``
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from ...lazy_dataclasses import dataclass
 from .lengths import Length
 
 Size = int | Length

@@ -10,9 +10,9 @@ are meaningless.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...lazy_dataclasses import dataclass
 from .affine import AffineIndex, Quotient, Remainder, Size, variable
 
 if TYPE_CHECKING:

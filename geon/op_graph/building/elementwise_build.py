@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from ...errors import ArgumentError, AxisError, DTypeError
+from ...lazy_dataclasses import dataclass
 from ..axes.axes import Axes, Axis
 from ..axes.lengths import Length
 from ..core.argument_hints import Dispatch, why

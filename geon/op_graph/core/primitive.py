@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import ArgumentError, DTypeError
+from ...lazy_dataclasses import dataclass
 from .source_info import user_call
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...lazy_dataclasses import dataclass
 from ..axes.affine import AffineIndex, variable
 from ..axes.index_map import (
     EVERY,

@@ -7,12 +7,12 @@ memory plan, no in-place updates.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError
+from ...lazy_dataclasses import dataclass
 from ..axes.axes import Axes
 from ..core.primitive import PRIMITIVES
 from ..core.region_body import Body

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ...errors import ArgumentError, IndexRangeError
+from ...lazy_dataclasses import dataclass
 from ..axes.axes import Axes
 from ..building.constants import as_tensor
 from ..building.elementwise_build import broadcast_over

@@ -6,10 +6,10 @@ Their batching is written here, and their forward-mode derivative in ``loop_deri
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from ...errors import DerivativeError
+from ...lazy_dataclasses import dataclass
 from ..axes.axes import Axes, Axis
 from ..building.elementwise_build import broadcast_over
 from ..core.primitive import Inferred, Primitive, require

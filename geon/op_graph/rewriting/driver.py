@@ -8,10 +8,10 @@ the replacement the site, name and tags of the op that it replaces; rules do not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...errors import RewriteError
+from ...lazy_dataclasses import dataclass
 from ..building.rebuild import with_args, with_bodies
 from ..core.interning import OwnTable
 from ..core.region_body import Body

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any
 
+from ...lazy_dataclasses import dataclass
 from ..building.constants import as_tensor, is_constant
 from ..building.weak import strengthen
 from ..core.primitive import PRIMITIVES

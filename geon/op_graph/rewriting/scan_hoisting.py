@@ -11,8 +11,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...lazy_dataclasses import dataclass
 from ..axes.axes import Axes
 from ..building.rebuild import with_args
 from ..core.region_body import Body

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
@@ -15,6 +14,7 @@ from ...errors import (
     IndexRangeError,
     LinearAlgebraError,
 )
+from ...lazy_dataclasses import dataclass
 from ..axes.affine import variable
 from ..axes.axes import Axes, Axis, axes_may_equal
 from ..axes.index_map import Index, Map, Position, view_map

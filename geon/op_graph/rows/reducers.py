@@ -10,11 +10,12 @@ the elements.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from ...lazy_dataclasses import dataclass
 from ..values.dtypes import BOOL, INT64, DType, accumulator, kind
 from .elementwise import (
     add,

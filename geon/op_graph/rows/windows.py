@@ -8,11 +8,11 @@ one window. So the derivative of either op is the other one followed by a sum.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from ...errors import ArgumentError, AxisError
+from ...lazy_dataclasses import dataclass
 from ..axes.affine import AffineIndex, divide
 from ..axes.axes import Axes, Axis, axes_of
 from ..axes.index_map import GuardedElement, Index, Map, view_map

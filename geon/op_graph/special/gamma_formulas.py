@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 __all__ = ["digamma", "erf", "lgamma", "polygamma"]
@@ -135,19 +134,20 @@ _DIGAMMA_ASYMPTOTIC = (
     0.08333333333319128,
 )
 
-# The Bernoulli numbers B_2, B_4, ..., B_22 (Abramowitz and Stegun, table 23.2).
+# The Bernoulli numbers B_2, B_4, ..., B_22, as numerators and denominators (Abramowitz and Stegun,
+# table 23.2).
 BERNOULLI = (
-    Fraction(1, 6),
-    Fraction(-1, 30),
-    Fraction(1, 42),
-    Fraction(-1, 30),
-    Fraction(5, 66),
-    Fraction(-691, 2730),
-    Fraction(7, 6),
-    Fraction(-3617, 510),
-    Fraction(43867, 798),
-    Fraction(-174611, 330),
-    Fraction(854513, 138),
+    (1, 6),
+    (-1, 30),
+    (1, 42),
+    (-1, 30),
+    (5, 66),
+    (-691, 2730),
+    (7, 6),
+    (-3617, 510),
+    (43867, 798),
+    (-174611, 330),
+    (854513, 138),
 )
 _SUMMED_TERMS = 7  # with B_2 to B_22 the truncation error is below 2^-56 of the value
 _LARGEST_ORDER = 120  # above it, coefficients of the reflection come near the float64 maximum
@@ -320,7 +320,7 @@ def _scaled_zeta(n: int, x: Any) -> Any:
     exponent = n + 1
     shift = round(math.log2(math.factorial(n)) / exponent)
     unit = 2.0**-shift
-    leading = float(Fraction(math.factorial(n), 2 ** (shift * exponent)))
+    leading = math.factorial(n) / 2 ** (shift * exponent)
     series = _euler_maclaurin(exponent)
     scaled = x * unit if shift else x
     end = scaled + _SUMMED_TERMS * unit
@@ -337,11 +337,12 @@ def _scaled_zeta(n: int, x: Any) -> Any:
 def _euler_maclaurin(exponent: int) -> list[float]:
     """Return B_2k / (2k)! (s)(s + 1) ... (s + 2k - 2) for s = `exponent` and k = 1, 2, ..."""
     series = []
-    rising = Fraction(1, exponent - 1)
-    for k, bernoulli in enumerate(BERNOULLI, start=1):
+    above, below = 1, exponent - 1  # integers: their quotient is rounded once
+    for k, (numerator, denominator) in enumerate(BERNOULLI, start=1):
         last = exponent + 2 * k - 2
-        rising *= Fraction((last - 1) * last, (2 * k - 1) * (2 * k))
-        series.append(float(bernoulli * rising))
+        above *= (last - 1) * last
+        below *= (2 * k - 1) * (2 * k)
+        series.append(numerator * above / (denominator * below))
     return series
 
 

@@ -40,8 +40,8 @@ def zeta(s: TensorLike, q: TensorLike = 1.0, **notes: Unpack[Named]) -> Tensor:
     far = power(end, -s)
     total = far * (end / (s - 1) + 0.5)
     factor, inverse = s / end, 1 / (end * end)
-    for k, bernoulli in enumerate(BERNOULLI, start=1):
-        total = total + far * factor * (float(bernoulli) / math.factorial(2 * k))
+    for k, (numerator, denominator) in enumerate(BERNOULLI, start=1):
+        total = total + far * factor * (numerator / denominator / math.factorial(2 * k))
         factor = factor * (s + (2 * k - 1)) * (s + 2 * k) * inverse
     for k in range(SUMMED_TERMS - 1, -1, -1):
         total = total + power(q + k, -s)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from ...errors import DumpError, GeonError
+from ...lazy_dataclasses import dataclass
 from ..autodiff.custom_deriv import DumpedRule
 from ..axes.axes import Axes
 from ..building.validate import check

@@ -9,11 +9,11 @@ explicit stack, so that graphs of any depth work.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
 from ...errors import OrderError
+from ...lazy_dataclasses import dataclass
 from ..axes.lengths import Length
 from ..building.constants import convert_weak, is_weak_constant, number
 from ..building.rebuild import with_args

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from typing import Final, NamedTuple
 
+from ...lazy_dataclasses import dataclass
 from ...op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ...op_graph.axes.lengths import Length, exact_quotient, is_never_negative, least_unless_zero
 from ..kernels.ir.loop_variables import changes_with

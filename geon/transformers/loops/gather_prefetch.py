@@ -6,8 +6,7 @@ row. Its position was computed before, so each iteration prefetches the row some
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...lazy_dataclasses import dataclass
 from ...op_graph.axes.affine import AffineIndex, Size, variable
 from ...op_graph.axes.index_map import InRange
 from ..kernels.ir.loop_variables import variables_in

@@ -11,11 +11,12 @@ dataclasses make six times as slow. Other fields cache what functions return.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from operator import is_
 from typing import Any, ClassVar, Final, TypeVar
 
+from ...lazy_dataclasses import dataclass
 from ...op_graph.axes.affine import (
     AffineIndex,
     Quotient,

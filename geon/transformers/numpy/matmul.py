@@ -7,8 +7,7 @@ contiguous, which is what BLAS accepts; otherwise it is copied into that form fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...lazy_dataclasses import dataclass
 from ...op_graph.op_graph import Op
 from ..lowering.facts.target import Arrangement, Layout
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from ...lazy_dataclasses import dataclass
 from ...op_graph.rewriting.window_rules import STORED_WINDOW_RULES
 from ..base import Transformer
 from ..linking import Linking

@@ -6,10 +6,10 @@ import contextlib
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ArgumentError
+from ...lazy_dataclasses import dataclass
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
 from ...op_graph.values.dtypes import name_of

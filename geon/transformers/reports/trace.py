@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...lazy_dataclasses import dataclass
 from ...op_graph.core.region_body import Body
 from ...op_graph.evaluation.interpreter import RegionRun, interpret
 from ...op_graph.op_graph import Op, RegionOp, post_order

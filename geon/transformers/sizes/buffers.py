@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ...lazy_dataclasses import dataclass
 from ...op_graph.axes.lengths import Length, evaluate
 from .scratch import Scratch
 

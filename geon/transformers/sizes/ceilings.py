@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ...lazy_dataclasses import dataclass
 from ...op_graph.values.dtypes import as_dtype
 
 Array = np.ndarray[Any, Any]

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...lazy_dataclasses import dataclass
 from .blocks import L1_BYTES, L2_BYTES
 
 VECTOR_SIZES_BYTES = (16, 32, 64)

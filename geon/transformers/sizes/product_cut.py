@@ -8,8 +8,7 @@ where they are divided.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...lazy_dataclasses import dataclass
 from .product_blocks import (
     DIRECT_COLUMN_BLOCKS,
     DIRECT_DEPTH_BLOCKS,

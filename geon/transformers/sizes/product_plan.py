@@ -8,9 +8,9 @@ call, which it gets as macros.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
+from ...lazy_dataclasses import dataclass
 from ...op_graph.axes.lengths import Length, as_text, substitute_names
 from .product_blocks import (
     MAX_DIRECT_ROWS,

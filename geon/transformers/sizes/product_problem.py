@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...lazy_dataclasses import dataclass
 from ...op_graph.axes.lengths import evaluate
 from .product_blocks import Shape
 from .product_plan import STREAM, THIN, TILES, ProductPlan, plan_product

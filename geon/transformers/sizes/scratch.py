@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from ...lazy_dataclasses import dataclass
 from ...op_graph.axes.lengths import Length, evaluate
 
 Size = int | Length

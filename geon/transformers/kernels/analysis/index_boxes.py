@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Remainder, Size
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.axes.lengths import evaluate, is_never_negative, names_of

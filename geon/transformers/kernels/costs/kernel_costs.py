@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import repeat
 from typing import Any, Protocol
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, Same

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.lengths import evaluate, product
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.sort_and_cumulative import RUNNING

@@ -6,8 +6,9 @@ Nothing here measures: a target creates its machine from its measurements or fro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ....lazy_dataclasses import dataclass
 from ...sizes.ceilings import Ceilings, interpolate
 from ...sizes.product_blocks import Shape
 from ..analysis.op_counts import MULTIPLY_ADD

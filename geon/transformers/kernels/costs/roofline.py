@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.values.dtypes import named_dtype
 from ...sizes.blocks import CACHE_LINE_BYTES
 from ...sizes.limits import MIN_WORK, MISSES_PER_PAGE, PAGE_BYTES

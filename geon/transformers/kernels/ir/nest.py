@@ -5,9 +5,9 @@ The nodes are data: no text, and independent of the target.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.axes import Axis
 from ....op_graph.op_graph import Leaf, Op, among

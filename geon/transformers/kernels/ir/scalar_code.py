@@ -9,9 +9,9 @@ position) or a ``Clamped`` index. Costs, keys and text are functions of these va
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.core.primitive import Primitive

@@ -10,8 +10,9 @@ widths, which compilers do not vectorise.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, ravel, variable
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.axes.lengths import product

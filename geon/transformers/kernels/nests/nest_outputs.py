@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 import numpy as np
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.index_map import atoms, identity
 from ....op_graph.axes.lengths import product
 from ....op_graph.core.traversal import reachable

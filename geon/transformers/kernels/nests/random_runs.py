@@ -6,8 +6,8 @@ One Philox counter gives four words, so a consecutive element costs a quarter of
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Size
 from ...sizes.limits import LONG_LOOP_TURNS
 from ..analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths

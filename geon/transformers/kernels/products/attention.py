@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeGuard
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.op_graph import Op
 from ....op_graph.rows.elementwise import CAST

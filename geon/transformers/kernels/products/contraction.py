@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Size, variable
 from ....op_graph.axes.index_map import Index, InRange
 from ....op_graph.op_graph import Op

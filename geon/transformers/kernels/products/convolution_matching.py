@@ -9,9 +9,9 @@ computed. Windows that neither overlap nor have borders are not matched.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ..ir.nest import Loop
 from .contraction import Contraction

@@ -9,8 +9,7 @@ the positions whose windows contain it (input gradient).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 

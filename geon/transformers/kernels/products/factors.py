@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size, variable
 from ....op_graph.axes.index_map import InRange
 from ....op_graph.values.dtypes import HALVES, name_of

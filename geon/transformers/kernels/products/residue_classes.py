@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Remainder, Size, variable
 from ....op_graph.axes.index_map import InRange
 from ...sizes.limits import MAX_CANDIDATES, MAX_SEARCHED

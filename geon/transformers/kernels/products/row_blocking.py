@@ -6,8 +6,8 @@ Intermediate results, such as the square matrix between two products, have memor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Size, strides
 from ....op_graph.axes.axes import Axis
 from ....op_graph.axes.index_map import Index

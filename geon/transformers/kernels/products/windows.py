@@ -7,8 +7,9 @@ at borders show which loops share an axis; without borders, overlapping strides 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Size
 from ..ir.nest import Loop
 

@@ -7,9 +7,9 @@ be long: an ensemble of independent systems.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product as every
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Size, strides, variable
 from ....op_graph.axes.axes import Axes
 from ....op_graph.axes.index_map import Index, InRange

@@ -7,8 +7,8 @@ An ensemble of small systems is processed row by row; vector lanes are neighbour
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Size, variable
 from ....op_graph.axes.axes import Axes
 from ....op_graph.axes.index_map import Index

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.values.dtypes import DType
 from ..analysis.loop_depth import ELEMENT_DEPTH, Depths
 from ..ir.nest import Store

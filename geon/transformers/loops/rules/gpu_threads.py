@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Size
 from ....op_graph.axes.lengths import is_multiple
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.op_graph import Op
 from ....op_graph.rewriting.driver import RuleSet
 from ...kernels.costs.machine import Machine

@@ -8,8 +8,9 @@ block of rows of each intermediate value, such as the square matrix of attention
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.axes import Axes
 from ....op_graph.axes.lengths import Length, evaluate, product
 from ....op_graph.op_graph import Op, among

@@ -6,8 +6,9 @@ A target that fuses provides ``Target.group``; ``one_each`` is the default.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op, RegionOp
 from ...kernels.ir.nest import Fused

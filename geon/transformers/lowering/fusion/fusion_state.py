@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.lengths import Length
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Op

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....lazy_dataclasses import dataclass
 from ....op_graph.op_graph import Leaf, Op
 from ...kernels.ir.nest import Fused
 from ...kernels.kernel_lowering import Work

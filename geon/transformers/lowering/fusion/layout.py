@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.building.rebuild import rebuild, with_args
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.source_info import building

@@ -8,9 +8,10 @@ compares the predicted times of both and of the merged kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.op_graph import Op, among
 from ...kernels.costs.machine import Machine
 from ...kernels.costs.roofline import predict

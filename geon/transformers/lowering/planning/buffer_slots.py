@@ -5,9 +5,10 @@ takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Generic, Self, TypeVar
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.lengths import names_of
 from ....op_graph.op_graph import Leaf, Op, Same, deep_order
 from ....op_graph.values.attribute_types import Frozen

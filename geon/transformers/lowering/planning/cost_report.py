@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.op_graph import Op, Same
 from ...kernels.costs.kernel_costs import Cost, cost_of
 from ...kernels.costs.machine import Machine

@@ -9,8 +9,9 @@ product, which takes far longer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.lengths import product
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.source_info import building

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex, Quotient, Remainder, Size
 from ....op_graph.axes.lengths import evaluate
 from ....op_graph.op_graph import Op, among

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.op_graph import Op
 from ...kernels.ir.nest import Call, Fill, Nest, Region

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ...sizes.limits import MAX_CANDIDATES, MAX_SEARCHED
 
 MAX_READERS = MAX_CANDIDATES  # remaining readers of a value that are run together

@@ -8,9 +8,9 @@ the one with the least predicted time is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ....errors import SizeError
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.axes import Axis
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.source_info import building

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.lengths import Length, evaluate
 from ....op_graph.core.traversal import is_bound
 from ....op_graph.op_graph import Leaf, Op, Same, among

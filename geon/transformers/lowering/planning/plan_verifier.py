@@ -7,11 +7,11 @@ each result and of each variable holds, kernel by kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple, NoReturn
 
 from ....errors import PlanError
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.lengths import evaluate, names_of
 from ....op_graph.core.traversal import reachable
 from ....op_graph.op_graph import Leaf, Op, among, deep_order

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.region_body import Body
 from ....op_graph.core.source_info import building

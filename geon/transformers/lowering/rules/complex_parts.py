@@ -9,9 +9,9 @@ known to be zero is None, so that products with real numbers cost two multiplica
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.axes import Axes, Axis
 from ....op_graph.building.constants import CONSTANT, array_constant, constant_value, number
 from ....op_graph.building.rebuild import carry, with_args, with_bodies

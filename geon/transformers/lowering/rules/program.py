@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ....errors import IncompleteError
+from ....lazy_dataclasses import dataclass
 from ....op_graph.building.rebuild import rebuild, with_args
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.source_info import building

@@ -12,9 +12,9 @@ op is no earlier than the first one, whose cotangent precedes both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.building.rebuild import carry, rebuild, with_args, with_bodies
 from ....op_graph.core.interning import OwnTable
 from ....op_graph.core.region_body import Body

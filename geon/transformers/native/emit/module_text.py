@@ -8,9 +8,10 @@ their names, and the number of threads that it may use. Kernels with equal text 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.lengths import Length
 from ....op_graph.building.constants import constant_value
 from ....op_graph.nodes import shown_name

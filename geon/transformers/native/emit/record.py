@@ -6,10 +6,10 @@ that requests the same program again runs no stage of the compiler.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ....lazy_dataclasses import dataclass
 from ...cache import disk
 from ...cache.serialization import RecordStore
 

@@ -6,11 +6,11 @@ import ctypes
 import functools
 import importlib
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ....errors import ArgumentError, UnavailableError
+from ....lazy_dataclasses import dataclass
 from ....version import __version__
 from ...cache.disk import fork_safe_lock
 from ...loading.compiling import available

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.lengths import is_multiple, least_unless_zero
 from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, ROW_DEPTH, Depths
 from ...kernels.ir.nest import Loop

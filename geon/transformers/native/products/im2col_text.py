@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.index_map import InRange
 from ...kernels.ir.nest import Loop

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop

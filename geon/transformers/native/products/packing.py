@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.values.dtypes import DType, named_dtype
 from ...kernels.ir.nest import Loop
 from ...kernels.products.contraction import as_one

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ...kernels.ir.nest import Loop, Store
 from ..names.naming import KernelNames

@@ -234,7 +234,7 @@ def _passed(annotation: Any) -> str:
     """Return the declaration of a parameter, without its name."""
     if not _is_data(annotation):
         return f"{_type(annotation)} "
-    frozen = annotation.__dict__["__dataclass_params__"].frozen
+    frozen = annotation.__setattr__ is not object.__setattr__  # objects refuse assignments
     return f"{'const ' * frozen}{_type(annotation)} *"
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ....errors import ArgumentError, FeedError
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.axes import Axes, Axis
 from ....op_graph.axes.length_defaults import default_lengths
 from ....op_graph.axes.lengths import Length

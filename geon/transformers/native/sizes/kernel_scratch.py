@@ -7,8 +7,8 @@ private copies of the result, and chains of kernels the rows of a block.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.lengths import Length, evaluate
 from ....op_graph.values.dtypes import named_dtype
 from ...sizes.blocks import CACHE_LINE_BYTES, MAX_NARROW_SORT_LENGTH, MIN_BLOCKS, Cut

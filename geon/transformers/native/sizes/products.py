@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.lengths import evaluate
 from ...sizes.limits import MAX_LENGTH
 from ...sizes.product_blocks import (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.lengths import names_of
 from ....op_graph.op_graph import Guard
 from ...lowering.planning.plan import Plan

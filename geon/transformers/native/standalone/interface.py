@@ -9,12 +9,12 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ....errors import ArgumentError, AxisError, SizeError
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.axes import Axes
 from ....op_graph.axes.length_defaults import default_lengths

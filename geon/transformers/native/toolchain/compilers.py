@@ -15,10 +15,10 @@ import platform
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ....errors import UnavailableError
+from ....lazy_dataclasses import dataclass
 from ...cache import disk
 from ...loading.compiling import find_program, run_program
 from ...loading.environment import COMPILER, PROGRAMS, setting

@@ -10,9 +10,10 @@ by transposing such arrays into the elements that they store.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import AffineIndex
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.footprint import is_direct

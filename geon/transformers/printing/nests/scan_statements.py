@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.op_graph import NO_AXES
 from ....op_graph.values.dtypes import name_of
 from ...kernels.analysis.loop_depth import ELEMENT_DEPTH, Depths

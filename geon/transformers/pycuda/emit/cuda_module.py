@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, groupby
 from typing import NamedTuple
 
 import numpy as np
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.building.constants import constant_value
 from ....op_graph.nodes import shown_name
 from ....op_graph.op_graph import Op

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.op_graph import Same
 from ...kernels.ir.nest import Region
 from ...lowering.facts.value_sizes import bytes_of

@@ -6,9 +6,9 @@ which their machine code is looked up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ...cache.serialization import RecordStore
 from ...kernels.products.convolutions import Spatial

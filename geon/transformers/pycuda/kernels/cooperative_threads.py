@@ -6,8 +6,8 @@ Partial values are combined in thread order, so the result's bits depend on leng
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import product
 from ...kernels.ir.nest import Loop

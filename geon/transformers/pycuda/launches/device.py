@@ -11,11 +11,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from ....lazy_dataclasses import dataclass
 from .library_requests import LibraryCall
 
 # Min. work of a translation unit, in characters: about 0.05 s for NVRTC, which takes 0.02 s for an

@@ -7,9 +7,9 @@ device.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import Length, evaluate
 from .library_requests import Ask, Names, Pointer, describe_request

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.axes.lengths import Length, evaluate, product
 from ...kernels.products.convolutions import ConvolutionShape

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ....lazy_dataclasses import dataclass
 from ....op_graph.op_graph import Op
 from ....op_graph.values.dtypes import name_of
 from ...kernels.ir.scalar_code import Load, walk

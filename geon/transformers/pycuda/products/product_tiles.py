@@ -6,8 +6,7 @@ rows and ``wide`` columns of the tile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....lazy_dataclasses import dataclass
 from ....op_graph.axes.affine import Size
 from ....op_graph.values.dtypes import HALVES, named_dtype
 from ...printing.scalars.c_expressions import C_TYPES

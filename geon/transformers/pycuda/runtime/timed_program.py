@@ -8,11 +8,11 @@ to a log before the branches are launched, and read at the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ....lazy_dataclasses import dataclass
 from ..emit.cuda_module import Row
 from ..launches.device import Array
 from ..launches.launch_ir import CLOCKED, CLOCKS_POINTER, LAUNCHED, RUNS, TICKS, Show

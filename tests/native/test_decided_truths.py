@@ -115,3 +115,21 @@ def timed(f, data):
     began = time.perf_counter()
     f(data)
     return time.perf_counter() - began
+
+
+@pytest.mark.parametrize("fold", FOLDS)
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2)])
+def test_truths_along_two_axes_are_decided_together(order, fold):
+    """Those of columns whose kept axes stay two loops."""
+    kept, folded, columns = axes = geon.Axis("A", 7), geon.Axis("T"), geon.Axis("B")
+    x = geon.placeholder([axes[k] for k in order])
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation(getattr(geon, fold)(geon.cast(x, "bool"), folded), x)
+        assert "break;" in f.source
+        for terms, count in ((3000, 4), (3000, 70), (5, 1), (1, 7), (0, 3)):
+            sizes = {kept: 7, folded: terms, columns: count}
+            for share in (0.0, 0.001, 0.5, 0.999, 1.0):
+                shape = [sizes[axes[k]] for k in order]
+                data = (np.random.default_rng(terms).random(shape) < share).astype(np.float32)
+                right = FOLDS[fold](data, order.index(1))
+                np.testing.assert_array_equal(f(data), right)

@@ -310,14 +310,18 @@ class VectorStatements(TreeStatements):
             if not lanes:
                 tests[f"{sign}{self.scalars.kept_place(block, number, fold.offset)}"] = None
                 continue
-            (lane,), name = lanes, f"open_{number}"
-            inner, extent = StatementBlock(block), self.scalars.index(block, lane.extent)
-            self.depths.variables[lane.variable] = inner.depth
+            name, inner = f"open_{number}", block
+            extents = [self.scalars.index(block, lane.extent) for lane in lanes]
+            for lane in lanes:
+                inner = StatementBlock(inner)
+                self.depths.variables[lane.variable] = inner.depth
             place = self.scalars.kept_place(inner, number, fold.offset)
-            add = f"{name} |= {place} {'!=' if sign else '=='} 0;"
-            turns = for_loop(lane.variable, "0", extent, [add])
+            turns = [f"{name} |= {place} {'!=' if sign else '=='} 0;"]
+            for lane, extent in zip(reversed(lanes), reversed(extents), strict=True):
+                simd = [] if lane is not lanes[-1] else [f"{SIMD} reduction(|:{name})"]
+                turns = simd + for_loop(lane.variable, "0", extent, turns)
             ctype = f"uint{8 * self.tree.buffers[number].dtype.itemsize}_t"  # as wide as states
-            found += [f"{ctype} {name} = 0;", f"{SIMD} reduction(|:{name})", *turns]
+            found += [f"{ctype} {name} = 0;", *turns]
             tests[f"!{name}"] = None
         return [*found, f"if ({' && '.join(tests)}) break;"]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, FrozenInstanceError, fields
+from functools import wraps
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -49,6 +50,7 @@ def _with_methods(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slo
         methods["__init__"] = _LaterMethod(cls, "__init__", _frozen_init if frozen else _init)
     if repr:
         methods["__repr__"] = _repr
+        vars(cls)["__dataclass_params__"].repr = True  # which ``pprint`` reads
     if eq:
         methods["__eq__"] = _LaterMethod(cls, "__eq__", _eq)
         methods["__hash__"] = _LaterMethod(cls, "__hash__", _hash) if frozen else None
@@ -154,11 +156,14 @@ def _hash(cls: type) -> Any:
     return _function(cls, "__hash__", ("self",), [f"return hash({_values(cls, 'self', hashed)})"])
 
 
-@recursive_repr()
-def _repr(self: Any) -> str:
+def _shown(self: Any) -> str:
     """Return the name of the class and the fields with their values."""
     shown = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
     return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+_shown.__qualname__ = "__create_fn__.<locals>.__repr__"  # ``pprint`` knows generated ones by it
+_repr = wraps(_shown)(recursive_repr()(_shown))
 
 
 def _refuse_assignment(self: object, name: str, value: object) -> NoReturn:

@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import itertools
 import pickle
+import pprint
 import weakref
 from dataclasses import FrozenInstanceError, field
 from typing import ClassVar
@@ -118,6 +119,7 @@ def seen(value):
         "dictionary": outcome(dataclasses.asdict, value),
         "hash": outcome(hash, value) if cls.__hash__ is not object.__hash__ else None,
         "repr": repr(value) if cls.__repr__ is not object.__repr__ else None,
+        "lines": pprint.pformat(value, width=20) if cls.__repr__ is not object.__repr__ else None,
         "takes others": outcome(setattr, value, "other", 8) is None,
     }
     for each in dataclasses.fields(value):

@@ -24,7 +24,7 @@ from ...sizes.limits import (
     OP_LATENCY_CYCLES,
 )
 from .. import transformations as shape
-from ..access import accesses
+from ..access import accesses, most
 from ..partial_states import block_level, block_of, fuse, rfactor, total_states, widened
 from ..tree import (
     Fold,
@@ -136,8 +136,8 @@ def rows_of(above: tuple[LoopNode, ...]) -> int:
 
 def block_vectors(count: int, vectors: VectorWidth) -> int:
     """Return how many vectors of columns a task has, of ``count`` in all rows."""
-    least, most = (size // vectors.vector_bytes for size in (MIN_BLOCK_BYTES, MAX_BLOCK_BYTES))
-    return max(least, min(count // MIN_BLOCKS, most), 1)
+    least, largest = (size // vectors.vector_bytes for size in (MIN_BLOCK_BYTES, MAX_BLOCK_BYTES))
+    return max(least, min(count // MIN_BLOCKS, largest), 1)
 
 
 # Blocks of terms ----------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
             tree = with_dtype(tree, around, taken, dtype)
     if many and sums:
         tree = widened(tree, total_states(tree, sums), FLOAT64)
-    size = loop.size
+    size = most(find(tree, name)[0].extent)  # of a block, if terms are in blocks
     together = adjoin(loop, columns, name) or all(is_sum_of_loads(each, name) for each in folds)
     plain = len(folds) == len(loop.body) and together
     if plain and (not isinstance(size, int) or size >= MIN_COPIED_TERMS):

@@ -8,7 +8,8 @@ from geon import Axis
 from geon.op_graph.axes.affine import AffineIndex, Quotient, divide, variable
 from geon.op_graph.axes.lengths import Length
 from geon.testing.cases import for_each
-from geon.transformers.loops.access import accesses, is_natural
+from geon.transformers.kernels.ir.nest import Nest
+from geon.transformers.loops.access import accesses, is_natural, used_buffers
 from geon.transformers.loops.from_nest import from_nest
 from geon.transformers.loops.rules.gpu import MAX_VECTOR_WORK, schedule, scheduled
 from geon.transformers.loops.rules.gpu_threads import ELEMENTS_PER_VECTOR, Threads
@@ -17,6 +18,7 @@ from geon.transformers.loops.rules.tiles import TILE_PADDING_ELEMENTS, TILE_SIDE
 from geon.transformers.loops.show import show
 from geon.transformers.loops.tree import Kind, Role, Space, loops_of
 from geon.transformers.pycuda.kernels.split_reductions import divisible
+from geon.transformers.pycuda.kernels.thread_text import launched
 from geon.transformers.pycuda.kernels.tree_choice import is_by_threads, tile_trees
 from tests.golden.emitting import Cuda
 from tests.kernels.transformer import KernelsTransformer
@@ -165,6 +167,26 @@ def test_what_is_stored_for_rows_has_threads_of_its_own():
     x, v = geon.placeholder([n, c]), geon.placeholder([n])
     (tree,) = trees([x * geon.exp(v), geon.exp(v)], x, v)
     assert sorted(size for role, _, size in roles(tree) if role is Role.TASK) == [6, 10, 40]
+
+
+def test_one_thread_runs_all_statements_outside_of_tasks():
+    """Also where tasks are between them: it keeps the buffers that they share."""
+    rows, columns = Axis("I", 3), Axis("J", 3)
+    a = geon.placeholder([rows, columns])
+    determinant = geon.linalg.det(a, [rows, columns])
+    between = 0
+    for kernel in computation([determinant, geon.deriv(determinant, a)], a).plan.schedule.kernels:
+        if isinstance(kernel.work, Nest):
+            tree = schedule(kernel.work, Threads())
+            found = launched(tree)
+            alone = [each for loops, body in found if not loops for each in body]
+            assert alone == [each for each in tree.body if getattr(each, "role", 0) != Role.TASK]
+            assert sum(not loops for loops, _ in found) == bool(alone)
+            used = [number for _, body in found for number in used_buffers(body)]
+            assert len(used) == len({*used})
+            numbers = [tree.body.index(each) for each in alone]
+            between += bool(alone) and numbers[-1] - numbers[0] >= len(numbers)
+    assert between == 1
 
 
 def test_rows_without_elements_have_no_loops():

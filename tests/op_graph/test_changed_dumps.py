@@ -7,7 +7,8 @@ from copy import deepcopy
 import pytest
 
 import geon
-from geon.op_graph.op_graph import storage_leaves
+from geon.op_graph.core.primitive import PRIMITIVES
+from geon.op_graph.op_graph import make, storage_leaves
 from geon.op_graph.rewriting.driver import rewrite
 from geon.op_graph.rewriting.simplify import simplify_rules
 from geon.op_graph.text.dumps import dumps, loads
@@ -168,6 +169,62 @@ def test_another_length_in_a_line_is_refused(length):
     text = dumps(x * 2 + 1)
     with pytest.raises(geon.DumpError, match=r"line 4 .*multiply gives \(N\), not \(N:"):
         loads(changed(text, "multiply", lambda line, _: line[2][0].__setitem__(1, length)))
+
+
+# Matrices -----------------------------------------------------------------------------------------
+
+
+ROWS, COLUMNS = geon.Axis("I", 3), geon.Axis("J", 3)
+
+
+def lu_solve(a, b):
+    """Solve by packed factors, as lowered programs do."""
+    solution = geon.linalg.solve(a, b, [ROWS, COLUMNS])
+    return make(PRIMITIVES["lu_solve"], solution.args[1:], solution.attrs)
+
+
+SYSTEMS = {
+    "solve": lambda a, b: geon.linalg.solve(a, b, [ROWS, COLUMNS]),
+    "lu_solve": lu_solve,
+    "log_determinant": lambda a, _: geon.linalg.slogdet(a, [ROWS, COLUMNS])[1],
+    "determinant": lambda a, _: geon.linalg.det(a, [ROWS, COLUMNS]),
+    "pinv": lambda a, _: geon.linalg.pinv(a, [ROWS, COLUMNS]),
+}
+
+
+@pytest.mark.parametrize("row", SYSTEMS)
+def test_factors_of_other_lengths_are_refused(row):
+    a, b = geon.placeholder([ROWS, COLUMNS]), geon.placeholder([ROWS])
+    text = dumps(SYSTEMS[row](a, b))
+    assert dumps(loads(text)) == text
+    other = of("svd" if row == "pinv" else "placeholder", lines_of(text))
+    with pytest.raises(geon.DumpError, match=r"line \d+ .*axis 'I' has length [37] "):
+        at = 0 if row == "lu_solve" else 1
+        loads(changed(text, row, lambda line, _: line[1].__setitem__(at, other)))
+
+
+def test_a_side_of_other_axes_than_the_factors_is_refused():
+    a, b, k = (geon.placeholder(axes) for axes in ([ROWS, COLUMNS], [ROWS], [COLUMNS]))
+    text = dumps([k, lu_solve(a, b)])
+    other = of("placeholder", lines_of(text))  # k
+    with pytest.raises(geon.DumpError, match=r"line \d+ .*lu_solve.*lacks the axis 'I'"):
+        loads(changed(text, "lu_solve", lambda line, _: line[1].__setitem__(1, other)))
+
+
+def along_rows(line, _):
+    attrs = line[4]["attrs"]
+    attrs[1] = attrs[0]
+
+
+@pytest.mark.parametrize("sample", SAMPLES["matrix"], ids=str)
+def test_rows_and_columns_along_one_axis_are_refused(sample):
+    text = dumps(sample.results("float32")[0])
+    problem = r"line \d+ .*is the axis of the rows and of the columns"
+    with pytest.raises(geon.DumpError, match=problem):
+        loads(changed(text, sample.row, along_rows))
+
+
+# Guards -------------------------------------------------------------------------------------------
 
 
 def test_a_guard_is_not_left_out():

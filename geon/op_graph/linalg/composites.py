@@ -44,8 +44,10 @@ from .matrices import (
     fresh,
     identity_matrix,
     matrix,
+    matrix_lengths,
     renamed,
     require_precision,
+    same_axes_guards,
     square_guards,
 )
 from .spectral import svd
@@ -66,8 +68,10 @@ def product(x: Tensor, y: Tensor, rows: str, columns: str) -> Tensor:
 
 
 def _pinv_infer(args: tuple[Any, ...], attrs: MatrixAttributes) -> Inferred:
+    a, value = args
+    matrix_lengths("pinv", a, attrs.rows, attrs.columns)
     require_precision("pinv", args)
-    return args[1].axes, args[1].dtype, ()
+    return value.axes, value.dtype, tuple(same_axes_guards("pinv", value, a))
 
 
 def _pinv_linearise(op: Op, i: int, t: Tensor) -> Tensor | None:

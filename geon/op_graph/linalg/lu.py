@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 
 from ..axes.axes import Axes, Axis
+from ..building.elementwise_build import meet
 from ..core.argument_hints import public
 from ..core.primitive import Inferred, Primitive
 from ..functions.resizing import diagonal
@@ -35,13 +36,15 @@ from .matrices import (
     identity_matrix,
     in_place_of,
     matrix,
+    matrix_lengths,
     renamed,
     require_precision,
     rows_last,
+    same_axes_guards,
     square_guards,
     square_infer,
 )
-from .triangular import outer_product, right_hand_side, system_axes
+from .triangular import outer_product, right_hand_side, solution_axes, system_axes
 
 if TYPE_CHECKING:
     from ..building.typing import AxesLike, OpKeywords, TensorLike
@@ -136,17 +139,20 @@ def _solve_axes(what: str, a: Op, b: Op, attrs: SolveAttributes) -> Any:
 
 
 def _solve_infer(args: tuple[Any, ...], attrs: SolveAttributes) -> Inferred:
-    axes, guards = _solve_axes("solve", args[0], args[2], attrs)
+    a, f, b = args
+    axes, guards = _solve_axes("solve", a, b, attrs)
     require_precision("solve", args)
-    return axes, args[0].dtype, tuple(guards)
+    return axes, a.dtype, (*guards, *same_axes_guards("solve", f, a, attrs.rows))
 
 
 def _lu_solve_infer(args: tuple[Any, ...], attrs: SolveAttributes) -> Inferred:
     f, b = args
     require_precision("lu_solve", args)
+    whole, n = matrix_lengths("lu_solve", f, attrs.rows, attrs.columns)
+    guards = meet("lu_solve", attrs.rows, (whole, f), (n + 1, f))
     old, new = (attrs.columns, attrs.rows) if attrs.transposed else (attrs.rows, attrs.columns)
-    axis = f.axes[attrs.columns].named(new)
-    return Axes([axis if each.name == old else each for each in b.axes]), b.dtype, ()
+    axes, further = solution_axes("lu_solve", f, b, old, f.axes[attrs.columns].named(new), n)
+    return axes, b.dtype, (*guards, *further)
 
 
 def _lu_solve_reference(op: Op, *arrays: Array) -> Array:
@@ -315,9 +321,11 @@ def inv(
 
 def _reduced_infer(what: str) -> Any:
     def infer(args: tuple[Any, ...], attrs: MatrixAttributes) -> Inferred:
-        guards = square_guards(what, args[0], attrs.rows, attrs.columns)
+        a, f = args
+        guards = square_guards(what, a, attrs.rows, attrs.columns)
         require_precision(what, args)
-        return args[0].axes.without([attrs.rows, attrs.columns]), args[0].dtype, guards
+        guards += tuple(same_axes_guards(what, f, a, attrs.rows))
+        return a.axes.without([attrs.rows, attrs.columns]), a.dtype, guards
 
     return infer
 

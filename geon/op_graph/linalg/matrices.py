@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError, AxisError, DTypeError
+from ..axes.affine import Size
 from ..axes.axes import Axes, Axis
 from ..axes.lengths import Length
 from ..building.constants import as_tensor
+from ..building.elementwise_build import meet
 from ..building.resolve_axes import has_axes, own_axis
 from ..building.weak import strengthen
 from ..core.primitive import Inferred
@@ -80,10 +82,20 @@ def in_precision(here: str, x: Tensor) -> Tensor:
     return strengthen(x, x.dtype)
 
 
+def matrix_lengths(what: str, x: Op, rows: str, columns: str) -> tuple[Size, Size]:
+    """Return the lengths of the axes of rows and columns; raise ``AxisError`` unless x has both."""
+    has_axes(x, (rows, columns), what)
+    if rows == columns:
+        raise AxisError(
+            f"{user_call(what)}: {rows!r} is the axis of the rows and of the columns of {x} "
+            f"(made at {x.line_info}); give two axes"
+        )
+    return x.axes[rows].expression, x.axes[columns].expression
+
+
 def square_guards(what: str, x: Op, rows: str, columns: str) -> tuple[Guard, ...]:
     """Return the guards that make a matrix square; raise ``AxisError`` if it is not."""
-    has_axes(x, (rows, columns), what)
-    m, n = x.axes[rows].expression, x.axes[columns].expression
+    m, n = matrix_lengths(what, x, rows, columns)
     if m == n:
         return ()
     meaning = (
@@ -100,8 +112,7 @@ def tall_guards(what: str, x: Op, rows: str, columns: str) -> tuple[Guard, ...]:
 
     Raises ``AxisError`` if it has fewer.
     """
-    has_axes(x, (rows, columns), what)
-    m, n = x.axes[rows].expression, x.axes[columns].expression
+    m, n = matrix_lengths(what, x, rows, columns)
     short = n - m
     if isinstance(short, int) and short <= 0:
         return ()
@@ -113,6 +124,23 @@ def tall_guards(what: str, x: Op, rows: str, columns: str) -> tuple[Guard, ...]:
     if isinstance(short, int):
         raise AxisError(meaning)
     return (Guard("<=", n, m, meaning),)
+
+
+def same_axes_guards(what: str, x: Op, a: Op, longer: str | None = None) -> list[Guard]:
+    """Return the guards by which ``x`` is over the axes of ``a``, in any order.
+
+    The axis ``longer``, if given, is one longer in ``x``. Raises ``AxisError`` if they differ.
+    """
+    if sorted(x.axes.names) != sorted(a.axes.names):
+        raise AxisError(
+            f"{user_call(what)}: {x} (made at {x.line_info}) is over other axes than {a} (made at "
+            f"{a.line_info}); give it the same"
+        )
+    guards: list[Guard] = []
+    for axis in a.axes:
+        length = axis.expression + (axis.name == longer)
+        guards += meet(what, axis.name, (x.axes[axis.name].expression, x), (length, a))
+    return guards
 
 
 def is_wide(what: str, x: Tensor, rows: Axis, columns: Axis, wide: bool | None) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 
 from ...errors import AxisError
+from ..axes.affine import Size
 from ..axes.axes import Axes, Axis
 from ..building.constants import as_tensor
 from ..building.elementwise_build import meet
@@ -61,21 +62,35 @@ def system_axes(what: str, a: Op, b: Op, rows: str, columns: str) -> tuple[Axes,
     Axes of ``a`` besides the two are batch axes, which ``b`` must have. Also returns the guards on
     lengths. Raises ``AxisError`` if the axes do not fit.
     """
-    guards = list(square_guards(what, a, rows, columns))
-    for axis in a.axes:
-        if axis.name != columns:
-            if axis not in b.axes:
-                raise AxisError(
-                    f"{what}: {b} (made at {b.line_info}) lacks the axis {axis.name!r} of {a} "
-                    f"(made at {a.line_info})"
-                )
-            guards += meet(what, axis.name, (axis.expression, a), (b.axes[axis.name].expression, b))
+    guards = square_guards(what, a, rows, columns)
+    length = a.axes[rows].expression
+    axes, further = solution_axes(what, a, b, rows, a.axes[columns], length)
+    return axes, [*guards, *further]
+
+
+def solution_axes(
+    what: str, a: Op, b: Op, rows: str, columns: Axis, length: Size
+) -> tuple[Axes, list[Guard]]:
+    """Return the axes of ``b`` with ``columns`` in the place of ``rows``, which has this length.
+
+    ``b`` must have the axes of ``a`` besides ``columns``. Also returns the guards on lengths.
+    Raises ``AxisError`` if the axes do not fit.
+    """
+    guards: list[Guard] = []
+    for axis in (axis for axis in a.axes if axis.name != columns.name):
+        if axis not in b.axes:
+            raise AxisError(
+                f"{what}: {b} (made at {b.line_info}) lacks the axis {axis.name!r} of {a} "
+                f"(made at {a.line_info})"
+            )
+        wanted = length if axis.name == rows else axis.expression
+        guards += meet(what, axis.name, (wanted, a), (b.axes[axis.name].expression, b))
     if columns in b.axes:
         raise AxisError(
-            f"{what}: the right-hand side {b} (made at {b.line_info}) has the axis {columns!r} of "
-            f"the solution; geon.rename it"
+            f"{what}: the right-hand side {b} (made at {b.line_info}) has the axis "
+            f"{columns.name!r} of the solution; geon.rename it"
         )
-    return Axes([a.axes[columns] if axis.name == rows else axis for axis in b.axes]), guards
+    return Axes([columns if axis.name == rows else axis for axis in b.axes]), guards
 
 
 def right_hand_side(

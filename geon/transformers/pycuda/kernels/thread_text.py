@@ -62,9 +62,10 @@ def scratch_pointers(tree: Tree, buffers: BufferNames, names: CudaKernelNames) -
 def launched(tree: Tree) -> list[tuple[list[Loop], Body]]:
     """Return the tasks that are launched together: their loops, and the statements of one task.
 
-    Statements outside of tasks are those of one thread.
+    Statements outside of tasks are those of one thread, which keeps the buffers that they share.
     """
     found: list[tuple[list[Loop], Body]] = []
+    lone: int | None = None  # the position of the statements outside of tasks
     for each in tree.body:
         loops: list[Loop] = []
         body: Body = (each,)
@@ -72,7 +73,10 @@ def launched(tree: Tree) -> list[tuple[list[Loop], Body]]:
             assert loop.size is not None, "the number of tasks changes with no loop"
             loops.append(Loop(loop.variable, (), loop.size))
             body = loop.body
-        if found and not loops and not found[-1][0]:
-            body = (*found.pop()[1], *body)
+        if not loops and lone is not None:
+            found[lone] = [], (*found[lone][1], *body)
+            continue
+        if not loops:
+            lone = len(found)
         found.append((loops, body))
     return found

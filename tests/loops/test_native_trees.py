@@ -67,11 +67,25 @@ def test_few_long_rows_are_divided(rows, vectors):
     assert tasks == [rows * -(-vectors // STRETCH_VECTORS) if divided else whole]
 
 
-@pytest.mark.parametrize("vectors", [MIN_SPLIT_VECTORS, MIN_SPLIT_VECTORS + STRETCH_VECTORS // 2])
-def test_parts_of_rows_have_the_values_of_rows(vectors):
-    y, *leaves = scaled(3, 16 * vectors)
-    random = np.random.default_rng(vectors)
-    given = [random.normal(size=[a.length for a in x.axes]).astype("float32") for x in leaves]
+@pytest.mark.parametrize("rest", [1, 2, 15, None])
+def test_few_long_rows_are_divided_if_their_elements_fill_no_vectors(rest):
+    """What is behind the whole vectors of rows is one loop over rows, and no task."""
+    length = None if rest is None else 16 * MIN_SPLIT_VECTORS + rest
+    tree = schedule(nest_of(*scaled(3, length)), WIDTH)
+    stretches, behind = tree.body
+    assert (stretches.role, behind.role, behind.kind) == (Role.TASK, Role.SERIAL, Kind.REST)
+    assert behind.size == 3
+    if rest is not None:
+        assert stretches.size == 3 * -(-MIN_SPLIT_VECTORS // STRETCH_VECTORS)
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("rest", [-1, 0, 1, 15, 16 * STRETCH_VECTORS // 2])
+def test_parts_of_rows_have_the_values_of_rows(rest, is_open):
+    length = 16 * MIN_SPLIT_VECTORS + rest
+    y, *leaves = scaled(3, None if is_open else length)
+    random = np.random.default_rng(length)
+    given = [random.normal(size=shape).astype("float32") for shape in ((3, length), length)]
     with geon.NativeTransformer(threads=3) as native:
         np.testing.assert_array_equal(
             native.computation(y, *leaves)(*given), given[0] * given[1] + given[0]

@@ -12,6 +12,7 @@ INNER = (1, 3, 4, 7, 8, 12, 15, 16, 17, 20, 24, 31, 32, 33, 40, 63, 64, 65, 100,
 OUTER = (1, 3, 5, 8, 10, 11, 12, 13, 14, 16, 17, 22, 29, 40)
 MANY = (2, 40, 64, 65, 66, 67, 69, 72, 101)  # where there is one such axis alone
 DTYPES = ("float32", "float32", "float32", "float64", "int32", "int64")
+TAKEN = "GEON_KEPT(t"  # text of jammed rows: values that they share stay in registers
 ENDS = ("none", "relu", "chosen", "scaled", "two", "lengths", "of rows")
 
 

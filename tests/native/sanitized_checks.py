@@ -12,7 +12,7 @@ from geon.testing import assert_agrees
 from geon.testing.samples import SAMPLES
 from tests import window_cases
 from tests.loops.programs import Program
-from tests.native.jammed_rows import JammedRows
+from tests.native.jammed_rows import TAKEN, JammedRows
 from tests.native.test_random_native import compare, drawn
 from tests.native.together import Together, results_of
 from tests.native.vectored_nests import VectoredNest
@@ -112,7 +112,7 @@ def test_random_wide_convolutions():
 def test_random_rows_that_are_taken_together():
     """Vectors that begin anywhere, and what is left of rows and of their number."""
     cases = [JammedRows(seed) for seed in range(400, 424)]
-    assert sum(results_of(cases, 3, "first_row = ", sanitize=True)[1]) > 4
+    assert sum(results_of(cases, 3, TAKEN, sanitize=True)[1]) > 4
 
 
 def test_nests_of_vectors():

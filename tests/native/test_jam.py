@@ -9,13 +9,12 @@ from geon.transformers.cache import programs
 from geon.transformers.native.runtime import bound_program
 from geon.transformers.native.toolchain.compilers import find_toolchain
 from geon.transformers.native.trees import tree_choice
-from tests.native.jammed_rows import JammedRows
+from tests.native.jammed_rows import TAKEN, JammedRows
 from tests.native.together import Together, as_list, bits, results_of
 from tests.tiers import scaled
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 SEEDS = scaled(60)
-TAKEN = "GEON_KEPT(t"  # text of jammed rows: values that they share stay in registers
 
 
 def no_tree(*args, **options):

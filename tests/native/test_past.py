@@ -8,6 +8,7 @@ import pytest
 import geon
 from geon.transformers.loops.rules import cpu as cpu_rules
 from geon.transformers.loops.rules import streaming_copies
+from geon.transformers.loops.rules.transposed_tiles import MAX_ADJACENT_ELEMENTS
 from geon.transformers.native.machine import caches
 from geon.transformers.native.runtime import bound_program
 from geon.transformers.native.toolchain.compilers import find_toolchain
@@ -257,6 +258,32 @@ def test_tiles_of_small_elements_and_of_few(shape, dtype, passes):
         assert stores_past(f) == passes
         store_past(f, 1)
         np.testing.assert_array_equal(f(a)[0], a.T)
+
+
+@pytest.mark.parametrize("columns", [5, 13, MAX_ADJACENT_ELEMENTS, 65])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("batch", [None, 3000])
+def test_copies_whose_rows_adjoin_are_stored_past_the_caches(columns, dtype, batch):
+    """Tiles of whole rows, the last one of fewer, begin anywhere in memory."""
+    long = (9 << 20) // columns // np.dtype(dtype).itemsize
+    if batch is None:
+        a = values((columns, long | 1), dtype)
+        axes = [C.with_length(columns), R.with_length(long | 1)]
+    else:
+        a = values((batch, columns, long // batch | 1), dtype)
+        axes = [geon.Axis("B", batch), C.with_length(columns), R.with_length(a.shape[-1])]
+    x, wanted = geon.placeholder(axes, dtype), np.swapaxes(a, -1, -2)
+    with geon.make_transformer("native", threads=2) as transformer:
+        f = transformer.computation([geon.reorder(x, [*axes[:-2], axes[-1], axes[-2]])], x)
+        assert stores_past(f)
+        for least, begins in [(caches.NEVER_STREAM_BYTES, [0]), (1, [0, 1, 3])]:
+            store_past(f, least)
+            for before in begins:
+                room = np.full(a.size + 40, 7, dtype)
+                out = room[before : before + a.size].reshape(wanted.shape)
+                f(a, out=[out])
+                np.testing.assert_array_equal(out, wanted)
+                assert (room[:before] == 7).all() and (room[before + a.size :] == 7).all()
 
 
 def test_narrow_parts_of_rows_that_begin_inside_of_lines_stay():

@@ -5,7 +5,7 @@ import pytest
 
 import geon
 from geon.transformers.cache import programs
-from geon.transformers.native.products import epilogue
+from geon.transformers.native.products import epilogue_form
 from geon.transformers.native.toolchain.compilers import find_toolchain
 
 compiled = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
@@ -154,6 +154,6 @@ def test_blocks_are_turned_where_rows_are_enough(monkeypatch):
         assert ("for (; e < width; ++e)" in store) == rest, count
         assert ("height * width" in store) == (count == 2), count
     assert ".across = 1" not in agree(weights, 700, 130, "float32")
-    monkeypatch.setattr(epilogue, "is_across", lambda product, of: False)
+    monkeypatch.setattr(epilogue_form, "_is_across", lambda product, of: False)
     programs._programs.clear()
     assert ".across = 1" not in agree(filters, 32, 16, "float32")

@@ -252,17 +252,18 @@ def set_kind(tree: Tree, name: str, kind: Kind) -> Tree:
 
 
 def collapse(tree: Tree, outer: str, inner: str) -> Tree:
-    """Join two perfectly nested loops into the outer one."""
+    """Join two perfectly nested loops into the outer one, whose length may change with others."""
     loop, _ = find(tree, outer)
     nested, _ = find(tree, inner)
     require_serial(loop, nested)
     require(loop.body == (nested,), f"{inner} is not all that is in {outer}")
-    require(loop.size is not None and nested.size is not None, "a length changes with other loops")
-    assert loop.size is not None and nested.size is not None
     count = nested.size
+    require(count is not None, f"the length of {inner} changes with other loops")
+    assert count is not None
+    extent = least([each * count for each in ends_of(loop.extent)])
     index, rest = divided(variable(outer), count)
     body = DeferredSubstitution(tree.code, {outer: index, inner: rest}).body(nested.body)
-    joined = replace(loop, extent=constant(loop.size * count), body=body)
+    joined = replace(loop, extent=extent, body=body)
     joined.used = used(loop)
     return replaced(tree, outer, lambda _: (joined,))
 

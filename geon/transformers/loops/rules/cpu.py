@@ -16,7 +16,7 @@ from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...sizes.blocks import MIN_BLOCKS
 from ...sizes.limits import LONG_LOOP_TURNS, MAX_FUNCTION_NODES, MIN_TASK_WORK, MIN_WORK
 from .. import transformations as shape
-from ..access import FOLD, is_straight, stores_results, used
+from ..access import FOLD, is_straight, stores_results, used, used_buffers
 from ..from_nest import from_nest
 from ..tree import (
     Body,
@@ -25,6 +25,7 @@ from ..tree import (
     Kind,
     LoopNode,
     Role,
+    Statement,
     Tree,
     VectorWidth,
     Write,
@@ -235,16 +236,40 @@ def as_tasks(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
             break
         tree = shape.collapse(tree, name, inner.variable)
         loop, _ = find(tree, name)
-    rows, body = loop.size, loop.body
-    if is_rows(loop) and isinstance(rows, int) and rows < MIN_PARALLEL_ROWS and len(body) == 1:
-        (row,) = body
-        assert isinstance(row, LoopNode)
-        each = vectors.count if is_straight(row.body) else 1  # iterations that fill a vector
-        long = not isinstance(row.size, int) or row.size >= MIN_SPLIT_VECTORS * each
-        if long and row.role is Role.SERIAL:
-            made = shape.split(tree, row.variable, STRETCH_VECTORS * each, short=True)
-            tree = shape.collapse(made.tree, name, row.variable)
+    tree, name = in_stretches(tree, name, vectors)
     return shape.set_role(tree, name, Role.TASK, "iterations store elements of their own")
+
+
+def in_stretches(tree: Tree, name: str, vectors: VectorWidth) -> tuple[Tree, str]:
+    """Divide the elements of rows that are long and too few for all threads.
+
+    Elements behind the whole vectors of rows get a loop over rows of their own. Return the tree and
+    the variable of the loop over all parts, or ``name`` if the rows stay whole.
+    """
+    loop, _ = find(tree, name)
+    rows, (row, *others) = loop.size, loop.body
+    few = is_rows(loop) and isinstance(rows, int) and rows < MIN_PARALLEL_ROWS
+    if not few or not isinstance(row, LoopNode) or row.role is not Role.SERIAL:
+        return tree, name
+    each = vectors.count if is_straight(row.body) else 1  # iterations that fill a vector
+    if isinstance(row.size, int) and row.size < MIN_SPLIT_VECTORS * each:
+        return tree, name
+    if others:
+        if used_buffers(loop.body) or not all(map(is_rest, others)):
+            return tree, name
+        tree = shape.set_kind(tree, name, Kind.REST)
+        tree, name = shape.fission(tree, name, row.variable)
+        tree = shape.set_kind(tree, name, loop.kind)
+    tree = shape.split(tree, row.variable, STRETCH_VECTORS * each, short=True).tree
+    return shape.collapse(tree, name, row.variable), name
+
+
+def is_rest(statement: Statement) -> bool:
+    """Return True if a statement stores what is behind the whole vectors of a row."""
+    if isinstance(statement, LoopNode):
+        short = statement.kind is Kind.REST or statement.role is Role.VECTOR
+        return short and all(map(is_rest, statement.body))
+    return isinstance(statement, Write)
 
 
 RULES: tuple[ScheduleRule[VectorWidth], ...] = (

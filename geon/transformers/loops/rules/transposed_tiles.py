@@ -14,7 +14,7 @@ from ....op_graph.axes.index_map import InRange
 from ....op_graph.values.dtypes import FLOAT32
 from ...kernels.analysis.index_boxes import Facts
 from ...kernels.ir.nest import Store
-from ...kernels.ir.scalar_code import Load
+from ...kernels.ir.scalar_code import Kept, Load
 from ...kernels.ir.scalar_code import walk as walk_scalars
 from ...sizes.blocks import CACHE_LINE_BYTES
 from ...sizes.limits import (
@@ -131,7 +131,8 @@ def in_tiles(tree: Tree, name: str, vectors: VectorWidth) -> Tree:
 def in_blocks(tree: Tree, name: str, vectors: VectorWidth, *, straight: bool) -> Tree:
     """Divide columns and the elements of their rows into blocks, which are tiles.
 
-    Those of a copy that goes ``straight`` are tiles only in calls that pass by the caches.
+    Those of a copy that goes ``straight`` are tiles only in calls that pass by the caches. Whole
+    rows that adjoin in memory adjoin in a tile, too, which is then copied as it is.
     """
     start, (loop, above) = tree, find(tree, name)
     ((_, innermost, write),) = passes_in(loop)
@@ -145,7 +146,8 @@ def in_blocks(tree: Tree, name: str, vectors: VectorWidth, *, straight: bool) ->
         past = aligned(write, name, wide, vectors)
     else:
         past = replace(vectors, past=frozenset())  # open ones are often small
-    long = not isinstance(innermost.size, int) or innermost.size >= MIN_STREAMED_TURNS
+    adjoin = straight and innermost.size == wide and write.stores[0].offset.step(name) == wide
+    long = adjoin or not isinstance(innermost.size, int) or innermost.size >= MIN_STREAMED_TURNS
     streams = long and bool(past.past & {x.operand for x in write.stores if isinstance(x, Store)})
     tree = shape.set_kind(tree, name, Kind.MAIN)
     tree, near, _ = shape.split(tree, name, TILE_COLUMNS, short=True)
@@ -159,13 +161,32 @@ def in_blocks(tree: Tree, name: str, vectors: VectorWidth, *, straight: bool) ->
     if straight and not streams:
         return tree
     whole = find(tree, last)[0].body
+    padding = 0 if adjoin else TILE_PADDING_ELEMENTS
     while loads := crossing(find(tree, last)[0], near, far):
-        tree = stage(tree, last, loads[0], [near, far], padding=TILE_PADDING_ELEMENTS)
+        tree = stage(tree, last, loads[0], [near, far], padding=padding)
+    if adjoin:
+        return as_stored(tree, near, far)
     in_tiles_only, tree = tree, past_caches(tree, far, past)
     if straight and tree is in_tiles_only:  # no store passes by the caches
         return in_blocks(start, name, replace(vectors, past=frozenset()), straight=True)
     tree = shape.set_role(tree, far, Role.SIMD, "elements are adjacent where they are stored")
     return chosen(tree, last, whole) if straight else tree
+
+
+def as_stored(tree: Tree, near: str, far: str) -> Tree:
+    """Copy a tile past the caches in one loop: its lines adjoin, and so do the rows of the result.
+
+    In other calls the tile is the memory of these rows.
+    """
+    tree = shape.collapse(tree, near, far)
+    loop, _ = find(tree, near)
+    (write,) = loop.body
+    assert isinstance(write, Write)
+    (store,) = write.stores
+    assert isinstance(store, Store) and isinstance(store.value, Kept)
+    assert store.value.offset == variable(near)
+    copy = with_body(loop, (replace(write, streamed=frozenset((store.operand,))),))
+    return replaced(tree, near, lambda _: (copy,))
 
 
 def chosen(tree: Tree, name: str, otherwise: Body) -> Tree:

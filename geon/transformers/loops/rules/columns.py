@@ -24,7 +24,7 @@ from ...sizes.limits import (
     OP_LATENCY_CYCLES,
 )
 from .. import transformations as shape
-from ..access import accesses
+from ..access import accesses, most
 from ..partial_states import block_level, block_of, fuse, rfactor, total_states, widened
 from ..tree import (
     Fold,
@@ -179,7 +179,9 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
     size = loop.size
     together = adjoin(loop, columns, name) or all(is_sum_of_loads(each, name) for each in folds)
     plain = len(folds) == len(loop.body) and together
-    if plain and (not isinstance(size, int) or size >= MIN_COPIED_TERMS):
+    several = most(find(tree, name)[0].extent)
+    whole = not isinstance(several, int) or several >= COPIES  # a block may have fewer terms
+    if plain and whole and (not isinstance(size, int) or size >= MIN_COPIED_TERMS):
         made = shape.split(tree, name, COPIES, Kind.COPIES)
         tree = made.tree if made.rest is None else shape.set_kind(made.tree, made.rest, Kind.BLOCK)
     return tree

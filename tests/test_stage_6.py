@@ -342,6 +342,21 @@ def test_forms_that_do_not_fit_their_kernels_are_refused(target):
         verify_plan(broken(first, parts=plan.forms[second.op].parts))
 
 
+def test_only_variants_for_short_rows_may_read_results_that_they_stored():
+    """They keep no values of rows, and the nest of long rows does."""
+    x = geon.placeholder([geon.Axis("N"), geon.Axis("C")], "float16")
+    y = geon.tanh(x)
+    total = geon.sum(geon.cast(y, "float64"))
+    plan = Native().computation([total, geon.logsumexp(geon.tanh(y), "C"), y], x).plan
+    verify_plan(plan)
+    (op,) = (kernel.op for kernel in plan.schedule.kernels if kernel.work.short is not None)
+    (each,) = plan.forms[op].parts
+    for parts in (each.forms, (each._replace(others=each.forms),)):
+        form = dataclasses.replace(plan.forms[op], parts=parts)
+        with pytest.raises(geon.PlanError, match=r"loads operands \[0\], and its nest does not"):
+            verify_plan(dataclasses.replace(plan, forms={**plan.forms, op: form}))
+
+
 def test_stores_past_the_caches_of_what_is_read_are_refused():
     n = geon.Axis("N", 1 << 24)
     x, w = geon.placeholder([n]), geon.Variable([n], initial_value=0)

@@ -143,6 +143,21 @@ def test_parts_have_enough_work():
     assert terms == list(range(terms[0], 8192, 256))
 
 
+@for_each("compiled", [False, True])
+@for_each("block", [2, 3, 4, 8])
+def test_terms_of_blocks_that_are_fewer_than_copies_are_folded_one_by_one(
+    monkeypatch, compiled, block
+):
+    monkeypatch.setattr(column_rules, "MAX_SERIAL_TERMS", block)
+    x = geon.placeholder([Axis("N", 3), Axis("M", 8), Axis("C", 16)])
+    vectors = VectorWidth(16, 4, compiled=compiled)
+    tree = schedule(nest_of(geon.sum(x, ["N", "M"]), x), vectors)
+    assert not any(refusal.startswith("columns:") for refusal in tree.refusals)
+    assert not any(loop.kind is Kind.COLUMNS for loop in loops_of(tree.body))
+    if not compiled:
+        assert any(loop.kind is Kind.COPIES for loop in loops_of(tree.body)) == (block >= 4)
+
+
 def test_blocks_of_terms_are_equal_if_they_can_be():
     assert equal_share(64, 32) == 32
     assert equal_share(48, 32) == 24

@@ -4,6 +4,7 @@ With a plan and without, on one thread and on three, all bits are equal. Work is
 threads from a few statements on, so that the small arrays of these graphs are divided too.
 """
 
+import numpy as np
 import pytest
 from hypothesis import Phase, given, seed, settings
 
@@ -82,6 +83,20 @@ def compare(cases, together, name):
             failed.append(error)
     if failed:
         raise AssertionError(f"{len(failed)} of {len(cases)} graphs failed") from failed[0]
+    assert not together.missed
+
+
+def test_programs_of_one_text_have_open_lengths_of_their_own():
+    """Programs without elements have one, whatever length is open."""
+    together, made = Together(), []
+    for lengths in ((None, 0), (0, None), (0, 0)):
+        x = geon.placeholder([geon.Axis("N", lengths[0]), geon.Axis("M", lengths[1])])
+        f = together.transformer().computation(x * 2, x)
+        together.add(f)
+        made.append((f, [0 if length is None else length for length in lengths]))
+    together.compile()
+    for f, shape in made:
+        assert f(np.zeros(shape, "float32")).shape == tuple(shape)
     assert not together.missed
 
 

@@ -116,8 +116,12 @@ class Together:
 
 
 def text_of(plan, linking):
-    """The units of a plan's own module, which say all that its program depends on."""
-    return "\n".join(module_text.make_module(plan, linking, False).units)
+    """The units of a plan's own module, and the names of the lengths in the table that they read.
+
+    Programs without elements have the same units whatever lengths of theirs are open.
+    """
+    module = module_text.make_module(plan, linking, False)
+    return "\n".join([*module.units, *module.lengths])
 
 
 class Common(UnitFunctions):

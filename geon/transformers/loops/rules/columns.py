@@ -179,7 +179,9 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
     size = most(find(tree, name)[0].extent)  # of a block, if terms are in blocks
     together = adjoin(loop, columns, name) or all(is_sum_of_loads(each, name) for each in folds)
     plain = len(folds) == len(loop.body) and together
-    if plain and (not isinstance(size, int) or size >= MIN_COPIED_TERMS):
+    several = most(find(tree, name)[0].extent)
+    whole = not isinstance(several, int) or several >= COPIES  # a block may have fewer terms
+    if plain and whole and (not isinstance(size, int) or size >= MIN_COPIED_TERMS):
         made = shape.split(tree, name, COPIES, Kind.COPIES)
         tree = made.tree if made.rest is None else shape.set_kind(made.tree, made.rest, Kind.BLOCK)
     return tree

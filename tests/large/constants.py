@@ -253,7 +253,7 @@ CONSTANTS = (
     _shared("lowering/rules/split_reductions", "MIN_SPLIT_ELEMENTS", "of_both_sides"),
     # Products: how they are cut, packed and stored.
     _shared("sizes/product_blocks", "ROWS_PER_GROUP", "rows", each=(1, 1 / 2)),
-    _shared("sizes/product_blocks", "MAX_BLOCK_ROWS", "rows", each=(1 / 48,)),
+    _shared("sizes/product_blocks", "MAX_BLOCK_ROWS", "rows"),
     _shared("sizes/product_blocks", "MAX_DIRECT_ROWS", "rows", "columns"),
     _shared(
         "sizes/product_blocks",
@@ -285,7 +285,7 @@ CONSTANTS = (
     _shared(
         "sizes/product_blocks", "MAX_PACKED_BYTES", "depth", "depth64", each=(4 * 256,), many=2
     ),
-    _shared("sizes/product_blocks", "MIN_PACK_FIRST_MULADDS", "products", each=(1 / 100,), many=0),
+    _shared("sizes/product_blocks", "MIN_PACK_FIRST_MULADDS", "products", many=0),
     _shared("sizes/product_blocks", "MIN_HALF_VECTOR_MULADDS", "narrow_products"),
     _shared("sizes/product_blocks", "MAX_SERIAL_TERMS", "depth", many=400),
     _shared("sizes/product_blocks", "MIN_STREAM_COST_ROWS", "rows"),
@@ -314,7 +314,7 @@ CONSTANTS = (
     _shared("sizes/product_blocks", "DIRECT_DEPTH_BLOCKS", "rows", value=16),
     _shared("sizes/product_blocks", "DIRECT_DEPTH_BLOCKS", "depth", value=32, many=384),
     _shared("sizes/product_blocks", "DIRECT_DEPTH_BLOCKS", "depth", value=10, many=384),
-    _shared("sizes/product_blocks", "TASK_MULADDS", "products", each=(1 / 100, 1 / 200), many=16),
+    _shared("sizes/product_blocks", "TASK_MULADDS", "products", each=(1, 1 / 2), many=16),
     _shared("sizes/product_blocks", "FEW_ROWS_PANELS", "rows", "columns", many=99),
     _shared("sizes/product_blocks", "MIN_THIN_VECTORS", "thin_depth", each=(1 / 16, 1 / 8, 1 / 4)),
     _c("product/packing.h", "FEW", "few_columns", many=2),

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from .constants import CONSTANTS, aims, stale, unlisted
+from .programs import MOST_ELEMENTS, MOST_PRODUCTS
 from .roles import ROLES
 from .scanning import Number, found, of_c, of_python
 from .unlisted import FILES, PLACES
@@ -39,6 +40,14 @@ def test_each_constant_has_lengths_below_at_and_above():
     for name, listed in aims().items():
         assert {"below", "at", "above"} <= {aim.near for aim in listed}, name
         assert all(aim.role in ROLES and aim.length > 0 for aim in listed), name
+
+
+def test_each_length_is_one_that_a_program_can_have():
+    """A program does without a value that is larger, but its leaves take the memory."""
+    for name, listed in aims().items():
+        for aim in listed:
+            most = MOST_PRODUCTS if aim.role == "products" else MOST_ELEMENTS
+            assert aim.length <= most, f"{name}: {aim}"
 
 
 def test_each_role_is_of_some_constant():

@@ -133,3 +133,21 @@ def test_truths_along_two_axes_are_decided_together(order, fold):
                 data = (np.random.default_rng(terms).random(shape) < share).astype(np.float32)
                 right = FOLDS[fold](data, order.index(1))
                 np.testing.assert_array_equal(f(data), right)
+
+
+@pytest.mark.parametrize("fold", FOLDS)
+@pytest.mark.parametrize("dtype", ["bool", "float64"])
+def test_truths_of_jammed_terms_and_of_those_left_are_one_flag(dtype, fold):
+    """Both are folded into the same states, which one test of the loop around them reads."""
+    a, b, c = axes = geon.Axis("A"), geon.Axis("B"), geon.Axis("C")
+    x, y = geon.placeholder(axes, dtype=dtype), geon.placeholder([b], dtype=dtype)
+    with geon.NativeTransformer(threads=1) as transformer:
+        f = transformer.computation(getattr(geon, fold)(x > y, [a, b]), x, y)
+        assert f.source.count(" open_0 = 0;") == f.source.count("if (!open_0) break;") == 1
+        for shape in ((40, 131, 3), (2, 4, 300), (1, 3, 7), (50, 1, 1), (0, 5, 2)):
+            for share in (0.0, 0.001, 0.5, 0.999, 1.0):
+                drawn = np.random.default_rng(shape[1])
+                data = (drawn.random(shape) < share).astype(dtype)
+                least = np.zeros(shape[1], dtype)
+                right = FOLDS[fold](data > least[:, None], (0, 1))
+                np.testing.assert_array_equal(f(data, least), right)

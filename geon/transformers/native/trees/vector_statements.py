@@ -300,7 +300,7 @@ class VectorStatements(TreeStatements):
     def early_end(self, loop: LoopNode, block: StatementBlock) -> list[str]:
         """Return the statements that leave a loop if all truths that it folds are decided."""
         folds = [each for each, _ in walk(loop.body) if isinstance(each, Fold)]
-        found, tests = list[str](), dict[str, None]()
+        found, tests, read = list[str](), dict[str, None](), set[object]()
         for fold in folds:
             if not only_folds(loop, fold):
                 continue
@@ -312,6 +312,13 @@ class VectorStatements(TreeStatements):
                 continue
             name, inner = f"open_{number}", block
             extents = [self.scalars.index(block, lane.extent) for lane in lanes]
+            steps = {lane.variable: fold.offset.step(lane.variable) for lane in lanes}
+            others = [(atom, step) for atom, step in fold.offset.terms.items() if atom not in steps]
+            first = AffineIndex(others, fold.offset.constant)
+            states = (number, first, *zip(steps.values(), extents, strict=True))
+            if states in read:  # of other terms, which this loop folds too
+                continue
+            read.add(states)
             for lane in lanes:
                 inner = StatementBlock(inner)
                 self.depths.variables[lane.variable] = inner.depth
@@ -320,9 +327,11 @@ class VectorStatements(TreeStatements):
             for lane, extent in zip(reversed(lanes), reversed(extents), strict=True):
                 simd = [] if lane is not lanes[-1] else [f"{SIMD} reduction(|:{name})"]
                 turns = simd + for_loop(lane.variable, "0", extent, turns)
-            ctype = f"uint{8 * self.tree.buffers[number].dtype.itemsize}_t"  # as wide as states
-            found += [f"{ctype} {name} = 0;", *turns]
-            tests[f"!{name}"] = None
+            if f"!{name}" not in tests:
+                ctype = f"uint{8 * self.tree.buffers[number].dtype.itemsize}_t"  # as wide as states
+                found.append(f"{ctype} {name} = 0;")
+                tests[f"!{name}"] = None
+            found += turns
         return [*found, f"if ({' && '.join(tests)}) break;"]
 
     def text(self, block: StatementBlock) -> list[str]:

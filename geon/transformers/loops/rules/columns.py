@@ -176,7 +176,7 @@ def in_blocks(tree: Tree, columns: str, name: str) -> Tree:
             tree = with_dtype(tree, around, taken, dtype)
     if many and sums:
         tree = widened(tree, total_states(tree, sums), FLOAT64)
-    size = most(find(tree, name)[0].extent)  # of a block, if terms are in blocks
+    size = loop.size
     together = adjoin(loop, columns, name) or all(is_sum_of_loads(each, name) for each in folds)
     plain = len(folds) == len(loop.body) and together
     several = most(find(tree, name)[0].extent)
